@@ -2,7 +2,6 @@
  * JSON Schema of manifests: the shape of the Pod API (`podTable.ts`), as far as this node honours or ignores its fields
  * without an API server (`fieldTable.ts`).
  */
-import { NO_SUCH_RESOURCE } from '../../src/machines/pods/sources/fieldTable.ts';
 import { podShape } from '../../src/machines/pods/sources/podTable.ts';
 import { childOf, MANIFEST_RULES, type RuleNode } from '../../src/machines/pods/sources/supported.ts';
 import type { Shape } from '../../src/machines/shape/shape.ts';
@@ -42,15 +41,15 @@ function ruledField(shape: Shape, rules: RuleNode | undefined): JsonSchema | und
   if (rules === undefined) return undefined;
   const { leaf } = rules;
   if (leaf === null) return decorated(valueSchema(shape, rules), shape, DIALECT);
-  if (leaf.refused !== undefined) return refusedField(leaf.refused);
   if (leaf.only !== undefined) return decorated({ type: 'string', enum: leaf.only }, shape, DIALECT);
+  if (leaf.refused !== undefined) return emptyField(`this node refuses it: ${leaf.refused}`);
+  if (leaf.leftAlone !== undefined) return emptyField(`it has no effect here: ${leaf.leftAlone}`);
   const field = fieldSchema(shape, DIALECT);
   return leaf.ignored === undefined ? field : { description: `Has no effect: ${leaf.ignored}.`, ...field };
 }
 
 /** Empty values change nothing, so they are taken. */
-function refusedField(why: string): JsonSchema {
-  const text = `this node refuses it: ${why}`;
+function emptyField(text: string): JsonSchema {
   return { description: `Must be empty: ${text}.`, enum: [null, '', [], {}], errorMessage: text, doNotSuggest: true };
 }
 
@@ -79,8 +78,8 @@ function keysSchema(of: JsonSchema, rules: RuleNode): JsonSchema {
   const patterns: Record<string, unknown> = {};
   for (const [key, { leaf }] of rules.children) {
     // Plugins of devices may have resources of their own, which have a domain.
-    if (leaf?.refused === NO_SUCH_RESOURCE) patterns['/'] = of;
-    else if (leaf?.refused !== undefined) continue;
+    if (key === '*/*') patterns['/'] = of;
+    else if (leaf?.refused !== undefined || leaf?.leftAlone !== undefined) continue;
     else if (key.endsWith('*')) patterns[`^${key.slice(0, -1)}`] = of;
     else names[key] = of;
   }

@@ -276,7 +276,7 @@ export interface PodRecord {
   renewed?: boolean;
 }
 /** A pod that is neither let in nor refused yet, and what it waits for. */
-export type WaitingPod = Pick<Candidate, 'pod' | 'source' | 'sinceMonoMs' | 'wait' | 'asked' | 'leaving'>;
+export type WaitingPod = Pick<Candidate, 'pod' | 'source' | 'sinceMonoMs' | 'wait' | 'refusal' | 'asked' | 'leaving'>;
 /** By UID. */
 export type WaitingPods = ReadonlyMap<string, WaitingPod>;
 export interface PodsView {

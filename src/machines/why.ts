@@ -21,7 +21,7 @@ import {
 import type { ActorView } from './supervision/actorState.ts';
 import { clockTime, shortDuration } from './text/duration.ts';
 import { printable } from './text/table.ts';
-import { absentLines, errorLines, type Located } from './whySources.ts';
+import { absentLines, errorLines, type Located, leftAloneLines } from './whySources.ts';
 
 export interface WhyInput {
   /** A name, `namespace/name`, UID (or its start), or the path or name of a manifest file. */
@@ -98,6 +98,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   if (waiting !== undefined) lines.push(`  next    ${admissionLine(waiting, i)}`);
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (record.rejected) lines.push(...rejection(status));
+  lines.push(...leftAloneLines(record));
   lines.push(...containerLines(record, status, i));
   if (!record.rejected) lines.push(...workerLines(uid, record, i));
   lines.push(...runtimeLines(record.pod, i));
@@ -128,8 +129,9 @@ function explainWaiting(uid: string, waiting: WaitingPod, i: WhyInput): string[]
 
 /** Pods named in one line. */
 const LEAVING_MAX = 5;
-function admissionLine({ wait, asked, leaving, sinceMonoMs }: WaitingPod, i: WhyInput): string {
-  const told = asked?.why ? `: ${asked.why}` : '';
+function admissionLine({ wait, refusal, asked, leaving, sinceMonoMs }: WaitingPod, i: WhyInput): string {
+  const why = refusal ?? asked?.why ?? '';
+  const told = why === '' ? '' : `: ${why}`;
   return `waiting to be admitted for ${shortDuration(i.monoMs - sinceMonoMs)}: ${WAITS[wait]}${told}${wait === 'room' ? leavingPods(leaving, i) : ''}`;
 }
 function leavingPods(leaving: WaitingPod['leaving'], i: WhyInput): string {
@@ -147,6 +149,7 @@ const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
   room: 'other pods have to end first, to make room for it',
   allocating: 'devices or CPUs are being allocated to it',
   readmitting: 'it runs already, and its devices or CPUs are being allocated anew',
+  held: 'its controller would replace it without end if it failed',
 };
 
 function origin(record: Pick<PodRecord, 'pod' | 'source' | 'removed'>, i: WhyInput): string {

@@ -1,4 +1,5 @@
-/** What `why` says of a pod whose source holds something that cannot be used. Pure. */
+/** What `why` says of what a source holds: what cannot be used of it, and which fields of a pod are left alone. Pure. */
+import { podFields } from './pods/sources/supported.ts';
 import type { SourceName } from './pods/types.ts';
 import type { PodRecord, SourceError } from './protocol.ts';
 
@@ -29,4 +30,10 @@ export function absentLines(e: Located): string[] {
       ? '  it never held a usable pod; correct it and the pod starts at the next look'
       : `  it held pod ${e.fullName}, which was therefore removed; correct it and the pod starts again`,
   ];
+}
+
+/** Fields that the pod runs without. */
+export function leftAloneLines({ pod, source }: Pick<PodRecord, 'pod' | 'source'>): string[] {
+  const { leftAlone } = podFields(pod, { api: source === 'api' });
+  return leftAlone.length === 0 ? [] : ['Left alone (no effect on this node)', ...leftAlone.map((field) => `  ${field}`)];
 }

@@ -7,7 +7,7 @@ import { beyondBounds } from '../../src/machines/pods/bounds.ts';
 import { emptyPodStorage, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
 import { qosClass } from '../../src/machines/pods/qos.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
-import { unsupportedFields } from '../../src/machines/pods/sources/supported.ts';
+import { podFields } from '../../src/machines/pods/sources/supported.ts';
 import { generatePodStatus } from '../../src/machines/pods/status/generate.ts';
 import { generateContainerConfig } from '../../src/machines/pods/workers/config/containerConfig.ts';
 import { podDns } from '../../src/machines/pods/workers/config/dns.ts';
@@ -44,7 +44,7 @@ const FIRST: Readonly<Record<string, (doc: Record<string, unknown>) => unknown>>
     return mergeSet(state, { source: 'api', pods: [fromApi(structuredClone(doc))], nowWallMs: NOW_MS });
   },
   admission: (doc) => admit({ ...ADMISSION, pod: fromApi(doc) }),
-  'unsupported fields': (doc) => unsupportedFields(fromApi(doc), { api: true, devices: true }),
+  'unsupported fields': (doc) => podFields(fromApi(doc), { api: true, devices: true }),
   'objects it names': (doc) => podReferences(fromApi(doc)),
   'class of service': (doc) => qosClass(fromApi(doc)),
 };

@@ -1,9 +1,7 @@
 /** Objects of the API of wrong types, on a whole node: each is that one object's trouble, named, and read again when it changes. */
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
-import { explainPod } from '../../src/machines/why.ts';
 import { cluster, create, drop, inApi, patch, secret } from './clusterPods.ts';
-import type { VirtualNode } from './virtualNode.ts';
+import { fallen, runningOf, whyOf } from './told.ts';
 import { onTheWire, type Wire } from './wire.ts';
 
 type Fields = Record<string, unknown>;
@@ -17,27 +15,6 @@ function lies(name: string, change: (object: Sent) => unknown): Wire['sends'] {
   return (_, object) => ((object as Sent | null)?.metadata?.name === name ? change(object as Sent) : object);
 }
 const truth: Wire['sends'] = (_, object) => object;
-
-function fallen(h: VirtualNode): unknown[] {
-  return h.events.filter(
-    (e) => (e.kind === 'child.exited' && e.reason.kind === 'error') || e.kind === 'supervisor.escalated' || e.kind === 'quarantined',
-  );
-}
-function running(h: VirtualNode, name: string) {
-  const { sandboxes, containers } = h.runtime.dump();
-  const mine = new Set(sandboxes.filter((s) => s.name === name).map((s) => s.id));
-  return containers.filter((c) => mine.has(c.sandboxId) && c.state === 'CONTAINER_RUNNING');
-}
-function why(h: VirtualNode, query: string): string {
-  const { registry } = h.tree;
-  const [nowMs, monoMs] = [h.time.clock.wallMs(), h.time.clock.monoMs()];
-  return explainPod({
-    ...{ query, nowMs, monoMs, actorAt: () => undefined },
-    ...{ pods: registry.read(view.pods)?.value, waiting: registry.read(view.waitingPods)?.value },
-    ...{ statuses: registry.read(view.statuses)?.value, events: registry.read(view.events)?.value },
-    ...{ sourceErrors: registry.read(view.sourceErrors)?.value, cri: registry.read(view.cri)?.value },
-  }).lines.join('\n');
-}
 
 it.each<[string, (pod: Sent) => unknown, string]>([
   [
@@ -57,13 +34,13 @@ it.each<[string, (pod: Sent) => unknown, string]>([
   create(h, 'fine');
   await h.until('the neighbour runs', () => inApi(h, 'fine')?.status.phase === 'Running');
   await h.advance(120_000);
-  expect(why(h, 'bad')).toContain(says);
-  expect(running(h, 'bad')).toHaveLength(0);
+  expect(whyOf(h, 'bad')).toContain(says);
+  expect(runningOf(h, 'bad')).toHaveLength(0);
   expect(inApi(h, 'bad')?.status.phase).toBe('Pending');
   wire.sends = truth;
   patch(h, 'pods/bad', { metadata: { labels: { mended: 'yes' } } });
-  await h.until('it runs', () => running(h, 'bad').length === 1);
-  expect(why(h, 'bad')).not.toContain('cannot be');
+  await h.until('it runs', () => runningOf(h, 'bad').length === 1);
+  expect(whyOf(h, 'bad')).not.toContain('cannot be');
   expect(fallen(h)).toEqual([]);
 });
 
@@ -72,22 +49,22 @@ it('a pod that runs goes on when its new version cannot be read, over a restart 
   await using h = await cluster({ ports: onTheWire(wire) });
   create(h, 'web');
   create(h, 'fine');
-  await h.until('both run', () => running(h, 'web').length === 1 && running(h, 'fine').length === 1);
-  const [{ id = '' } = {}] = running(h, 'web');
+  await h.until('both run', () => runningOf(h, 'web').length === 1 && runningOf(h, 'fine').length === 1);
+  const [{ id = '' } = {}] = runningOf(h, 'web');
   wire.sends = lies('web', (p) => ({ ...p, spec: { ...p.spec, initContainers: {} } }));
   patch(h, 'pods/web', { metadata: { labels: { a: 'b' } } });
   await h.advance(60_000);
-  expect(running(h, 'web').map((c) => c.id)).toEqual([id]);
-  expect(why(h, 'web')).toContain('spec.initContainers: must be a list, not a mapping');
+  expect(runningOf(h, 'web').map((c) => c.id)).toEqual([id]);
+  expect(whyOf(h, 'web')).toContain('spec.initContainers: must be a list, not a mapping');
   await h.crash();
   await h.boot();
-  await h.until('the other is known', () => why(h, 'fine').includes('phase   Running'));
+  await h.until('the other is known', () => whyOf(h, 'fine').includes('phase   Running'));
   await h.advance(300_000);
-  expect(running(h, 'web').map((c) => c.id)).toEqual([id]);
-  expect(why(h, 'web')).toContain('spec.initContainers: must be a list, not a mapping');
+  expect(runningOf(h, 'web').map((c) => c.id)).toEqual([id]);
+  expect(whyOf(h, 'web')).toContain('spec.initContainers: must be a list, not a mapping');
   drop(h, 'pods/web', 5);
-  await h.until('it is stopped', () => running(h, 'web').length === 0, 120_000);
-  expect(running(h, 'fine')).toHaveLength(1);
+  await h.until('it is stopped', () => runningOf(h, 'web').length === 0, 120_000);
+  expect(runningOf(h, 'fine')).toHaveLength(1);
   expect(fallen(h)).toEqual([]);
 });
 
@@ -95,10 +72,10 @@ it('a pod that goes on is deleted while its version cannot be read: it is stoppe
   const wire: Wire = { sends: truth };
   await using h = await cluster({ ports: onTheWire(wire) });
   create(h, 'web');
-  await h.until('it runs', () => running(h, 'web').length === 1);
+  await h.until('it runs', () => runningOf(h, 'web').length === 1);
   wire.sends = lies('web', (p) => ({ ...p, spec: { ...p.spec, initContainers: {} } }));
   drop(h, 'pods/web', 5);
-  await h.until('it is stopped', () => running(h, 'web').length === 0, 120_000);
+  await h.until('it is stopped', () => runningOf(h, 'web').length === 0, 120_000);
 });
 
 it('a secret that cannot be read keeps its pod waiting, with the path, and lets it go on when it can', async () => {
@@ -110,10 +87,10 @@ it('a secret that cannot be read keeps its pod waiting, with the path, and lets 
     spec: { volumes: [{ name: 'v', secret: { secretName: 's' } }] },
   });
   await h.advance(30_000);
-  expect(running(h, 'web')).toHaveLength(0);
-  expect(why(h, 'web')).toContain('data: must be a mapping, not a number');
+  expect(runningOf(h, 'web')).toHaveLength(0);
+  expect(whyOf(h, 'web')).toContain('data: must be a mapping, not a number');
   wire.sends = truth;
   patch(h, 'secrets/s', { metadata: { labels: { a: 'b' } } });
-  await h.until('it runs', () => running(h, 'web').length === 1, 300_000);
+  await h.until('it runs', () => runningOf(h, 'web').length === 1, 300_000);
   expect(fallen(h)).toEqual([]);
 });

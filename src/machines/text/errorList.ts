@@ -31,6 +31,10 @@ export class ErrorList {
   get count(): number {
     return this.#count;
   }
+  /** What is added is only counted. */
+  get isFull(): boolean {
+    return this.#first.length >= ERRORS_MAX;
+  }
   add(error: string): void {
     this.#count += 1;
     if (this.#first.length < ERRORS_MAX) this.#first.push(cut(error, ERROR_CHARS_MAX));

@@ -1,128 +1,301 @@
-/** The border where objects of the API are read: as Go's decoder reads them, and each object on its own. */
+/**
+ * What is written to the API server about pods, the node and events, as plain data: patches are applied by the
+ * simulated server, so that they are judged by their effect.
+ */
 import { describe, expect, it } from 'vitest';
-import { type KubeResult, UNREADABLE } from '../../../src/machines/api/kube.ts';
-import { readAnswer, readItem } from '../../../src/machines/api/objects/answers.ts';
-import { KINDS, kindAt } from '../../../src/machines/api/objects/kinds.ts';
-import { readShape } from '../../../src/machines/api/objects/read.ts';
-import type { Shape } from '../../../src/machines/shape/shape.ts';
-import { everyWrong, sample } from './shapes.ts';
+import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
+import {
+  fieldsNotKept,
+  nodeEvents,
+  nodeStatus,
+  nodeStatusPatch,
+  readyProblems,
+  reconcileNode,
+  sameNodeStatus,
+  schedulableEvent,
+} from '../../../src/machines/api/nodeObject.ts';
+import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
+import type { PodStatus } from '../../../src/machines/k8s.ts';
+import type { CriView, RecordedEvent, RuntimePodsView } from '../../../src/machines/protocol.ts';
+import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
-const pods = kindAt('/api/v1/pods');
-const POD = {
-  metadata: { name: 'web', namespace: 'default', uid: 'u', resourceVersion: '7' },
-  spec: { containers: [{ name: 'c', image: 'i' }] },
-  status: {},
-};
-
-describe('a kind of the API', () => {
-  it.each([
-    ['/api/v1/pods', 'Pod', true],
-    ['/api/v1/namespaces/default/pods', 'Pod', true],
-    ['/api/v1/namespaces/default/pods/web/status', 'Pod', false],
-    ['/api/v1/nodes/n1', 'Node', false],
-    ['/api/v1/namespaces/default/serviceaccounts/a', 'ServiceAccount', false],
-    ['/api/v1/namespaces/default/serviceaccounts/a/token', 'TokenRequest', false],
-    ['/apis/storage.k8s.io/v1/csinodes/n1', 'CSINode', false],
-    ['/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1', 'Lease', false],
-    ['/apis/authentication.k8s.io/v1/tokenreviews', 'TokenReview', true],
-    ['/apis/certificates.k8s.io/v1beta1/certificatesigningrequests', 'CertificateSigningRequest', true],
-  ])('stands at %s', (path, kind, many) => {
-    expect(kindAt(path)).toMatchObject({ kind, many });
+describe('a status patch', () => {
+  const api: PodStatus = {
+    phase: 'Pending',
+    reason: 'Old',
+    podIP: '10.0.0.1',
+    podIPs: [{ ip: '10.0.0.1' }],
+    conditions: [
+      { type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'm' },
+      { type: 'example.com/gate', status: 'True' },
+    ],
+  };
+  it('is nothing where nothing changed', () => {
+    expect(statusPatch(api, structuredClone(api))).toBeNull();
   });
-
-  it('is none at other paths', () => {
-    for (const path of ['/version', '/api/v1/namespaces/default', '/api/v1/constructor', '', '/']) expect(kindAt(path)).toBeNull();
+  it('applied by the server gives the wanted status and leaves the conditions of others', () => {
+    const next: PodStatus = {
+      phase: 'Running',
+      podIP: '10.0.0.2',
+      podIPs: [{ ip: '10.0.0.2' }],
+      conditions: [
+        { type: 'example.com/gate', status: 'True' },
+        { type: 'Ready', status: 'True' },
+        { type: 'Initialized', status: 'True' },
+      ],
+    };
+    const patch = statusPatch(api, next);
+    const written = applyStrategicPatch(api, patch) as PodStatus;
+    expect({ ...written, conditions: undefined }).toEqual({ ...next, conditions: undefined });
+    expect([...(written.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1))).toEqual(
+      [...(next.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1)),
+    );
+    expect(JSON.stringify(patch)).not.toContain('gate');
   });
-
-  it.each(Object.keys(KINDS))('%s: an object that sets every field is read as it is, and each wrong type names its field', (plural) => {
-    const { shape } = KINDS[plural] as { shape: Shape };
-    const full = sample(shape);
-    const read = readShape(full, shape);
-    expect(read).toEqual({ ok: true, value: full });
-    expect(read.ok && read.value).toBe(full);
-    let wrong = 0;
-    for (const { path, value, given } of everyWrong(full, shape)) {
-      const result = readShape(value, shape);
-      if (given === null) expect(result.ok, `${path}: null is absent`).toBe(true);
-      else expect(result, `${path}: ${JSON.stringify(given)}`).toMatchObject({ ok: false, problem: expect.stringContaining(`${path}`) });
-      wrong += 1;
-    }
-    expect(wrong).toBeGreaterThan(20);
+  it('takes nothing away that a bare refusal does not say', () => {
+    expect(statusPatch({ ...api, qosClass: 'BestEffort' }, { phase: 'Failed', reason: 'X' })).toEqual({
+      phase: 'Failed',
+      reason: 'X',
+      podIP: null,
+      podIPs: null,
+    });
   });
 });
 
-describe('an object', () => {
-  it('that needs no change is the very one that came', () => {
-    expect(readItem(POD, pods)).toBe(POD);
-  });
+const cri = (o: Partial<CriView> = {}): CriView => ({
+  state: 'ready',
+  reason: '',
+  runtimeName: 'r',
+  runtimeVersion: '1',
+  runtimeReady: true,
+  networkReady: true,
+  networkReason: '',
+  lastGoodMonoMs: 100_000,
+  ...o,
+});
+const listing = (atMonoMs = 100_000): RuntimePodsView => ({ atMonoMs, pods: new Map(), via: 'poll' });
+const readings = (o: object = {}) => ({
+  addresses: ['192.0.2.1'],
+  hostname: 'n1',
+  capacity: { cpu: '4', memory: '1', pods: '110' },
+  allocatable: { cpu: '4', memory: '1', pods: '110' },
+  nodeInfo: { kubeletVersion: 'v' },
+  port: 10_250,
+  images: [],
+  runtimeHandlers: [],
+  cri: cri(),
+  listing: listing(),
+  shuttingDown: false,
+  nowMonoMs: 100_000,
+  nowWallMs: 1_000_000,
+  ...o,
+});
 
-  it('has what Go leaves in it: null is absent, a required field has its zero value, a number of 64 bits is kept as well as can be', () => {
-    const given = {
-      ...POD,
-      metadata: { ...POD.metadata, labels: null, creationTimestamp: null },
-      spec: {
-        containers: [null, { name: 'c', ports: [{ hostPort: null }] }],
-        tolerations: [{ tolerationSeconds: 2 ** 63 }],
-        volumes: null,
-      },
+describe('the node status', () => {
+  it.each([
+    ['', {}],
+    ['container runtime status check may not have completed yet, network state unknown', { cri: cri({ lastGoodMonoMs: null }) }],
+    ['', { cri: cri({ state: 'lost', runtimeReady: false, networkReady: false }), nowMonoMs: 129_000 }],
+    ['container runtime is down', { cri: cri({ state: 'lost', runtimeReady: false }), nowMonoMs: 131_000 }],
+    [
+      'container runtime not ready: RuntimeReady=false reason:Draining message:it is: busy',
+      { cri: cri({ runtimeReady: false, reason: 'Draining: it is: busy' }) },
+    ],
+    [
+      'container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized',
+      { cri: cri({ networkReady: false, networkReason: 'NetworkPluginNotReady: cni plugin not initialized' }) },
+    ],
+    [
+      'container runtime network not ready: NetworkReady=false reason: message:no CNI',
+      { cri: cri({ networkReady: false, networkReason: 'no CNI' }) },
+    ],
+    ['PLEG is not healthy: pleg was last seen active 3m20s ago; threshold is 3m0s', { listing: listing(-100_000) }],
+    ['node is shutting down', { shuttingDown: true }],
+    ['missing node capacity for resources: pods', { capacity: { cpu: '4', memory: '1' } }],
+  ])('is not Ready because: %s', (problems, o) => {
+    expect(readyProblems(readings(o)).join(', ')).toBe(problems);
+  });
+  it('keeps the time of change of a condition that stays, and says several reasons in one list', () => {
+    const first = nodeStatus({}, readings());
+    const second = nodeStatus(first, readings({ nowWallMs: 2_000_000 }));
+    expect(sameNodeStatus(first, second)).toBe(true);
+    expect(second.conditions?.at(-1)).toMatchObject({
+      type: 'Ready',
+      lastTransitionTime: '1970-01-01T00:16:40Z',
+      lastHeartbeatTime: '1970-01-01T00:33:20Z',
+    });
+    const third = nodeStatus(second, readings({ shuttingDown: true, cri: cri({ runtimeReady: false }), nowWallMs: 3_000_000 }));
+    expect(sameNodeStatus(second, third)).toBe(false);
+    expect(third.conditions?.at(-1)).toMatchObject({
+      message: '[container runtime not ready: RuntimeReady=false reason: message:, node is shutting down]',
+      lastTransitionTime: '1970-01-01T00:50:00Z',
+    });
+    expect(nodeEvents('n1', second, third)).toEqual([
+      { type: 'Normal', reason: 'NodeNotReady', message: 'Node n1 status is now: NodeNotReady' },
+    ]);
+  });
+  it('tells pressures on its first write and Ready only when it flips', () => {
+    expect(nodeEvents('n1', {}, nodeStatus({}, readings())).map((e) => e.reason)).toEqual([
+      'NodeHasSufficientMemory',
+      'NodeHasNoDiskPressure',
+      'NodeHasSufficientPID',
+    ]);
+  });
+  it('replaces addresses as a whole and keeps what others put into it (trap 47)', () => {
+    const held = {
+      ...nodeStatus({}, readings()),
+      volumesAttached: [{ name: 'v' }],
+      capacity: { cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' },
     };
-    expect(readItem(given, pods)).toEqual({
-      metadata: POD.metadata,
-      spec: {
-        containers: [
-          { name: '', image: '' },
-          { name: 'c', image: '', ports: [{ containerPort: 0 }] },
-        ],
-        tolerations: [{ tolerationSeconds: Number.MAX_SAFE_INTEGER }],
-      },
+    const next = nodeStatus(held, readings({ addresses: ['192.0.2.9'] }));
+    const written = applyStrategicPatch(held, nodeStatusPatch(held, next)) as typeof held;
+    expect(written.addresses).toEqual([
+      { type: 'InternalIP', address: '192.0.2.9' },
+      { type: 'Hostname', address: 'n1' },
+    ]);
+    expect(written.volumesAttached).toEqual([{ name: 'v' }]);
+    expect(written.capacity).toMatchObject({ 'example.com/gpu': '2' });
+  });
+  it('drops sizes of huge pages that are no more, and what of allocatable is in no capacity (trap 52)', () => {
+    const held = {
+      ...nodeStatus({}, readings()),
+      capacity: { cpu: '4', memory: '1', pods: '110', 'hugepages-1Gi': '1073741824', 'example.com/gpu': '2' },
+      allocatable: { cpu: '4', memory: '1', pods: '110', 'hugepages-1Gi': '1073741824', 'example.com/gpu': '2', 'example.com/gone': '1' },
+    };
+    const next = nodeStatus(held, readings());
+    const written = applyStrategicPatch(held, nodeStatusPatch(held, next)) as typeof held;
+    expect(written.capacity).toEqual({ cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' });
+    expect(written.allocatable).toEqual({ cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' });
+  });
+  it('names the handlers of the runtime, and claims no feature whose pods it refuses', () => {
+    const runtimeHandlers = ['', 'kata'].map((name) => ({ name, features: { recursiveReadOnlyMounts: false, userNamespaces: false } }));
+    expect(nodeStatus({}, readings({ runtimeHandlers }))).toMatchObject({ runtimeHandlers });
+    expect(nodeStatus({}, readings())).not.toHaveProperty('runtimeHandlers');
+    expect(nodeStatus({}, readings())).not.toHaveProperty('features');
+  });
+  it('declares its features, and knows what an older server does not keep', () => {
+    const declaredFeatures = ['InPlacePodVerticalScalingInitContainers'];
+    const sent = nodeStatus({}, readings({ declaredFeatures }));
+    expect(sent).toMatchObject({ declaredFeatures });
+    expect(fieldsNotKept(sent, sent)).toEqual([]);
+    expect(fieldsNotKept(sent, nodeStatus({}, readings()))).toEqual(['declaredFeatures']);
+  });
+  it('has the swap of the machine, and takes it back when there is none any more', () => {
+    const held = nodeStatus({}, readings({ swapBytes: 4096 }));
+    expect(held.nodeInfo?.swap).toEqual({ capacity: 4096 });
+    const next = nodeStatus(held, readings());
+    expect(applyStrategicPatch(held, nodeStatusPatch(held, next))).toMatchObject({
+      nodeInfo: expect.not.objectContaining({ swap: expect.anything() }),
+    });
+    expect(nodeStatus({}, readings({ swapBytes: 0 })).nodeInfo).not.toHaveProperty('swap');
+  });
+  it('tells a reboot by the boot id, and once', () => {
+    const boot = (bootID: string) => readings({ nodeInfo: { bootID } });
+    const before = nodeStatus({}, boot('a'));
+    const after = nodeStatus(before, boot('b'));
+    expect(nodeEvents('n1', before, after)).toEqual([
+      { type: 'Warning', reason: 'Rebooted', message: 'Node n1 has been rebooted, boot id: b' },
+    ]);
+    expect([nodeEvents('n1', after, nodeStatus(after, boot('b'))), nodeEvents('n1', after, nodeStatus(after, boot('')))]).toEqual([[], []]);
+  });
+  it('tells when it is cordoned and when it is not any more', () => {
+    expect([schedulableEvent('n1', false, true)?.message, schedulableEvent('n1', true, false)?.reason]).toEqual([
+      'Node n1 status is now: NodeNotSchedulable',
+      'NodeSchedulable',
+    ]);
+    expect([schedulableEvent('n1', false, false), schedulableEvent('n1', true, true)]).toEqual([null, null]);
+  });
+  it('puts right the default labels of a node that was there, and no others', () => {
+    const node = (labels: Record<string, string>) => ({
+      apiVersion: 'v1' as const,
+      kind: 'Node' as const,
+      metadata: { name: 'n1', labels },
+      spec: {},
       status: {},
     });
-  });
-
-  it('keeps fields that nobody here knows, whatever they are', () => {
-    const newer = { ...POD, spec: { ...POD.spec, schedulingGroup: { podGroupName: 'g' }, workloadRef: null } };
-    expect(readItem(newer, pods)).toBe(newer);
-  });
-
-  it('that cannot be read is what names it, with the reason', () => {
-    const deleted = { ...POD.metadata, deletionTimestamp: '2024-05-01T10:00:00Z', deletionGracePeriodSeconds: 5, labels: [] };
-    const item = readItem({ ...POD, metadata: deleted }, pods);
-    const { labels: _, ...named } = deleted;
-    expect(item).toEqual({ metadata: named, [UNREADABLE]: 'metadata.labels: must be a mapping, not a list' });
-    for (const nobody of [null, 5, [], {}, { metadata: [] }, { metadata: { name: 5 } }, { metadata: { name: '' } }])
-      expect(readItem(nobody, pods)).toBeNull();
-  });
-
-  it('has times that are times', () => {
-    const at = (deletionTimestamp: string) => readItem({ ...POD, metadata: { ...POD.metadata, deletionTimestamp } }, pods)?.[UNREADABLE];
-    expect(at('2024-05-01T10:00:00Z')).toBeUndefined();
-    expect(at('2024-05-01T10:00:00.123456+02:00')).toBeUndefined();
-    expect(at('2024-13-45T99:99:99Z')).toBe('metadata.deletionTimestamp: must be a time, not a string');
-    expect(at('soon')).toBe('metadata.deletionTimestamp: must be a time, not a string');
+    expect(reconcileNode(node({ 'kubernetes.io/os': 'plan9', x: 'y' }), node({ 'kubernetes.io/os': 'linux', tier: 'edge' }))).toEqual({
+      metadata: { labels: { 'kubernetes.io/os': 'linux' } },
+    });
+    expect(reconcileNode(node({ 'kubernetes.io/os': 'linux' }), node({ 'kubernetes.io/os': 'linux' }))).toBeNull();
   });
 });
 
-describe('an answer', () => {
-  const ok = (body: unknown): KubeResult => ({ ok: true, code: 200, body });
-
-  it('whose object cannot be read is a failure that names it; of a write nobody knows its effect', () => {
-    const path = '/api/v1/namespaces/default/secrets/s';
-    expect(readAnswer({ verb: 'GET', path }, ok({ metadata: { name: 's' }, data: 5 }))).toMatchObject({
-      ok: false,
-      failure: {
-        reason: 'MalformedAnswer',
-        message: 'the API server gave a Secret that cannot be read: data: must be a mapping, not a number',
-        outcome: 'failed',
-      },
-    });
-    expect(readAnswer({ verb: 'PATCH', path }, ok('text'))).toMatchObject({ ok: false, failure: { outcome: 'unknown' } });
+describe('the ledger of events', () => {
+  const event = (message: string, o: Partial<RecordedEvent> = {}): RecordedEvent => ({
+    atMs: 1_000_000,
+    type: 'Normal',
+    reason: 'Pulled',
+    message,
+    pod: { uid: 'u1', name: 'web', namespace: 'shop' },
+    count: 1,
+    ...o,
   });
+  const at = (monoMs = 0) => ({ wallMs: 1_000_000 + monoMs, monoMs });
 
-  it('that is a list, that nobody reads, or that is a failure stays as it is', () => {
-    const list = ok({ items: [5] });
-    expect(readAnswer({ verb: 'GET', path: '/api/v1/pods' }, list)).toBe(list);
-    const gone = ok({ kind: 'Status' });
-    expect(readAnswer({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/web' }, gone)).toBe(gone);
-    expect(readAnswer({ verb: 'GET', path: '/version' }, list)).toBe(list);
+  it('creates once and counts repeats into it, also those that came while it was sent', () => {
+    const ledger = new EventCorrelator('n1');
+    ledger.take(event('a'), at());
+    const first = ledger.next();
+    if (first === null) throw new Error('nothing waits');
+    ledger.take(event('a', { atMs: 1_005_000 }), at(5_000));
+    ledger.done(first);
+    const second = ledger.next();
+    expect(second).toMatchObject({
+      name: first.name,
+      namespace: 'shop',
+      exists: true,
+      count: 2,
+      firstAtMs: 1_000_000,
+      lastAtMs: 1_005_000,
+    });
+    if (second !== null) {
+      expect(eventPatch(second)).toEqual({ count: 2, lastTimestamp: '1970-01-01T00:16:45Z', message: 'a' });
+      expect(eventObject(second, 'n1')).toMatchObject({
+        involvedObject: { kind: 'Pod', uid: 'u1', namespace: 'shop' },
+        source: { component: 'kubelet', host: 'n1' },
+      });
+      ledger.recreate(second);
+    }
+    expect(ledger.next()?.exists).toBe(false);
+  });
+  it('combines what is only different in its words, from the tenth on', () => {
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < 13; i++) ledger.take(event(`image ${i}`), at());
+    expect(ledger.size).toBe(10);
+    const messages: string[] = [];
+    for (let p = ledger.next(); p !== null; p = ledger.next()) {
+      messages.push(`${p.message} x${p.count}`);
+      ledger.done(p);
+    }
+    expect(messages.at(-1)).toBe(`${COMBINED_PREFIX}image 12 x4`);
+  });
+  it('goes on combining while they come, and starts anew after ten minutes without', () => {
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < 10; i++) ledger.take(event(`image ${i}`), at());
+    // Ten minutes after the first and not after the last: still one row.
+    for (let i = 10; i < 12; i++) ledger.take(event(`image ${i}`), at((i - 9) * 400_000));
+    expect(ledger.size).toBe(10);
+    ledger.take(event('image 12'), at(800_000 + 600_001));
+    expect(ledger.size).toBe(11);
+    const messages: string[] = [];
+    for (let p = ledger.next(); p !== null; p = ledger.next()) {
+      messages.push(p.message);
+      ledger.done(p);
+    }
+    expect(messages.slice(-2)).toEqual([`${COMBINED_PREFIX}image 11`, 'image 12']);
+  });
+  it('lets one object say so much at once and then one thing per five minutes', () => {
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x', { reason: `R${i}` }), at());
+    expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST, 5]);
+    ledger.take(event('x', { reason: 'other', pod: { uid: 'u2', name: 'b', namespace: 'shop' } }), at());
+    ledger.take(event('x', { reason: 'later' }), at(301_000));
+    expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 2, 5]);
+  });
+  it('counts warnings and what is ordinary apart: neither takes the other’s place', () => {
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x', { type: 'Warning', reason: `R${i}` }), at());
+    ledger.take(event('x', { type: 'Normal', reason: 'Killing' }), at());
+    expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 1, 5]);
   });
 });

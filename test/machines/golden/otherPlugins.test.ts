@@ -82,7 +82,7 @@ const second = (accessMode: string) => async () => {
   await h.until('the second is ready, or is told why not', () => isReady(h, 'two') || events(h, 'FailedMount').length > 0, 120_000);
   return { ready: isReady(h, 'two'), said: [...new Set(events(h, 'FailedMount'))] };
 };
-const rules = (which: 'refused' | 'ignored') =>
+const rules = (which: 'refused' | 'leftAlone' | 'ignored') =>
   Object.fromEntries(
     FIELD_TABLE.flatMap((rule) => {
       const why = rule[which];
@@ -103,8 +103,9 @@ goldenTable('what is said of other kinds of volumes, and of fields that are refu
   '8.22 ReadWriteOncePod: a second pod': second('ReadWriteOncePod'),
   '8.22 ReadWriteOnce: a second pod of the same node': second('ReadWriteOnce'),
   '8.22 fields that are refused': () => rules('refused'),
+  '8.22 fields that are left alone': () => rules('leftAlone'),
   '8.22 fields that have no effect': () => rules('ignored'),
-  '8.22 fields of which some values are refused': () =>
+  '8.22 fields of which only some values are honoured': () =>
     Object.fromEntries(FIELD_TABLE.flatMap((rule) => (rule.only === undefined ? [] : [[rule.path, rule.only]]))),
   '8.22 fields that only a pod of the API may have': () => FIELD_TABLE.filter((rule) => rule.api === true).map((rule) => rule.path),
 });

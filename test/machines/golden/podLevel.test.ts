@@ -7,7 +7,7 @@ import type { Container, PodSpec } from '../../../src/machines/k8s.ts';
 import { requestOf, shortages } from '../../../src/machines/pods/admission/resources.ts';
 import { qosClass } from '../../../src/machines/pods/qos.ts';
 import { applyApiDefaults } from '../../../src/machines/pods/sources/defaults.ts';
-import { unsupportedFields } from '../../../src/machines/pods/sources/supported.ts';
+import { podFields } from '../../../src/machines/pods/sources/supported.ts';
 import { validatePod } from '../../../src/machines/pods/sources/validate.ts';
 import { type EnvInput, resourceValue } from '../../../src/machines/pods/workers/config/env.ts';
 import { containerResources, sandboxResources } from '../../../src/machines/pods/workers/config/resources.ts';
@@ -41,7 +41,7 @@ const row =
       containers: Object.fromEntries(
         all.map((c) => [c.name, { ...containerResources(it, c, facts), reads: limitRead(c, it, 'limits.memory') }]),
       ),
-      notKept: unsupportedFields(it),
+      notKept: podFields(it).refused,
       invalid: validatePod(it)
         .list()
         .filter((what) => what.includes('resources')),

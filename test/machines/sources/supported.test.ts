@@ -2,12 +2,16 @@
  * The table of fields: that every field of a Pod's specification is decided upon, and that what a pod sets and this
  * node cannot honour is named with its path, and why.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { FIELD_TABLE } from '../../../src/machines/pods/sources/fieldTable.ts';
 import { podShape } from '../../../src/machines/pods/sources/podTable.ts';
-import { fieldRule, unsupportedFields } from '../../../src/machines/pods/sources/supported.ts';
+import { fieldRule, podFields } from '../../../src/machines/pods/sources/supported.ts';
 import type { Shape } from '../../../src/machines/shape/shape.ts';
 import { pod } from './pods.ts';
 
+const refusedFields = (...of: Parameters<typeof podFields>): string[] => podFields(...of).refused;
 const API_ONLY = ' (only of a pod that came from an API server)';
 
 describe('the table of supported fields', () => {
@@ -67,7 +71,7 @@ describe('the table of supported fields', () => {
         },
       },
     );
-    expect(unsupportedFields(p)).toEqual([]);
+    expect(refusedFields(p)).toEqual([]);
   });
 
   it('says of every field of a specification whether it is honoured, ignored for a reason, or refused for one', () => {
@@ -75,7 +79,7 @@ describe('the table of supported fields', () => {
     const visit = (schema: Shape, path: string): void => {
       const rule = fieldRule(path);
       if (rule !== undefined) {
-        if (rule.ignored !== undefined && rule.refused !== undefined) undecided.push(`${path} (both)`);
+        if ([rule.ignored, rule.leftAlone, rule.refused].filter((why) => why !== undefined).length > 1) undecided.push(`${path} (both)`);
         return;
       }
       if (schema.t === 'list') visit(schema.of, `${path}[*]`);
@@ -109,9 +113,9 @@ describe('the table of supported fields', () => {
       schedulerName: 'mine',
       tolerations: [{ operator: 'Exists' }],
     };
-    expect(unsupportedFields(pod('web', spec))).toEqual([]);
+    expect(refusedFields(pod('web', spec))).toEqual([]);
     const fromApi = { ...spec, runtimeClassName: 'sandboxed' };
-    expect(unsupportedFields(pod('web', fromApi), { api: true })).toEqual([]);
+    expect(refusedFields(pod('web', fromApi), { api: true })).toEqual([]);
   });
 
   it('accepts objects of the API where there is one', () => {
@@ -130,8 +134,8 @@ describe('the table of supported fields', () => {
         },
       },
     ];
-    expect(unsupportedFields(pod('web', { volumes }), { api: true })).toEqual([]);
-    expect(unsupportedFields(pod('web', { volumes }))).toHaveLength(5);
+    expect(refusedFields(pod('web', { volumes }), { api: true })).toEqual([]);
+    expect(refusedFields(pod('web', { volumes }))).toHaveLength(5);
   });
 
   it.each<[string, Record<string, unknown>, Record<string, unknown>, string[]]>([
@@ -151,18 +155,6 @@ describe('the table of supported fields', () => {
         `spec.volumes[2].projected.sources[0].serviceAccountToken${API_ONLY}`,
       ],
     ],
-    [
-      'an unknown part of a probe',
-      {},
-      { livenessProbe: { tcpSocket: { port: 1, proxy: 'x' } } },
-      ['spec.containers[0].livenessProbe.tcpSocket.proxy (unknown field)'],
-    ],
-    [
-      'handlers that are no hooks',
-      {},
-      { lifecycle: { preStop: { grpc: { port: 1 } } } },
-      ['spec.containers[0].lifecycle.preStop.grpc (unknown field)'],
-    ],
     ['envFrom', {}, { envFrom: [{ configMapRef: { name: 'a' } }] }, [`spec.containers[0].envFrom${API_ONLY}`]],
     [
       'secret keys',
@@ -176,31 +168,73 @@ describe('the table of supported fields', () => {
       { resources: { limits: { 'example.com/gpu': 1 } } },
       ['limits', 'requests'].map((k) => `spec.containers[0].resources.${k}.example.com/gpu (this node has no such resource)`),
     ],
-    ['another system', { os: { name: 'windows' } }, {}, ['spec.os.name (value "windows")']],
+    ['another system', { os: { name: 'windows' } }, {}, ['spec.os.name (value "windows": this node runs Linux)']],
     [
       'resource claims, of a pod and of a container',
       { resourceClaims: [{ name: 'a' }] },
       { resources: { claims: [{ name: 'a' }] } },
       ['spec.resourceClaims', 'spec.containers[0].resources.claims'].map((path) => `${path} (there is no dynamic resource allocation)`),
     ],
-    ['gates of a manifest', { schedulingGates: [{ name: 'a' }] }, {}, [`spec.schedulingGates${API_ONLY}`]],
+    ['runtime classes', { runtimeClassName: 'x' }, {}, [`spec.runtimeClassName${API_ONLY}`]],
+  ])('names %s', (_, spec, container, paths) => {
+    expect(refusedFields(pod('web', spec, container)).sort()).toEqual(paths.sort());
+  });
+
+  it.each<[string, Record<string, unknown>, Record<string, unknown>, string[]]>([
     [
-      'runtime classes and pull secrets',
-      { runtimeClassName: 'x', imagePullSecrets: [{ name: 'a' }] },
-      {},
-      [`spec.runtimeClassName${API_ONLY}`, `spec.imagePullSecrets${API_ONLY}`],
-    ],
-    [
-      'unknown fields',
-      { frobnicate: 1 },
-      { imagePullPolice: 'Never', securityContext: { runAsRoot: true } },
+      'fields that no pod has, with the name that was meant',
+      { schedulingGroup: { podGroupName: 'g' }, workloadRef: null, restartPolcy: 'Never' },
+      { imagePullPolice: 'Never', livenessProbe: { tcpSocket: { port: 1, proxy: 'x' } }, lifecycle: { preStop: { grpc: { port: 1 } } } },
       [
-        'spec.frobnicate (unknown field)',
-        'spec.containers[0].imagePullPolice (unknown field)',
-        'spec.containers[0].securityContext.runAsRoot (unknown field)',
+        'spec.schedulingGroup (unknown field) (did you mean schedulingGates?)',
+        'spec.restartPolcy (unknown field) (did you mean restartPolicy?)',
+        'spec.containers[0].imagePullPolice (unknown field) (did you mean imagePullPolicy?)',
+        'spec.containers[0].livenessProbe.tcpSocket.proxy (unknown field)',
+        'spec.containers[0].lifecycle.preStop.grpc (unknown field)',
       ],
     ],
-  ])('names %s', (_, spec, container, paths) => {
-    expect(unsupportedFields(pod('web', spec, container)).sort()).toEqual(paths.sort());
+    [
+      'what has no effect here',
+      { securityContext: { windowsOptions: { runAsUserName: 'a' }, seLinuxChangePolicy: 'MountOption' } },
+      { securityContext: { windowsOptions: { hostProcess: true } } },
+      [
+        'spec.securityContext.windowsOptions (it is for Windows, and this node runs Linux)',
+        'spec.securityContext.seLinuxChangePolicy (value "MountOption": the runtime gives volumes the same label, file by file)',
+        'spec.containers[0].securityContext.windowsOptions (it is for Windows, and this node runs Linux)',
+      ],
+    ],
+    [
+      'pull secrets of a manifest, which the kubelet runs without too',
+      { imagePullSecrets: [{ name: 'a' }], schedulingGates: [{ name: 'a' }] },
+      {},
+      ['spec.imagePullSecrets (only the API server has secrets; images are pulled without)'],
+    ],
+  ])('leaves alone %s', (_, spec, container, paths) => {
+    const { refused, leftAlone } = podFields(pod('web', spec, container));
+    expect(refused).toEqual([]);
+    expect([...leftAlone].sort()).toEqual([...paths].sort());
+  });
+
+  it('finds unknown fields at every level, and counts what it does not list', () => {
+    const odd = { ...pod('web'), sepc: {}, metadata: { name: 'web', namespace: 'default', uid: 'u', lables: {} } };
+    expect(podFields(odd).leftAlone).toEqual([
+      'sepc (unknown field) (did you mean spec?)',
+      'metadata.lables (unknown field) (did you mean labels?)',
+    ]);
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`x${i}`, i]));
+    const { leftAlone } = podFields(pod('web', many));
+    expect(leftAlone).toHaveLength(11);
+    expect(leftAlone.at(-1)).toBe('and 990 more');
+  });
+
+  it('is written down: each field that refuses a pod stands in docs/features.md with its reason', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../docs/features.md'), 'utf8');
+    const [, table = ''] = /## Refused pods\n([\s\S]*?)\n## /.exec(page) ?? [];
+    const rows = [...table.matchAll(/^\| (`.*?) \| (.*?) \| .* \|$/gm)].flatMap(([, paths = '', why = '']) =>
+      [...paths.matchAll(/`([^`]+)`/g)].map(([, path]) => `${path}: ${why}`),
+    );
+    const short = (path: string) => path.replace(/^spec\./, '').replace(/^(initC|ephemeralC|c)ontainers/, 'containers');
+    const refused = FIELD_TABLE.flatMap((rule) => (rule.refused === undefined ? [] : [`${short(rule.path)}: ${rule.refused}`]));
+    expect(rows.sort()).toEqual([...new Set(refused)].sort());
   });
 });

@@ -54,6 +54,15 @@ export class Delivery {
         this.counts.refused.inc({ reason: out.reason });
         this.warn(out.pod, out.reason, out.message);
         break;
+      case 'held':
+        this.warn(out.pod, out.reason, out.message);
+        break;
+      case 'fieldsLeft':
+        registry.send(addr.events, {
+          type: 'event.record',
+          event: { type: 'Normal', reason: 'FieldsLeftAlone', message: fieldsLeft(out.fields), pod: podRef(out.pod) },
+        });
+        break;
       case 'leftAlone':
         log.error({ ...podRef(out.pod), err: out.error }, 'this node failed over a pod: it is left as it is, until its definition changes');
         this.warn(out.pod, 'SetAside', `this node failed over it, and leaves it as it is until its definition changes: ${out.error}`);
@@ -105,6 +114,11 @@ export class Delivery {
     if (this.active?.of !== candidates) this.active = { of: candidates, uids: new Set(candidates.keys()) };
     return this.active.uids;
   }
+}
+
+/** As bounded as the list. */
+function fieldsLeft(fields: readonly string[]): string {
+  return `this node runs the pod without what has no effect here: ${fields.join(', ')}`;
 }
 
 function countsOf(metrics: Metrics) {

@@ -8,7 +8,7 @@ import { isCritical } from '../../reclaim/eviction/rank.ts';
 import { enumerated } from '../../text/errorList.ts';
 import { beyondBounds } from '../bounds.ts';
 import { ANNOTATION_SOURCE } from '../sources/decode.ts';
-import { unsupportedFields } from '../sources/supported.ts';
+import { podFields } from '../sources/supported.ts';
 import { wantsAppArmor } from './appArmor.ts';
 import { takenPort } from './hostPorts.ts';
 import { nodeMismatch } from './nodeAffinity.ts';
@@ -92,22 +92,25 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
   }
   const { podGroups = false, devices = false } = ability;
   // A pod that waits is judged again and again.
-  let known = UNSUPPORTED.get(pod);
+  let known = JUDGED_FIELDS.get(pod);
   if (known === undefined || known.podGroups !== podGroups || known.devices !== devices) {
     known = { podGroups, devices, refusal: unsupported(pod, { podGroups, devices }) };
-    UNSUPPORTED.set(pod, known);
+    JUDGED_FIELDS.set(pod, known);
   }
   return known.refusal;
 }
 
-const UNSUPPORTED = new WeakMap<Pod, { podGroups: boolean; devices: boolean; refusal: Refusal | null }>();
+const JUDGED_FIELDS = new WeakMap<Pod, { podGroups: boolean; devices: boolean; refusal: Refusal | null }>();
+
+/** Reason of a pod that sets what this node must refuse. */
+export const UNSUPPORTED = 'UnsupportedField';
 
 /** What it sets that this node does not have. `devices`: except for what plugins may have. */
 export function unsupported(pod: Pod, o: { podGroups: boolean; devices: boolean }): Refusal | null {
-  const fields = unsupportedFields(pod, { api: !isStatic(pod), ...o });
+  const { refused: fields } = podFields(pod, { api: !isStatic(pod), ...o });
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
-  return { reason: 'UnsupportedField', message, about: 'pod' };
+  return { reason: UNSUPPORTED, message, about: 'pod' };
 }
 
 /** Whether the runtime can keep this is to be asked before the pod is judged. */

@@ -6,7 +6,7 @@ import type { AllocationAnswer } from '../../allocation/messages.ts';
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, PodManagerEvent, PodOpEvent } from '../../protocol.ts';
 import { type Cause, joinCauses } from '../../supervision/address.ts';
-import type { Refusal } from '../admission/admission.ts';
+import { type Refusal, UNSUPPORTED } from '../admission/admission.ts';
 import { byCreation, holdsRoom, isLeaving, type Judgement, judge, makeRoom } from '../admission/judge.ts';
 import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from '../admission/preemption.ts';
 import { type RequestOf, type Room, rememberedRequest } from '../admission/resources.ts';
@@ -121,10 +121,28 @@ export abstract class Admitting extends LedgerDraft {
     if (verdict === null) {
       this.release({ ...c, asked: null });
       this.letIn(this.resizes.take(c.pod), c);
+    } else if (this.staysPending(c, verdict)) {
+      this.keepPending(candidate, c, verdict);
     } else {
       this.release(c);
       this.refuse(c, verdict);
     }
+  }
+
+  /**
+   * A controller replaces a pod that fails by another one at once, and again without end. The kubelet keeps a pod Pending that wants
+   * what it does not have, a volume without a plugin say.
+   */
+  private staysPending({ pod, source }: Candidate, { reason }: Refusal): boolean {
+    const { metadata, status } = pod;
+    const isOwned = metadata.ownerReferences?.some((owner) => owner.controller === true) === true;
+    const isNew = !this.records.has(metadata.uid) && !isTerminal(status.phase) && !metadata.deletionTimestamp;
+    return reason === UNSUPPORTED && source === 'api' && isOwned && isNew;
+  }
+  private keepPending(candidate: Candidate, c: Candidate, { message, reason }: Refusal): void {
+    if (candidate.wait === 'held' && candidate.refusal === message && this.candidates.get(c.pod.metadata.uid) === candidate) return;
+    this.wait({ ...c, wait: 'held', refusal: message });
+    this.out.push({ to: 'held', pod: c.pod, reason, message: `${message}; the pod is not started` });
   }
 
   /** Changes what `c` was asked about, and for which pods it waits. Null: it is admitted. */

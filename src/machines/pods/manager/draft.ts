@@ -3,7 +3,9 @@ import type { Pod } from '../../k8s.ts';
 import { type Draft, SharedMap } from '../../sharedMap.ts';
 import { because, type Cause } from '../../supervision/address.ts';
 import { messageOf } from '../../text/errors.ts';
+import { hasRun } from '../listed.ts';
 import { LEFT_ALONE_ANNOTATION, shellOf } from '../setAside.ts';
+import { podFields } from '../sources/supported.ts';
 import type { SourceName } from '../types.ts';
 import { wayTo } from './life.ts';
 import {
@@ -74,6 +76,13 @@ export abstract class LedgerDraft {
   protected kill(rec: Rec): void {
     const uid = rec.pod.metadata.uid;
     this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, causes: rec.causes } });
+  }
+
+  /** Said once in the life of a pod that has not run yet. */
+  protected sayFieldsLeft(pod: Pod, source: Rec['source']): void {
+    if ((pod.status.phase ?? 'Pending') !== 'Pending' || hasRun(this.facts.listing?.pods.get(pod.metadata.uid))) return;
+    const { leftAlone } = podFields(pod, { api: source === 'api' });
+    if (leftAlone.length > 0) this.out.push({ to: 'fieldsLeft', pod, fields: leftAlone });
   }
 
   /** An error over one pod is that pod's trouble alone: one that runs goes on as it was, another is left alone. */

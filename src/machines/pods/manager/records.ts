@@ -80,6 +80,8 @@ export interface Candidate {
   causes: readonly Cause[] | undefined;
   sinceMonoMs: number;
   wait: Wait;
+  /** Of one that is held: why. */
+  refusal?: string;
   asked: Asked | null;
   /** Pods that it waits for to end, and since when each has been seen to. */
   leaving: ReadonlyMap<string, number>;
@@ -101,7 +103,9 @@ export type Wait =
   /** It fits, and devices or CPUs are allocated to it. No other pod gets its room. */
   | 'allocating'
   /** The same, of a pod that runs here already. */
-  | 'readmitting';
+  | 'readmitting'
+  /** It sets what this node must refuse, and its controller would replace it without end if it failed. */
+  | 'held';
 /** What the device manager and the CPU manager were asked about a candidate. */
 export interface Asked {
   /** Never given twice. */
@@ -113,7 +117,6 @@ export interface Asked {
   /** Why it was last told to wait. */
   why: string;
 }
-
 /** A record that has a worker. */
 export type LiveRec = Rec & { state: Extract<LifeState, Working> };
 export interface PodLedger {
@@ -143,8 +146,12 @@ export type Out =
   | { to: 'housekeep'; why: string }
   /** Admission refused it. */
   | { to: 'refused'; pod: Pod; reason: string; message: string }
+  /** It runs without these fields. */
+  | { to: 'fieldsLeft'; pod: Pod; fields: readonly string[] }
   /** This node failed over it, and leaves it alone. */
   | { to: 'leftAlone'; pod: Pod; error: string }
+  /** It waits, with what a refusal would say. */
+  | { to: 'held'; pod: Pod; reason: string; message: string }
   | { to: 'preempted'; pod: Pod; for: Pod; resource: string }
   | { to: 'resizePending'; pod: Pod; pending: ResizePending }
   /** What was granted is to be written down. */
@@ -223,7 +230,7 @@ export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedge
   };
 }
 export function keepsRoom({ wait }: Candidate): boolean {
-  return wait !== 'later';
+  return wait !== 'later' && wait !== 'held';
 }
 /** Nothing of a pod that room is made for, or that is allocated something, is here. */
 export function isUndecided({ wait }: Candidate): boolean {

@@ -202,6 +202,7 @@ class Edit extends Admitting {
     const rec = this.records.get(uid);
     if (rec === undefined) {
       this.put(uid, newRecord({ pod, source, seenAtMs: this.facts.wallMs, life: this.newLife(), renewed: false, causes: why }));
+      this.sayFieldsLeft(pod, source);
       this.startIfFree(uid);
       return;
     }
@@ -353,6 +354,7 @@ class Edit extends Admitting {
     }
     const { source, seenAtMs, causes } = rec;
     this.put(uid, newRecord({ pod: next.pod, source, seenAtMs, life: this.newLife(), renewed: true, causes }));
+    this.sayFieldsLeft(next.pod, source);
     this.startIfFree(uid);
   }
 

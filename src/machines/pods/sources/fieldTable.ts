@@ -1,25 +1,35 @@
 /**
- * THE table of what a Pod's specification may say: every field of it is honoured, ignored for a reason, or refused for
- * a reason. What the table does not name refuses the pod at admission, with the path in the message: nothing is
- * silently ignored. Adding a feature means changing its line here.
+ * THE table of what a Pod's specification may say: every field of it is honoured, without effect for a reason, left alone for a
+ * reason, or refused for a reason. A field is refused only where a pod that ran without it would break a promise to its user
+ * (isolation, data, security): docs/features.md has the list. A field that no Pod has is left alone. What is left alone is told, by
+ * `why` and an event. Adding a feature means changing its line here.
  */
 import { HOST_PATH_TYPES } from '../../services/volumes/spec.ts';
 
-/** `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key. A rule covers all below its path. */
+/**
+ * `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key, `*` + `/*` any key with a domain.
+ * A rule covers all below its path.
+ */
 export const NO_SUCH_RESOURCE = 'this node has no such resource';
 
 export interface FieldRule {
   readonly path: string;
-  /** Only these values can be honoured. */
+  /** Only these values can be honoured; another is refused or left alone. */
   readonly only?: readonly unknown[];
   /** Only of a pod that came from an API server, on a node that has one. */
   readonly api?: true;
+  /** The same, and of another pod it is left alone: why. */
+  readonly apiElse?: string;
   /** It has no effect on this node, and needs none: why. */
   readonly ignored?: string;
-  /** It cannot be honoured: why. */
+  /** It cannot be honoured, and a pod without it keeps its promises: why. */
+  readonly leftAlone?: string;
+  /** It cannot be honoured, and a pod without it would break a promise: why. */
   readonly refused?: string;
 }
 
+const NO_CLAIMS = 'there is no dynamic resource allocation';
+const NOT_WINDOWS = 'it is for Windows, and this node runs Linux';
 const SCHEDULING = 'only the scheduler looks at it';
 
 const SELINUX = ['user', 'role', 'type', 'level'].map((k) => `seLinuxOptions.${k}`);
@@ -66,6 +76,7 @@ const HOOKS = ['postStart', 'preStop'].flatMap((hook) => HOOK.map((k) => `lifecy
 
 const honoured = (...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path }));
 const refused = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, refused: why }));
+const leftAlone = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, leftAlone: why }));
 const ignored = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, ignored: why }));
 const under = (prefix: string, rules: readonly FieldRule[]): FieldRule[] =>
   rules.map((rule) => ({ ...rule, path: `${prefix}${rule.path}` }));
@@ -89,8 +100,9 @@ const CONTAINER: readonly FieldRule[] = [
   // Who writes more than its limits allow is evicted, which static pods never are, here as in the reference.
   ...['limits', 'requests'].flatMap((kind) => honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.${kind}.${r}`))),
   // Those that device plugins may have are left to who knows the plugins (`supported.ts`).
-  ...refused(NO_SUCH_RESOURCE, 'resources.limits.*', 'resources.requests.*'),
-  ...refused('there is no dynamic resource allocation', 'resources.claims'),
+  ...refused(NO_SUCH_RESOURCE, 'resources.limits.*/*', 'resources.requests.*/*'),
+  ...leftAlone(NO_SUCH_RESOURCE, 'resources.limits.*', 'resources.requests.*'),
+  ...refused(NO_CLAIMS, 'resources.claims'),
   ...honoured('resizePolicy[*].resourceName', 'resizePolicy[*].restartPolicy'),
   ...honoured('restartPolicyRules[*].action', 'restartPolicyRules[*].exitCodes.operator', 'restartPolicyRules[*].exitCodes.values[*]'),
   ...honoured(
@@ -105,17 +117,16 @@ const CONTAINER: readonly FieldRule[] = [
   ...under('securityContext.', [
     ...honoured(...IDS, ...SELINUX, ...PROFILES, 'capabilities.add[*]', 'capabilities.drop[*]'),
     ...honoured('privileged', 'readOnlyRootFilesystem', 'allowPrivilegeEscalation', 'procMount'),
-    ...refused('this node runs Linux', 'windowsOptions'),
+    ...leftAlone(NOT_WINDOWS, 'windowsOptions'),
   ]),
 ];
 
 const SECURITY: readonly FieldRule[] = [
   ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup', 'fsGroupChangePolicy'),
-  // Volumes are labelled by the runtime, file by file; with a mount option by nobody.
-  { path: 'seLinuxChangePolicy', only: ['Recursive'] },
+  { path: 'seLinuxChangePolicy', only: ['Recursive'], leftAlone: 'the runtime gives volumes the same label, file by file' },
   // Which ones is a matter of the node: admission looks at each.
   ...honoured('sysctls[*].name', 'sysctls[*].value'),
-  ...refused('this node runs Linux', 'windowsOptions'),
+  ...leftAlone(NOT_WINDOWS, 'windowsOptions'),
 ];
 
 /** Where a pod wants to be. The node holds an API pod to what concerns this node alone, as the reference does. */
@@ -130,20 +141,20 @@ const PLACEMENT: readonly FieldRule[] = [
   ...ignored(SCHEDULING, 'affinity.podAffinity', 'affinity.podAntiAffinity', 'topologySpreadConstraints'),
   ...ignored(SCHEDULING, 'schedulerName', 'preemptionPolicy'),
   ...ignored('the API server has made a priority of it', 'priorityClassName'),
-  // Nobody would ever lift the gates of a static pod.
-  { path: 'schedulingGates', api: true, ignored: 'a pod that was bound has none left' },
+  ...ignored('a pod that was bound has none left, and nobody schedules a static pod', 'schedulingGates'),
   ...honoured(...['key', 'operator', 'value', 'effect', 'tolerationSeconds'].map((k) => `tolerations[*].${k}`)),
   { path: 'runtimeClassName', api: true },
-  { path: 'os.name', only: ['linux'] },
-  ...refused('there is no dynamic resource allocation', 'resourceClaims'),
+  // Admission refuses another one before, with the reference's reason.
+  { path: 'os.name', only: ['linux'], refused: 'this node runs Linux' },
+  ...refused(NO_CLAIMS, 'resourceClaims'),
   ...['limits', 'requests'].flatMap((kind) => honoured(...EVERY_RESOURCE.map((r) => `resources.${kind}.${r}`))),
-  ...refused('a pod as a whole has no such resource', 'resources.limits.*', 'resources.requests.*'),
-  ...refused('there is no dynamic resource allocation', 'resources.claims'),
+  ...leftAlone('a pod as a whole has no such resource', 'resources.limits.*', 'resources.requests.*'),
+  ...refused(NO_CLAIMS, 'resources.claims'),
 ];
 
 const VOLUME: readonly FieldRule[] = [
   ...honoured('name', 'emptyDir.medium', 'emptyDir.sizeLimit', 'hostPath.path', 'image.reference', 'image.pullPolicy'),
-  { path: 'hostPath.type', only: HOST_PATH_TYPES },
+  { path: 'hostPath.type', only: HOST_PATH_TYPES, refused: 'nobody can tell what has to be at the path' },
   ...honoured('downwardAPI.defaultMode', ...DOWNWARD_ITEM.map((k) => `downwardAPI.items[*].${k}`)),
   ...honoured('projected.defaultMode', ...DOWNWARD_ITEM.map((k) => `projected.sources[*].downwardAPI.items[*].${k}`)),
   ...['secret.secretName', 'configMap.name', 'persistentVolumeClaim.claimName', 'persistentVolumeClaim.readOnly'].map(
@@ -174,7 +185,7 @@ export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
     'ephemeralContainers[*].',
     [...CONTAINER, ...honoured('targetContainerName')].map((rule): FieldRule => ({ ...rule, api: true })),
   ),
-  ...refused('an ephemeral container is never restarted', 'ephemeralContainers[*].restartPolicy'),
+  ...leftAlone('an ephemeral container is never restarted', 'ephemeralContainers[*].restartPolicy'),
   ...honoured('restartPolicy', 'terminationGracePeriodSeconds', 'activeDeadlineSeconds'),
   ...honoured('readinessGates[*].conditionType'),
   ...honoured('dnsPolicy', 'dnsConfig.nameservers[*]', 'dnsConfig.searches[*]', 'dnsConfig.options[*].name', 'dnsConfig.options[*].value'),
@@ -191,7 +202,7 @@ export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
   ...PLACEMENT,
   ...under('securityContext.', SECURITY),
   ...under('volumes[*].', VOLUME),
-  { path: 'imagePullSecrets[*].name', api: true },
+  { path: 'imagePullSecrets', apiElse: 'only the API server has secrets; images are pulled without' },
   // A static pod gets no token, here as in the reference; of an API pod the API server has made volumes of them.
   ...ignored('tokens come as volumes', 'automountServiceAccountToken', 'serviceAccountName', 'serviceAccount'),
 ]);

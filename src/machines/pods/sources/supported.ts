@@ -1,14 +1,15 @@
 /**
- * What a pod sets that this node cannot honour, by the table of fields (`fieldTable.ts`): it refuses the pod at
- * admission, with the path in the message.
+ * What a pod sets that this node cannot honour, by the table of fields (`fieldTable.ts`): what refuses the pod at admission, and
+ * what is left alone.
  */
 import { isExtendedResource } from '../../allocation/devices/rules.ts';
 import type { Pod } from '../../k8s.ts';
 import type { Shape } from '../../shape/shape.ts';
-import { ErrorList, quoted } from '../../text/errorList.ts';
+import { cut, ErrorList, quoted } from '../../text/errorList.ts';
+import { didYouMean } from '../../text/nearest.ts';
 import { limitsNotKept } from '../podLevel.ts';
 import { FIELD_TABLE, type FieldRule, NO_SUCH_RESOURCE } from './fieldTable.ts';
-import { podShape } from './podTable.ts';
+import { metadata as metadataShape, podShape, spec as specShape } from './podTable.ts';
 import { isRecord } from './schema.ts';
 
 /** Why what only the API can tell is refused of a manifest. */
@@ -38,7 +39,7 @@ function tableTree(withApi: boolean): RuleNode {
       }
       at = next;
     }
-    at.leaf = rule;
+    at.leaf = rule.apiElse === undefined || withApi ? rule : { path: rule.path, leftAlone: rule.apiElse };
   }
   return root;
 }
@@ -65,7 +66,8 @@ export function childOf(node: RuleNode, key: string): RuleNode | undefined {
   const exact = node.children.get(key);
   if (exact !== undefined) return exact;
   for (const [pattern, child] of node.children) {
-    if (pattern.endsWith('*') && pattern !== '[*]' && key.startsWith(pattern.slice(0, -1))) return child;
+    if (pattern === '*/*' ? key.includes('/') : pattern.endsWith('*') && pattern !== '[*]' && key.startsWith(pattern.slice(0, -1)))
+      return child;
   }
   return undefined;
 }
@@ -97,54 +99,63 @@ interface Step {
   value: unknown;
   path: string;
   node: RuleNode | undefined;
-  schema: Shape | undefined;
+  schema: Shape;
+}
+interface Found {
+  refused(path: string, why: string): void;
+  leftAlone(path: string, why: string): void;
+  /** A field that no Pod has; `names`: those that there are in its place. */
+  unknown(path: string, key: string, names: readonly string[]): void;
 }
 
-function walk(step: Step, found: (path: string) => void): void {
+function walk(step: Step, found: Found): void {
   const { value, path, node, schema } = step;
-  if (schema === undefined) {
-    found(`${path} (unknown field)`);
-    return;
-  }
   if (isDefault(value, path)) return;
-  if (node === undefined) {
-    found(path);
-    return;
-  }
-  if (node.leaf !== null) {
-    if (node.leaf.refused !== undefined) found(`${path} (${node.leaf.refused})`);
-    else if (node.leaf.only !== undefined && !node.leaf.only.includes(value)) found(`${path} (value ${quoted(value)})`);
-    return;
-  }
-  if (Array.isArray(value)) {
-    const element = schema.t === 'list' ? schema.of : undefined;
-    value.forEach((v: unknown, i) => {
-      walk({ value: v, path: `${path}[${i}]`, node: node.children.get('[*]'), schema: element }, found);
-    });
-  } else if (isRecord(value)) {
+  const leaf = node?.leaf ?? null;
+  if (node === undefined) found.leftAlone(path, 'this node has no rule for it');
+  else if (leaf !== null) judge(leaf, step, found);
+  else if (Array.isArray(value) && schema.t === 'list') {
+    for (const [i, v] of value.entries())
+      walk({ value: v, path: `${path}[${i}]`, node: node.children.get('[*]'), schema: schema.of }, found);
+  } else if (isRecord(value) && schema.t === 'map') {
+    for (const [key, v] of Object.entries(value))
+      walk({ value: v, path: `${path}.${key}`, node: childOf(node, key), schema: schema.of }, found);
+  } else if (isRecord(value) && schema.t === 'object') {
     for (const [key, v] of Object.entries(value)) {
-      const field =
-        schema.t === 'map' ? schema.of : schema.t === 'object' && Object.hasOwn(schema.fields, key) ? schema.fields[key] : undefined;
-      walk({ value: v, path: `${path}.${key}`, node: childOf(node, key), schema: field }, found);
+      if (v === null || v === undefined) continue;
+      const field = Object.hasOwn(schema.fields, key) ? schema.fields[key] : undefined;
+      if (field !== undefined) walk({ value: v, path: `${path}.${key}`, node: childOf(node, key), schema: field }, found);
+      else found.unknown(`${path}.${key}`, key, Object.keys(schema.fields));
     }
-  } else found(path);
+  }
 }
 
-/** An extended resource of a container, as it was found not to be one of this node's own. */
-function mayBePlugins(found: string): boolean {
-  const why = ` (${NO_SUCH_RESOURCE})`;
-  const match = /^spec\.(?:initC|c)ontainers\[\d+\]\.resources\.(?:limits|requests)\./.exec(found);
-  return match !== null && found.endsWith(why) && isExtendedResource(found.slice(match[0].length, -why.length));
+function judge({ only, refused, leftAlone }: FieldRule, { value, path }: Step, found: Found): void {
+  if (only?.includes(value) === true) return;
+  const why = (text: string): string => (only === undefined ? text : `value ${quoted(value)}: ${text}`);
+  if (refused !== undefined) found.refused(path, why(refused));
+  else if (leftAlone !== undefined) found.leftAlone(path, why(leftAlone));
 }
 
-/** Top-level keys of a Pod. */
-const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
+/** An extended resource of a container, which a device plugin may have. */
+const PLUGINS = /^spec\.(?:initC|c)ontainers\[\d+\]\.resources\.(?:limits|requests)\.(.*)$/;
+function mayBePlugins(path: string): boolean {
+  const resource = PLUGINS.exec(path)?.[1];
+  return resource !== undefined && isExtendedResource(resource);
+}
 
-/**
- * Paths of what the pod sets that this node cannot honour yet, in the order of the manifest, the first ones and how many more;
- * a field that no Pod has is marked `(unknown field)`. Empty: the node can run the pod in full.
- */
-export function unsupportedFields(
+/** Longer names are nobody's slip of the pen, and to compare them would cost more than they are long. */
+const NAME_CHARS_MAX = 64;
+
+export interface PodFields {
+  /** What the pod sets that this node cannot honour and must not run without, as `path (why)`. Empty: the node can run it. */
+  refused: string[];
+  /** What it sets that has no effect here, as `path (why)`; of a field that no Pod has with the name that was meant, perhaps. */
+  leftAlone: string[];
+}
+
+/** In the order of the manifest, the first ones and how many more. */
+export function podFields(
   pod: Pod,
   o: {
     /** Objects of an API server can be asked for. Default false. */
@@ -154,16 +165,28 @@ export function unsupportedFields(
     /** A cgroup holds each pod as a whole. Default false. */
     podGroups?: boolean;
   } = {},
-): string[] {
-  const errors = new ErrorList();
-  const found = (path: string): void => {
-    if (o.devices !== true || !mayBePlugins(path)) errors.add(path);
+): PodFields {
+  const refused = new ErrorList();
+  const left = new ErrorList();
+  const found: Found = {
+    refused(path, why) {
+      if (o.devices !== true || why !== NO_SUCH_RESOURCE || !mayBePlugins(path)) refused.add(`${path} (${why})`);
+    },
+    leftAlone: (path, why) => left.add(`${path} (${why})`),
+    unknown(path, key, names) {
+      const meant = left.isFull || key.length > NAME_CHARS_MAX ? '' : didYouMean(key, names);
+      left.add(`${cut(path, PATH_CHARS_MAX)} (unknown field)${meant}`);
+    },
   };
-  for (const key of Object.keys(pod)) if (!TOP.includes(key)) found(`${key} (unknown field)`);
-  walk(
-    { value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : MANIFEST_RULES, 'spec'), schema: podShape.fields.spec },
-    found,
-  );
-  for (const path of limitsNotKept(pod, o)) found(`${path} (${LIMITS_NOT_KEPT})`);
-  return errors.list();
+  const { spec, metadata, ...rest } = pod;
+  unknownOf(rest, { path: '', names: Object.keys(podShape.fields) }, found);
+  unknownOf(metadata, { path: 'metadata.', names: Object.keys(metadataShape.fields) }, found);
+  walk({ value: spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : MANIFEST_RULES, 'spec'), schema: specShape }, found);
+  for (const path of limitsNotKept(pod, o)) refused.add(`${path} (${LIMITS_NOT_KEPT})`);
+  return { refused: refused.list(), leftAlone: left.list() };
+}
+const PATH_CHARS_MAX = 300;
+
+function unknownOf(value: object, at: { path: string; names: readonly string[] }, found: Found): void {
+  for (const key of Object.keys(value)) if (!at.names.includes(key)) found.unknown(`${at.path}${key}`, key, at.names);
 }

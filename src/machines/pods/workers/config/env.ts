@@ -188,12 +188,14 @@ function envValue(variable: EnvVar, input: EnvInput, lookup: (name: string) => s
   if (from.fileKeyRef !== undefined) return fileKeyValue(from.fileKeyRef, input.files ?? new Map());
   const { cluster } = input;
   const keyRef = from.configMapKeyRef ?? from.secretKeyRef;
-  if (cluster !== undefined && keyRef !== undefined) {
+  // Of a source that nobody here knows: the kubelet leaves the variable empty.
+  if (keyRef === undefined) return built('');
+  if (cluster !== undefined) {
     const kind = from.configMapKeyRef === undefined ? 'secret' : 'configMap';
     const ref: ObjectRef = { kind, namespace: input.pod.metadata.namespace, name: keyRef.name ?? '' };
     return keyValue({ ref, key: keyRef.key, optional: keyRef.optional === true }, cluster);
   }
-  const source = Object.keys(from)[0] ?? 'nothing';
+  const source = from.configMapKeyRef === undefined ? 'secretKeyRef' : 'configMapKeyRef';
   return refused(`valueFrom.${source} is not supported by this node`);
 }
 
