@@ -22,6 +22,7 @@ const programs = {
   subpath: 'src/boot/dependencies/subPath/main.ts',
   documents: 'src/boot/dependencies/documents/worker.ts',
   watchdog: 'src/boot/process/watchdog/worker.ts',
+  debugger: 'src/boot/dependencies/debugger/worker.ts',
   hostfigures: 'src/boot/inspect/hostMain.ts',
 };
 /**

@@ -69,6 +69,7 @@ export const RULES = [
       'ctl/',
       'actors/pods/sources/manifest.ts',
       'sandbox/process/admin.ts',
+      'sandbox/process/signals.ts',
       'sandbox/process/startProcess.ts',
       'harness/',
     ],

@@ -65,6 +65,7 @@ launch() {
     echo "$program: neither $root/$bundle nor installed sources are there. Run 'npm ci && npm run build' in $root" >&2
     exit 1
   fi
+  # Without the first, SIGUSR1 opens Node's debugger to every user of the machine.
   # shellcheck disable=SC2086 # the flags are a list
-  exec "$node" $v8_flags --disable-warning=ExperimentalWarning "$entry" "$@"
+  exec "$node" --disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning "$entry" "$@"
 }

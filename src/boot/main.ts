@@ -1,4 +1,5 @@
 /** Entry of the node daemon. It loads the daemon with Node's compile cache on. */
+import { outliveSignals } from '../sandbox/process/signals.ts';
 import { useCompileCache } from './process/compileCache.ts';
 
 const argv = process.argv.slice(2);
@@ -7,6 +8,7 @@ if (argv.some((arg) => arg === '--check' || arg === '--check=true')) {
   const { runCheck } = await import('./check/check.ts');
   process.exit(await runCheck(argv));
 }
+outliveSignals();
 useCompileCache(argv);
 const { runDaemon } = await import('./daemon.ts');
 process.exit(await runDaemon());

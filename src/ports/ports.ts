@@ -309,6 +309,19 @@ export interface Profiler {
   heap(ms: number, signal: AbortSignal): Promise<string>;
 }
 
+/** The debugger of this process, for the administrator. Whoever speaks to it runs code as this process. */
+export interface DebuggerPort {
+  /** Listens, in place of one that listens already, until a minute after its last user has gone. */
+  open(): Promise<DebuggerDoor>;
+  close(): Promise<void>;
+}
+export interface DebuggerDoor {
+  /** A unix socket that this user alone can reach; WebSocket, Chrome DevTools protocol. */
+  socketPath: string;
+  /** The path of its address. Cannot be guessed: a tool reaches the socket through a port that every user can connect to. */
+  path: string;
+}
+
 export interface Logger {
   debug(fields: object, msg: string): void;
   info(fields: object, msg: string): void;
@@ -396,4 +409,6 @@ export interface Ports {
   readonly handling?: Handling;
   /** Absent where there is no process to look at. */
   readonly profiler?: Profiler;
+  /** Absent where there is no process to look into. */
+  readonly debugger?: DebuggerPort;
 }

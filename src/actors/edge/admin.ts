@@ -12,12 +12,13 @@ import { logFileOf } from '../../machines/podLogs.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, type PodsView, view } from '../../machines/protocol.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { renderTree } from '../../machines/text/tree.ts';
 import { type Explanation, explainPod } from '../../machines/why.ts';
 import { explainNode } from '../../machines/whyNode.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
-import { json, type Route, router, text } from './answers.ts';
+import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers.ts';
 import { execOffer } from './execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
 import { nodePage } from './nodePage.ts';
@@ -54,7 +55,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     return pods.ok ? fn(pods.value, pods.stale) : pods.reply;
   };
   return router({
-    any: { '/exec': (req) => execOffer(ctx, req) },
+    any: { '/exec': (req) => execOffer(ctx, req), '/debugger': (req) => debuggerRoute(ctx, req) },
     below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
     get: {
       ...adminPages(ctx, o.inspect),
@@ -85,6 +86,19 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/logs': (req) => withPods((pods) => logFile(ctx, { pods, podLogsDir: o.podLogsDir, req })),
     },
   });
+}
+
+/** `POST`: opens the debugger and says where. `DELETE`: closes it. */
+async function debuggerRoute({ ports }: ActorCtx<ServerEvent>, req: HttpRequest): Promise<HttpReply> {
+  if (req.method !== 'POST' && req.method !== 'DELETE') return METHOD_NOT_ALLOWED;
+  if (ports.debugger === undefined) return text('501: there is no process here to look into\n', 501);
+  try {
+    if (req.method === 'POST') return json(await ports.debugger.open());
+    await ports.debugger.close();
+    return json({});
+  } catch (error) {
+    return text(`503: the debugger cannot be opened: ${messageOf(error)}\n`, 503);
+  }
 }
 
 /** The pages of our own that need nothing but views and the tree; the HTTPS server has them too, behind authorization. */

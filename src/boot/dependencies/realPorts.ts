@@ -15,6 +15,7 @@ import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { loadCredentialPrograms } from './credentialPrograms.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 import { createGrpcCsi } from './csi/grpcCsi.ts';
+import { createDebugger } from './debugger/debugger.ts';
 import { createGrpcDevicePlugins } from './devicePlugins/grpcDevicePlugins.ts';
 import { createDiskUsage } from './diskUsage.ts';
 import { createDocuments } from './documents/documents.ts';
@@ -63,6 +64,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
       ? { iptables: createIptables() }
       : {}),
     profiler: createProfiler(),
+    debugger: createDebugger({ folder: `${config.flags.rootDir}/actorlet/debugger`, heartbeat: input.watchdog.shared, log }),
     log,
     metrics: createMetrics({
       ofProcess: true,

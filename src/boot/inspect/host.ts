@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { HostFrame } from '../../inspect/feed/frames.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS, startProcess } from '../../sandbox/process/startProcess.ts';
 
 /** What the child tells each time. */
 export type HostReading = Pick<HostFrame, 'figures' | 'error'>;
@@ -31,7 +31,7 @@ export function hostFigures(onFrame: (frame: HostFrame) => void, log: Logger): D
   };
   let child: ChildProcess;
   try {
-    const flags = [`--max-old-space-size=${HEAP_MIB_MAX}`, '--disable-warning=ExperimentalWarning'];
+    const flags = [...NODE_FLAGS, `--max-old-space-size=${HEAP_MIB_MAX}`];
     child = startProcess(process.execPath, [...flags, entry(), String(process.pid)], {
       // It runs df, ps and the like, and needs nothing of the daemon's environment.
       env: { PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C' },

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import si from 'systeminformation';
 import type { HostFigures } from '../../inspect/feed/frames.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { outliveSignals } from '../../sandbox/process/signals.ts';
 import type { HostReading } from './host.ts';
 
 const EVERY_MS = 2_000;
@@ -57,6 +58,7 @@ async function reading(): Promise<HostReading> {
   }
 }
 
+outliveSignals();
 process.on('disconnect', () => process.exit(0));
 for (;;) {
   const read = await reading();

@@ -5,6 +5,7 @@ import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import type { Inspected } from '../../inspect/source.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
+import type { HARMLESS_SIGNALS } from '../../sandbox/process/signals.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';
@@ -24,10 +25,9 @@ export interface BootIo {
   uid: number;
   /** Ends the process at once; for a second signal and for failures outside the tree. */
   exit(code: number): void;
-  /** Listens for SIGINT, SIGTERM, uncaughtException, unhandledRejection. */
   on(name: ProcessEvent, fn: (detail: unknown) => void): Disposable;
 }
-export type ProcessEvent = 'SIGINT' | 'SIGTERM' | 'uncaughtException' | 'unhandledRejection';
+export type ProcessEvent = 'SIGINT' | 'SIGTERM' | (typeof HARMLESS_SIGNALS)[number] | 'uncaughtException' | 'unhandledRejection';
 
 /** What the boot needs of a node; `Node` of src/actors/node.ts is one. */
 export interface BootNode {

@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { toV1beta1 } from '../../machines/config/v1beta1.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
+import { HARMLESS_SIGNALS } from '../../sandbox/process/signals.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
 import { acquireLock, lockAtOnce } from '../process/lock.ts';
@@ -40,7 +41,7 @@ export const startLog: Step = {
   },
 };
 
-/** First SIGINT or SIGTERM: an orderly end, exit code 0. Second: exit code 1 at once. */
+/** First SIGINT or SIGTERM: an orderly end, exit code 0. Second: exit code 1 at once. Others of that kind are logged. */
 export const handleSignals: Step = {
   name: 'handle signals',
   run(ctx) {
@@ -57,6 +58,8 @@ export const handleSignals: Step = {
       };
       ctx.cleanup.use(ctx.io.on(name, onSignal));
     }
+    const without = 'is without effect; flags and configuration are read at the start';
+    for (const name of HARMLESS_SIGNALS) ctx.cleanup.use(ctx.io.on(name, () => log.info({}, `${name} ${without}`)));
     return undefined;
   },
 };

@@ -6,7 +6,7 @@ import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.
 import { describeScenario } from '../../machines/faults/describe.ts';
 import type { Scenario } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS, startProcess } from '../../sandbox/process/startProcess.ts';
 import {
   addTotals,
   emptyTotals,
@@ -222,7 +222,7 @@ function oneProcess(io: CtlIo, args: SimArgs & { seed: number }, take: (line: Se
     const flags = ['seed', 'seeds', 'minutes', 'pods', 'nodes', 'scenario'] as const;
     const given = flags.flatMap((f) => (args[f] === undefined ? [] : [`--${f}=${args[f]}`]));
     const argv = [process.argv[1] ?? '', 'sim', '--lines', ...(args.edges ? ['--edges'] : []), ...given];
-    const child = startProcess(process.execPath, [...process.execArgv, ...argv], {
+    const child = startProcess(process.execPath, [...NODE_FLAGS, ...process.execArgv, ...argv], {
       stdio: ['ignore', 'pipe', 'inherit'],
       signal: io.signal,
     });

@@ -89,6 +89,15 @@ function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: 
       },
     )
     .command(
+      'debugger',
+      "opens the daemon's debugger for a tool of this machine, until Ctrl-C",
+      (c) => c.example('$0 debugger', 'prints the address for Chrome or an editor'),
+      async (args) => {
+        const { runDebugger } = await import('./debugger.ts');
+        await run(runDebugger)(args);
+      },
+    )
+    .command(
       'completion <shell>',
       'prints a script that completes commands and options',
       (c) =>

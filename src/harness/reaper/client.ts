@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS, startProcess } from '../../sandbox/process/startProcess.ts';
 import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 
@@ -11,7 +11,6 @@ import { cleanUp } from './cleanup.ts';
 const READY_TIMEOUT_MS = 60_000;
 /** Stopping pods, the runtime and all; beyond it the machine is stuck. */
 const END_TIMEOUT_MS = 120_000;
-const DISABLE_WARNINGS = '--disable-warning=ExperimentalWarning';
 
 export interface DaemonEnd {
   code: number | null;
@@ -43,7 +42,7 @@ export class Reaper {
   static async start(entry: string, charge: Charge): Promise<Reaper> {
     const log = openSync(join(charge.dir, 'reaper.log'), 'a', 0o600);
     // Detached: a session of its own, which a Ctrl-C at the runner's terminal does not reach.
-    const child = startProcess(process.execPath, [DISABLE_WARNINGS, entry, JSON.stringify(charge)], {
+    const child = startProcess(process.execPath, [...NODE_FLAGS, entry, JSON.stringify(charge)], {
       detached: true,
       stdio: ['ignore', log, log, 'ipc'],
       env: cleanEnv(process.env),
@@ -62,7 +61,7 @@ export class Reaper {
   /** The daemon's process id, once there is one. */
   async startDaemon(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
     const started = this.#answer('started', READY_TIMEOUT_MS);
-    this.#tell({ type: 'start', args: [DISABLE_WARNINGS, ...args], env: cleanEnv(env) });
+    this.#tell({ type: 'start', args: [...NODE_FLAGS, ...args], env: cleanEnv(env) });
     await started;
     return this.#daemonPid;
   }

@@ -11,6 +11,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { CRI_LABELS } from '../../machines/cri.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { outliveSignals } from '../../sandbox/process/signals.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
@@ -104,6 +105,7 @@ async function end(): Promise<void> {
   process.exit(left.length === 0 ? 0 : 1);
 }
 
+outliveSignals();
 // Its own session: Ctrl-C at the runner's terminal reaches the runner alone, and what it leaves is removed here.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => void end());
 process.on('disconnect', () => void end());

@@ -2,13 +2,13 @@
 import { closeSync, openSync } from 'node:fs';
 import { connect } from 'node:net';
 import { resolve } from 'node:path';
-import { startProcess } from './startProcess.ts';
+import { NODE_FLAGS, startProcess } from './startProcess.ts';
 import { type Layout, layout, prepareFolders, readPidFile } from './store.ts';
 
 /** The runtime's exit code when another one serves the same root directory. */
 export const EXIT_LOCKED = 75;
 /** A small, mostly idle process: less young generation and fewer helper threads than a server wants. */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1', '--disable-warning=ExperimentalWarning'];
+const SMALL = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const START_WITHIN_MS = 15_000;
 const LOOK_EVERY_MS = 20;
 
@@ -69,11 +69,15 @@ function startDetached(l: Layout, o: EnsureOptions): { pid: number | undefined; 
   let ended: number | undefined;
   try {
     // cwd `/`: the runtime must not keep the daemon's folder busy.
-    const child = startProcess(o.execPath, [...NODE_FLAGS, resolve(o.entry), '--root-dir', resolve(o.rootDir), ...(o.args ?? [])], {
-      cwd: '/',
-      detached: true,
-      stdio: ['ignore', log, log],
-    });
+    const child = startProcess(
+      o.execPath,
+      [...NODE_FLAGS, ...SMALL, resolve(o.entry), '--root-dir', resolve(o.rootDir), ...(o.args ?? [])],
+      {
+        cwd: '/',
+        detached: true,
+        stdio: ['ignore', log, log],
+      },
+    );
     child.on('exit', (code, signal) => {
       ended = code ?? (signal === null ? -1 : -2);
     });

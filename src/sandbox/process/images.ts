@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Image } from '../../machines/cri.ts';
 import { CODE, imageTag, nanos, RuntimeRefusal } from '../shared/model.ts';
+import { NODE_FLAGS } from './startProcess.ts';
 import type { State } from './state.ts';
 import type { ProcessHandlers } from './types.ts';
 
@@ -55,7 +56,7 @@ function catalogue(nodePath: string): readonly CatalogueEntry[] {
     {
       name: 'actorlet.dev/web:latest',
       about: 'a tiny HTTP server on ADDRESS (127.0.0.1), PORT (8080)',
-      entrypoint: [nodePath, '-e', WEB],
+      entrypoint: [nodePath, ...NODE_FLAGS, '-e', WEB],
       cmd: [],
     },
   ];

@@ -16,6 +16,7 @@ import { acquireLock } from './lock.ts';
 import { probeIsolation } from './probe.ts';
 import { createProcessRuntime } from './runtime.ts';
 import { serveCri } from './server.ts';
+import { outliveSignals } from './signals.ts';
 import { layout, prepareFolders } from './store.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -69,8 +70,6 @@ async function serve(rootDir: string, wanted: 'plain' | undefined): Promise<void
   };
   process.on('SIGTERM', () => end('SIGTERM'));
   process.on('SIGINT', () => end('SIGINT'));
-  // Started from a terminal's session: its end must not be ours.
-  process.on('SIGHUP', () => undefined);
 }
 
 const USAGE = 'usage: sandboxd --root-dir DIR [--stop | --status] [--isolation plain]';
@@ -101,6 +100,7 @@ async function main(): Promise<void> {
   await serve(rootDir, values.isolation === 'plain' ? 'plain' : undefined);
 }
 
+outliveSignals();
 process.on('uncaughtException', (error) => {
   say('error', `unexpected: ${error.stack ?? error.message}; ending, containers run on`);
   process.exit(70);

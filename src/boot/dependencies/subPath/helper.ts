@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
+import { NODE_FLAGS } from '../../../sandbox/process/startProcess.ts';
 import type { GroupRequest } from './group.ts';
 
 /** Each is a process of some 45 MB for some 100 ms. */
@@ -46,7 +47,7 @@ class Helpers {
     while (this.#running >= HELPERS_MAX) await new Promise<void>((go) => this.#waiting.push(go));
     this.#running += 1;
     try {
-      return await this.#run(process.execPath, [helperEntry(), kind, JSON.stringify(request)], call);
+      return await this.#run(process.execPath, [...NODE_FLAGS, helperEntry(), kind, JSON.stringify(request)], call);
     } finally {
       this.#running -= 1;
       this.#waiting.shift()?.();

@@ -31,6 +31,7 @@ export interface WatchdogOptions {
 }
 /** Disposing ends the thread and closes its ports. */
 export interface Watchdog extends Disposable {
+  readonly shared: SharedArrayBuffer;
   serveHealth: NonNullable<Net['serveHealth']>;
 }
 
@@ -115,6 +116,7 @@ export function startWatchdog(o: WatchdogOptions): Watchdog {
 
   start();
   return {
+    shared: o.shared,
     serveHealth,
     [Symbol.dispose]() {
       clearTimeout(again);
