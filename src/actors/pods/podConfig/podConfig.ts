@@ -62,7 +62,8 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConf
   const { event } = result;
   for (const d of result.duplicates) {
     const what = d.same === 'name' ? `the name ${d.pod.metadata.namespace}/${d.pod.metadata.name}` : `the UID ${d.pod.metadata.uid}`;
-    const message = `source ${event.source}: another pod (uid ${d.winner.metadata.uid}) of the same source has ${what}; this one is ignored`;
+    const whose = d.holder === event.source ? 'the same source' : `source ${d.holder}`;
+    const message = `source ${event.source}: pod ${d.winner.metadata.namespace}/${d.winner.metadata.name} (uid ${d.winner.metadata.uid}) of ${whose} has ${what}; pod ${d.pod.metadata.namespace}/${d.pod.metadata.name} is ignored`;
     ctx.log.warn({ source: event.source, uid: d.pod.metadata.uid }, message);
     warn(message, d.pod);
   }

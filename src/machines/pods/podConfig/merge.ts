@@ -3,6 +3,7 @@
  * and operations out.
  */
 import type { Pod } from '../../k8s.ts';
+import { unsafeName } from '../../pathName.ts';
 import { sameData } from '../../sameData.ts';
 import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE, fullName } from '../sources/decode.ts';
 import type { PodOpKind, SourceName } from '../types.ts';
@@ -26,9 +27,16 @@ export interface PodOperation {
 }
 export interface Duplicate {
   pod: Pod;
-  /** The pod of the same batch that has the name or the UID. */
+  /** The pod that has the name or the UID. */
   winner: Pod;
   same: 'name' | 'uid';
+  /** Where the winner is from. A name may stand in several sources, a UID in one. */
+  holder: SourceName;
+}
+export interface Unsafe {
+  pod: Pod;
+  /** The field, and what is wrong with it. */
+  message: string;
 }
 export interface MergeInput {
   source: SourceName;
@@ -40,6 +48,8 @@ export interface MergeResult {
   state: PodStorage;
   ops: PodOperation[];
   duplicates: Duplicate[];
+  /** Not taken: something in them names files and cannot. */
+  unsafe: Unsafe[];
 }
 
 export const emptyPodStorage: PodStorage = { pods: new Map(), seen: new Set() };
@@ -92,6 +102,47 @@ function compare(known: Stored, incoming: Pod, name: string): { stored: Stored; 
   return { stored: stored(stamped(incoming, localOf(existing))), change: incoming.metadata.deletionTimestamp ? 'DELETE' : 'UPDATE' };
 }
 
+function firstSeen(pod: Pod, { source, nowWallMs }: MergeInput): Pod {
+  const mirror = pod.metadata.annotations?.[ANNOTATION_MIRROR];
+  return stamped(pod, {
+    [ANNOTATION_SOURCE]: source,
+    [ANNOTATION_SEEN]: seenStamp(nowWallMs),
+    ...(mirror === undefined ? {} : { [ANNOTATION_MIRROR]: mirror }),
+  });
+}
+
+/** Of the pods of a set that have one UID: the one that had it before keeps it, in whatever order they come. */
+function keepers(before: ReadonlyMap<string, Stored>, pods: readonly Pod[]): ReadonlyMap<string, Pod> {
+  const first = new Map<string, Pod>();
+  const kept = new Map<string, Pod>();
+  for (const pod of pods) {
+    const { uid } = pod.metadata;
+    const other = first.get(uid);
+    if (other === undefined) first.set(uid, pod);
+    else {
+      const had = before.get(uid);
+      const keeper = had === undefined ? undefined : [other, pod].find((p) => p === had.delivered || fullName(p) === had.fullName);
+      if (keeper !== undefined) kept.set(uid, keeper);
+    }
+  }
+  return kept;
+}
+
+/** Which other pod has the UID of this one, and in which source. */
+function holderOf(
+  pod: Pod,
+  of: { state: PodStorage; source: SourceName; after: ReadonlyMap<string, Stored>; kept: Pod | undefined },
+): Pick<Duplicate, 'winner' | 'holder'> | undefined {
+  const { uid } = pod.metadata;
+  const mine = of.kept ?? of.after.get(uid)?.pod;
+  if (mine !== undefined) return mine === pod ? undefined : { winner: mine, holder: of.source };
+  for (const [holder, pods] of of.state.pods) {
+    const other = holder === of.source ? undefined : pods.get(uid);
+    if (other !== undefined) return { winner: other.pod, holder };
+  }
+  return undefined;
+}
+
 /** Merges the complete set of one source. Operations come out in the order in which they must be sent. */
 export function mergeSet(state: PodStorage, input: MergeInput): MergeResult {
   const { source } = input;
@@ -101,50 +152,56 @@ export function mergeSet(state: PodStorage, input: MergeInput): MergeResult {
   const duplicates: Duplicate[] = [];
   const changed: Record<'ADD' | 'UPDATE' | 'DELETE' | 'RECONCILE', Pod[]> = { ADD: [], UPDATE: [], DELETE: [], RECONCILE: [] };
 
+  const unsafe: Unsafe[] = [];
+  const kept = keepers(before, input.pods);
+  const replaced: Pod[] = [];
+
   for (const incoming of input.pods) {
     const uid = incoming.metadata.uid;
-    const known = before.get(uid);
-    const same = known?.delivered === incoming;
-    const name = known !== undefined && same ? known.fullName : fullName(incoming);
-    const named = names.get(name);
-    if (named !== undefined) {
-      duplicates.push({ pod: incoming, winner: named, same: 'name' });
+    const had = before.get(uid);
+    const same = had?.delivered === incoming;
+    const name = had !== undefined && same ? had.fullName : fullName(incoming);
+    const message = same ? null : unsafeName(incoming);
+    if (message !== null) {
+      unsafe.push({ pod: incoming, message });
       continue;
     }
-    const numbered = after.get(uid);
+    const named = names.get(name);
+    if (named !== undefined) {
+      duplicates.push({ pod: incoming, winner: named, same: 'name', holder: source });
+      continue;
+    }
+    const numbered = holderOf(incoming, { state, source, after, kept: kept.get(uid) });
     if (numbered !== undefined) {
-      duplicates.push({ pod: incoming, winner: numbered.pod, same: 'uid' });
+      duplicates.push({ pod: incoming, ...numbered, same: 'uid' });
       continue;
     }
     names.set(name, incoming);
-    if (known !== undefined && same) {
-      after.set(uid, known);
+    if (had !== undefined && same) {
+      after.set(uid, had);
       continue;
     }
-    if (known === undefined) {
-      const mirror = incoming.metadata.annotations?.[ANNOTATION_MIRROR];
-      const pod = stamped(incoming, {
-        [ANNOTATION_SOURCE]: source,
-        [ANNOTATION_SEEN]: seenStamp(input.nowWallMs),
-        ...(mirror === undefined ? {} : { [ANNOTATION_MIRROR]: mirror }),
-      });
+    // Another pod may have come in its place, with its UID.
+    if (had === undefined || had.fullName !== name) {
+      if (had !== undefined) replaced.push(had.pod);
+      const pod = firstSeen(incoming, input);
       after.set(uid, { pod, delivered: incoming, fullName: name });
       changed.ADD.push(pod);
       continue;
     }
-    const { stored, change } = compare(known, incoming, name);
+    const { stored, change } = compare(had, incoming, name);
     after.set(uid, stored);
     if (change !== 'none') changed[change].push(stored.pod);
   }
 
-  const removed = [...before].filter(([uid]) => !after.has(uid)).map(([, s]) => s.pod);
+  const gone = [...before].filter(([uid]) => !after.has(uid)).map(([, s]) => s.pod);
   const first = !state.seen.has(source);
   const ops: PodOperation[] = [];
   const emit = (op: PodOpKind, pods: readonly Pod[], evenIfEmpty = false) => {
     if (pods.length > 0 || evenIfEmpty) ops.push({ op, source, pods });
   };
   const quiet = changed.ADD.length + changed.UPDATE.length + changed.DELETE.length === 0;
-  emit('REMOVE', removed);
+  emit('REMOVE', [...gone, ...replaced]);
   emit('ADD', changed.ADD);
   emit('UPDATE', changed.UPDATE);
   emit('DELETE', changed.DELETE);
@@ -156,6 +213,7 @@ export function mergeSet(state: PodStorage, input: MergeInput): MergeResult {
     state: { pods: new Map(state.pods).set(source, after), seen: new Set(state.seen).add(source) },
     ops,
     duplicates,
+    unsafe,
   };
 }
 

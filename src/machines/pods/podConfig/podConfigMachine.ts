@@ -7,6 +7,8 @@ import { carrying, factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { names, projecting, some } from '../../projection.ts';
 import type { ConfigEvent, ListedPod, SourceError } from '../../protocol.ts';
+import { quoted } from '../../text/errorList.ts';
+import { fullName } from '../sources/decode.ts';
 import type { SourceName } from '../types.ts';
 import { type Duplicate, emptyPodStorage, type MergeResult, mergeSet, type PodOperation, type PodStorage } from './merge.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
@@ -44,9 +46,19 @@ export interface PodConfigContext extends PodConfigInput {
   taken: TakeoverResult | null;
   /** Sets that wait for the first listing, newest per source. */
   held: ReadonlyMap<SourceName, SetEvent>;
+  /** Newest sets with a pod whose UID another source holds: looked at again when that source lets pods go. */
+  contested: ReadonlyMap<SourceName, SetEvent>;
 }
 
 const facts = (event: object): PodConfigFacts => factsOf<PodConfigFacts>(event);
+
+/** Pods that are not taken because of their names; `fullName` gives a removal its reason. */
+function refusals(result: PodConfigContext['result'] | undefined): SourceError[] {
+  return (result?.unsafe ?? []).map(({ pod, message }) => {
+    const name = fullName(pod);
+    return { where: `pod ${quoted(`${pod.metadata.namespace}/${pod.metadata.name}`)}`, message: `${message}; it is not run`, fullName: name };
+  });
+}
 
 function twinKey(d: Duplicate): string {
   return `${d.pod.metadata.uid}/${d.winner.metadata.uid}`;
@@ -79,6 +91,9 @@ function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigCon
   const set = { ...event, pods: over.pods };
   const result = mergeSet(context.storage, { source: set.source, pods: set.pods, nowWallMs: now.wallMs });
   const reported = context.twins.get(event.source);
+  const contested = new Map(context.contested);
+  if (result.duplicates.some((d) => d.holder !== event.source)) contested.set(event.source, { ...event, pods: shelled(event) });
+  else contested.delete(event.source);
   const duplicates = result.duplicates.filter((d) => reported?.has(twinKey(d)) !== true);
   return {
     storage: result.state,
@@ -86,6 +101,7 @@ function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigCon
     taken: over,
     aliases: over.aliases,
     result: { ...result, duplicates, event: set },
+    contested,
   };
 }
 
@@ -96,7 +112,7 @@ function again({ storage }: PodConfigContext, event: AgainEvent): PodConfigConte
   if (pods.length === 0) return null;
   const ops = (['REMOVE', 'ADD'] as const).map((op): PodOperation => ({ op, source, pods }));
   const set: SetEvent = { type: 'source.set', source, pods: [], errors: [], ...(causes === undefined ? {} : { causes }) };
-  return { state: storage, ops, duplicates: [], event: set, again: true };
+  return { state: storage, ops, duplicates: [], unsafe: [], event: set, again: true };
 }
 
 export const podConfigMachine = setup({
@@ -106,8 +122,14 @@ export const podConfigMachine = setup({
     send: () => {},
     take: assign(({ context, event }): Partial<PodConfigContext> => {
       if (event.type === 'pods.again') return { result: again(context, event), news: [], taken: null };
-      const errors = takeErrors(context, event);
-      return event.type === 'source.errors' ? { ...errors, result: null, taken: null } : { ...errors, ...taken(context, event) };
+      if (event.type === 'source.errors') return { ...takeErrors(context, event), result: null, taken: null };
+      const set = taken(context, event);
+      return { ...takeErrors(context, { ...event, errors: [...event.errors, ...refusals(set.result)] }), ...set };
+    }),
+    /** What another source held may be free now. */
+    lookAgain: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'source.set' || context.result?.ops.some((o) => o.op === 'REMOVE') !== true) return;
+      for (const [source, set] of context.contested) if (source !== event.source) enqueue.raise(carrying(event, set));
     }),
     hold: assign(({ context, event }) =>
       event.type === 'source.set' ? { held: new Map(context.held).set(event.source, { ...event, pods: shelled(event) }) } : {},
@@ -145,6 +167,7 @@ export const podConfigMachine = setup({
     aliases: new Map(),
     taken: null,
     held: new Map(),
+    contested: new Map(),
   }),
   initial: 'beginning',
   on: { 'source.errors': { actions: ['take', 'send'] }, 'pods.again': { actions: ['take', 'send'] } },
@@ -176,12 +199,12 @@ export const podConfigMachine = setup({
     waiting: {
       meta: { reason: 'WaitingForSources', message: 'some configured pod source has not delivered its pods yet' },
       on: {
-        'source.set': [{ guard: 'completes', target: 'complete', actions: ['take', 'send'] }, { actions: ['take', 'send'] }],
+        'source.set': [{ guard: 'completes', target: 'complete', actions: ['take', 'send', 'lookAgain'] }, { actions: ['take', 'send', 'lookAgain'] }],
       },
     },
     complete: {
       meta: { reason: 'AllSourcesSeen', message: 'every configured pod source has delivered its pods' },
-      on: { 'source.set': { actions: ['take', 'send'] } },
+      on: { 'source.set': { actions: ['take', 'send', 'lookAgain'] } },
     },
   },
 });

@@ -1,5 +1,6 @@
 /** From CRI listings to per-pod records and their differences (pod lifecycle 4.1). Pure. */
 import { CRI_LABELS, type CriContainer, type CriContainerState, type PodSandbox } from '../../cri.ts';
+import { isPathName } from '../../pathName.ts';
 import type { ListedPod } from '../../protocol.ts';
 
 /** What diffing compares: containers and sandboxes alike, by id. */
@@ -29,7 +30,8 @@ function nanos(text: string): bigint {
 
 /**
  * Groups a listing by pod UID: a sandbox by its metadata (one without is skipped), a container by its pod UID label,
- * even when its sandbox is gone. Lists are newest first.
+ * even when its sandbox is gone. Lists are newest first. What has a name or an id that cannot name a file is nobody's: paths
+ * are made of them, and no pod of ours has such.
  */
 export function groupByPod(sandboxes: readonly PodSandbox[], containers: readonly CriContainer[]): Map<string, ListedPod> {
   const pods = new Map<string, Mutable>();
@@ -42,7 +44,7 @@ export function groupByPod(sandboxes: readonly PodSandbox[], containers: readonl
     return found;
   };
   for (const s of sandboxes) {
-    if (s.metadata === null || s.metadata.uid === '') continue;
+    if (s.metadata === null || ![s.metadata.uid, s.metadata.name, s.metadata.namespace, s.id].every(isPathName)) continue;
     pod(s.metadata.uid, s.metadata.name, s.metadata.namespace).sandboxes.push({
       id: s.id,
       ready: s.state === 'SANDBOX_READY',
@@ -53,11 +55,12 @@ export function groupByPod(sandboxes: readonly PodSandbox[], containers: readonl
     });
   }
   for (const c of containers) {
-    const uid = c.labels[CRI_LABELS.podUid];
-    if (uid === undefined || uid === '') continue;
-    pod(uid, c.labels[CRI_LABELS.podName] ?? '', c.labels[CRI_LABELS.podNamespace] ?? '').containers.push({
+    const { [CRI_LABELS.podUid]: uid = '', [CRI_LABELS.podName]: podName = '', [CRI_LABELS.podNamespace]: namespace = '' } = c.labels;
+    const name = c.labels[CRI_LABELS.containerName] ?? c.metadata?.name ?? '';
+    if (![uid, podName, namespace, name, c.id].every(isPathName)) continue;
+    pod(uid, podName, namespace).containers.push({
       id: c.id,
-      name: c.labels[CRI_LABELS.containerName] ?? c.metadata?.name ?? '',
+      name,
       sandboxId: c.podSandboxId,
       state: CONTAINER_STATES[c.state],
       createdAtNs: nanos(c.createdAt),
