@@ -1,5 +1,7 @@
 /** Where a container's log is, and which of its runs is meant. Pure. */
 import type { ContainerStatus, PodStatus } from './k8s.ts';
+import { pathName } from './pathName.ts';
+import { containerLogPath, podFolder, podLogDir } from './pods/logNames.ts';
 import type { PodRecord } from './protocol.ts';
 
 export type LogFile =
@@ -39,7 +41,7 @@ export function logFileOf(o: {
     restartCount: run,
     running: !o.previous && status?.state.running !== undefined,
     over: o.previous || phase === 'Succeeded' || phase === 'Failed' || o.record.removed,
-    path: `${o.podLogsDir.replace(/\/+$/, '')}/${metadata.namespace}_${metadata.name}_${metadata.uid}/${name}/${run}.log`,
+    path: `${podLogDir(o.podLogsDir.replace(/\/+$/, ''), podFolder(metadata))}/${containerLogPath(pathName(name), run)}`,
   };
 }
 

@@ -66,8 +66,11 @@ export interface ReadHandle {
 export interface HostFs {
   /** Reads to the end, at most `bytesMax` bytes; fails with code `EFBIG` when more comes. The size from `stat` does not count. */
   readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array>;
-  /** Reads the last `bytesMax` bytes of a file whose size `stat` knows: not below /proc, /sys or in a cgroup. */
-  readTail(path: string, bytesMax: number): Promise<Uint8Array>;
+  /**
+   * Reads the last `bytesMax` bytes of a regular file whose size `stat` knows: not below /proc, /sys or in a cgroup. `within` as
+   * for openRead.
+   */
+  readTail(path: string, o: { bytesMax: number; within?: readonly string[] }): Promise<Uint8Array>;
   /**
    * Opens a regular file for reading (else code `EINVAL`). With `within`, the path and every link on it must stay below
    * one of these folders, or it fails with `EACCES`, whether there is anything outside or not.

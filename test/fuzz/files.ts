@@ -1,4 +1,5 @@
 /** Files that others may have written to: logs, checkpoints, configuration, and texts of any kind. */
+
 import fc from 'fast-check';
 import { stringify } from 'yaml';
 import { decodeConfigFile } from '../../src/boot/config/decode.ts';
@@ -13,6 +14,7 @@ import { parseLogOptions } from '../../src/machines/edge/https/logOptions.ts';
 import { bootTimeMs, nodeCpu, nodeMemory, nodeNetwork, nodeSwap, taskCount } from '../../src/machines/edge/https/procStats.ts';
 import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
+import { pathName } from '../../src/machines/pathName.ts';
 import { addQuantities, canonicalQuantity, compareQuantity, quantityToInteger, quantityToMilli } from '../../src/machines/pods/quantity.ts';
 import { fromDocument } from '../../src/machines/pods/resize/allocation.ts';
 import { readAmounts } from '../../src/machines/pods/resize/amounts.ts';
@@ -120,7 +122,7 @@ const READERS: readonly Reader[] = [
   [json({ kind: 'ImagePullIntent', apiVersion: 'kubelet.config.k8s.io/v1alpha1', image: 'a' }), readIntent],
   [
     encodeVolumeData({
-      driver: 'd',
+      driver: pathName('d'),
       handle: 'h',
       specName: 's',
       nodeName: 'n',

@@ -143,7 +143,7 @@ export function memFs(clock: Clock): MemFs {
       if (e.data.length > bytesMax) throw failure('EFBIG', path);
       return e.data;
     },
-    async readTail(path, bytesMax) {
+    async readTail(path, { bytesMax }) {
       await op('readTail', path);
       return follow(path).data.slice(-bytesMax);
     },

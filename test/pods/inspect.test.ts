@@ -36,7 +36,10 @@ function bench() {
   };
   const listedAtMs: { nothing: number | null } = { nothing: null };
   const ports = { clock: { monoMs: () => nowMs } } as unknown as Ports;
-  const inspector = new Inspector({ read } as unknown as CriClient, ports, () => listedAtMs.nothing);
+  const inspector = new Inspector({ read } as unknown as CriClient, ports, {
+    facts: () => ({ rootDir: '/root', podLogsDir: '/logs' }),
+    nothingAtMonoMs: () => listedAtMs.nothing,
+  });
   const look = async (partial: boolean, o: { stopping?: boolean } = {}) => {
     asked.length = 0;
     const { sandboxes, containers } = await inspector.inspect({ uid: 'u', partial, stopping: false, ...o }, signal);

@@ -1,10 +1,12 @@
 /** The chart of one volume and the manager's comparisons: what is done when, and what is not. */
+
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import { reading } from '../../src/machines/facts.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../src/machines/protocol.ts';
 import { containerMounts } from '../../src/machines/services/volumes/containerMounts.ts';
+import { volumeRef } from '../../src/machines/services/volumes/paths.ts';
 import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
 import type { PodVolume } from '../../src/machines/services/volumes/spec.ts';
 import { VOLUME_BACKOFF, type VolumeIo, volumeWith } from '../../src/machines/services/volumes/volumeMachine.ts';
@@ -18,9 +20,7 @@ const POD: Pod = {
   status: {},
 };
 const FILES: PodVolume = {
-  uid: 'u',
-  plugin: 'kubernetes.io~secret',
-  name: 'v',
+  ...volumeRef('u', 'kubernetes.io~secret', 'v'),
   source: { kind: 'files', memory: true, defaultMode: 0o644, sources: [] },
 };
 
@@ -52,7 +52,7 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     reading(volumeWith(io).provide({ actions: { tell: () => {} } }), () => ({ random: 0 })),
     {
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
-      input: { ref: { uid: 'u', plugin: volume.plugin, name: 'v' }, job: o.found === true ? null : { volume, pod: POD } },
+      input: { ref: volumeRef('u', volume.plugin, 'v'), job: o.found === true ? null : { volume, pod: POD } },
     },
   );
   actor.start();
@@ -189,7 +189,7 @@ describe('what to do about volumes', () => {
     ...more,
   });
   const found: Actual = {
-    ref: { uid: 'u', plugin: 'kubernetes.io~secret', name: 'v' },
+    ref: volumeRef('u', 'kubernetes.io~secret', 'v'),
     phase: 'uncertain',
     error: '',
     sinceMs: 0,

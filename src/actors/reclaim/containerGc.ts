@@ -5,7 +5,15 @@
  */
 
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/cri.ts';
-import { containerIdOfLink, containerLogDir, containerLogLink, logFilesOf, podUidOfLogDir } from '../../machines/pods/logNames.ts';
+import { pathName } from '../../machines/pathName.ts';
+import {
+  containerIdOfLink,
+  containerLogDir,
+  containerLogLink,
+  logFilesOf,
+  podFolder,
+  podUidOfLogDir,
+} from '../../machines/pods/logNames.ts';
 import { addr, type ContainerGcEvent, view } from '../../machines/protocol.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
@@ -114,9 +122,10 @@ class Sweep {
    */
   private async removeContainer(c: ReturnType<typeof containersToCollect>[number], cameBack: () => boolean): Promise<boolean> {
     if (cameBack()) return false;
-    const pod = { uid: c.uid, name: c.podName, namespace: c.podNamespace };
+    const pod = podFolder({ uid: c.uid, name: c.podName, namespace: c.podNamespace });
+    const container = pathName(c.name);
     if (c.killFirst) await this.act(c.uid, criCall('StopContainer', { containerId: c.id, timeout: UNKNOWN_GRACE_SECONDS }));
-    const dir = containerLogDir(this.opts.podLogsDir, pod, c.name);
+    const dir = containerLogDir(this.opts.podLogsDir, pod, container);
     const restartCount = Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0');
     const { fs } = this.ctx.ports;
     try {
@@ -124,7 +133,7 @@ class Sweep {
         if (cameBack()) return false;
         await unlinkIfThere(fs, `${dir}/${name}`);
       }
-      await unlinkIfThere(fs, containerLogLink(this.opts.containerLogsDir, pod, { container: c.name, id: c.id }));
+      await unlinkIfThere(fs, containerLogLink(this.opts.containerLogsDir, pod, { container, id: pathName(c.id) }));
     } catch (error) {
       this.ctx.log.warn(
         { err: String(error), uid: c.uid, container: c.name, dir },

@@ -5,7 +5,8 @@
  */
 
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
-import { containerLogDir, containerLogPath } from '../../machines/pods/logNames.ts';
+import { pathName } from '../../machines/pathName.ts';
+import { containerLogDir, containerLogPath, podFolder } from '../../machines/pods/logNames.ts';
 import { type ListedPod, view } from '../../machines/protocol.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
@@ -102,8 +103,8 @@ class Rotation {
           id: c.id,
           pod,
           container: c.name,
-          dir: containerLogDir(this.#o.podLogsDir, pod, c.name),
-          name: containerLogPath(c.name, Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0')).slice(c.name.length + 1),
+          dir: containerLogDir(this.#o.podLogsDir, podFolder(pod), pathName(c.name)),
+          name: containerLogPath(pathName(c.name), Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0')).slice(c.name.length + 1),
         })),
     );
   }

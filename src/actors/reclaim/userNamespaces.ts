@@ -1,7 +1,9 @@
 /** Releases the ids of pods whose directory is gone. */
 
+import { isPathName } from '../../machines/pathName.ts';
 import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
+import { podDir } from '../../machines/services/volumes/paths.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 import { listOrEmpty, unlinkIfThere } from './files.ts';
@@ -17,10 +19,10 @@ export async function giveBackUserNamespaces(
     for (const name of await listOrEmpty(fs, dir)) {
       const path = `${dir}/${name}`;
       const uid = owner(await fs.readlink(path));
-      if (uid === null || known(uid)) continue;
+      if (uid === null || !isPathName(uid) || known(uid)) continue;
       // A worker that is only now coming up waits with its directory until this is over.
       ctx.publish(removingDirs, new Set([uid]));
-      if (!known(uid) && !(await isThere(() => fs.lstat(`${rootDir}/pods/${uid}`)))) await unlinkIfThere(fs, path);
+      if (!known(uid) && !(await isThere(() => fs.lstat(podDir(rootDir, uid))))) await unlinkIfThere(fs, path);
     }
   } catch (error) {
     const err = messageOf(error);

@@ -71,17 +71,17 @@ async function readFile(path: string, opts: { bytesMax: number }): Promise<Uint8
   }
 }
 
-async function readTail(path: string, bytesMax: number): Promise<Uint8Array> {
-  const file = await open(path, READ_FLAGS);
+async function readTail(path: string, o: { bytesMax: number; within?: readonly string[] }): Promise<Uint8Array> {
+  const file = await openRead(path, o);
   try {
     const { size } = await file.stat();
-    const length = Math.min(size, bytesMax);
-    const buffer = Buffer.alloc(length);
+    const buffer = Buffer.alloc(Math.min(size, o.bytesMax));
     let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await file.read(buffer, filled, length - filled, size - length + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
+    while (filled < buffer.length) {
+      const part = await file.read(size - buffer.length + filled, buffer.length - filled);
+      if (part.length === 0) break;
+      buffer.set(part, filled);
+      filled += part.length;
     }
     return buffer.subarray(0, filled);
   } finally {

@@ -1,36 +1,40 @@
 /** Names of log directories, log files and the links that collectors follow; and what is read back from them. */
+import { FILE_NAME_BYTES_MAX, type PathName, pathName } from '../pathName.ts';
 
-interface PodName {
-  uid: string;
-  name: string;
-  namespace: string;
+export interface PodFolder {
+  uid: PathName;
+  name: PathName;
+  namespace: PathName;
 }
 
-/** Longest file name of the common file systems. */
-const FILE_NAME_BYTES_MAX = 255;
 const LOG_SUFFIX = '.log';
 /** Shorter texts after the last dash are not container ids. */
 const ID_CHARS_MIN = 6;
 
-export function podLogDir(podLogsDir: string, pod: PodName): string {
+/** @throws UnsafeName for a pod that was not checked where it came in. */
+export function podFolder({ uid, name, namespace }: Readonly<Record<keyof PodFolder, string>>): PodFolder {
+  return { uid: pathName(uid), name: pathName(name), namespace: pathName(namespace) };
+}
+
+export function podLogDir(podLogsDir: string, pod: PodFolder): string {
   return `${podLogsDir}/${pod.namespace}_${pod.name}_${pod.uid}`;
 }
 
-export function containerLogDir(podLogsDir: string, pod: PodName, container: string): string {
+export function containerLogDir(podLogsDir: string, pod: PodFolder, container: PathName): string {
   return `${podLogDir(podLogsDir, pod)}/${container}`;
 }
 
 /** Relative to the sandbox's log directory: what CRI is told. */
-export function containerLogPath(container: string, restartCount: number): string {
+export function containerLogPath(container: PathName, restartCount: number): string {
   return `${container}/${restartCount}${LOG_SUFFIX}`;
 }
 
 /** File name of the link to a container's log; cut so that the suffix always fits. */
-export function containerLogLinkName(pod: PodName, container: string, id: string): string {
+export function containerLogLinkName(pod: PodFolder, container: PathName, id: PathName): string {
   return `${`${pod.name}_${pod.namespace}_${container}-${id}`.slice(0, FILE_NAME_BYTES_MAX - LOG_SUFFIX.length)}${LOG_SUFFIX}`;
 }
 
-export function containerLogLink(containerLogsDir: string, pod: PodName, of: { container: string; id: string }): string {
+export function containerLogLink(containerLogsDir: string, pod: PodFolder, of: { container: PathName; id: PathName }): string {
   return `${containerLogsDir}/${containerLogLinkName(pod, of.container, of.id)}`;
 }
 

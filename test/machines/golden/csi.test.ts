@@ -1,7 +1,9 @@
 /** Volumes of CSI drivers (resources and volumes 8.17, 10), a row for each case of the specification's tables. */
+
 import { afterAll, describe, expect, it } from 'vitest';
 import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../src/machines/api/csiNodeMachine.ts';
 import type { PluginInfo } from '../../../src/machines/csi.ts';
+import { pathName } from '../../../src/machines/pathName.ts';
 import type { CsiDriver } from '../../../src/machines/services/plugins/messages.ts';
 import { admitDriver, csiVersion, describeDriver, type Names } from '../../../src/machines/services/plugins/rules.ts';
 import { decodeVolumeData, encodeVolumeData } from '../../../src/machines/services/volumes/csi/data.ts';
@@ -21,7 +23,7 @@ import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 
 const VOLUME: CsiVolume = {
-  driver: 'd.example.com',
+  driver: pathName('d.example.com'),
   handle: 'h',
   lifecycle: 'Persistent',
   readOnly: false,
@@ -51,7 +53,7 @@ const told = (o: { drivers?: CsiDriver[]; gone?: string[] }) => ({ node, drivers
 const existing = (...drivers: object[]) => ({ metadata: { name: 'n1' }, spec: { drivers } });
 const ENTRY = { name: 'd.example.com', nodeID: 'i-1', topologyKeys: ['zone'], allocatable: { count: 3 } };
 const DATA = {
-  driver: 'd',
+  driver: pathName('d'),
   handle: 'h',
   specName: 'disk',
   nodeName: 'n1',

@@ -1,7 +1,9 @@
 /** What is said of the end of a container, and where its log is (pod lifecycle 5.7, 5.15, 5.16): a row for each line. */
+
 import type { Container } from '../../../src/machines/k8s.ts';
+import { pathName } from '../../../src/machines/pathName.ts';
 import { logFileOf } from '../../../src/machines/podLogs.ts';
-import { containerLogLinkName, restartCountFromLogNames } from '../../../src/machines/pods/logNames.ts';
+import { containerLogLinkName, podFolder, restartCountFromLogNames } from '../../../src/machines/pods/logNames.ts';
 import { chooseTerminationMessage, headBytes, messageBytesMax } from '../../../src/machines/pods/terminationMessage.ts';
 import type { PodRecord } from '../../../src/machines/protocol.ts';
 import { container, pod, rc } from '../pods/fixtures.ts';
@@ -126,7 +128,7 @@ goldenTable('last words and logs are as recorded', 'lastWords', {
   '5.7 restart count from the names of logs': () =>
     [[], ['0.log'], ['0.log', '10.log', '9.log.20240501-100000.gz', 'x.log']].map(restartCountFromLogNames),
   '5.7 link: no longer than a file name may be': () => [
-    containerLogLinkName({ uid: 'u', name: 'p', namespace: 'ns' }, 'web', 'abcdef'),
-    containerLogLinkName({ uid: 'u', name: 'p'.repeat(260), namespace: 'ns' }, 'web', 'abcdef').length,
+    containerLogLinkName(podFolder({ uid: 'u', name: 'p', namespace: 'ns' }), pathName('web'), pathName('abcdef')),
+    containerLogLinkName(podFolder({ uid: 'u', name: 'p'.repeat(253), namespace: 'ns' }), pathName('web'), pathName('abcdef')).length,
   ],
 });

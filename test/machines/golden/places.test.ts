@@ -1,22 +1,25 @@
 /** Where things of a pod are on the disk (resources and volumes 5.4, 8.2, 8.3; pod lifecycle 5.7): a row for each line of the tables there. */
+import { pathName } from '../../../src/machines/pathName.ts';
 import {
   containerIdOfLink,
   containerLogDir,
   containerLogLink,
   containerLogPath,
   logFilesOf,
+  podFolder,
   podLogDir,
   podUidOfLogDir,
 } from '../../../src/machines/pods/logNames.ts';
 import { csiPath, uniqueName } from '../../../src/machines/services/volumes/csi/volume.ts';
-import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath } from '../../../src/machines/services/volumes/paths.ts';
+import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath, volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
 const ROOT = FACTS.rootDir;
-const POD = { uid: 'uid-1', name: 'web', namespace: 'shop' };
-const ID = 'abcdef0123456789';
+const POD = podFolder({ uid: 'uid-1', name: 'web', namespace: 'shop' });
+const MAIN = pathName('main');
+const ID = pathName('abcdef0123456789');
 /** Directory of a volume of that kind, which some container mounts. */
 const at = (source: object): string[] =>
   podVolumes(
@@ -28,11 +31,11 @@ const at = (source: object): string[] =>
 
 goldenTable('places on the disk are as recorded', 'places', {
   '5.4 logs of a pod': () => podLogDir('/var/log/pods', POD),
-  '5.4 logs of a container': () => containerLogDir('/var/log/pods', POD, 'main'),
-  '5.4 log of one instance, as the runtime is told': () => [0, 3].map((n) => containerLogPath('main', n)),
-  '5.4 link of a log': () => containerLogLink('/var/log/containers', POD, { container: 'main', id: ID }),
+  '5.4 logs of a container': () => containerLogDir('/var/log/pods', POD, MAIN),
+  '5.4 log of one instance, as the runtime is told': () => [0, 3].map((n) => containerLogPath(MAIN, n)),
+  '5.4 link of a log': () => containerLogLink('/var/log/containers', POD, { container: MAIN, id: ID }),
   '5.4 link of a log: a name that is cut': () => {
-    const link = containerLogLink('/l', { ...POD, name: 'x'.repeat(300) }, { container: 'main', id: ID });
+    const link = containerLogLink('/l', { ...POD, name: pathName('x'.repeat(253)) }, { container: MAIN, id: ID });
     return [link.length - '/l/'.length, link.endsWith('.log')];
   },
   '5.4 the container of a link': () =>
@@ -49,12 +52,12 @@ goldenTable('places on the disk are as recorded', 'places', {
     csi: at({ csi: { driver: 'd.example.com' } }),
   }),
   '8.2 volumes: set up in full': () =>
-    ['kubernetes.io~empty-dir', 'kubernetes.io~secret'].map((plugin) => markerDir(ROOT, { uid: 'uid-1', plugin, name: 'v' })),
-  '8.2 volumes: link to a device': () => deviceLink(ROOT, { uid: 'uid-1', plugin: LOCAL_VOLUME, name: 'v' }),
-  '8.2 volumes: parts': () => subPathsDir(ROOT, 'uid-1', 'v'),
+    ['kubernetes.io~empty-dir', 'kubernetes.io~secret'].map((plugin) => markerDir(ROOT, volumeRef('uid-1', plugin, 'v'))),
+  '8.2 volumes: link to a device': () => deviceLink(ROOT, volumeRef('uid-1', LOCAL_VOLUME, 'v')),
+  '8.2 volumes: parts': () => subPathsDir(ROOT, pathName('uid-1'), pathName('v')),
   '8.2 drivers: of a pod, staged, a device': () => [
-    csiPath.dir(ROOT, 'uid-1', 'v'),
-    csiPath.staging(ROOT, 'd.example.com', 'HASH'),
+    csiPath.dir(ROOT, pathName('uid-1'), pathName('v')),
+    csiPath.staging(ROOT, pathName('d.example.com'), 'HASH'),
     csiPath.blockDir(ROOT, 'HASH'),
   ],
   '8.3 unique name of what a driver has': () =>

@@ -2,6 +2,7 @@
  * What other parts of the node conclude from the life of a pod (pod lifecycle 3.4): each question by whoever asks it here, for
  * a pod in each state of its life, and for one that nobody knows, before and after every source has spoken.
  */
+
 import { atWork } from '../../../src/actors/allocation/cgroups/cgroups.ts';
 import { containerGcSpec } from '../../../src/actors/reclaim/containerGc.ts';
 import { going } from '../../../src/machines/allocation/cpus/holders.ts';
@@ -14,6 +15,7 @@ import { type CriView, type PodRecord, type PodsView, type StatusEntry, view, ty
 import { DEFAULT_GC_POLICY } from '../../../src/machines/reclaim/containerGc.ts';
 import { namedImages } from '../../../src/machines/reclaim/imageGc/imageGc.ts';
 import { mayNameObjects } from '../../../src/machines/services/objects/objectsMachine.ts';
+import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
 import { run, views } from '../../edge/harness.ts';
 import { memFs } from '../../integration/memFs.ts';
@@ -161,7 +163,7 @@ async function swept(life: Life): Promise<string[]> {
 const volumes = (life: Life): string => {
   const { drop, want } = reconcile({
     desired: new Map(),
-    actual: new Map([['k', { ref: { uid: UID, plugin: 'x', name: 'v' }, phase: 'uncertain', error: '', sinceMs: 0, done: null }]]),
+    actual: new Map([['k', { ref: volumeRef(UID, 'x', 'v'), phase: 'uncertain', error: '', sinceMs: 0, done: null }]]),
     look: { pods: ledger(life), listed: { atMonoMs: 2, via: 'poll', pods: new Map() }, nowMonoMs: 3 },
     unminded: new Map([[UID, 1]]),
   });

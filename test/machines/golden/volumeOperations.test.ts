@@ -2,9 +2,11 @@
  * Operations on one volume (resources and volumes 8.6), states that nobody is sure of (8.7), and what an earlier daemon left
  * (8.9): what is done when, what its phase is for whoever waits, and what the user is told. A row is a story told step by step.
  */
+
 import { createActor, setup } from 'xstate';
 import { reading } from '../../../src/machines/facts.ts';
 import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/services/volumes/csi/volume.ts';
+import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { isMounted } from '../../../src/machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../src/machines/services/volumes/said.ts';
 import type { PodVolume } from '../../../src/machines/services/volumes/spec.ts';
@@ -14,9 +16,7 @@ import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
 const FILES: PodVolume = {
-  uid: 'uid-1',
-  plugin: 'kubernetes.io~secret',
-  name: 'v',
+  ...volumeRef('uid-1', 'kubernetes.io~secret', 'v'),
   source: { kind: 'files', memory: true, defaultMode: 0o644, sources: [] },
 };
 const HOST_PATH: PodVolume = { ...FILES, plugin: 'kubernetes.io~host-path', source: { kind: 'hostPath', path: '/srv', type: '' } };

@@ -1,10 +1,12 @@
 /** What is found out of each kind of volume (resources and volumes 7.6): how, how often, and whether it counts as the pod's own use of the disk. */
+
 import { measuredVolume, usageOfDriver, volumeStats } from '../../../src/machines/edge/https/volumeStats.ts';
+import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
 const of = (plugin: string, source: object) => () =>
-  measuredVolume(pod({ volumes: [{ name: 'v', ...source }] }), { uid: 'u', plugin: `kubernetes.io~${plugin}`, name: 'v' });
+  measuredVolume(pod({ volumes: [{ name: 'v', ...source }] }), volumeRef('u', `kubernetes.io~${plugin}`, 'v'));
 const BYTES = { unit: 'BYTES', available: '70', total: '100', used: '30' };
 const INODES = { unit: 'INODES', available: '7', total: '10', used: '3' };
 const driver =

@@ -2,6 +2,7 @@
  * Which volumes of which pods are wanted, and until when (resources and volumes 8.4): what some container uses, what a claim
  * must be, what asking once more brings, and whose volumes are wanted in each state of a pod.
  */
+
 import { createActor } from 'xstate';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
 import type { KubeResult } from '../../../src/machines/api/kube.ts';
@@ -9,6 +10,7 @@ import { momentOf, reading } from '../../../src/machines/facts.ts';
 import type { Container, Pod, PodSpec, Volume } from '../../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, RuntimePodsView, WorkerPhase } from '../../../src/machines/protocol.ts';
 import type { VolumesResult } from '../../../src/machines/services/volumes/messages.ts';
+import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
 import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { type VolumesIo, volumesWith } from '../../../src/machines/services/volumes/volumesMachine.ts';
@@ -162,7 +164,7 @@ const wanted = (r: PodRecord | null, o: { asked: boolean; phase: Actual['phase']
       nowMonoMs: NOW_MS,
     };
     const desired = new Map<string, Desired>(o.asked ? [['uid-1', { pod: POD, refreshAtMonoMs: NOW_MS + 1 }]] : []);
-    const ref = { uid: 'uid-1', plugin: 'kubernetes.io~empty-dir', name: 'v' };
+    const ref = volumeRef('uid-1', 'kubernetes.io~empty-dir', 'v');
     const actual = new Map<string, Actual>([['k', { ref, phase: o.phase, error: '', sinceMs: 0, done: null }]]);
     const { drop, want } = reconcile({ desired, actual, look, unminded: new Map([['uid-1', 0]]) });
     return drop.length > 0 ? 'taken down' : want.length > 0 ? 'wanted again' : 'left as it is';

@@ -1,10 +1,13 @@
 /** What is left of the dead: messages, logs, and what is collected. */
+
 import { describe, expect, it } from 'vitest';
+import { pathName } from '../../../src/machines/pathName.ts';
 import {
   containerIdOfLink,
   containerLogLink,
   containerLogLinkName,
   logFilesOf,
+  podFolder,
   podLogDir,
   podUidOfLogDir,
   restartCountFromLogNames,
@@ -59,15 +62,16 @@ describe('termination message', () => {
 });
 
 describe('log names', () => {
-  const ref = { uid: 'u-1', name: 'p', namespace: 'ns' };
+  const ref = podFolder({ uid: 'u-1', name: 'p', namespace: 'ns' });
+  const web = pathName('web');
   it('are made and read back', () => {
     expect(podLogDir('/var/log/pods', ref)).toBe('/var/log/pods/ns_p_u-1');
     expect(podUidOfLogDir('ns_p_u-1')).toBe('u-1');
     expect(podUidOfLogDir('other')).toBeUndefined();
-    expect(containerLogLink('/l', ref, { container: 'web', id: 'abcdef0123' })).toBe('/l/p_ns_web-abcdef0123.log');
+    expect(containerLogLink('/l', ref, { container: web, id: pathName('abcdef0123') })).toBe('/l/p_ns_web-abcdef0123.log');
     expect(containerIdOfLink('p_ns_web-abcdef0123.log')).toBe('abcdef0123');
     expect(containerIdOfLink('p_ns_web-abc.log')).toBeUndefined();
-    expect(containerLogLinkName({ ...ref, name: 'n'.repeat(253) }, 'web', 'abcdef').length).toBe(255);
+    expect(containerLogLinkName({ ...ref, name: pathName('n'.repeat(253)) }, web, pathName('abcdef')).length).toBe(255);
   });
 
   it('trap 20: the restart count goes on from the log files when the runtime has forgotten', () => {

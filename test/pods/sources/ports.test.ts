@@ -42,8 +42,8 @@ describe('HostFs', () => {
   });
   it('reads the tail', async () => {
     await writeFile(t.file('a'), 'hello world');
-    expect(Buffer.from(await fs.readTail(t.file('a'), 5)).toString()).toBe('world');
-    expect(Buffer.from(await fs.readTail(t.file('a'), 500)).toString()).toBe('hello world');
+    expect(Buffer.from(await fs.readTail(t.file('a'), { bytesMax: 5 })).toString()).toBe('world');
+    expect(Buffer.from(await fs.readTail(t.file('a'), { bytesMax: 500 })).toString()).toBe('hello world');
   });
   it('writes with the mode asked for, synced, and exclusively', async () => {
     await fs.writeFile(t.file('a'), 'one', { mode: 0o666, fsync: true });

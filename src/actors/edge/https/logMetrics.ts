@@ -1,5 +1,6 @@
 /** What the logs of running containers take on disk: for /stats/summary, and in /metrics as it is at the scrape. */
-import { containerLogDir } from '../../../machines/pods/logNames.ts';
+import { pathName } from '../../../machines/pathName.ts';
+import { containerLogDir, podFolder } from '../../../machines/pods/logNames.ts';
 import { type PodRef, view } from '../../../machines/protocol.ts';
 import type { HostFs, Metrics } from '../../../ports/ports.ts';
 import type { Registry } from '../../supervision/types.ts';
@@ -36,7 +37,7 @@ export function logMetrics(
     async measure() {
       const next: typeof shown = new Map();
       for (const { pod, container } of running(o.registry)) {
-        const size = await logSize(o.fs, containerLogDir(o.podLogsDir, pod, container));
+        const size = await logSize(o.fs, containerLogDir(o.podLogsDir, podFolder(pod), pathName(container)));
         if (size === null) continue;
         const labels = { uid: pod.uid, namespace: pod.namespace, pod: pod.name, container };
         next.set(`${pod.uid}/${container}`, labels);

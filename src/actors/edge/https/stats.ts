@@ -1,4 +1,5 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
+
 import { CRI_LABELS, type CriContainerStats } from '../../../machines/cri.ts';
 import { type GroupReading, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import {
@@ -25,6 +26,8 @@ import {
 } from '../../../machines/edge/https/stats.ts';
 import { podsAtRoot, type SystemGroup, systemContainer, withGroups } from '../../../machines/edge/https/summaryGroups.ts';
 import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
+import { isPathName } from '../../../machines/pathName.ts';
+import { containerLogDir } from '../../../machines/pods/logNames.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
@@ -205,7 +208,8 @@ async function logSizes(o: StatsOptions, running: readonly { labels: Record<stri
     const [uid = '', name = '', namespace = '', container = ''] = (['podUid', 'podName', 'podNamespace', 'containerName'] as const).map(
       (l) => labels[CRI_LABELS[l]] ?? '',
     );
-    const dir = `${o.podLogsDir}/${namespace}_${name}_${uid}/${container}`;
+    if (!(isPathName(uid) && isPathName(name) && isPathName(namespace) && isPathName(container))) continue;
+    const dir = containerLogDir(o.podLogsDir, { uid, name, namespace }, container);
     const size = await logSize(o.ports.fs, dir);
     if (size !== null) sizes.set(`${uid}/${container}`, size);
   }

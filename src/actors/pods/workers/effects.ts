@@ -2,10 +2,12 @@
  * What a pod worker does to the runtime and the host: each act is one promise actor with an outcome. Mutating CRI
  * calls go through the CRI link's fence for this pod; a time-out is `unknown`, never `failed`.
  */
+
 import type { ImageSpec } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
+import { pathName } from '../../../machines/pathName.ts';
 import { eventFieldPath } from '../../../machines/pods/killOrder.ts';
-import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
+import { containerLogDir, podFolder, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { podDescription } from '../../../machines/pods/podDescription.ts';
 import type { ResizeStep } from '../../../machines/pods/resize/actuation.ts';
@@ -25,6 +27,7 @@ import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.
 import { addr, type CriFailure, type CriResult, type WorkerEvent, type WorkerSummary } from '../../../machines/protocol.ts';
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
+import { podDir } from '../../../machines/services/volumes/paths.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import { containerCpus } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
@@ -70,7 +73,7 @@ export class Effects implements WorkerIo {
     this.facts = o.facts;
     this.life = o.life;
     this.cri = criClient(o.ctx.registry);
-    this.inspector = new Inspector(this.cri, o.ctx.ports, o.nothingAtMonoMs);
+    this.inspector = new Inspector(this.cri, o.ctx.ports, { facts: () => this.facts(), nothingAtMonoMs: o.nothingAtMonoMs });
   }
 
   fence(uid: string): Promise<unknown> {
@@ -85,9 +88,9 @@ export class Effects implements WorkerIo {
   async prepare(pod: Pod): Promise<void> {
     const { fs } = this.ctx.ports;
     await this.notBeingRemoved(pod.metadata.uid);
-    const dir = `${this.facts().rootDir}/pods/${pod.metadata.uid}`;
+    const dir = podDir(this.facts().rootDir, pathName(pod.metadata.uid));
     for (const d of [`${dir}/volumes`, `${dir}/plugins`]) await fs.mkdirp(d, POD_DIR_MODE);
-    await fs.mkdirp(podLogDir(this.facts().podLogsDir, podRef(pod)), LOG_DIR_MODE);
+    await fs.mkdirp(podLogDir(this.facts().podLogsDir, podFolder(pod.metadata)), LOG_DIR_MODE);
   }
 
   /** What is left of an earlier life of this UID may be on its way out just now. */
@@ -154,7 +157,7 @@ export class Effects implements WorkerIo {
     const { pod, container } = job;
     const { fs } = this.ctx.ports;
     const facts = this.facts();
-    const logDir = containerLogDir(facts.podLogsDir, podRef(pod), container.name);
+    const logDir = containerLogDir(facts.podLogsDir, podFolder(pod.metadata), pathName(container.name));
     await fs.mkdirp(logDir, LOG_DIR_MODE);
     // It may start with more than its predecessor had.
     const group = await resizePodGroup(this.ctx, { facts, pod, how: 'raise' }, signal);

@@ -1,11 +1,12 @@
 /** Files that the node makes for one container: hosts, termination message, the link to its log. */
 
 import type { Mount } from '../../../machines/cri.ts';
-import { containerLogDir, containerLogLink } from '../../../machines/pods/logNames.ts';
-import { podRef } from '../../../machines/pods/manager/records.ts';
+import { isPathName, pathName } from '../../../machines/pathName.ts';
+import { containerLogDir, containerLogLink, podFolder } from '../../../machines/pods/logNames.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { etcHosts, etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import { containerDir, podDir } from '../../../machines/services/volumes/paths.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -31,12 +32,12 @@ async function inFolder(fs: HostFs, { dir, mode }: { dir: string; mode: number }
 
 export async function hostsMount({ ports: { fs } }: Ctx, facts: NodeFacts, job: StartJob): Promise<Mount[]> {
   if (job.podIPs.length === 0 || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
-  const path = etcHostsPath(facts.rootDir, job.pod.metadata.uid);
+  const path = etcHostsPath(facts.rootDir, pathName(job.pod.metadata.uid));
   const nodeHosts =
     job.pod.spec.hostNetwork === true ? new TextDecoder().decode(await fs.readFile(facts.hostsFile, { bytesMax: 1 << 20 })) : '';
   const text = etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts });
   // The sandbox may have been made by another agent, with another root directory: then nothing of the pod is here yet.
-  const dir = `${facts.rootDir}/pods/${job.pod.metadata.uid}`;
+  const dir = podDir(facts.rootDir, pathName(job.pod.metadata.uid));
   await inFolder(fs, { dir, mode: POD_DIR_MODE }, () => fs.writeFile(path, text, { mode: HOSTS_MODE }));
   return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false, selinuxRelabel: true }];
 }
@@ -45,7 +46,7 @@ export async function terminationLogMount(ctx: Ctx, facts: NodeFacts, job: Start
   const containerPath = job.container.terminationMessagePath ?? '';
   if (containerPath === '') return [];
   const { fs, entropy } = ctx.ports;
-  const dir = `${facts.rootDir}/pods/${job.pod.metadata.uid}/containers/${job.container.name}`;
+  const dir = containerDir(facts.rootDir, pathName(job.pod.metadata.uid), pathName(job.container.name));
   const name = [...entropy.bytes(4)].map((b) => b.toString(16).padStart(2, '0')).join('');
   await fs.mkdirp(dir, POD_DIR_MODE);
   await clearLitter(ctx, dir, job.terminationFiles);
@@ -71,8 +72,11 @@ export async function linkLog(
   facts: NodeFacts,
   { job, id, restartCount }: { job: StartJob; id: string; restartCount: number },
 ): Promise<void> {
-  const dir = containerLogDir(facts.podLogsDir, podRef(job.pod), job.container.name);
-  const link = containerLogLink(facts.containerLogsDir, podRef(job.pod), { container: job.container.name, id });
+  const container = pathName(job.container.name);
+  const pod = podFolder(job.pod.metadata);
+  const dir = containerLogDir(facts.podLogsDir, pod, container);
+  if (!isPathName(id)) return log.warn({ id }, 'the id that the runtime gave cannot name a file: no log link is made');
+  const link = containerLogLink(facts.containerLogsDir, pod, { container, id });
   try {
     await inFolder(fs, { dir: facts.containerLogsDir, mode: LOG_DIR_MODE }, () => fs.symlink(`${dir}/${restartCount}.log`, link));
   } catch (error) {

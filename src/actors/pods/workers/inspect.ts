@@ -3,7 +3,7 @@
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
 import { composeStatus, toContainer, toSandbox } from '../../../machines/pods/runtimeStatus.ts';
 import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pods/terminationMessage.ts';
-import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
+import type { NodeFacts, PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
 import type { InspectionOf } from '../../../machines/pods/workers/context.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';
@@ -26,6 +26,13 @@ interface Known<T> {
   readMonoMs: number;
 }
 
+export interface InspectorOptions {
+  /** Where last words and logs of containers are: the runtime may name no other place. */
+  facts(): Pick<NodeFacts, 'rootDir' | 'podLogsDir'>;
+  /** When the runtime was last listed and held nothing of this pod. */
+  nothingAtMonoMs?: (() => number | null) | undefined;
+}
+
 /** What was read is kept as the worker keeps it, and not as the runtime told it, which is several times as large. */
 export class Inspector {
   readonly cri: CriClient;
@@ -45,10 +52,13 @@ export class Inspector {
   /** When the runtime was last listed and held nothing of this pod, and that will do before its first act; null: it is asked. */
   private readonly nothingAtMonoMs: () => number | null;
 
-  constructor(cri: CriClient, ports: Ports, nothingAtMonoMs: () => number | null = () => null) {
+  private readonly facts: InspectorOptions['facts'];
+
+  constructor(cri: CriClient, ports: Ports, o: InspectorOptions) {
     this.cri = cri;
     this.ports = ports;
-    this.nothingAtMonoMs = nothingAtMonoMs;
+    this.facts = o.facts;
+    this.nothingAtMonoMs = o.nothingAtMonoMs ?? (() => null);
   }
 
   /** `partial`: reads only what the worker's own acts touched, if that is known. */
@@ -195,9 +205,10 @@ export class Inspector {
 
   private async withMessage(c: RuntimeContainer): Promise<RuntimeContainer> {
     if (c.state !== 'exited') return c;
-    const fileText =
-      c.terminationMessageHostPath === null ? null : await tail(this.ports.fs, c.terminationMessageHostPath, TERMINATION_LOG_BYTES_MAX);
-    return { ...c, message: await chooseTerminationMessage(c, fileText, (bytesMax) => tail(this.ports.fs, c.logPath, bytesMax)) };
+    const { rootDir, podLogsDir } = this.facts();
+    const read = (path: string, folder: string, bytesMax: number) => tail(this.ports.fs, { path, folder, bytesMax });
+    const fileText = await read(c.terminationMessageHostPath ?? '', `${rootDir}/pods`, TERMINATION_LOG_BYTES_MAX);
+    return { ...c, message: await chooseTerminationMessage(c, fileText, (bytesMax) => read(c.logPath, podLogsDir, bytesMax)) };
   }
 }
 
@@ -219,11 +230,14 @@ function present<T>(value: T | null): value is T {
   return value !== null;
 }
 
-/** Missing file: null. Any other error is the text, as the reference shows it to the user (pod lifecycle 5.15). */
-async function tail(fs: HostFs, path: string, bytesMax: number): Promise<string | null> {
+/**
+ * Missing file: null. Any other error is the text, as the reference shows it to the user (pod lifecycle 5.15). The runtime names
+ * the path, and a container may have put a link there: what leads out of the folder, and what is no file, is not read.
+ */
+async function tail(fs: HostFs, { path, folder, bytesMax }: { path: string; folder: string; bytesMax: number }): Promise<string | null> {
   if (path === '') return null;
   try {
-    return new TextDecoder().decode(await fs.readTail(path, bytesMax));
+    return new TextDecoder().decode(await fs.readTail(path, { bytesMax, within: [folder] }));
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     return messageOf(error);

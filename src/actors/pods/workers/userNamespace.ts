@@ -9,6 +9,7 @@
 
 import type { UserNamespace } from '../../../machines/cri.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { pathName } from '../../../machines/pathName.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
 import {
@@ -23,6 +24,7 @@ import {
 } from '../../../machines/pods/workers/userNamespace.ts';
 import { view } from '../../../machines/protocol.ts';
 import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
+import { podDir } from '../../../machines/services/volumes/paths.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { HostFs } from '../../../ports/ports.ts';
@@ -86,7 +88,7 @@ async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: Abort
   const first = written === null ? await claimFree(fs, { uid, facts, ranges }) : await claimAgain(fs, { uid, facts, first: written.value });
   if (!first.ok) return first;
   if (written === null) {
-    const dir = `${facts.rootDir}/pods/${uid}`;
+    const dir = podDir(facts.rootDir, pathName(uid));
     // Under another name first: a file that was cut short would be taken for one that nobody can have written.
     await fs.writeFile(`${dir}/.${MAPPING_FILE}`, mappingText(first.value, ranges.idsPerPod), { mode: MAPPING_MODE, fsync: true });
     // Another incarnation may have claimed since, and told the runtime.
@@ -100,7 +102,7 @@ async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: Abort
 /** Null: nothing is written of this pod. */
 async function mapping(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
   try {
-    const bytes = await fs.readFile(`${facts.rootDir}/pods/${uid}/${MAPPING_FILE}`, { bytesMax: MAPPING_BYTES_MAX });
+    const bytes = await fs.readFile(`${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`, { bytesMax: MAPPING_BYTES_MAX });
     return mappingFrom(new TextDecoder().decode(bytes), ranges);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;

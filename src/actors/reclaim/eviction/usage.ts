@@ -1,10 +1,14 @@
 /** What pods use of what is short: asked only when one of them is about to be evicted. */
+
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { figure } from '../../../machines/edge/https/stats.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { pathName } from '../../../machines/pathName.ts';
+import { containerLogDir, podFolder } from '../../../machines/pods/logNames.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type Signal } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { podDir } from '../../../machines/services/volumes/paths.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { listOrEmpty } from '../files.ts';
@@ -71,12 +75,14 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
   };
   const containers = new Map<string, Usage>();
   for (const [container, { layer }] of mine) {
-    const logs = files ? await treeSize(o.fs, `${o.podLogsDir}/${namespace}_${name}_${uid}/${container}`, o.signal) : NOTHING;
+    const logs = files
+      ? await treeSize(o.fs, containerLogDir(o.podLogsDir, podFolder({ uid, name, namespace }), pathName(container)), o.signal)
+      : NOTHING;
     const own = { bytes: logs.bytes + (layers ? layer.bytes : 0), inodes: logs.inodes + (layers ? layer.inodes : 0) };
     add(own);
     containers.set(container, { diskBytes: own.bytes, inodes: own.inodes });
   }
-  if (files) add(await treeSize(o.fs, `${o.rootDir}/pods/${uid}/volumes/${EMPTY_DIRS}`, o.signal));
+  if (files) add(await treeSize(o.fs, `${podDir(o.rootDir, pathName(uid))}/volumes/${EMPTY_DIRS}`, o.signal));
   return { diskBytes: total.bytes, inodes: total.inodes, containers };
 }
 
@@ -93,14 +99,14 @@ export async function measureStorage(
   }
   const use = new Map<string, StorageUse>();
   for (const { metadata, spec } of pods) {
-    const { name, namespace, uid } = metadata;
+    const { uid } = metadata;
     const containers = new Map<string, { logs: number; layer: number }>();
     for (const c of [...spec.containers, ...(spec.initContainers ?? [])]) {
-      const logs = await treeSize(o.fs, `${o.podLogsDir}/${namespace}_${name}_${uid}/${c.name}`, o.signal);
+      const logs = await treeSize(o.fs, containerLogDir(o.podLogsDir, podFolder(metadata), pathName(c.name)), o.signal);
       containers.set(c.name, { logs: logs.bytes, layer: layers.get(`${uid} ${c.name}`) ?? 0 });
     }
     const volumes = new Map<string, number>();
-    const dir = `${o.rootDir}/pods/${uid}/volumes/${EMPTY_DIRS}`;
+    const dir = `${podDir(o.rootDir, pathName(uid))}/volumes/${EMPTY_DIRS}`;
     const home = await o.fs.lstat(dir).catch(() => null);
     for (const volume of home === null ? [] : await listOrEmpty(o.fs, dir).catch(() => [])) {
       const top = await o.fs.lstat(`${dir}/${volume}`).catch(() => null);

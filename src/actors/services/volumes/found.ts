@@ -1,5 +1,6 @@
 /** Volumes that an earlier daemon left on disk. */
 
+import { isPathName, type PathName } from '../../../machines/pathName.ts';
 import { csiPath, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
 import {
   CSI,
@@ -11,6 +12,7 @@ import {
   VOLUME_DEVICES,
   type VolumeRef,
   volumeKey,
+  volumeRef,
 } from '../../../machines/services/volumes/paths.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import { readData } from './csi/place.ts';
@@ -34,20 +36,20 @@ export async function foundVolumes(disk: Disk): Promise<FoundVolumes> {
   const { fs, rootDir } = disk;
   const found: VolumeRef[] = [];
   let strange = 0;
-  for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
+  for (const uid of (await listIfThere(fs, `${rootDir}/pods`)).filter(isPathName)) {
     const { found: own, strange: others } = await volumesOf(disk, uid);
     found.push(...own);
     strange += others;
     // Of a volume that lies elsewhere only this is there, and a power failure may have left no more of others.
     const parts = `${podDir(rootDir, uid)}/${SUB_PATHS}`;
     for (const name of await listDir(fs, parts)) {
-      if (!own.some((ref) => ref.name === name)) found.push({ uid, plugin: HOST_PATH, name });
+      if (!own.some((ref) => ref.name === name)) found.push(volumeRef(uid, HOST_PATH, name));
     }
   }
   return { found, strange };
 }
 
-async function volumesOf(disk: Disk, uid: string): Promise<FoundVolumes> {
+async function volumesOf(disk: Disk, uid: PathName): Promise<FoundVolumes> {
   const { fs, log, rootDir } = disk;
   const found: VolumeRef[] = [];
   let strange = 0;
@@ -58,18 +60,18 @@ async function volumesOf(disk: Disk, uid: string): Promise<FoundVolumes> {
       strange += (await listDir(fs, `${volumes}/${plugin}`)).length;
       continue;
     }
-    for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) {
+    for (const name of (await listIfThere(fs, `${volumes}/${plugin}`)).filter(isPathName)) {
       found.push(plugin === CSI ? await csiVolume(disk, uid, name) : { uid, plugin, name });
     }
   }
   for (const name of await listDir(fs, `${podDir(rootDir, uid)}/${VOLUME_DEVICES}/${LOCAL_VOLUME}`)) {
-    found.push({ uid, plugin: LOCAL_VOLUME, name });
+    found.push(volumeRef(uid, LOCAL_VOLUME, name));
   }
   return { found, strange };
 }
 
 /** A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims. */
-async function csiVolume({ fs, ledger, rootDir }: Disk, uid: string, name: string): Promise<VolumeRef> {
+async function csiVolume({ fs, ledger, rootDir }: Disk, uid: PathName, name: PathName): Promise<VolumeRef> {
   const data = await readData(fs, csiPath.dir(rootDir, uid, name));
   const ref = { uid, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : CSI, name };
   if (data?.attached === true) ledger.use(volumeKey(ref), uniqueName(data));
@@ -77,6 +79,6 @@ async function csiVolume({ fs, ledger, rootDir }: Disk, uid: string, name: strin
 }
 
 /** A file or a link in its place holds nothing. */
-async function listDir(fs: Ports['fs'], path: string): Promise<string[]> {
-  return (await lstatIfThere(fs, path))?.kind === 'dir' ? listIfThere(fs, path) : [];
+async function listDir(fs: Ports['fs'], path: string): Promise<PathName[]> {
+  return (await lstatIfThere(fs, path))?.kind === 'dir' ? (await listIfThere(fs, path)).filter(isPathName) : [];
 }

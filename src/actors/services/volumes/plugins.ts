@@ -4,6 +4,7 @@
  */
 
 import type { Pod } from '../../../machines/k8s.ts';
+import { pathName } from '../../../machines/pathName.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
 import { csiPath, ephemeralCsi } from '../../../machines/services/volumes/csi/volume.ts';
@@ -196,7 +197,7 @@ export class Plugins {
   async bindSubPath(part: BoundPart, signal: AbortSignal): Promise<Built<string>> {
     const { volume, container, index, subPath } = part;
     const { fs } = this.#o.ports;
-    const dir = `${subPathsDir(this.#o.facts().rootDir, volume.uid, volume.name)}/${container}`;
+    const dir = `${subPathsDir(this.#o.facts().rootDir, volume.uid, volume.name)}/${pathName(container)}`;
     await fs.mkdirp(dir, DIR_MODE);
     const { source } = volume;
     const foreign = source.kind === 'hostPath' || source.kind === 'claim' || source.kind === 'csi';

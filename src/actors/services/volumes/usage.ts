@@ -18,7 +18,7 @@ import { view } from '../../../machines/protocol.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
 import type { VolumeData } from '../../../machines/services/volumes/csi/data.ts';
 import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
-import { volumeKey, volumePath } from '../../../machines/services/volumes/paths.ts';
+import { volumeKey, volumePath, volumeRef } from '../../../machines/services/volumes/paths.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { DiskUsage } from '../../../ports/diskUsage.ts';
 import type { Metrics } from '../../../ports/ports.ts';
@@ -105,7 +105,7 @@ class KnownVolumes {
       const pod = pods?.get(uid)?.pod;
       if (pod === undefined) continue;
       for (const { plugin, name, state } of volumes) {
-        const volume = state === 'mounted' || state === 'stale' ? measuredVolume(pod, { uid, plugin, name }) : null;
+        const volume = state === 'mounted' || state === 'stale' ? measuredVolume(pod, volumeRef(uid, plugin, name)) : null;
         if (volume !== null) known.add(this.#keep(volume));
       }
     }

@@ -56,7 +56,11 @@ const facts = (event: object): PodConfigFacts => factsOf<PodConfigFacts>(event);
 function refusals(result: PodConfigContext['result'] | undefined): SourceError[] {
   return (result?.unsafe ?? []).map(({ pod, message }) => {
     const name = fullName(pod);
-    return { where: `pod ${quoted(`${pod.metadata.namespace}/${pod.metadata.name}`)}`, message: `${message}; it is not run`, fullName: name };
+    return {
+      where: `pod ${quoted(`${pod.metadata.namespace}/${pod.metadata.name}`)}`,
+      message: `${message}; it is not run`,
+      fullName: name,
+    };
   });
 }
 
@@ -199,7 +203,10 @@ export const podConfigMachine = setup({
     waiting: {
       meta: { reason: 'WaitingForSources', message: 'some configured pod source has not delivered its pods yet' },
       on: {
-        'source.set': [{ guard: 'completes', target: 'complete', actions: ['take', 'send', 'lookAgain'] }, { actions: ['take', 'send', 'lookAgain'] }],
+        'source.set': [
+          { guard: 'completes', target: 'complete', actions: ['take', 'send', 'lookAgain'] },
+          { actions: ['take', 'send', 'lookAgain'] },
+        ],
       },
     },
     complete: {

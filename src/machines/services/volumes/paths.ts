@@ -1,11 +1,18 @@
 /** Where volumes of pods stand on disk (resources and volumes 8.2). Pure. */
 
+import { type PathName, pathName } from '../../pathName.ts';
+
 export interface VolumeRef {
-  uid: string;
+  uid: PathName;
   /** As in directory names: `kubernetes.io~empty-dir`. */
   plugin: string;
   /** Name in the pod. */
-  name: string;
+  name: PathName;
+}
+
+/** @throws UnsafeName for what was not checked where it came in. */
+export function volumeRef(uid: string, plugin: string, name: string): VolumeRef {
+  return { uid: pathName(uid), plugin, name: pathName(name) };
 }
 
 export const EMPTY_DIR = 'kubernetes.io~empty-dir';
@@ -24,8 +31,12 @@ export const PROJECTED = 'kubernetes.io~projected';
 /** Plugins whose volumes are directories of ours, so that a name on disk is all that is needed to take them down. */
 export const OWN_PLUGINS: readonly string[] = [EMPTY_DIR, CONFIG_MAP, SECRET, DOWNWARD_API, PROJECTED, LOCAL_VOLUME, CSI];
 
-export function podDir(rootDir: string, uid: string): string {
+export function podDir(rootDir: string, uid: PathName): string {
   return `${rootDir}/pods/${uid}`;
+}
+/** Of the files in which a container leaves a last message. */
+export function containerDir(rootDir: string, uid: PathName, container: PathName): string {
+  return `${podDir(rootDir, uid)}/containers/${container}`;
 }
 export function volumePath(rootDir: string, ref: VolumeRef): string {
   return `${podDir(rootDir, ref.uid)}/volumes/${ref.plugin}/${ref.name}`;
@@ -43,7 +54,7 @@ export function markerDir(rootDir: string, ref: VolumeRef): string {
 /** In a pod's directory: parts of its volumes, bound for its containers. */
 export const SUB_PATHS = 'volume-subpaths';
 /** All sub-path binds of one volume; below it CONTAINER/INDEX. */
-export function subPathsDir(rootDir: string, uid: string, volume: string): string {
+export function subPathsDir(rootDir: string, uid: PathName, volume: PathName): string {
   return `${podDir(rootDir, uid)}/${SUB_PATHS}/${volume}`;
 }
 export function volumeKey(ref: VolumeRef): string {

@@ -5,7 +5,19 @@ import { isRecord } from '../../pods/sources/schema.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import { trimEndOf } from '../../text/trim.ts';
 import { type InlineCsi, inlineCsi } from './csi/volume.ts';
-import { CONFIG_MAP, CSI, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, LOCAL_VOLUME, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
+import {
+  CONFIG_MAP,
+  CSI,
+  DOWNWARD_API,
+  EMPTY_DIR,
+  HOST_PATH,
+  IMAGE,
+  LOCAL_VOLUME,
+  PROJECTED,
+  SECRET,
+  type VolumeRef,
+  volumeRef,
+} from './paths.ts';
 
 export const HOST_PATH_TYPES = [
   '',
@@ -110,7 +122,7 @@ export function isHostPathType(value: string): value is HostPathType {
 /** A source this node has no plugin for is refused here too, so that a missing check elsewhere never starts half a pod. */
 export function decodeVolume(uid: string, volume: Volume): Decoded {
   const { name } = volume;
-  const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { uid, plugin, name, source } });
+  const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { ...volumeRef(uid, plugin, name), source } });
   const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image, persistentVolumeClaim: claim, csi, ephemeral } = volume;
   if (isRecord(emptyDir)) {
     const medium = text(emptyDir.medium);

@@ -143,7 +143,7 @@ const volumesSetup = setup({
           }
           lastId += 1;
           const id = `${key}#${lastId}`;
-          const ref = { uid, plugin: volume.plugin, name: volume.name };
+          const ref = { uid: volume.uid, plugin: volume.plugin, name: volume.name };
           machines.set(key, id);
           actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: factsOf(event).wallMs, done: null });
           enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod } } });

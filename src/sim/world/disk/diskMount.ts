@@ -63,7 +63,7 @@ function readCalls({ tree }: DiskMountOptions, call: Call): Pick<HostFs, 'readFi
         if (e.data.length > bytesMax) throw failure('EFBIG', path);
         return e.data;
       }),
-    readTail: (path, bytesMax) => call('readTail', path, () => tree.follow(path).data.slice(-bytesMax)),
+    readTail: (path, { bytesMax }) => call('readTail', path, () => tree.follow(path).data.slice(-bytesMax)),
     openRead: (path, { within } = {}) =>
       call('openRead', path, () => {
         const e = tree.follow(path);

@@ -5,7 +5,7 @@ import type { NodeFacts } from '../../../../machines/pods/types.ts';
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import { mountsAt } from '../../../../machines/services/volumes/mountinfo.ts';
-import { CSI, deviceLink, markerDir, type VolumeRef } from '../../../../machines/services/volumes/paths.ts';
+import { CSI, deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/services/volumes/paths.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Mounter } from '../../../../ports/mounter.ts';
@@ -74,7 +74,7 @@ export async function volumesOnDisk(fs: HostFs, rootDir: string): Promise<{ ref:
     const plugin = `${rootDir}/pods/${uid}/volumes/${CSI}`;
     for (const name of await namesIn(fs, plugin)) {
       const data = await readData(fs, `${plugin}/${name}`);
-      if (data !== null) found.push({ ref: { uid, plugin: CSI, name }, data });
+      if (data !== null) found.push({ ref: volumeRef(uid, CSI, name), data });
     }
   }
   return found;

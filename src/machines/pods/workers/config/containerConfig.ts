@@ -1,4 +1,5 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
+
 import { NO_SHARE, type PluginShare } from '../../../allocation/devices/responses.ts';
 import {
   type ContainerConfig,
@@ -10,6 +11,7 @@ import {
   type UserNamespace,
 } from '../../../cri.ts';
 import type { Container, Pod } from '../../../k8s.ts';
+import { pathName } from '../../../pathName.ts';
 import { hashNameAndImage } from '../../containerHash.ts';
 import { containerLogPath } from '../../logNames.ts';
 import { qosClass } from '../../qos.ts';
@@ -137,7 +139,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       devices: [...(input.devices ?? [])],
       labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
       annotations: { ...told, ...containerAnnotations(pod, container, input.restartCount) },
-      logPath: containerLogPath(container.name, input.restartCount),
+      logPath: containerLogPath(pathName(container.name), input.restartCount),
       stdin: container.stdin ?? false,
       stdinOnce: container.stdinOnce ?? false,
       tty: container.tty ?? false,

@@ -1,5 +1,8 @@
 /** A pod's host name and its /etc/hosts (pod lifecycle 5.5). */
+
 import type { Pod } from '../../../k8s.ts';
+import type { PathName } from '../../../pathName.ts';
+import { podDir } from '../../../services/volumes/paths.ts';
 import { dnsLabel, dnsSubdomain } from '../../sources/validation/names.ts';
 import type { NodeFacts } from '../../types.ts';
 import { type Built, built, refused } from './result.ts';
@@ -45,8 +48,8 @@ function overridden(name: string): Built<PodHostname> {
 }
 
 /** The file on the node that is mounted at /etc/hosts of the pod's containers. */
-export function etcHostsPath(rootDir: string, uid: string): string {
-  return `${rootDir}/pods/${uid}/etc-hosts`;
+export function etcHostsPath(rootDir: string, uid: PathName): string {
+  return `${podDir(rootDir, uid)}/etc-hosts`;
 }
 
 const LOCAL_NAMES = [

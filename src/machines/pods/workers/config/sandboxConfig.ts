@@ -2,7 +2,7 @@
 import { CRI_LABELS, type PodSandboxConfig, type PortMapping, type UserNamespace } from '../../../cri.ts';
 import type { Pod } from '../../../k8s.ts';
 import { dottedSysctl } from '../../admission/sysctls.ts';
-import { podLogDir } from '../../logNames.ts';
+import { podFolder, podLogDir } from '../../logNames.ts';
 import type { NodeFacts } from '../../types.ts';
 import { asksForUserNamespace } from '../userNamespace.ts';
 import { type DnsWarning, podDns } from './dns.ts';
@@ -65,7 +65,7 @@ export function generateSandboxConfig(
   const config: PodSandboxConfig = {
     metadata: { name: metadata.name, namespace: metadata.namespace, uid: metadata.uid, attempt: options.attempt },
     ...(pod.spec.hostNetwork === true ? {} : { hostname: name.value.kernelHostname }),
-    logDirectory: podLogDir(facts.podLogsDir, metadata),
+    logDirectory: podLogDir(facts.podLogsDir, podFolder(metadata)),
     dnsConfig: dns.config,
     portMappings: portMappings(pod),
     labels: { ...metadata.labels, ...podLabels(pod) },

@@ -129,6 +129,7 @@ function seccomp(profile: SeccompProfile | undefined, facts: SecurityFacts, who:
   if (profile === undefined) return built({ profileType: facts.seccompDefault ? 'RuntimeDefault' : 'Unconfined' });
   if (profile.type !== 'Localhost') return built({ profileType: profile.type });
   if (!profile.localhostProfile) return refused(`${who}: seccompProfile.type Localhost needs localhostProfile`);
+  if (profile.localhostProfile.split('/').includes('..')) return refused(`${who}: localhostProfile must not contain ".."`);
   return built({ profileType: 'Localhost', localhostRef: `${facts.rootDir}/seccomp/${profile.localhostProfile}` });
 }
 

@@ -1,8 +1,9 @@
 /** `vol_data.json`: what is known of a CSI volume without asking anybody, in the reference's own keys (resources and volumes 8.17). Pure. */
 import { isKubeRecord as isRecord } from '../../../api/kube.ts';
+import { isPathName, type PathName } from '../../../pathName.ts';
 
 export interface VolumeData {
-  driver: string;
+  driver: PathName;
   handle: string;
   /** Name in the pod. */
   specName: string;
@@ -39,7 +40,7 @@ export function decodeVolumeData(text: string): VolumeData | null {
   if (!isRecord(value)) return null;
   const of = (key: string): string => (typeof value[key] === 'string' ? value[key] : '');
   const [driver, handle] = [of('driverName'), of('volumeHandle')];
-  if (driver === '' || handle === '') return null;
+  if (!isPathName(driver) || handle === '') return null;
   const lifecycle = of('volumeLifecycleMode') === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
   return {
     driver,

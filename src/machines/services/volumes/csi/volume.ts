@@ -4,7 +4,10 @@ import { isKubeRecord as isRecord } from '../../../api/kube.ts';
 import type { AccessMode, VolumeCapability } from '../../../csi.ts';
 import type { Pod } from '../../../k8s.ts';
 import { own } from '../../../own.ts';
+import { isPathName, type PathName } from '../../../pathName.ts';
 import { type Built, built, refused } from '../../../pods/workers/config/result.ts';
+import { quoted } from '../../../text/errorList.ts';
+import { CSI, volumePath } from '../paths.ts';
 import type { DriverRules } from './driver.ts';
 
 export interface SecretRef {
@@ -12,7 +15,7 @@ export interface SecretRef {
   name: string;
 }
 export interface CsiVolume {
-  driver: string;
+  driver: PathName;
   handle: string;
   lifecycle: 'Persistent' | 'Ephemeral';
   readOnly: boolean;
@@ -40,6 +43,7 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
   const csi = isRecord(spec.csi) ? spec.csi : {};
   const [driver, handle] = [text(csi.driver), text(csi.volumeHandle)];
   if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
+  if (!isPathName(driver)) return refused(`PV ${of.volume}: csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
   return built({
     driver,
     handle,
@@ -57,7 +61,7 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
 
 /** As it stands in a pod: what a driver makes for that pod alone. */
 export interface InlineCsi {
-  driver: string;
+  driver: PathName;
   readOnly: boolean;
   fsType: string;
   attributes: Readonly<Record<string, string>>;
@@ -67,6 +71,7 @@ export interface InlineCsi {
 export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
   const driver = text(value.driver);
   if (driver === '') return refused('csi.driver must be set');
+  if (!isPathName(driver)) return refused(`csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
   const secret = isRecord(value.nodePublishSecretRef) ? text(value.nodePublishSecretRef.name) : '';
   return built({
     driver,
@@ -161,8 +166,9 @@ export function isFinal(code: number): boolean {
 
 export const csiPath = {
   /** Of one volume of a pod: `mount` and `vol_data.json` are in it. */
-  dir: (rootDir: string, uid: string, name: string): string => `${rootDir}/pods/${uid}/volumes/kubernetes.io~csi/${name}`,
-  staging: (rootDir: string, driver: string, handleHash: string): string => `${rootDir}/plugins/kubernetes.io/csi/${driver}/${handleHash}`,
+  dir: (rootDir: string, uid: PathName, name: PathName): string => volumePath(rootDir, { uid, plugin: CSI, name }),
+  staging: (rootDir: string, driver: PathName, handleHash: string): string =>
+    `${rootDir}/plugins/kubernetes.io/csi/${driver}/${handleHash}`,
   /** Of a device: a driver puts it there, for one pod. */
   blockDir: (rootDir: string, handleHash: string): string => `${rootDir}/plugins/kubernetes.io/csi/volumeDevices/publish/${handleHash}`,
 } as const;
