@@ -5,6 +5,8 @@ import { EVENTS_AT_ONCE_MAX, listWatch } from '../../src/actors/api/client.ts';
 
 const object = (name: string, resourceVersion: string) => ({ metadata: { name, namespace: 'd', uid: `uid-${name}`, resourceVersion } });
 const added = (i: number): string => JSON.stringify({ type: 'ADDED', object: object(`p${i}`, String(i + 2)) });
+const changed = (i: number, version: number, uid = `uid-p${i}`): string =>
+  JSON.stringify({ type: 'MODIFIED', object: { metadata: { ...object(`p${i}`, String(version)).metadata, uid } } });
 const bookmark = (version: number): string =>
   JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } });
 
@@ -12,6 +14,7 @@ interface Delivery {
   items: number;
   changed: number;
   turn: number;
+  version: string;
 }
 
 /** Everything the watch brings is there at once; `costMs` passes on the clock with each delivery. */
@@ -21,6 +24,7 @@ async function delivered(lines: readonly string[], costMs = 0) {
   let turn = 0;
   const deliveries: Delivery[] = [];
   const waits: number[] = [];
+  const seen: string[][] = [];
   const abort = new AbortController();
   async function* stream() {
     yield* lines;
@@ -52,7 +56,8 @@ async function delivered(lines: readonly string[], costMs = 0) {
     deliver: (context) => {
       if (context.changed.length === 0 && !context.heard) return;
       nowMs += costMs;
-      deliveries.push({ items: context.items.size, changed: context.changed.length, turn });
+      seen.push(context.changed.map(({ metadata: { uid, resourceVersion } }) => `${uid} ${resourceVersion}`));
+      deliveries.push({ items: context.items.size, changed: context.changed.length, turn, version: context.resourceVersion });
     },
   });
   const actor = createActor(logic, { clock, input: input as never });
@@ -65,7 +70,7 @@ async function delivered(lines: readonly string[], costMs = 0) {
   await new Promise((resolve) => setImmediate(resolve));
   actor.stop();
   abort.abort();
-  return { deliveries, waits };
+  return { deliveries, waits, seen };
 }
 
 describe('a watch', () => {
@@ -80,7 +85,7 @@ describe('a watch', () => {
 
   it('brings the first event of a quiet watch at once, by itself', async () => {
     const { deliveries, waits } = await delivered([added(0)]);
-    expect(deliveries).toEqual([{ items: 1, changed: 1, turn: 0 }]);
+    expect(deliveries).toEqual([{ items: 1, changed: 1, turn: 0, version: '2' }]);
     expect(waits).toEqual([]);
   });
 
@@ -97,5 +102,30 @@ describe('a watch', () => {
   it('delivers a bookmark by itself, in its place', async () => {
     const { deliveries } = await delivered([added(0), added(1), added(2), bookmark(90), added(3)]);
     expect(deliveries.map((d) => d.changed)).toEqual([1, 2, 0, 1]);
+  });
+
+  it('takes 20,000 changes of one object as a few: a pod that comes after them waits for two batches', async () => {
+    const changes = Array.from({ length: 20_000 }, (_, i) => changed(0, i + 10));
+    const { deliveries, waits } = await delivered([added(0), ...changes, added(1)], 10);
+    expect(deliveries.map((d) => [d.items, d.changed])).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+    expect(waits.length).toBeLessThanOrEqual(2);
+  });
+
+  it('takes 50,000 bookmarks as one, the last', async () => {
+    const { deliveries } = await delivered([added(0), ...Array.from({ length: 50_000 }, (_, i) => bookmark(i + 10)), added(70_000)], 10);
+    expect(deliveries.map((d) => [d.items, d.version])).toEqual([
+      [1, '2'],
+      [1, '50009'],
+      [2, '70002'],
+    ]);
+  });
+
+  it('shows that an object was made anew while others of its changes waited', async () => {
+    const gone = JSON.stringify({ type: 'DELETED', object: object('p1', '12') });
+    const { seen } = await delivered([added(0), added(1), changed(1, 11), gone, changed(1, 13, 'new'), changed(1, 14, 'new'), added(2)]);
+    expect(seen.at(-1)).toEqual(['uid-p1 12', 'new 14', 'uid-p2 4']);
   });
 });

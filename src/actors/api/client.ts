@@ -12,7 +12,7 @@ import {
   type WatchEvent,
   wasAnswered,
 } from '../../machines/api/kube.ts';
-import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
+import { type Listed, type ListWatchContext, listWatchMachine, objectKey, type WatchInput } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { malformed, readAnswer, readItem } from '../../machines/api/objects/answers.ts';
 import { kindAt } from '../../machines/api/objects/kinds.ts';
@@ -38,6 +38,8 @@ const EVENT_CHARS_AT_ONCE_MAX = 1024 * 1024;
  */
 const REST_FACTOR = 25;
 const REST_MAX_MS = 250;
+/** Key of bookmarks among events that wait: no object has it. */
+const BOOKMARK = 'bookmark';
 
 type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'signal'>;
 
@@ -246,12 +248,15 @@ async function follow(client: KubeClient, ports: Pick<Ports, 'clock' | 'yield'>,
 
 /**
  * The first event of a quiet watch is sent at once. After each batch the watch rests, and events that come meanwhile are the
- * next batch: a burst of events costs one step per batch, and other work of the event loop gets its turn in between.
+ * next batch: a burst of events costs one step per batch, and other work of the event loop gets its turn in between. Of the
+ * changes of one object that wait only the newest counts, and of bookmarks the last one: 20,000 changes of one pod are a few
+ * batches of one event, with which any other pod comes too. An object made anew under its name has another UID and is another.
  */
 class Batches {
   readonly #ports: Pick<Ports, 'clock' | 'yield'>;
   readonly #o: Followed;
-  readonly #events: WatchEvent[] = [];
+  /** By object, in the order of their versions: what changes again goes to the end. */
+  readonly #events = new Map<string, { event: WatchEvent; chars: number }>();
   #chars = 0;
   #rest: Promise<void> | null = null;
   /** Initial events cost nobody anything before their end. */
@@ -265,29 +270,49 @@ class Batches {
 
   /** Resolves when there is room for another event. */
   async add(event: WatchEvent, chars: number): Promise<void> {
-    this.#events.push(event);
+    const key = event.type === 'BOOKMARK' ? BOOKMARK : `${objectKey(event.object)}/${event.object.metadata.uid ?? ''}`;
+    const older = this.#take(key)?.event;
+    // Where the initial events end must not be lost.
+    const ends = older?.initialEventsEnd === true && event.type === 'BOOKMARK' ? { initialEventsEnd: true as const } : {};
+    this.#events.set(key, { event: { ...event, ...ends }, chars });
     this.#chars += chars;
     if (this.#rest === null) this.#send();
-    else if (this.#events.length >= EVENTS_AT_ONCE_MAX || this.#chars >= EVENT_CHARS_AT_ONCE_MAX) await this.#rest;
+    else if (this.#events.size >= EVENTS_AT_ONCE_MAX || this.#chars >= EVENT_CHARS_AT_ONCE_MAX) await this.#rest;
   }
 
   /** Resolves when all events have been sent. */
   async empty(): Promise<void> {
-    while (this.#events.length > 0 && !this.#o.signal.aborted) await this.#rest;
+    while (this.#events.size > 0 && !this.#o.signal.aborted) await this.#rest;
+  }
+
+  #take(key: string): { event: WatchEvent; chars: number } | undefined {
+    const waiting = this.#events.get(key);
+    this.#events.delete(key);
+    this.#chars -= waiting?.chars ?? 0;
+    return waiting;
+  }
+
+  /** A bookmark goes alone: it is the moment to look for what was missed, which a batch with changes in it is not. */
+  #next(): WatchEvent[] {
+    const events: WatchEvent[] = [];
+    for (const [key, { event }] of this.#events) {
+      if (key === BOOKMARK && events.length > 0) break;
+      this.#take(key);
+      events.push(event);
+      if (key === BOOKMARK) break;
+    }
+    return events;
   }
 
   #send(): void {
     const { clock } = this.#ports;
-    // A bookmark goes alone: it is the moment to look for what was missed, which a batch with changes in it is not.
-    const bookmark = this.#events.findIndex((e) => e.type === 'BOOKMARK');
-    const events = this.#events.splice(0, bookmark < 0 ? this.#events.length : Math.max(1, bookmark));
-    if (this.#events.length === 0) this.#chars = 0;
+    const events = this.#next();
     const beganMs = clock.monoMs();
     this.#o.sendBack({ type: 'watch.events', events });
     if (events.some((e) => e.initialEventsEnd === true)) this.#gathering = false;
     this.#rest = this.#resting(this.#gathering ? 0 : (clock.monoMs() - beganMs) * REST_FACTOR).then(() => {
       this.#rest = null;
-      if (this.#events.length > 0 && !this.#o.signal.aborted) this.#send();
+      if (this.#events.size > 0 && !this.#o.signal.aborted) this.#send();
     });
   }
 
