@@ -250,6 +250,16 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
       };
     },
   ],
+  'pods that are all gone from their source': [
+    16_384,
+    (n) => {
+      const pods = repeat(n, (i) => ofApi(pod({}, { metadata: { name: `p${i}`, uid: `u${i}` } })));
+      const { offer } = managerFacts();
+      const facts = managerFacts({ offer: { ...offer, podsMax: 10 } });
+      const { ledger } = step(emptyLedger(['api']), { type: 'pods.op', op: 'ADD', source: 'api', pods, first: true }, facts);
+      return () => step(ledger, { type: 'pods.op', op: 'REMOVE', source: 'api', pods, complete: [] }, facts);
+    },
+  ],
   'conditions of a status': [
     16_384,
     (n) => {

@@ -22,6 +22,7 @@ import {
   predecessor,
   type Rec,
   type Step,
+  sameName,
 } from './records.ts';
 
 export abstract class LedgerDraft {
@@ -33,6 +34,8 @@ export abstract class LedgerDraft {
   seen: ReadonlySet<SourceName>;
   changed = false;
   readonly out: Out[] = [];
+  /** UIDs by the full name of their pods, in the order of the records; null until it is asked for. */
+  private names: Map<string, Set<string>> | null = null;
 
   constructor(ledger: PodLedger, facts: Facts) {
     this.ledger = ledger;
@@ -51,10 +54,18 @@ export abstract class LedgerDraft {
   }
   protected isReady(): boolean {
     const { ready, sources } = this.ledger;
-    return ready || (sources.every((s) => this.seen.has(s)) && ![...this.candidates.values()].some(isUndecided));
+    return ready || (sources.every((s) => this.seen.has(s)) && !this.anyUndecided());
+  }
+  private anyUndecided(): boolean {
+    for (const c of this.candidates.values()) if (isUndecided(c)) return true;
+    return false;
   }
   protected put(uid: string, rec: Rec): void {
     const way = wayTo(this.ledger.records.get(uid), rec, this.facts.wallMs);
+    const before = this.records.get(uid);
+    // A renamed one keeps its place among the records.
+    if (before !== undefined && !sameName(before.pod, rec.pod)) this.names = null;
+    else if (before === undefined && this.names !== null) note(this.names, uid, rec);
     this.records.set(uid, way === rec.way ? rec : { ...rec, way });
     this.changed = true;
   }
@@ -65,6 +76,7 @@ export abstract class LedgerDraft {
   protected drop(rec: Rec): void {
     const { uid } = rec.pod.metadata;
     this.records.delete(uid);
+    this.names?.get(fullName(rec.pod))?.delete(uid);
     this.changed = true;
     this.out.push({ to: 'forget', uid, life: rec.life });
   }
@@ -120,7 +132,7 @@ export abstract class LedgerDraft {
   protected startIfFree(uid: string): void {
     const rec = this.records.get(uid);
     if (rec?.state.is !== 'waiting') return;
-    const behind = isLeaving(rec.pod) ? undefined : predecessor(this.records, rec);
+    const behind = isLeaving(rec.pod) ? undefined : predecessor(this.named(fullName(rec.pod)), rec);
     if (behind !== undefined) {
       this.hold(uid, rec, behind);
       return;
@@ -154,8 +166,26 @@ export abstract class LedgerDraft {
   }
 
   protected startWaiters(name: string): void {
-    const waiting: string[] = [];
-    for (const [uid, rec] of this.records) if (rec.state.is === 'waiting' && fullName(rec.pod) === name) waiting.push(uid);
-    for (const uid of waiting) this.startIfFree(uid);
+    const waiting = [...this.named(name)].filter(([, rec]) => rec.state.is === 'waiting');
+    for (const [uid] of waiting) this.startIfFree(uid);
   }
+
+  /** Every record of that name: thousands of pods may go at once, and each asks who waited for it. */
+  private *named(name: string): Iterable<readonly [string, Rec]> {
+    if (this.names === null) {
+      this.names = new Map();
+      for (const [uid, rec] of this.records) note(this.names, uid, rec);
+    }
+    for (const uid of this.names.get(name) ?? []) {
+      const rec = this.records.get(uid);
+      if (rec !== undefined) yield [uid, rec];
+    }
+  }
+}
+
+function note(names: Map<string, Set<string>>, uid: string, { pod }: Rec): void {
+  const name = fullName(pod);
+  const uids = names.get(name);
+  if (uids === undefined) names.set(name, new Set([uid]));
+  else uids.add(uid);
 }

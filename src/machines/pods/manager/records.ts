@@ -307,17 +307,16 @@ export function newRecord(o: Omit<Rec, 'state' | 'way' | 'worker' | Shown>, stat
   return inState({ ...o, way: [], worker: null }, state);
 }
 
-/** The pod of the same full name that this one has to wait for: one before it, or one that still runs. */
-export function predecessor(records: ReadonlyMap<string, Rec>, rec: Rec): string | undefined {
+/** The pod of the same full name that this one has to wait for: one before it, or one that still runs. `named`: all of that name. */
+export function predecessor(named: Iterable<readonly [string, Rec]>, rec: Rec): string | undefined {
   const { uid } = rec.pod.metadata;
   let before = true;
   let alive: string | undefined;
-  for (const [otherUid, other] of records) {
+  for (const [otherUid, other] of named) {
     if (otherUid === uid) {
       before = false;
       continue;
     }
-    if (!sameName(other.pod, rec.pod)) continue;
     if (live(other)) {
       if (before) return otherUid;
       alive ??= otherUid;
