@@ -20,10 +20,13 @@ export const EXIT = {
 /** An error whose message is all that the user needs, with the exit code that goes with it. */
 export class CtlError extends Error {
   readonly exitCode: number;
-  constructor(exitCode: number, message: string) {
+  /** HTTP status of the daemon's answer; 0: there was none. */
+  readonly status: number;
+  constructor(exitCode: number, message: string, status = 0) {
     super(message);
     this.name = 'CtlError';
     this.exitCode = exitCode;
+    this.status = status;
   }
 }
 
@@ -92,7 +95,7 @@ export function adminClient(socketPath: string, signal: AbortSignal): AdminClien
 export function refusal(answer: AdminAnswer): CtlError {
   const words = answer.body.trim().replace(/^\d{3}: /, '');
   const code = answer.status === 404 || answer.status === 400 ? EXIT.no : answer.status === 403 ? EXIT.noPermission : EXIT.failed;
-  return new CtlError(code, words === '' ? `the daemon answered with status ${answer.status}` : words);
+  return new CtlError(code, words === '' ? `the daemon answered with status ${answer.status}` : words, answer.status);
 }
 
 function explain(socketPath: string, error: NodeJS.ErrnoException): CtlError {

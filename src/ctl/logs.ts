@@ -11,14 +11,17 @@ export interface LogsOptions {
   timestamps: boolean;
   signal: AbortSignal;
 }
-/** Asks the daemon where the log is; called again now and then while following, since a restart begins a new file. */
-export type Locate = () => Promise<Located>;
+/** Asks the daemon where the log is. A follower asks again, by the pod's UID: a restart of the container begins a new file. */
+export type Locate = (uid?: string) => Promise<Located>;
 type Located = Extract<LogFile, { ok: true }>;
 
 const POLL_MS = 200;
 /** Polls between two questions to the daemon. */
 const POLLS_PER_ASK = 5;
 const BLOCK_BYTES = 64 * 1024;
+/** Answers of the daemon: there is no such pod; its container has no log yet. */
+const GONE = 404;
+const NOT_YET = 400;
 
 export async function printLogs(locate: Locate, write: (text: string) => void, o: LogsOptions): Promise<void> {
   let file = await locate();
@@ -58,13 +61,18 @@ export async function printLogs(locate: Locate, write: (text: string) => void, o
   }
 }
 
-/** A daemon that restarts is no reason to stop following: its containers go on writing. */
+/**
+ * The log ends with its pod. While the daemon is away, or a container has not started yet, nothing is known to have ended:
+ * containers go on writing while the daemon restarts.
+ */
 async function locateAgain(locate: Locate, last: Located, signal: AbortSignal): Promise<Located> {
   try {
-    return await locate();
+    return await locate(last.uid);
   } catch (error) {
-    const away = error instanceof CtlError && (error.exitCode === EXIT.noDaemon || error.exitCode === EXIT.failed);
-    if (away || signal.aborted) return { ...last, over: false };
+    if (signal.aborted) return last;
+    if (!(error instanceof CtlError)) throw error;
+    if (error.status === GONE) return { ...last, running: false, over: true };
+    if (error.status === NOT_YET || error.exitCode === EXIT.noDaemon || error.exitCode === EXIT.failed) return { ...last, over: false };
     throw error;
   }
 }

@@ -7,6 +7,8 @@ import type { PodRecord } from './protocol.ts';
 export type LogFile =
   | {
       ok: true;
+      /** Of the pod: a follower asks for it again by that, since a name may pass to a successor. */
+      uid: string;
       path: string;
       container: string;
       /** A follower may stop at the end of the file once this is false and no further run will come. */
@@ -37,6 +39,7 @@ export function logFileOf(o: {
   const phase = o.status?.phase;
   return {
     ok: true,
+    uid: metadata.uid,
     container: name,
     restartCount: run,
     running: !o.previous && status?.state.running !== undefined,

@@ -357,6 +357,17 @@ describe('actorctl logs', () => {
     const { code, out } = await ctl(['logs', 'web', '-f', '--socket', d.socketPath], { onOut });
     expect([code, out]).toEqual([0, 'line 1\nline 2\nline 3\n']);
   });
+  it('ends well when the pod goes while it is followed, also where a successor has its name', async () => {
+    const d = await withLog(3, line(1));
+    const successor = record(pod('web-node1', { uid: 'uid-2' }), {});
+    const onOut = (all: string) => {
+      if (all !== 'line 1\n') return;
+      appendFileSync(d.path, line(2));
+      d.registry.set(view.pods, podsView([successor]));
+      d.registry.set(view.statuses, statusView({ 'uid-2': crashing }));
+    };
+    expect(await ctl(['logs', 'web', '-f', '--socket', d.socketPath], { onOut })).toEqual({ code: 0, out: 'line 1\nline 2\n', err: '' });
+  });
   it('stops following at Ctrl-C', async () => {
     const d = await withLog(3, line(1));
     const c = new AbortController();

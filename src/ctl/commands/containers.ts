@@ -21,7 +21,8 @@ export function logs(args: LogsArgs): Command {
       throw new CtlError(EXIT.usage, '--tail takes a whole number of lines, 0 or more.');
     }
     const query = { pod: named(args.pod, asked), container: args.container, ...(args.previous ? { previous: '' } : {}) };
-    const locate = async () => (await client.json('/logs', query)) as Extract<LogFile, { ok: true }>;
+    const locate = async (uid?: string) =>
+      (await client.json('/logs', uid === undefined ? query : { ...query, pod: uid })) as Extract<LogFile, { ok: true }>;
     if (wantsData(asked.format)) {
       printData(asked, await locate());
       return EXIT.ok;

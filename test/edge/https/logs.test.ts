@@ -1,11 +1,13 @@
 /** Logs of containers and of the host: options, runs, following over rotations, and no way out of their folders. */
-import { appendFileSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { view } from '../../../src/machines/protocol.ts';
 import { until } from '../harness.ts';
+import { podsView, record, running, statusView } from '../samples.ts';
 import { type Lab, serverCa } from './lab.ts';
-import { ann, say, start, uid, WAIT_MS } from './node.ts';
+import { ann, say, start, uid, WAIT_MS, web } from './node.ts';
 
 describe('container logs', () => {
   const STAMP = '2026-01-01T00:00:00.000000000Z';
@@ -129,6 +131,34 @@ describe('container logs', () => {
     say(s.lab, { main: { state: { terminated: { exitCode: 0, reason: 'Completed', startedAt: STAMP, finishedAt: STAMP } } } });
     await until(() => got.ended, WAIT_MS);
     expect(got.text).toBe('two\nthree\nfour\nfive\nsix\nseven\n');
+  });
+  it('are followed to their end when the pod goes: what was written last is given', async () => {
+    const s = await start();
+    // As the API server sends a pod whose container runs: that status is in the record, and is the oldest there is.
+    const containerStatuses = [
+      { name: 'main', ready: true, restartCount: 0, image: 'busybox', imageID: 'i', state: { running: { startedAt: STAMP } }, lastState: {} },
+    ];
+    const ofApi = record({ ...web, status: { ...running, containerStatuses } });
+    s.lab.registry.set(view.pods, podsView([ofApi]));
+    const file = put(s.dir, '0.log', lines('one'));
+    const { got } = follow(s.lab, '');
+    await until(() => got.text === 'one\n', WAIT_MS);
+    appendFileSync(file, lines('bye'));
+    rmSync(logDir(s.dir), { recursive: true });
+    s.lab.registry.set(view.statuses, statusView({}));
+    s.lab.registry.set(view.pods, podsView([]));
+    await until(() => got.ended, WAIT_MS);
+    expect(got.text).toBe('one\nbye\n');
+  });
+  it('end with the life of a pod, not with that of its successor under the same UID', async () => {
+    const s = await start();
+    put(s.dir, '0.log', lines('one'));
+    const run = (containerID: string) => ({ main: { containerID, state: { running: { startedAt: STAMP } } } });
+    say(s.lab, run('containerd://a'));
+    const { got } = follow(s.lab, '');
+    await until(() => got.text === 'one\n', WAIT_MS);
+    say(s.lab, run('containerd://b'));
+    await until(() => got.ended, WAIT_MS);
   });
   it('end when they were limited, and when the client leaves', async () => {
     const s = await start();

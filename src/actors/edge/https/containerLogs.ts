@@ -36,14 +36,20 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
   const named = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
   if (!hasContainer(record, container)) return text(`container ${JSON.stringify(container)} not found in pod ${JSON.stringify(pod)}`, 404);
 
-  const status = () => ctx.registry.read(view.statuses)?.value.get(record.pod.metadata.uid)?.status ?? record.pod.status;
-  const instance = chooseInstance(containerStatus(status(), container), parsed.options.previous);
+  const { uid } = record.pod.metadata;
+  // Looked up anew each time: a pod that is gone has no status, whatever its record said last.
+  const status = () =>
+    ctx.registry.read(view.statuses)?.value.get(uid)?.status ?? ctx.registry.read(view.pods)?.value.records.get(uid)?.pod.status;
+  const chosen = containerStatus(status(), container);
+  const instance = chooseInstance(chosen, parsed.options.previous);
   if (!instance.ok) return text(`${named} ${instance.why}\n`, 400);
   const file = logFileOf({ record, status: status(), container, previous: instance.earlier, podLogsDir: o.podLogsDir });
   if (!file.ok) return text(`${file.reason}\n`, file.status === 404 ? 404 : 400);
   const running = () => {
     const now = containerStatus(status(), container);
-    return !instance.earlier && now?.restartCount === file.restartCount && now.state.running !== undefined;
+    if (instance.earlier || now?.state.running === undefined) return false;
+    // The next life of a pod counts its restarts from 0 again.
+    return now.restartCount === file.restartCount && now.containerID === chosen?.containerID;
   };
   try {
     const body = await openLog(
