@@ -57,6 +57,27 @@ describe('a change of a status that the next one says again', () => {
   });
 });
 
+describe('a change of readiness', () => {
+  it('of a pod that is being deleted reaches the API as soon as that of any other', async () => {
+    let code = 0;
+    await using h = await cluster({ hollow: { exec: () => ({ exitCode: code }) } });
+    create(h, 'web', {
+      life: 'term=30s',
+      container: { readinessProbe: { exec: { command: ['check'] }, periodSeconds: 1, failureThreshold: 1 } },
+      spec: { terminationGracePeriodSeconds: 40 },
+    });
+    await h.until('Ready in the API', () => isReady(h, 'web'));
+    drop(h, 'pods/web', 40);
+    await h.advance(3_000);
+    for (const ready of [false, true, false]) {
+      code = ready ? 0 : 1;
+      await h.advance(1_500);
+      expect(isReady(h, 'web')).toBe(ready);
+    }
+    expect(inApi(h, 'web')?.status.containerStatuses).toMatchObject([{ state: { running: {} } }]);
+  });
+});
+
 describe('events', () => {
   it('wait while more pods start than the runtime is given at once, and are all written then', async () => {
     await using h = await cluster({ before: ({ faults }) => Object.assign(faults.latencyMs, { RunPodSandbox: 400, StartContainer: 400 }) });

@@ -234,6 +234,8 @@ describe('fixed seeds', () => {
   it('seed 1243735: a node that believed in a shutdown hears that it is over', () => passes({ seed: 1243735, minutes: 1, pods: 8 }));
   // Found at af61190: somebody had removed the group of a class that no pod was in, and nothing made it again.
   it('seed 1243634: the group of a class is made again', () => passes({ seed: 1243634, minutes: 1, pods: 8 }));
+  // Found at 5e06ebd6: a patch whose answer was lost was carried out after the next one, which had ended the pod.
+  it('seed 77310227: a late patch takes no terminal phase back', () => passes({ seed: 77310227, minutes: 1, pods: 20, nodes: 1 }));
 
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -88,7 +88,9 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         const request = requestOf(plan);
         if (failure === null || request === null) return;
         const text = failureText(request, failure);
-        const level = complained === text || failure.code === 0 ? 'debug' : 'warn';
+        // The first conflict is business as usual: somebody else wrote to the object.
+        const quiet = complained === text || failure.code === 0 || (failure.code === 409 && failures === 1);
+        const level = quiet ? 'debug' : 'warn';
         complained = text;
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };

@@ -6,6 +6,8 @@ import { sameData } from '../sameData.ts';
 /** A pod that starts has a sandbox and addresses, and its containers follow. */
 const OF_A_SANDBOX: ReadonlySet<string> = new Set(['podIP', 'podIPs', 'conditions', 'containerStatuses', 'initContainerStatuses']);
 const SANDBOX_CONDITION = 'PodReadyToStartContainers';
+/** Services send traffic by these. */
+const READINESS: ReadonlySet<string> = new Set(['Ready', 'ContainersReady']);
 
 export interface Change {
   target: Pod;
@@ -15,21 +17,42 @@ export interface Change {
   finished: boolean;
 }
 
+/** Until what follows: a start or the removal of a sandbox while many want one; or what is under way already. */
+export type Wait = 'long' | 'brief';
+
 /**
  * Two of them: a sandbox was made or a container created, and none has started since (nothing that waits for a pod can use
- * it yet); and a container of a deleted pod ended, of which the last word follows as soon as its sandbox is down.
+ * it yet); and a container of a deleted pod ended, of which the last word follows as soon as its sandbox is down. Null: said at
+ * once. Endpoints follow readiness, also that of a deleted pod: while something of it runs, a change of it never waits.
  */
-export function isPassing({ target, next, patch, finished }: Change): boolean {
-  if (target.metadata.deletionTimestamp) return !finished && !isTerminal(next.phase);
+export function passing({ target, next, patch, finished }: Change): Wait | null {
   const { status } = target;
+  if (target.metadata.deletionTimestamp) {
+    if (finished || isTerminal(next.phase)) return null;
+    if (!changesReadiness(status, next)) return 'long';
+    return somethingRuns(next) ? null : 'brief';
+  }
   // The first word about a pod never waits.
-  if (status.phase !== 'Pending' || next.phase !== 'Pending' || !status.startTime) return false;
-  return (
+  if (status.phase !== 'Pending' || next.phase !== 'Pending' || !status.startTime) return null;
+  const isNext =
     Object.keys(patch).every((field) => OF_A_SANDBOX.has(field)) &&
     conditionsOf(patch).every((c) => c.type === SANDBOX_CONDITION && c.status === 'True') &&
     sameStates(status.containerStatuses, next.containerStatuses) &&
-    sameStates(status.initContainerStatuses, next.initContainerStatuses)
-  );
+    sameStates(status.initContainerStatuses, next.initContainerStatuses);
+  return isNext ? 'long' : null;
+}
+
+function somethingRuns({ containerStatuses = [], initContainerStatuses = [] }: PodStatus): boolean {
+  return [...containerStatuses, ...initContainerStatuses].some((c) => c.state.running !== undefined);
+}
+
+function changesReadiness(before: PodStatus, next: PodStatus): boolean {
+  const readiness = ({ conditions = [], containerStatuses = [] }: PodStatus) => [
+    conditions.filter((c) => READINESS.has(c.type) && c.status === 'True').map((c) => c.type),
+    containerStatuses.filter((c) => c.ready).map((c) => c.name),
+  ];
+  const sorted = (status: PodStatus) => readiness(status).map((names) => names.sort());
+  return !sameData(sorted(before), sorted(next));
 }
 
 function conditionsOf(patch: Readonly<Record<string, unknown>>): readonly { type?: string; status?: string }[] {

@@ -6,7 +6,7 @@ import { mergeStatus } from '../pods/status/manager.ts';
 import type { PodRecord, StatusEntry } from '../protocol.ts';
 import { isOlder } from './listWatchMachine.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
-import { isPassing } from './passing.ts';
+import { passing, type Wait } from './passing.ts';
 import { ownPart, saysNothingNew, statusPatch, withoutUnknown } from './statusPatch.ts';
 
 /** What this writer remembers of its own writes. */
@@ -45,7 +45,11 @@ export interface WriterFacts {
   nowWallMs: number;
   /** What would be overtaken soon has waited its time. */
   held?: boolean;
+  /** Writes in a row that came to another version of the object than they were made for. */
+  conflicts?: number;
 }
+/** An object that changes all the time is written to all the same. */
+const CONFLICTS_MAX = 3;
 
 export type WriterPlan =
   /** Nothing is left anywhere, or the pod is over and the API has all there is to say: what comes later starts another writer. */
@@ -54,8 +58,14 @@ export type WriterPlan =
   /** Something that this waits for does not wake it. */
   | { kind: 'wait'; why: string }
   /** There is something to say that the next change will say again. */
-  | { kind: 'hold'; why: string }
-  | { kind: 'patch'; target: Pod; body: { metadata: { uid: string }; status: Record<string, unknown> }; version: number; finished: boolean }
+  | { kind: 'hold'; why: string; wait: Wait }
+  | {
+      kind: 'patch';
+      target: Pod;
+      body: { metadata: { uid: string; resourceVersion?: string }; status: Record<string, unknown> };
+      version: number;
+      finished: boolean;
+    }
   | { kind: 'delete'; target: Pod; why: string }
   | { kind: 'createMirror'; body: Record<string, unknown>; namespace: string }
   | { kind: 'deleteMirror'; target: Pod; why: string };
@@ -173,14 +183,26 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was
   // known, and an earlier one, late, may have changed that.
   if (status === null || (stands && saysNothingNew(status, written.sent))) return null;
-  if (f.held !== true && isPassing({ target, next, patch: status, finished: entry.finished })) {
+  const wait = f.held === true ? null : passing({ target, next, patch: status, finished: entry.finished });
+  if (wait !== null) {
     return {
       kind: 'hold',
+      wait,
       why: target.metadata.deletionTimestamp ? 'its last status is about to follow' : 'its containers are about to start',
     };
   }
-  const body = { metadata: { uid: target.metadata.uid }, status };
+  const body = { metadata: precondition(f, target, status), status };
   return { kind: 'patch', target, body, version: entry.version, finished: entry.finished };
+}
+
+/**
+ * A request whose answer is lost may be carried out late, after the next one has ended the pod. So a phase that is not the last
+ * is written only over the version that was read: a terminal one is never taken back.
+ */
+function precondition(f: WriterFacts, { metadata }: Pod, status: Readonly<Record<string, unknown>>) {
+  const { uid, resourceVersion } = metadata;
+  const mayTakeBack = (status.phase === 'Pending' || status.phase === 'Running') && (f.conflicts ?? 0) < CONFLICTS_MAX;
+  return mayTakeBack && resourceVersion ? { uid, resourceVersion } : { uid };
 }
 
 /** Of one object seen twice the later version. */

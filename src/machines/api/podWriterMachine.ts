@@ -23,6 +23,8 @@ const REFUSED_RETRY_MS = 60_000;
 const WAIT_MS = 1_000;
 /** For what will be overtaken: longer than a container's start or the removal of a sandbox takes while many want one. */
 const HOLD_MS = 5_000;
+/** For a pod of which nothing runs any more: its last word is under way, and endpoints still name it. */
+const HOLD_BRIEFLY_MS = 300;
 
 type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' | 'hold' }>;
 export type WriteOutcome =
@@ -87,7 +89,8 @@ function decided(context: PodWriterContext, event: object): Partial<PodWriterCon
   const latest = overtaken || (!isShown && newest !== '' && (newest === context.shown || passed)) ? null : context.latest;
   // What the watch has taken away need not be remembered as gone.
   const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
-  const plan = decideWrite({ ...facts, uid, written, latest, gone: still, last, held });
+  const conflicts = isConflict(context.failure) ? context.failures : 0;
+  const plan = decideWrite({ ...facts, uid, written, latest, gone: still, last, held, conflicts });
   return {
     plan,
     last,
@@ -97,6 +100,11 @@ function decided(context: PodWriterContext, event: object): Partial<PodWriterCon
     held: held && plan.kind !== 'rest',
     shown: isShown ? newest : context.shown,
   };
+}
+
+/** The object is another version by now, which was read: it is decided anew. */
+function isConflict(failure: KubeFailure | null): boolean {
+  return failure?.code === 409 && failure.reason === 'Conflict';
 }
 
 /** Thousands of pods are in memory once, as the watch showed them. */
@@ -162,6 +170,7 @@ export const podWriterMachine = setup({
     rests: ({ context }) => context.plan.kind === 'rest',
     waits: ({ context }) => context.plan.kind === 'wait',
     holds: ({ context }) => context.plan.kind === 'hold',
+    holdsBriefly: ({ context }) => context.plan.kind === 'hold' && context.plan.wait === 'brief',
     failed: ({ context }) => context.failures > 0,
     urgent: ({ event }) => event.urgent === true,
     refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
@@ -169,8 +178,10 @@ export const podWriterMachine = setup({
   delays: {
     wait: WAIT_MS,
     hold: HOLD_MS,
+    holdBriefly: HOLD_BRIEFLY_MS,
     retry: ({ context, event }) => {
       const { failure, failures } = context;
+      if (isConflict(failure) && failures === 1) return 0;
       const base =
         failure !== null && isRefusal(failure)
           ? REFUSED_RETRY_MS
@@ -223,8 +234,17 @@ export const podWriterMachine = setup({
     /** Looked at anew with every word about the pod; the time is that of the first. */
     holding: {
       meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
-      always: { guard: not('holds'), target: 'deciding' },
+      always: [
+        { guard: not('holds'), target: 'deciding' },
+        { guard: 'holdsBriefly', target: 'holdingBriefly' },
+      ],
       after: { hold: { target: 'deciding', actions: [assign({ held: true })] } },
+      on: { 'pod.write': { actions: ['decide'] } },
+    },
+    holdingBriefly: {
+      meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
+      always: { guard: not('holds'), target: 'deciding' },
+      after: { holdBriefly: { target: 'deciding', actions: [assign({ held: true })] } },
       on: { 'pod.write': { actions: ['decide'] } },
     },
     acting: {

@@ -63,21 +63,14 @@ export function deletionComesLast(): Checker {
   };
 }
 
-/** In the API a terminal phase is never left. A mirror belongs to a name, not to one life of it. */
+/** In the API a terminal phase is never left, however late a request is carried out. A mirror belongs to a name, not to one life of it. */
 export function phasesOnlyGoForward(): Checker {
-  /** Pods that a killed daemon's late write ended: what the next one had sent by then is carried out after it, once. */
-  const endedLate = new Set<string>();
   return {
     name: 'phases-only-go-forward',
     object(s, { resource, before, object }) {
       if (resource !== 'pods' || before === undefined || isMirror(object)) return undefined;
       const { name, uid = '' } = object.metadata;
-      // What a killed daemon sent may be carried out after the words of the next one, which then says them again.
-      if (s.kube?.ofTheDead === true) {
-        if (TERMINAL.has(phaseOf(object))) endedLate.add(uid);
-        return undefined;
-      }
-      if (!TERMINAL.has(phaseOf(before)) || phaseOf(object) === phaseOf(before) || endedLate.delete(uid)) return undefined;
+      if (!TERMINAL.has(phaseOf(before)) || phaseOf(object) === phaseOf(before)) return undefined;
       return `${s.node.name}: pod ${name} (${uid}) went from ${String(phaseOf(before))} to ${String(phaseOf(object))} in the API`;
     },
   };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isPassing } from '../../../src/machines/api/passing.ts';
+import { passing } from '../../../src/machines/api/passing.ts';
 import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWriterDecide.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { Pod, PodStatus } from '../../../src/machines/k8s.ts';
@@ -100,6 +100,31 @@ describe('the writer of a pod that is over', () => {
   });
 });
 
+describe('a phase that is not the last', () => {
+  const running: PodStatus = { phase: 'Running', startTime: '2026-01-01T00:00:00Z', conditions: [] };
+  const plan = (shown: PodStatus, next: PodStatus, more: Partial<WriterFacts> = {}) => {
+    const bare = pod('u', {});
+    const shownPod = { ...bare, metadata: { ...bare.metadata, resourceVersion: '7' }, status: shown };
+    const record = { pod: shownPod, source: 'api', removed: false, rejected: false, seenAtMs: 0, worker: null } as const;
+    const entry = { status: next, life: 1, version: 1, finished: true };
+    const rest = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
+    const api = { synced: true, byUid: new Map([['u', shownPod]]) };
+    return decideWrite({ ...rest, api, written: null, latest: null, last: null, gone: new Set(), ...more });
+  };
+  const pending: PodStatus = { phase: 'Pending', startTime: '2026-01-01T00:00:00Z' };
+
+  it('is written over the version that was read alone: carried out late it would take an end back', () => {
+    expect(plan(pending, running)).toMatchObject({ body: { metadata: { uid: 'u', resourceVersion: '7' }, status: { phase: 'Running' } } });
+    expect(plan(pending, { ...running, phase: 'Failed' })).toMatchObject({ kind: 'patch', body: { metadata: { uid: 'u' } } });
+    expect(plan(pending, { ...running, phase: 'Failed' })).not.toHaveProperty('body.metadata.resourceVersion');
+    expect(plan(running, { ...running, podIP: '10.0.0.1' })).not.toHaveProperty('body.metadata.resourceVersion');
+  });
+  it('is written all the same where the object changes all the time', () => {
+    expect(plan(pending, running, { conflicts: 2 })).toHaveProperty('body.metadata.resourceVersion');
+    expect(plan(pending, running, { conflicts: 3 })).not.toHaveProperty('body.metadata.resourceVersion');
+  });
+});
+
 describe('a status that the next one will say again', () => {
   const starting: PodStatus = {
     phase: 'Pending',
@@ -122,7 +147,7 @@ describe('a status that the next one will say again', () => {
     return { ...p, status, metadata: { ...p.metadata, ...(deleted ? { deletionTimestamp: '2026-01-01T00:00:01Z' } : {}) } };
   };
   const passes = (before: PodStatus, next: PodStatus, o: { deleted?: boolean; finished?: boolean } = {}) =>
-    isPassing({ target: target(before, o.deleted), next, patch: statusPatch(before, next) ?? {}, finished: o.finished === true });
+    passing({ target: target(before, o.deleted), next, patch: statusPatch(before, next) ?? {}, finished: o.finished === true });
   const withSandbox: PodStatus = {
     ...starting,
     podIP: '10.0.0.1',
@@ -133,25 +158,46 @@ describe('a status that the next one will say again', () => {
     [{ ...withSandbox.containerStatuses?.[0], name: 'main', state: { waiting: { reason } } }] as PodStatus['containerStatuses'];
 
   it('is that of a new sandbox, and of a container that was created', () => {
-    expect(passes(starting, withSandbox)).toBe(true);
+    expect(passes(starting, withSandbox)).toBe('long');
     const created = withSandbox.containerStatuses?.map((c) => ({ ...c, containerID: 'containerd://c', imageID: 'sha256:1' })) ?? [];
-    expect(passes(starting, { ...withSandbox, containerStatuses: created })).toBe(true);
+    expect(passes(starting, { ...withSandbox, containerStatuses: created })).toBe('long');
   });
   it('is none that somebody may wait for: the first word, a start, a failure, a message, a sandbox that went away', () => {
-    expect(passes({}, starting)).toBe(false);
-    expect(passes(starting, { ...withSandbox, phase: 'Running' })).toBe(false);
+    expect(passes({}, starting)).toBeNull();
+    expect(passes(starting, { ...withSandbox, phase: 'Running' })).toBeNull();
     const waiting = waits('ErrImagePull');
-    expect(passes(starting, { ...withSandbox, ...(waiting === undefined ? {} : { containerStatuses: waiting }) })).toBe(false);
-    expect(passes(starting, { ...withSandbox, message: 'm' })).toBe(false);
-    expect(passes(starting, { ...withSandbox, conditions: [{ type: 'Initialized', status: 'True' }] })).toBe(false);
-    expect(passes(withSandbox, starting)).toBe(false);
+    expect(passes(starting, { ...withSandbox, ...(waiting === undefined ? {} : { containerStatuses: waiting }) })).toBeNull();
+    expect(passes(starting, { ...withSandbox, message: 'm' })).toBeNull();
+    expect(passes(starting, { ...withSandbox, conditions: [{ type: 'Initialized', status: 'True' }] })).toBeNull();
+    expect(passes(withSandbox, starting)).toBeNull();
+  });
+  it('is none that changes readiness, also of a deleted pod: endpoints follow it', () => {
+    const condition = (type: string, status: 'True' | 'False') => ({ type, status });
+    const ready: PodStatus = {
+      ...withSandbox,
+      phase: 'Running',
+      conditions: [condition('Ready', 'True'), condition('ContainersReady', 'True')],
+      containerStatuses: withSandbox.containerStatuses?.map((c) => ({ ...c, ready: true, state: { running: { startedAt: '' } } })) ?? [],
+    };
+    const unready = ready.containerStatuses?.map((c) => ({ ...c, ready: false })) ?? [];
+    const without = (type: string): PodStatus => ({
+      ...ready,
+      conditions: ready.conditions?.map((c) => (c.type === type ? condition(type, 'False') : c)) ?? [],
+    });
+    for (const next of [without('Ready'), without('ContainersReady'), { ...ready, containerStatuses: unready }]) {
+      expect(passes(ready, next, { deleted: true })).toBeNull();
+      expect(passes(next, ready, { deleted: true })).toBeNull();
+    }
+    expect(passes(ready, { ...ready, podIP: '10.0.0.2' }, { deleted: true })).toBe('long');
+    const ended = unready.map((c) => ({ ...c, state: { terminated: { exitCode: 0 } } }));
+    expect(passes(ready, { ...without('Ready'), containerStatuses: ended }, { deleted: true }), 'nothing of it runs').toBe('brief');
   });
   it('is that of a deleted pod until its worker has finished or its phase is the last', () => {
     const running: PodStatus = { ...withSandbox, phase: 'Running' };
     const ended: PodStatus = { ...running, containerStatuses: [] };
-    expect(passes(running, ended)).toBe(false);
-    expect(passes(running, ended, { deleted: true })).toBe(true);
-    expect(passes(running, ended, { deleted: true, finished: true })).toBe(false);
-    expect(passes(running, { ...ended, phase: 'Succeeded' }, { deleted: true })).toBe(false);
+    expect(passes(running, ended)).toBeNull();
+    expect(passes(running, ended, { deleted: true })).toBe('long');
+    expect(passes(running, ended, { deleted: true, finished: true })).toBeNull();
+    expect(passes(running, { ...ended, phase: 'Succeeded' }, { deleted: true })).toBeNull();
   });
 });

@@ -59,8 +59,6 @@ export interface SimKube {
   readonly calls: KubeCall[];
   /** A request of a daemon is about to be carried out; `node`: of which one, where it said so. */
   onRequest: ((request: KubeRequest, node: string) => void) | undefined;
-  /** What is being carried out was sent by a daemon that has been killed since. */
-  ofTheDead: boolean;
   /** A daemon came with this certificate. */
   onShown: ((certificate: SimCertificate, node: string) => void) | undefined;
   /** As a user of the cluster: at once, without any trouble. */
@@ -105,7 +103,6 @@ class Kube implements SimKube {
   initialEvents: InitialEvents = 'send';
   readonly calls: KubeCall[] = [];
   onRequest: SimKube['onRequest'] = undefined;
-  ofTheDead = false;
   onShown: SimKube['onShown'] = undefined;
   readonly store: KubeStore;
   readonly #o: SimKubeOptions;

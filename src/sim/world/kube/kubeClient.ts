@@ -43,10 +43,8 @@ export function kubeClient(server: KubeServer, daemon: KubeDaemon): KubeApi {
     server: 'https://kube.sim',
     request: (request, opts) =>
       exchange(request, opts, () => {
-        kube.ofTheDead = !power.on;
         kube.onRequest?.(request, node);
         const answer = outdated(kube, { request, answer: kube.handle(request) });
-        kube.ofTheDead = false;
         note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
         return answer;
       }),
