@@ -94,7 +94,7 @@ describe('emptyDir', () => {
       (p) => /leads out of the volume/.test(p.status.containerStatuses?.find((c) => c.name === 'main')?.state.waiting?.message ?? ''),
       60_000,
     );
-    await exec(lab, writer, 'printf "# ours\\nADDRESS = a.example:80 \\n" > /data/new && mv /data/new /data/app.env');
+    await exec(lab, writer, `printf "# ours\\nADDRESS='a.example:80' # and the port\\n" > /data/new && mv /data/new /data/app.env`);
     const uid = await ready('envfile');
     expect((await exec(lab, await idOf('envfile'), 'echo "$URL"; env | grep -c NONE')).out).toBe('http://a.example:80/\n0');
     await gone('envfile', uid);

@@ -150,7 +150,7 @@ const READERS: readonly Reader[] = [
   [SCENARIO, (t) => decodeScenario(t, 'live')],
   ['36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n', parseMountinfo],
   ['nameserver 192.0.2.1\nsearch a.example b.example\noptions ndots:5 edns0\n', (t) => mayRefuse(() => parseResolvConf(t))],
-  ['A=b\nB=\'c d\'\n# no\nC="x \\\n y"\n', (t) => ['A', 'B', 'C'].map((key) => envFileValue(bytesOf(t), key))],
+  ["A='b'\nB='c d' # e\n# no\nC='x \n y'\n", (t) => ['A', 'B', 'C'].map((key) => envFileValue(bytesOf(t), key))],
   [
     'eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n',
     (t) => chooseNodeIPs({ nodeIPs: [], nodeName: t.slice(0, 60), resolved: [t], addresses: [], routes4: t, routes6: t }),

@@ -96,7 +96,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   'a redirect': (t) =>
     redirectOf({ first: 'http://10.0.0.1/', present: { url: 'http://10.0.0.1/' } as never }, { status: 301, location: `/${t}` }),
   'a manifest in YAML': (t) => [parseManifest(bytes(`a: ${t}`)), parseManifest(bytes(`${t}`)), parseManifest(bytes(`"${t}": 1`))],
-  'a file of variables': (t) => [fileValue(`A=${t}`), fileValue(t)],
+  'a file of variables': (t) => [fileValue(`A='${t}'`), fileValue(`A='1' ${t}`), fileValue(t)],
   'a resolver file': (t) => parseResolvConf(`search ${t}\n${t}`),
   'a list of mounts': parseMountinfo,
   'network counters': (t) => nodeNetwork(t, ''),
@@ -213,7 +213,7 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
   'variables from one file': [
     8_192,
     (n) => {
-      const content = bytes(repeat(n, (i) => `K${i}=v\n`).join(''));
+      const content = bytes(repeat(n, (i) => `K${i}='v'\n`).join(''));
       const files = new Map([[envFileKey(variable), { kind: 'found' as const, path: '/f', content }]]);
       return () => repeat(n, (i) => fileKeyValue({ ...variable, key: `K${i}` }, files));
     },

@@ -7,9 +7,14 @@ export function trimEndOf(text: string, set: string): string {
   return text.slice(0, end);
 }
 
-/** The text without the characters of `set` at either end. */
-export function trimOf(text: string, set: string): string {
+/** The text without the characters of `set` at its beginning. */
+export function trimStartOf(text: string, set: string): string {
   let start = 0;
   while (start < text.length && set.includes(text.charAt(start))) start += 1;
-  return trimEndOf(text.slice(start), set);
+  return text.slice(start);
+}
+
+/** The text without the characters of `set` at either end. */
+export function trimOf(text: string, set: string): string {
+  return trimEndOf(trimStartOf(text, set), set);
 }

@@ -136,7 +136,15 @@ describe('container logs', () => {
     const s = await start();
     // As the API server sends a pod whose container runs: that status is in the record, and is the oldest there is.
     const containerStatuses = [
-      { name: 'main', ready: true, restartCount: 0, image: 'busybox', imageID: 'i', state: { running: { startedAt: STAMP } }, lastState: {} },
+      {
+        name: 'main',
+        ready: true,
+        restartCount: 0,
+        image: 'busybox',
+        imageID: 'i',
+        state: { running: { startedAt: STAMP } },
+        lastState: {},
+      },
     ];
     const ofApi = record({ ...web, status: { ...running, containerStatuses } });
     s.lab.registry.set(view.pods, podsView([ofApi]));

@@ -1,7 +1,7 @@
 /** Environment from secrets, config maps and services. */
 import { describe, expect, it } from 'vitest';
 import type { Container } from '../../../src/machines/k8s.ts';
-import { containerEnv, invalidEnvNames } from '../../../src/machines/pods/workers/config/env.ts';
+import { containerEnv } from '../../../src/machines/pods/workers/config/env.ts';
 import { serviceVariables, toServiceEntry } from '../../../src/machines/pods/workers/config/serviceEnv.ts';
 import type { ServiceEntry } from '../../../src/machines/services/objects/messages.ts';
 import { containerReferences, podReferences } from '../../../src/machines/services/objects/references.ts';
@@ -120,19 +120,24 @@ describe('envFrom', () => {
     });
   });
 
-  it('leaves out keys that are no names, and tells them per source, sorted', () => {
-    const i = input(
-      {
-        envFrom: [{ configMapRef: { name: 'c' } }, { prefix: '1', secretRef: { name: 's' } }, { prefix: 'P', configMapRef: { name: 'c' } }],
-      },
-      { 'configMap c': configMap({ '2b': 'x', '1a': 'x', ok: 'x', '..': 'x' }), 'secret s': secret({ a: 'x' }) },
-    );
-    const built = containerEnv(i);
-    expect(built.ok && built.value.map((v) => v.key)).toEqual(['ok', 'P..', 'P1a', 'P2b', 'Pok']);
-    expect(invalidEnvNames(i).map(({ ref, names }) => [ref.kind, ref.name, names])).toEqual([
-      ['configMap', 'c', ['..', '1a', '2b']],
-      ['secret', 's', ['1a']],
-    ]);
+  it('takes names that shells do not: others may refer to them', () => {
+    const c: Partial<Container> = {
+      envFrom: [
+        { prefix: '1-', secretRef: { name: 's' } },
+        { prefix: '#', configMapRef: { name: 'c' } },
+      ],
+      env: [
+        { name: '!"$%&', value: '$(1-a) $(#2b)' },
+        { name: '#', value: '$(!"$%&)' },
+      ],
+    };
+    expect(env(c, { 'configMap c': configMap({ '2b': 'x', '..': 'y' }), 'secret s': secret({ a: 'z' }) })).toEqual({
+      '1-a': 'z',
+      '#2b': 'x',
+      '#..': 'y',
+      '!"$%&': 'z x',
+      '#': 'z x',
+    });
   });
 
   it('of an optional object that is not there is empty; of another it is refused', () => {

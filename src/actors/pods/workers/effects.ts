@@ -18,7 +18,7 @@ import {
   type ContainerConfigResult,
   generateContainerConfig,
 } from '../../../machines/pods/workers/config/containerConfig.ts';
-import { envVariables, invalidEnvNames } from '../../../machines/pods/workers/config/env.ts';
+import { envVariables } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { EARLIER_START } from '../../../machines/pods/workers/containerSetup.ts';
 import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
@@ -208,12 +208,6 @@ export class Effects implements WorkerIo {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
       this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
       return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
-    }
-    for (const { ref, names } of invalidEnvNames({ pod, container, podIPs: job.podIPs, facts, ...envFrom })) {
-      const what = ref.kind === 'secret' ? 'secret' : 'configMap';
-      const where = `the EnvFrom ${what} ${ref.namespace}/${ref.name}`;
-      const message = `Keys [${names.join(', ')}] from ${where} were skipped since they are considered invalid environment variable names.`;
-      this.event(pod, 'Warning', 'InvalidEnvironmentVariableNames', message);
     }
     const call: CriCall = {
       method: 'CreateContainer',

@@ -52,7 +52,7 @@ export function containerEnv(input: EnvInput, room: ExecRoom = new ExecRoom()): 
   const services = new Map(input.cluster?.services);
   for (const source of envFromSources(input)) {
     if (!source.ok) return source;
-    for (const [name, value] of source.value.variables) {
+    for (const [name, value] of source.value) {
       const full = put(name, value);
       if (full !== null) return full;
     }
@@ -94,30 +94,15 @@ function set(map: Map<string, string>, key: string, value: string): void {
   map.set(key, value);
 }
 
-/** Keys of `envFrom` that are no names of variables: they are left out, and the user is told. */
-export interface InvalidNames {
-  ref: ObjectRef;
-  /** With their prefix, sorted. */
-  names: string[];
-}
-export function invalidEnvNames(input: EnvInput): InvalidNames[] {
-  return [...envFromSources(input)].flatMap((s) => (s.ok && s.value.invalid.names.length > 0 ? [s.value.invalid] : []));
-}
-
-const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
-function isEnvName(name: string): boolean {
-  return ENV_NAME.test(name) && name !== '.' && !name.startsWith('..');
-}
-
 /** Keys that one container takes with `envFrom`: it may name a config map of 60,000 of them hundreds of times. */
 const ENV_FROM_KEYS_MAX = 200_000;
 
 /** One after the other: who stops at a refusal does not pay for the rest. */
-function* envFromSources(input: EnvInput): Generator<Built<{ variables: [string, string][]; invalid: InvalidNames }>> {
+function* envFromSources(input: EnvInput): Generator<Built<[string, string][]>> {
   let keys = 0;
   for (const from of input.container.envFrom ?? []) {
     const read = envFromSource(input, from);
-    if (read.ok) keys += read.value.variables.length + read.value.invalid.names.length;
+    if (read.ok) keys += read.value.length;
     if (keys > ENV_FROM_KEYS_MAX) {
       yield refused(`container "${input.container.name}": envFrom names more than ${ENV_FROM_KEYS_MAX} keys in all`);
       return;
@@ -126,33 +111,28 @@ function* envFromSources(input: EnvInput): Generator<Built<{ variables: [string,
   }
 }
 
+/** Every key is a variable: the API server checks prefixes (printable ASCII without `=`) and keys. */
 function envFromSource(
   { container, pod, cluster }: EnvInput,
   { prefix, configMapRef, secretRef }: NonNullable<Container['envFrom']>[number],
-): Built<{ variables: [string, string][]; invalid: InvalidNames }> {
+): Built<[string, string][]> {
   const source = configMapRef ?? secretRef;
   if (cluster === undefined) {
     return refused(`container "${container.name}": envFrom needs config maps and secrets, which this node does not have`);
   }
   const kind = configMapRef === undefined ? 'secret' : 'configMap';
   const ref: ObjectRef = { kind, namespace: pod.metadata.namespace, name: source?.name ?? '' };
-  const invalid: InvalidNames = { ref, names: [] };
   const found = objectOf(ref, source?.optional === true, cluster);
   if (!found.ok) return found;
   const object = found.value;
   const variables: [string, string][] = [];
-  if (object === null) return built({ variables, invalid });
+  if (object === null) return built(variables);
   for (const key of Object.keys(object.data).sort()) {
-    const name = `${prefix ?? ''}${key}`;
-    if (!isEnvName(name)) invalid.names.push(name);
-    else {
-      const value = textOf({ ref, key }, object);
-      if (!value.ok) return value;
-      variables.push([name, value.value ?? '']);
-    }
+    const value = textOf({ ref, key }, object);
+    if (!value.ok) return value;
+    variables.push([`${prefix ?? ''}${key}`, value.value ?? '']);
   }
-  invalid.names.sort();
-  return built({ variables, invalid });
+  return built(variables);
 }
 
 /** Null: it is optional and not there. */

@@ -1,14 +1,16 @@
 /**
- * Files that containers of a pod wrote for the environment of others (`fileKeyRef`), read as Kubernetes 1.34 reads them:
- * `NAME=VALUE` a line, white space around either left out; blank lines and lines that begin with `#` say nothing; a `\`
- * at the end goes on with the next line, one space between; nothing is quoted. Pure.
+ * Files that containers of a pod wrote for the environment of others (`fileKeyRef`), read as Kubernetes 1.36 reads them:
+ * `NAME='VALUE'`, where the value may go over several lines and nothing in it has a meaning. Blank lines and comments
+ * (`#` first in a line, or after the value) say nothing. White space after `=` makes the value empty. Pure.
  */
 import type { EnvVar } from '../../../k8s.ts';
-import { trimOf } from '../../../text/trim.ts';
+import { trimEndOf, trimStartOf } from '../../../text/trim.ts';
 import { type Built, built, refused } from './result.ts';
 
-/** Of this node: the reference bounds a line at 64 KiB and a file not at all. */
+/** Of this node: the reference bounds lines alone. */
 export const ENV_FILE_BYTES_MAX = 1_048_576;
+/** A longer line ends the reading, as in the reference. */
+const LINE_BYTES_MAX = 65_535;
 
 export type FileKeyRef = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>;
 
@@ -26,34 +28,70 @@ export function envFileKey(ref: Pick<FileKeyRef, 'volumeName' | 'path'>): string
   return `${ref.volumeName}/${ref.path}`;
 }
 
-/** `line`: the last one of it, from 1. */
-interface Statement {
-  text: string;
+/** `line`: the one that it begins on, from 1. */
+interface Assignment {
+  name: string;
+  value: string;
   line: number;
 }
-const trimmed = (text: string): string => trimOf(text, ' \t');
+const BLANK = ' \t';
+const NEWLINE = 0x0a;
 const malformed = (line: number, what: string): Built<never> => refused(`couldn't parse env file: line ${line} ${what}`);
 
 /** A file is read up to its first mistake: what stands before it counts. */
-function* statements(text: string): Generator<Built<Statement>> {
-  const lines = text.split('\n');
+function* assignments(content: Uint8Array): Generator<Built<Assignment>> {
+  // A line ends with its newline, also in text that is no UTF-8.
+  const lines = new TextDecoder('utf-8', { ignoreBOM: true }).decode(content).split('\n');
   if (lines.at(-1) === '') lines.pop();
-  let begun: string | null = null;
-  for (const [i, raw] of lines.entries()) {
+  const readable = Math.min(lines.length, longLine(content));
+  const lineAt = (i: number): string => (lines[i]?.endsWith('\r') ? lines[i].slice(0, -1) : (lines[i] ?? ''));
+  for (let i = 0; i < readable; i++) {
     const line = i + 1;
-    const said = trimmed(raw.endsWith('\r') ? raw.slice(0, -1) : raw);
-    if (said === '' || said.startsWith('#')) {
-      if (begun === null) continue;
-      yield malformed(line, `is ${said === '' ? 'blank' : 'a comment'} where the line before goes on`);
-      return;
+    const said = trimStartOf(lineAt(i), BLANK);
+    if (said === '' || said.startsWith('#')) continue;
+    const eq = said.indexOf('=');
+    const name = said.slice(0, Math.max(0, eq));
+    const mistake = mistakeBefore(eq, { name, value: said.slice(eq + 1) });
+    if (mistake !== '') return yield malformed(line, mistake);
+    if (BLANK.includes(said.charAt(eq + 1)) && said.length > eq + 1) {
+      yield built({ name, value: '', line });
+      continue;
     }
-    const goesOn = said.endsWith('\\');
-    const part = goesOn ? trimmed(said.slice(0, -1)) : said;
-    const whole: string = begun === null ? part : `${begun} ${part}`;
-    begun = goesOn ? whole : null;
-    if (!goesOn) yield built({ text: whole, line });
+    const parts: string[] = [];
+    let rest = said.slice(eq + 2);
+    for (let end = rest.indexOf("'"); end < 0; end = rest.indexOf("'")) {
+      parts.push(rest);
+      i += 1;
+      if (i >= readable) return yield malformed(line, 'begins a value whose quote is not closed');
+      rest = lineAt(i);
+    }
+    const end = rest.indexOf("'");
+    const after = trimStartOf(rest.slice(end + 1), BLANK);
+    if (after !== '' && !after.startsWith('#')) return yield malformed(i + 1, 'has something behind the closing quote');
+    parts.push(rest.slice(0, end));
+    yield built({ name, value: parts.join('\n'), line });
   }
-  if (begun !== null) yield malformed(lines.length, 'goes on, and the file ends');
+  if (readable < lines.length) yield malformed(readable + 1, `is longer than ${LINE_BYTES_MAX} bytes`);
+}
+
+/** '' for none. */
+function mistakeBefore(eq: number, { name, value }: { name: string; value: string }): string {
+  if (eq < 0) return 'has no =';
+  if (trimEndOf(name, BLANK) === '') return 'has no name before =';
+  if (trimEndOf(name, BLANK) !== name) return 'has white space before =';
+  const quoted = value.startsWith("'") || (value !== '' && BLANK.includes(value.charAt(0)));
+  return quoted ? '' : 'has a value that is not in single quotes';
+}
+
+/** How many lines stand before the first that is too long. */
+function longLine(content: Uint8Array): number {
+  let lines = 0;
+  for (let from = 0; content.length - from > LINE_BYTES_MAX; lines++) {
+    const end = content.indexOf(NEWLINE, from);
+    if ((end < 0 ? content.length : end) - from > LINE_BYTES_MAX) return lines;
+    from = end + 1;
+  }
+  return Number.POSITIVE_INFINITY;
 }
 
 /** What a file says up to its first mistake. */
@@ -73,29 +111,33 @@ export function envFileValue(content: Uint8Array, key: string): Built<string | n
 }
 
 function contentsOf(content: Uint8Array): Contents {
-  const values = new Map<string, Built<string>>();
-  const ended = (mistake: Built<never> | null): Contents => {
-    const contents = { values, mistake };
-    read.set(content, contents);
-    return contents;
-  };
-  let text: string;
+  const contents: { values: Map<string, Built<string>>; mistake: Built<never> | null } = { values: new Map(), mistake: null };
+  read.set(content, contents);
+  const text = isUtf8(content);
+  for (const assignment of assignments(content)) {
+    if (!assignment.ok) {
+      contents.mistake = assignment;
+      break;
+    }
+    const { name, value, line } = assignment.value;
+    if (!contents.values.has(name)) contents.values.set(name, usable(value, { line, text }));
+  }
+  return contents;
+}
+
+/** What no runtime could be sent is said here. `text`: the whole file is UTF-8. */
+function usable(value: string, { line, text }: { line: number; text: boolean }): Built<string> {
+  if (value.includes('\0')) return malformed(line, 'has a zero byte');
+  return text || !value.includes('\ufffd') ? built(value) : malformed(line, 'is not UTF-8 text');
+}
+
+function isUtf8(content: Uint8Array): boolean {
   try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+    new TextDecoder('utf-8', { fatal: true }).decode(content);
+    return true;
   } catch {
-    return ended(refused("couldn't parse env file: it is not UTF-8 text"));
+    return false;
   }
-  for (const statement of statements(text)) {
-    if (!statement.ok) return ended(statement);
-    const { text: said, line } = statement.value;
-    const at = said.indexOf('=');
-    const name = at < 0 ? '' : said.slice(0, at).trim();
-    if (name === '') return ended(malformed(line, 'is not NAME=VALUE'));
-    if (values.has(name)) continue;
-    const value = said.slice(at + 1).trim();
-    values.set(name, value.includes('\0') ? malformed(line, 'has a zero byte') : built(value));
-  }
-  return ended(null);
 }
 
 /** Null: it is optional and not there. What is written down without a value counts as not there, as in the reference. */
