@@ -37,6 +37,14 @@ describe('a node of a real cluster', () => {
     expect(await plane.kubectl('describe', 'node', NODE_NAME)).toContain('kubelet is posting ready status');
   });
 
+  it('has the labels of its machine again when another program changed them', async () => {
+    const label = (name: string) => plane.kubectl('get', 'node', NODE_NAME, '-o', `jsonpath={.metadata.labels.kubernetes\\.io/${name}}`);
+    const [os, arch] = [await label('os'), await label('arch')];
+    expect(os).toBe('linux');
+    await plane.kubectl('label', '--overwrite', 'node', NODE_NAME, 'kubernetes.io/os=dummy', 'kubernetes.io/arch-');
+    await until('its labels', async () => (await label('os')) === os && (await label('arch')) === arch, LONG);
+  });
+
   it('shows static pods in the API, and brings back one that was deleted there', async () => {
     daemon.put('shown.json', manifest('shown', [steady('main')]));
     const name = `shown-${NODE_NAME}`;

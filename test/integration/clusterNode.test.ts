@@ -296,6 +296,21 @@ describe('the node object', () => {
     await h.until('it is put right', () => readyOf(h)?.status === 'True', 11_000);
   });
 
+  it('has the labels of its machine again within a report, and keeps those that others may set', async () => {
+    await using h = await start();
+    const labels = { 'kubernetes.io/os': 'plan9', 'kubernetes.io/arch': null, 'kubernetes.io/hostname': 'other', mine: 'x' };
+    patchNode(h, { metadata: { labels } });
+    const now = () =>
+      (h.kube.handle({ verb: 'GET', path: NODE }) as { body: { metadata: { labels?: Record<string, string> } } }).body.metadata.labels;
+    expect(now()).toMatchObject({ 'kubernetes.io/os': 'plan9' });
+    await h.until('it is put right', () => now()?.['kubernetes.io/os'] === 'linux', 11_000);
+    // As in the reference, the others are put right when the node registers again.
+    expect(now()).toMatchObject({ 'kubernetes.io/arch': 'amd64', 'kubernetes.io/hostname': 'other', mine: 'x' });
+    const from = h.kube.calls.length;
+    await h.advance(60_000);
+    expect(asked(h, from)).toEqual([]);
+  });
+
   it('is asked for while its watch is refused, and again not when it is open', async () => {
     await using h = await start();
     h.kube.trouble.verdict = (r) => (r.path === '/api/v1/nodes' ? { delayMs: 0, refuse: { status: 403 } } : { delayMs: 0 });

@@ -30,8 +30,8 @@ import {
   nodeEvents,
   nodeStatus,
   nodeStatusPatch,
-  providedIPsChange,
   reconcileNode,
+  reportedMetadata,
   sameNodeStatus,
   schedulableEvent,
 } from '../../machines/api/nodeObject.ts';
@@ -200,7 +200,7 @@ class Reporter {
     for (const field of this.#notKept) delete next[field];
     const same = sameNodeStatus(node.status, next);
     this.#saySchedulable(node);
-    const metadata = providedIPsChange(node, this.#identity());
+    const metadata = reportedMetadata(node, this.#identity());
     if (!due && !sentCidr && same && metadata === null) return this.#took(body, { written: 'no', known });
     const change = { ...(metadata === null ? {} : { metadata }), status: nodeStatusPatch(node.status, next) };
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
@@ -208,7 +208,7 @@ class Reporter {
     if (!patched.ok) return this.#failed(patched.request, patched.failure);
     this.#notKept = [...this.#notKept, ...fieldsNotKept(next, toNode(patched.body)?.status ?? next)];
     this.#say(nodeEvents(name, node.status, next));
-    return this.#took(patched.body, { written: same ? 'again' : 'changed' });
+    return this.#took(patched.body, { written: same && metadata === null ? 'again' : 'changed' });
   }
 
   /** The object as the watch or the last answer showed it; null where neither may be believed, and it must be asked for. */

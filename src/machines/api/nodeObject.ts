@@ -126,11 +126,12 @@ const RUNTIME_DOWN_MS = 30_000;
 const PLEG_UNHEALTHY_MS = 180_000;
 
 const HOSTNAME_LABEL = 'kubernetes.io/hostname';
-/** Labels that are put right on a node that exists already; those of `--node-labels` outside this list are not. */
+/** Labels that each report puts right: schedulers place pods by them. */
+const MACHINE_LABELS = ['kubernetes.io/os', 'kubernetes.io/arch'];
+/** Labels that are put right when the node registers again; those of `--node-labels` outside this list are not. */
 const DEFAULT_LABELS = [
   HOSTNAME_LABEL,
-  'kubernetes.io/os',
-  'kubernetes.io/arch',
+  ...MACHINE_LABELS,
   'beta.kubernetes.io/os',
   'beta.kubernetes.io/arch',
   'topology.kubernetes.io/zone',
@@ -187,23 +188,40 @@ export function reconcileNode(
   initial: NodeObject,
   o: { resetExtended?: boolean } = {},
 ): Record<string, unknown> | null {
-  const labels: Record<string, string | null> = {};
-  for (const name of DEFAULT_LABELS) {
-    const [held, wanted] = [existing.metadata.labels?.[name], initial.metadata.labels?.[name]];
-    if (wanted === undefined || held === wanted) continue;
-    if (wanted !== '') labels[name] = wanted;
-    else if (held !== undefined) labels[name] = null;
-  }
-  const annotations = { ...annotationChange(existing, initial, ATTACH_DETACH), ...annotationChange(existing, initial, PROVIDED_IPS) };
+  const metadata = metadataChange(existing, initial, { labels: DEFAULT_LABELS, annotations: [ATTACH_DETACH, PROVIDED_IPS] });
   const reset = o.resetExtended === true ? resetExtended(existing.status) : null;
-  if (Object.keys(labels).length + Object.keys(annotations).length === 0 && reset === null) return null;
+  if (metadata === null && reset === null) return null;
+  return { ...(reset === null ? {} : { status: reset }), metadata: metadata ?? {} };
+}
+
+type MetadataChange = Partial<Record<'labels' | 'annotations', Record<string, string | null>>>;
+
+/** Null where nothing has to change. */
+function metadataChange(
+  existing: NodeObject,
+  { metadata }: Pick<NodeObject, 'metadata'>,
+  names: { labels: readonly string[]; annotations: readonly string[] },
+): MetadataChange | null {
+  const labels = labelChange(existing.metadata.labels, metadata.labels, names.labels);
+  const annotations = Object.assign({}, ...names.annotations.map((name) => annotationChange(existing, { metadata }, name)));
+  if (Object.keys(labels).length + Object.keys(annotations).length === 0) return null;
   return {
-    ...(reset === null ? {} : { status: reset }),
-    metadata: {
-      ...(Object.keys(labels).length === 0 ? {} : { labels }),
-      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-    },
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
   };
+}
+
+type Labels = Record<string, string> | undefined;
+/** A label that is wanted empty is taken away. */
+function labelChange(held: Labels, wanted: Labels, names: readonly string[]): Record<string, string | null> {
+  const change: Record<string, string | null> = {};
+  for (const name of names) {
+    const [now, then] = [own(held, name), own(wanted, name)];
+    if (then === undefined || now === then) continue;
+    if (then !== '') change[name] = then;
+    else if (now !== undefined) change[name] = null;
+  }
+  return change;
 }
 
 function annotationChange(existing: NodeObject, { metadata }: Pick<NodeObject, 'metadata'>, name: string): Record<string, string | null> {
@@ -211,10 +229,12 @@ function annotationChange(existing: NodeObject, { metadata }: Pick<NodeObject, '
   return held === wanted ? {} : { [name]: wanted ?? null };
 }
 
-/** What has to change about the addresses that are provided to the cloud's controller; null when nothing has. */
-export function providedIPsChange(existing: NodeObject, id: NodeIdentity): { annotations: Record<string, string | null> } | null {
-  const annotations = annotationChange(existing, initialNode(id, {}), PROVIDED_IPS);
-  return Object.keys(annotations).length === 0 ? null : { annotations };
+/**
+ * What a report puts right besides the status: labels of the machine, and the addresses that are provided to the cloud's
+ * controller. Null when nothing has to change.
+ */
+export function reportedMetadata(existing: NodeObject, id: NodeIdentity): MetadataChange | null {
+  return metadataChange(existing, initialNode(id, {}), { labels: MACHINE_LABELS, annotations: [PROVIDED_IPS] });
 }
 
 /** What an earlier node of this name counted may not be there any more. Null where there is nothing of it. */
