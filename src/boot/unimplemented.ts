@@ -274,7 +274,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout(
     MANAGERS,
-    'MemoryManager',
     'PodLevelResourceManagers',
     'TopologyManagerPolicyAlphaOptions',
     'TopologyManagerPolicyBetaOptions',
