@@ -32,9 +32,10 @@ describe('the configuration', () => {
     ],
     ['imagePullCredentialsVerificationPolicy: Sometimes', '"Sometimes" is not one of'],
     ['preloadedImagesVerificationAllowlist: [r.io/a]', 'is only possible with'],
-    ...['busybox', 'r.io/a:1', 'r.io/*/a', '/*', 'r.io/ a'].map((entry): [string, string] => [
+    ['imageMinimumGCAge: -1s', '-1s must not be negative'],
+    ...['busybox:1', 'r.io/a:1', 'r.io/*/a', '/*', 'r.io/ a'].map((entry): [string, string] => [
       `preloadedImagesVerificationAllowlist: ["${entry}"]`,
-      `"${entry}" must be an image name in full`,
+      `"${entry}" must be an image name without tag or digest`,
     ]),
     ['cpuCFSQuotaPeriod: 50ms\nfeatureGates: {CustomCPUCFSQuotaPeriod: false}', 'needs feature gate CustomCPUCFSQuotaPeriod'],
     ['memoryReservationPolicy: TieredReservation', 'TieredReservation needs feature gate MemoryQoS'],

@@ -175,6 +175,27 @@ describe('an inline volume', () => {
     clean(h);
   });
 
+  it.each([
+    ['with the attributes of the volume, as before 1.35', false],
+    ['with the secrets, where the driver asks for that', true],
+  ])('comes with a token of its pod: %s', async (_, serviceAccountTokenInSecrets) => {
+    await using h = await node();
+    await plugged(h);
+    put(h, `${NS}/serviceaccounts`, { metadata: { name: 'default' } });
+    inlineRules(h, { tokenRequests: [{ audience: 'vault' }], serviceAccountTokenInSecrets });
+    secret(h, 'creds', { password: 's3cret' });
+    create(h, 'web', inline({ nodePublishSecretRef: { name: 'creds' } }));
+    await h.until('Ready', () => isReady(h, 'web'));
+    const [request] = publishes(h);
+    const key = 'csi.storage.k8s.io/serviceAccount.tokens';
+    const [there, elsewhere] = serviceAccountTokenInSecrets
+      ? [request?.secrets, request?.volumeContext]
+      : [request?.volumeContext, request?.secrets];
+    expect(JSON.parse(there?.[key] ?? '{}')).toEqual({ vault: expect.objectContaining({ token: expect.any(String) }) });
+    expect(elsewhere).not.toHaveProperty([key]);
+    expect(request?.secrets).toMatchObject({ password: 's3cret' });
+  });
+
   it('of a driver that is not there waits for it, with the words of the reference, and goes on the moment it comes', async () => {
     await using h = await node();
     inlineRules(h);

@@ -35,7 +35,7 @@ const owned = (username: string, name: string, o: { uid?: string; kind?: PullOwn
 const secret = (name: string, credentialHash: string) => ({ uid: `uid-${name}`, namespace: 'ns', name, credentialHash });
 
 describe('the policy', () => {
-  const allowlist = ['r.io/team/app', 'docker.io/library/*'];
+  const allowlist = ['r.io/team/app', 'docker.io/library/*', 'alpine', 'tools/*'];
   it.each([
     ['NeverVerify', 'r.io/x', true, false],
     ['NeverVerifyPreloadedImages', 'r.io/x', true, true],
@@ -44,6 +44,12 @@ describe('the policy', () => {
     ['NeverVerifyAllowlistedImages', 'r.io/team/app2:1', true, true],
     ['NeverVerifyAllowlistedImages', 'r.io/team/app2:1', false, true],
     ['NeverVerifyAllowlistedImages', 'busybox', true, false],
+    // Names as people write them, in the list and in the pod.
+    ['NeverVerifyAllowlistedImages', 'alpine:3', true, false],
+    ['NeverVerifyAllowlistedImages', 'docker.io/library/alpine', true, false],
+    ['NeverVerifyAllowlistedImages', 'r.io/library/alpine', true, true],
+    ['NeverVerifyAllowlistedImages', 'tools/jq:1', true, false],
+    ['NeverVerifyAllowlistedImages', 'r.io/tools/jq:1', true, true],
     ['NeverVerifyAllowlistedImages', 'NOT A NAME', false, true],
     ['AlwaysVerify', 'r.io/x', false, true],
   ] as const)('%s, %s, pulled here: %s', (policy, image, pulledHere, verify) => {

@@ -30,6 +30,12 @@ describe('the link', () => {
   it('backs off 0.1 s, doubled, at most 0.25 s', () => {
     expect([0, 1, 2, 3, 99].map(linkBackoffMs)).toEqual([100, 200, 250, 250, 250]);
   });
+  it('gives handlers in the order of their names: the runtime names them in any', () => {
+    const handlers = (...names: string[]) =>
+      readStatus({ status: { conditions: [] }, info: {}, runtimeHandlers: names.map((name) => ({ name })) }, 0).handlers;
+    expect(handlers('runc', '', 'kata')?.map((h) => h.name)).toEqual(['', 'kata', 'runc']);
+    expect(handlers('kata', 'runc', '')).toEqual(handlers('runc', '', 'kata'));
+  });
   it('takes a missing condition for a false one and says which', () => {
     const reading = readStatus({ status: { conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }] }, info: {} }, 5);
     expect(reading).toMatchObject({

@@ -98,6 +98,7 @@ const ROWS: Record<string, () => unknown> = {
       volumeLifecycleModes: ['Ephemeral'],
       requiresRepublish: true,
       tokenRequests: [{ audience: 'a', expirationSeconds: 600 }, { audience: '' }],
+      serviceAccountTokenInSecrets: true,
     }),
   'lifecycle: inline, no object': () => lifecycleRefusal(INLINE, NO_DRIVER_OBJECT),
   'lifecycle: inline, for persistent ones': () => lifecycleRefusal(INLINE, rules()),

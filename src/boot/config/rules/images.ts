@@ -1,21 +1,19 @@
 /** Rules about images, pulls, and the container runtime. */
 import { formatGoDuration } from '../../../machines/config/duration.ts';
-import { nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
+import { fullNameOf, nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {
   const { imageGCHighThresholdPercent: high, imageGCLowThresholdPercent: low } = config;
   if (low >= high)
     bad('imageGCLowThresholdPercent', `${low} must be below imageGCHighThresholdPercent (--image-gc-high-threshold), which is ${high}`);
-  const max = config.imageMaximumGCAge;
+  const [max, min] = [config.imageMaximumGCAge, config.imageMinimumGCAge];
+  if (min < 0) bad('imageMinimumGCAge', `${formatGoDuration(min)} must not be negative`);
   if (max === 0) return;
   if (!gates.enabled('ImageMaximumGCAge')) bad('imageMaximumGCAge', 'needs feature gate ImageMaximumGCAge');
   if (max < 0) bad('imageMaximumGCAge', `${formatGoDuration(max)} must not be negative`);
-  else if (max <= config.imageMinimumGCAge) {
-    bad(
-      'imageMaximumGCAge',
-      `${formatGoDuration(max)} must exceed imageMinimumGCAge, which is ${formatGoDuration(config.imageMinimumGCAge)}`,
-    );
+  else if (max <= min) {
+    bad('imageMaximumGCAge', `${formatGoDuration(max)} must exceed imageMinimumGCAge, which is ${formatGoDuration(min)}`);
   }
 };
 
@@ -39,16 +37,15 @@ const pulls: Rule = ({ config, gates, bad }) => {
     if (!isAllowlistEntry(image)) {
       bad(
         'preloadedImagesVerificationAllowlist',
-        `${JSON.stringify(image)} must be an image name in full (docker.io/library/busybox), without tag or digest, or a prefix ending in /*`,
+        `${JSON.stringify(image)} must be an image name without tag or digest, or a prefix ending in /*`,
       );
     }
   }
 };
 
-/** Names are compared in full: a short one would never match, and nobody would be told. */
 function isAllowlistEntry(entry: string): boolean {
   if (entry.endsWith('/*')) return /^[^\s*@/][^\s*@]*$/.test(entry.slice(0, -2));
-  return nameOf(entry) === entry;
+  return nameOf(entry) !== null && fullNameOf(entry) === nameOf(entry);
 }
 
 const EMBEDDED: readonly string[] = ['embedded://process', 'embedded://hollow'];

@@ -60,19 +60,21 @@ export function readStatus(response: CriResponse<'Status'>, atMonoMs: number): S
     runtimeReason: why('RuntimeReady'),
     networkReady: find('NetworkReady')?.status === true,
     networkReason: why('NetworkReady'),
-    ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: (response.runtimeHandlers ?? []).map(handlerView) }),
+    ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: handlerViews(response.runtimeHandlers ?? []) }),
     ...(response.features === undefined || response.features === null ? {} : { strictGroups: response.features.supplementalGroupsPolicy }),
     atMonoMs,
   };
 }
 
-/** What a handler does not claim, it cannot do. */
-function handlerView({ name, features }: NonNullable<CriResponse<'Status'>['runtimeHandlers']>[number]): RuntimeHandlerView {
-  return {
-    name,
-    recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts === true,
-    userNamespaces: features?.userNamespaces === true,
-  };
+/** What a handler does not claim, it cannot do. In order: another order each time would be a write of the node each time. */
+function handlerViews(handlers: NonNullable<CriResponse<'Status'>['runtimeHandlers']>): RuntimeHandlerView[] {
+  return handlers
+    .map(({ name, features }) => ({
+      name,
+      recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts === true,
+      userNamespaces: features?.userNamespaces === true,
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export interface LinkContext {

@@ -80,7 +80,9 @@ export function mustVerify(
       return true;
     case 'NeverVerifyAllowlistedImages': {
       const name = nameOf(image.image);
-      return name === null || !o.allowlist.some((entry) => (entry.endsWith('/*') ? name.startsWith(entry.slice(0, -1)) : name === entry));
+      // A prefix may be meant as people write names (`team/*`), or in full (`docker.io/team/*`).
+      const begins = (prefix: string): boolean => image.image.startsWith(prefix) || name?.startsWith(prefix) === true;
+      return name === null || !o.allowlist.some((e) => (e.endsWith('/*') ? begins(e.slice(0, -1)) : name === nameOf(e)));
     }
   }
 }

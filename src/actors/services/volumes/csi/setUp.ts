@@ -113,12 +113,13 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   const gid = pod.spec.securityContext?.fsGroup;
   const delegated = gid !== undefined && capabilities.has('VOLUME_MOUNT_GROUP');
   const capability = volumeCapability(csi, { mode: mode.value, group: delegated ? String(gid) : '' });
-  const volumeContext = { ...podContext(csi, pod, rules), ...(await tokens(o, job, signal)) };
+  const ofPod = await tokens(o, job, signal);
+  const volumeContext = { ...podContext(csi, pod, rules), ...(rules.tokensInSecrets ? {} : ofPod) };
   const stages = csi.lifecycle === 'Persistent' && capabilities.has('STAGE_UNSTAGE_VOLUME');
   const mustStage = stages && !o.ledger.staged.has(deviceOf(csi));
   const secretsOf = async (which: CsiVolume['stageSecret']) => (which === null ? {} : o.api.secret(which, signal));
   const stageSecrets = mustStage ? await secretsOf(csi.stageSecret) : {};
-  const publishSecrets = await secretsOf(csi.publishSecret);
+  const publishSecrets = { ...(await secretsOf(csi.publishSecret)), ...(rules.tokensInSecrets ? ofPod : {}) };
 
   const held = await readData(fs, place.dir);
   if (held !== null && deviceOf(held) !== deviceOf(csi)) {

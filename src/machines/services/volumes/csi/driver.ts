@@ -9,6 +9,8 @@ export interface DriverRules {
   lifecycleModes: readonly string[] | null;
   requiresRepublish: boolean;
   tokens: readonly { audience: string; expirationSeconds: number }[];
+  /** They go with the secrets of a publish, which drivers do not log, and not with the attributes of the volume. */
+  tokensInSecrets: boolean;
 }
 /** API default of `expirationSeconds`. */
 const TOKEN_SECONDS = 3_600;
@@ -20,6 +22,7 @@ export const NO_DRIVER_OBJECT: DriverRules = {
   lifecycleModes: null,
   requiresRepublish: false,
   tokens: [],
+  tokensInSecrets: false,
 };
 
 export function driverRules(object: unknown): DriverRules {
@@ -32,6 +35,7 @@ export function driverRules(object: unknown): DriverRules {
     fsGroupPolicy: spec.fsGroupPolicy === 'None' || spec.fsGroupPolicy === 'File' ? spec.fsGroupPolicy : 'ReadWriteOnceWithFSType',
     lifecycleModes: modes.length === 0 ? ['Persistent'] : modes,
     requiresRepublish: spec.requiresRepublish === true,
+    tokensInSecrets: spec.serviceAccountTokenInSecrets === true,
     tokens: requests.map((r) => ({
       audience: typeof r.audience === 'string' ? r.audience : '',
       expirationSeconds: typeof r.expirationSeconds === 'number' ? r.expirationSeconds : TOKEN_SECONDS,
