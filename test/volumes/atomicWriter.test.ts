@@ -91,6 +91,19 @@ describe('a write', () => {
     expect(await write({ 'sub/key': 'x' }, { mode: 0o604, gid: 4321 })).toBe(false);
   });
 
+  it('gives a link to the user whose file is behind it', async () => {
+    chowned.length = 0;
+    const text = (uid: number | null) => ({ data: new TextEncoder().encode('x'), mode: 0o600, uid });
+    const files = new Map([
+      ['token', text(1000)],
+      ['sub/token', text(1001)],
+      ['ca.crt', text(null)],
+    ]);
+    await writeAtomically(ports(), { dir, payload: files, gid: null });
+    // The file, and then the link to it.
+    expect(chowned).toEqual(['token 1000:-', 'token 1001:-', 'token 1000:-', 'sub 1001:-']);
+  });
+
   it.each(['writeFile', 'symlink', 'rename'] as const)('that fails at %s leaves what was there, and the next one clears up', async (op) => {
     await write({ key: 'one' });
     const fs = createHostFs();

@@ -65,10 +65,14 @@ export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite):
     await removeData(fs, data);
     throw error;
   }
+  const owners = ownersOf(wanted);
   for (const top of tops) {
     if (linked.get(top) === `${DATA_LINK}/${top}`) continue;
     if (names.includes(top)) await unlinkIfThere(fs, `${dir}/${top}`);
     await fs.symlink(`${DATA_LINK}/${top}`, `${dir}/${top}`);
+    const uid = owners.get(top);
+    // In a folder that all may write to, Linux follows a link for its owner alone.
+    if (uid !== undefined) await ports.mounter.chown(`${dir}/${top}`, { uid });
   }
   for (const [top, target] of linked) if (!tops.has(top) && target === `${DATA_LINK}/${top}`) await fs.unlink(`${dir}/${top}`);
   // The one before, and what crashes have left.
@@ -90,6 +94,13 @@ async function writeFiles(ports: AtomicWriterPorts, o: { data: string; wanted: P
   }
   if (gid !== null)
     for (const d of [...dirs.map((d) => `${data}/${d}`), data]) await giveToGroup({ fs, mounter }, d, { gid, readOnly: true });
+}
+
+/** Whose the files behind each link are; links of others stay root's. */
+function ownersOf(wanted: Payload): Map<string, number> {
+  const owners = new Map<string, number>();
+  for (const [path, { uid }] of wanted) if (uid !== null) owners.set(path.split('/', 1)[0] ?? path, uid);
+  return owners;
 }
 
 async function linkIfThere(fs: HostFs, path: string): Promise<string | null> {
