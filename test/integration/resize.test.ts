@@ -60,6 +60,10 @@ describe('a change that fits', () => {
     expect(running(h, 'web').map((c) => c.id)).toEqual([before?.id]);
     expect(shown(h, 'web')).toMatchObject({ restartCount: 0, allocatedResources: wanted.requests, resources: wanted });
     expect(inApi(h, 'web')?.status.observedGeneration).toBe(inApi(h, 'web')?.metadata.generation);
+    const said =
+      '{"containers":[{"name":"main","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"200m","memory":"128Mi"}}}],"generation":2}';
+    expect(events(h, 'ResizeStarted')).toEqual([`Pod resize started: ${said}`]);
+    expect(events(h, 'ResizeCompleted')).toEqual([`Pod resize completed: ${said}`]);
     expect(h.violations).toEqual([]);
   });
 
@@ -70,6 +74,7 @@ describe('a change that fits', () => {
     resize(h, 'web', wanted);
     await h.until('it says so', () => says(h, 'web', wanted));
     expect(updates(h)).toEqual([]);
+    expect([events(h, 'ResizeStarted').length, events(h, 'ResizeCompleted').length]).toEqual([1, 1]);
   });
 
   it('restarts the container, and it alone, where its policy for that resource says so', async () => {

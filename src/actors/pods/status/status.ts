@@ -6,6 +6,7 @@
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { LazyMoment, reading } from '../../../machines/facts.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
+import { resizeEvents } from '../../../machines/pods/resize/events.ts';
 import { POD_START_SECONDS } from '../../../machines/pods/status/startup.ts';
 import { type StatusContext, type StatusFacts, statusMachine } from '../../../machines/pods/status/statusMachine.ts';
 import { newTerminations } from '../../../machines/pods/status/terminations.ts';
@@ -89,6 +90,13 @@ function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: Ret
   if (taken.kind === 'changed') {
     if (taken.startedInMs !== null) counts.starts.observe(taken.startedInMs / 1000);
     for (const end of newTerminations(taken.before, taken.status)) counts.ends.inc({ ...end });
+    const record = ctx.registry.read(view.pods)?.value.records.get(uid);
+    // A static pod has its resources from its next start on.
+    if (record?.source === 'api') {
+      for (const event of resizeEvents(taken.before, taken.status, record.pod)) {
+        ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', ...event, pod: taken.event.pod } });
+      }
+    }
   }
   // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
   ctx.registry.send(addr.probes, { type: 'probes.look', uid });
