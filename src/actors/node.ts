@@ -199,7 +199,8 @@ function inspectOf({ config, o, facts, recorder, history, started, live }: Parts
     stateAt: (path) => live().stateAt(path),
     recorder: (filter?: DumpFilter) => recorder.dump(filter),
     recorderFrom: (from, filter) => linesFrom(recorder, from, filter),
-    configz: () => toV1beta1(config.config),
+    // The driver that is at work: the runtime's, where it says it.
+    configz: () => toV1beta1({ ...config.config, cgroupDriver: facts.cgroupDriver ?? config.config.cgroupDriver }),
     chart: (path) => chartAt(live(), path),
     timeline: (uid) => timelineOf(uid, { recorder, history }),
     ...(o.page === undefined ? {} : { page: o.page }),

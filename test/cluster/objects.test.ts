@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pod, PodSpec } from '../../src/machines/k8s.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../e2e/daemon.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
-import { type ControlPlane, startControlPlane } from '../e2e/lab/controlPlane.ts';
+import { type ControlPlane, minorVersion, startControlPlane } from '../e2e/lab/controlPlane.ts';
 import { until } from '../e2e/lab/ports.ts';
 import { startRegistry } from '../e2e/lab/registry.ts';
 import { sh } from '../e2e/manifests.ts';
@@ -137,6 +137,46 @@ describe('a pod of a real cluster', () => {
     await daemon.start();
     expect((await running('env')).status.containerStatuses?.[0]?.containerID).toBe(containerID);
     await plane.kubectl('delete', 'pod', 'env');
+  });
+
+  // Older API servers refuse such names, and know no files of variables.
+  it.runIf(minorVersion('kube-apiserver') >= 35)('has variables with names that shells do not take, and from a file', async () => {
+    await post('configmaps', { metadata: { name: 'odd' }, data: { '2b': 'two', MODE: 'fast' } });
+    const volumes = [{ name: 'config', emptyDir: {} }];
+    const from = (key: string, optional = false) => ({ fileKeyRef: { volumeName: 'config', path: 'config.env', key, optional } });
+    const write = `printf "# ours\\nADDRESS='a.example:80' # and the port\\nLONG='one\\ntwo'\\n" > /data/config.env`;
+    await create('odd', {
+      volumes,
+      restartPolicy: 'Never',
+      initContainers: [sh('setup', write, { volumeMounts: [{ name: 'config', mountPath: '/data' }] })],
+      containers: [
+        sh('main', '', {
+          // A shell would not hand such names on.
+          command: ['env'],
+          envFrom: [
+            { prefix: '1-', configMapRef: { name: 'odd' } },
+            { prefix: '#', configMapRef: { name: 'odd' } },
+          ],
+          env: [
+            { name: '!A', value: '$(1-MODE) $(#2b)' },
+            { name: 'ADDRESS', valueFrom: from('ADDRESS') },
+            { name: 'LONG', valueFrom: from('LONG') },
+            { name: 'NONE', valueFrom: from('NONE', true) },
+          ],
+        }),
+      ],
+    });
+    const ended = async () => {
+      const pod = await inApi('odd');
+      return pod?.status.phase === 'Succeeded' && pod;
+    };
+    const lines = said(await daemon.wait('it ends', ended, LONG))
+      .replaceAll(/^.*? stdout F /gm, '')
+      .split('\n');
+    const wanted = ['1-2b=two', '1-MODE=fast', '#2b=two', '#MODE=fast', '!A=fast two', 'ADDRESS=a.example:80', 'LONG=one', 'two'];
+    expect(lines).toEqual(expect.arrayContaining(wanted));
+    expect(lines.filter((l) => l.startsWith('NONE'))).toEqual([]);
+    await plane.kubectl('delete', 'pod', 'odd');
   });
 
   it('pulls a private image with its pull secret, and cannot without', async () => {

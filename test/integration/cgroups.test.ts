@@ -1,6 +1,7 @@
 /** Cgroups of the node's own, in a whole node: resources 1.4 to 1.8, and traps 13 to 19. */
 import { expect, it } from 'vitest';
 import { view } from '../../src/machines/protocol.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const manager = 'node/allocation/cgroups';
@@ -204,6 +205,36 @@ it('makes slices for a runtime with the systemd driver, and takes them away agai
   h.remove('a');
   h.remove('b');
   await h.until('their slices are gone', () => !h.cgroups.groups.has(slice) && !h.cgroups.groups.has(best), 120_000);
+});
+
+it('shows the driver of the runtime in /configz, whatever the configuration says', async () => {
+  let admin: Parameters<Ports['net']['serveHttp']>[1] | undefined;
+  await using h = await virtualNode({
+    cgroups: true,
+    config: { cgroupDriver: 'cgroupfs' },
+    before: saying('SYSTEMD'),
+    ports: (ports) => ({
+      ...ports,
+      net: {
+        ...ports.net,
+        serveHttp: (at, handler) => {
+          if ('socketPath' in at) admin = handler;
+          return ports.net.serveHttp(at, handler);
+        },
+      },
+    }),
+  });
+  await h.until('it is enforced', () => h.state(manager) === 'enforced' && admin !== undefined);
+  const signal = new AbortController().signal;
+  const reply = await admin?.({
+    method: 'GET',
+    path: '/configz',
+    query: new URLSearchParams(),
+    headers: {},
+    body: new Uint8Array(),
+    signal,
+  });
+  expect(JSON.parse(String(reply?.body))).toMatchObject({ kubeletconfig: { kind: 'KubeletConfiguration', cgroupDriver: 'systemd' } });
 });
 
 it('makes its groups anew where the runtime came back with another driver', async () => {

@@ -142,6 +142,29 @@ describe('a driver', () => {
   });
 });
 
+describe('a claim that two volumes of a pod name', () => {
+  it('is staged once, shown twice, and given back whole', async () => {
+    await using h = await node();
+    await plugged(h);
+    rules(h);
+    provide(h);
+    const pod = create(h, 'web', {
+      container: {
+        volumeMounts: [
+          { name: 'disk', mountPath: '/data' },
+          { name: 'again', mountPath: '/again' },
+        ],
+      },
+      spec: { volumes: ['disk', 'again'].map((name) => ({ name, persistentVolumeClaim: { claimName: 'data' } })) },
+    });
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(created(h, 'web')[0]?.mounts?.map((m) => m.containerPath)).toEqual(expect.arrayContaining(['/data', '/again']));
+    drop(h, 'pods/web');
+    await gone(h, pod);
+    clean(h);
+  });
+});
+
 describe('an inline volume', () => {
   it('is published for its pod alone, with what the driver asks to know, and goes with it', async () => {
     await using h = await node();

@@ -58,7 +58,12 @@ function listStatuses(input: ContainersInput, containers: readonly Container[], 
         : input.old?.ephemeralContainerStatuses;
   return containers.map((container) => {
     const old = oldList?.find((s) => s.name === container.name);
-    const status = withFailure(input, container, kind, withHook(input, container, observedStatus(input, container, old)));
+    const status = withFailure(
+      input,
+      container,
+      kind,
+      withHook(input, container, withPassage(input, container, kind, observedStatus(input, container, old))),
+    );
     return withReadiness(input, container, kind, status);
   });
 }
@@ -192,6 +197,15 @@ function withHook(input: ContainersInput, container: Container, status: Containe
   const { resources: _, allocatedResources: __, ...rest } = status;
   return { ...rest, state: { waiting: { reason: waitingReason(input.pod) } } };
 }
+
+/** Of an init container that the runtime and the status before do not know: regular ones are there, so it has passed. */
+function withPassage(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
+  if (kind !== 'init' || isRestartableInit(container) || status.state.waiting === undefined) return status;
+  const has = (name: string): boolean => input.status.containers.some((c) => c.name === name);
+  if (has(container.name) || !input.pod.spec.containers.some((c) => has(c.name))) return status;
+  return { ...status, state: { terminated: { exitCode: 0, reason: 'Completed', message: PASSED } } };
+}
+const PASSED = 'Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally';
 
 /** A container that is to be started and whose start did not succeed is waiting, with the reason of that failure. */
 function withFailure(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
