@@ -238,7 +238,9 @@ describe('a change that cannot be set', () => {
     );
     expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 512 * MI });
     expect(updates(h)).toEqual([]);
-    expect(events(h, 'ResizeError')[0]).toMatch(/^Pod resize Error: attempting to set the memory limit/);
+    expect(events(h, 'ResizeError')[0]).toMatch(
+      /^Pod resize error: \{"containers":.*"generation":\d+,"error":"attempting to set the memory limit/,
+    );
     resize(h, 'web', burstable('100m', '100Ki'));
     await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
   });

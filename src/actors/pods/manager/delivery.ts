@@ -4,6 +4,7 @@ import type { Pod } from '../../../machines/k8s.ts';
 import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
 import { fullName, type Offer, type Out, type PodLedger, podRef } from '../../../machines/pods/manager/records.ts';
 import { ALLOCATIONS_CHECKPOINT, toDocument } from '../../../machines/pods/resize/allocation.ts';
+import { resizeMessage } from '../../../machines/pods/resize/events.ts';
 import { addr, type PodManagerEvent } from '../../../machines/protocol.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -75,7 +76,7 @@ export class Delivery {
       case 'resizePending': {
         const { reason, message } = out.pending;
         log.info({ ...podRef(out.pod), reason }, `a change of resources is not granted: ${message}`);
-        this.warn(out.pod, `Resize${reason}`, `Pod resize ${reason}: ${message}`);
+        this.warn(out.pod, `Resize${reason}`, resizeMessage(reason, out.pod, { error: message }));
         break;
       }
       case 'allocations': {

@@ -14,14 +14,25 @@ export function resizeEvents(before: PodStatus | undefined, now: PodStatus, pod:
   if (before === undefined || isTerminal(now.phase)) return [];
   const [was, is] = [inProgress(before), inProgress(now)];
   const started = (is && !was) || wasGranted(before, now);
-  const event = (reason: ResizeEvent['reason'], what: string): ResizeEvent => ({
-    reason,
-    message: `Pod resize ${what}: ${summary(pod, now.observedGeneration ?? 0)}`,
-  });
+  const message = (what: 'started' | 'completed') => resizeMessage(what, pod, { generation: now.observedGeneration });
   return [
-    ...(started ? [event('ResizeStarted', 'started')] : []),
-    ...((started || was) && !is ? [event('ResizeCompleted', 'completed')] : []),
+    ...(started ? [{ reason: 'ResizeStarted', message: message('started') } as const] : []),
+    ...((started || was) && !is ? [{ reason: 'ResizeCompleted', message: message('completed') } as const] : []),
   ];
+}
+
+/** With the resources of every container, as programs may read them. `error`: why it is not in force. */
+export function resizeMessage(what: string, { metadata, spec }: Pod, o: { generation?: number | undefined; error?: string }): string {
+  const list = (containers: readonly Container[]) =>
+    containers.map(({ name, resources = {} }) => canonicalJson({ name, resources })).join(',');
+  const { initContainers = [], containers } = spec;
+  const parts = [
+    ...(initContainers.length === 0 ? [] : [`"initContainers":[${list(initContainers)}]`]),
+    `"containers":[${list(containers)}]`,
+    `"generation":${o.generation ?? metadata.generation ?? 0}`,
+    ...(o.error === undefined ? [] : [`"error":${JSON.stringify(o.error)}`]),
+  ];
+  return `Pod resize ${what}: {${parts.join(',')}}`;
 }
 
 const inProgress = (status: PodStatus): boolean => status.conditions?.some((c) => c.type === 'PodResizeInProgress') === true;
@@ -35,15 +46,3 @@ function wasGranted(before: PodStatus, now: PodStatus): boolean {
     return held !== undefined && granted !== undefined && !sameData(held, granted);
   });
 }
-
-function summary({ spec }: Pod, generation: number): string {
-  const list = (containers: readonly Container[]) => containers.map(({ name, resources = {} }) => ({ name, resources }));
-  const [init, regular] = [list(spec.initContainers ?? []), list(spec.containers)];
-  const parts = [
-    ...(init.length === 0 ? [] : [`"initContainers":[${init.map(encoded).join(',')}]`]),
-    `"containers":[${regular.map(encoded).join(',')}]`,
-    `"generation":${generation}`,
-  ];
-  return `{${parts.join(',')}}`;
-}
-const encoded = (c: Pick<Container, 'name' | 'resources'>): string => canonicalJson(c);

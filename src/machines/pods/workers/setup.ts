@@ -10,6 +10,7 @@ import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
 import { ofPresent, withStep } from '../resize/actuation.ts';
+import { resizeMessage } from '../resize/events.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
@@ -192,12 +193,16 @@ export const workerSetup = setup({
       const from = context.status?.containers.find((c) => c.id === event.step.containerId);
       return { resizeError: null, ...(from === undefined ? {} : { inForce: withStep(context.inForce, event.step, from) }) };
     }),
-    noteResizeTrouble: enqueueActions(({ event, enqueue }) => {
+    noteResizeTrouble: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'resize.trouble') return;
       const { message } = event;
       enqueue.assign({ resizeError: message });
       if (message === null) return;
-      perform(enqueue, 'recordEvent', { type: 'Warning', reason: 'ResizeError', message: `Pod resize Error: ${message}` });
+      perform(enqueue, 'recordEvent', {
+        type: 'Warning',
+        reason: 'ResizeError',
+        message: resizeMessage('error', context.pod, { error: message }),
+      });
     }),
     noteStopped: assign(({ context }) => {
       const kills = planActions(context)?.containersToKill ?? [];
