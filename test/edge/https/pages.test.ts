@@ -8,7 +8,7 @@ import { serverCa, startLab } from './lab.ts';
 import { ann, criContainer, sandbox, start, uid } from './node.ts';
 
 describe('pages for a person', () => {
-  it('statusz and flagz say what runs and with which flags, as text alone, and only where their gate is on', async () => {
+  it('statusz and flagz say what runs and with which flags, and only where their gate is on', async () => {
     const s = await start();
     const status = await s.ask('/statusz');
     expect([status.status, status.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
@@ -22,6 +22,31 @@ describe('pages for a person', () => {
       expect((await s.ask(path, { method: 'POST' })).status).toBe(405);
       expect((await s.ask(`${path}/x`)).status).toBe(404);
     }
+    const as = (kind: string, version: string, path: string) =>
+      s.ask(path, { headers: { accept: `text/plain;q=0.5, application/json;v=${version};g=config.k8s.io;as=${kind}` } });
+    const structured = await as('Statusz', 'v1beta1', '/statusz');
+    expect([structured.status, structured.headers['content-type'], structured.headers.warning]).toEqual([
+      200,
+      'application/json',
+      undefined,
+    ]);
+    expect(JSON.parse(structured.body)).toEqual({
+      ...{ kind: 'Statusz', apiVersion: 'config.k8s.io/v1beta1', metadata: { name: 'kubelet' }, startTime: '2026-11-02T03:04:05Z' },
+      ...{ uptimeSeconds: expect.any(Number), goVersion: expect.stringMatching(/^none, /), binaryVersion: 'v1.36.0' },
+      paths: ['/configz', '/debug', '/healthz', '/metrics'],
+    });
+    const older = await as('Flagz', 'v1alpha1', '/flagz');
+    expect(JSON.parse(older.body)).toEqual({
+      ...{ kind: 'Flagz', apiVersion: 'config.k8s.io/v1alpha1', metadata: { name: 'kubelet' } },
+      flags: { address: '0.0.0.0', port: '10250' },
+    });
+    expect(older.headers.warning).toContain('deprecated');
+    // Of another kind or version there is text, where that is taken too.
+    for (const [kind, version] of [
+      ['Flagz', 'v1beta1'],
+      ['Statusz', 'v9'],
+    ] as const)
+      expect((await as(kind, version, '/statusz')).headers['content-type']).toBe('text/plain; charset=utf-8');
     const off = await start({ statusz: false, flagz: false });
     for (const path of ['/statusz', '/flagz']) expect((await off.ask(path)).status).toBe(404);
   });

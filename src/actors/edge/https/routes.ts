@@ -2,7 +2,7 @@
 
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { readLogQuery } from '../../../machines/edge/https/logQuery.ts';
-import { flagzText, statuszText, takesText } from '../../../machines/edge/https/zpages.ts';
+import { flagzObject, flagzText, statuszObject, statuszText, zPageForm } from '../../../machines/edge/https/zpages.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
@@ -45,7 +45,12 @@ export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
 export type Page = (req: HttpRequest, parts: readonly string[]) => HttpReply | Promise<HttpReply>;
 export type Pages = ReadonlyMap<string, Page>;
 
-const NOT_ACCEPTABLE = text('406: this page is plain text\n', 406);
+const DEPRECATED = {
+  Statusz: '299 - "This version of the statusz endpoint is deprecated. Please use a newer version."',
+  Flagz: '299 - "This version of the flagz endpoint is deprecated. Please use a newer version."',
+} as const;
+const notAcceptable = (kind: string): HttpReply =>
+  text(`406: this page is plain text, or application/json;v=v1beta1;g=config.k8s.io;as=${kind}\n`, 406);
 /** What /statusz points to. */
 const STATUSZ_PATHS = ['/configz', '/debug', '/healthz', '/metrics'];
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
@@ -79,22 +84,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
     table.set('checkpoint', (req, parts) => checkpoint(page, req, parts));
   }
-  const shown = (body: () => string) =>
-    alone((req) => (!isGet(req) ? METHOD_NOT_ALLOWED : takesText(req.headers.accept) ? text(body()) : NOT_ACCEPTABLE));
-  const { started, flagz } = o.inspect;
-  if (o.statusz && started !== undefined) {
-    const up = (): number => ctx.ports.clock.monoMs() - started.monoMs;
-    const known = { startedMs: started.wallMs, version: o.build.gitVersion, runtime: o.build.runtime ?? 'unknown', paths: STATUSZ_PATHS };
-    table.set(
-      'statusz',
-      shown(() => statuszText({ ...known, upMs: up() })),
-    );
-  }
-  if (o.flagz && flagz !== undefined)
-    table.set(
-      'flagz',
-      shown(() => flagzText(flagz())),
-    );
+  for (const [name, page] of zPages(ctx, o)) table.set(name, page);
   const off: Page = () => DISABLED;
   const streams = streamRoutes({ cri, find });
   const debugging: readonly (readonly [string, Page])[] = [
@@ -125,6 +115,28 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   // Pages of our own, for whoever may use everything (nodes/proxy).
   for (const [path, route] of Object.entries(adminPages(ctx, o.inspect))) table.set(path.slice(1), alone(getOnly(route)));
   return table;
+}
+
+/** /statusz and /flagz, where their gates are on: text, or an object for a program that asks for one. */
+function* zPages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Generator<[string, Page]> {
+  const shown = (kind: 'Statusz' | 'Flagz', as: { text(): string; object(apiVersion: string): object }): Page =>
+    alone((req) => {
+      if (!isGet(req)) return METHOD_NOT_ALLOWED;
+      const form = zPageForm(req.headers.accept, kind);
+      if (form === null) return notAcceptable(kind);
+      if (form.text) return text(as.text());
+      return json(as.object(form.apiVersion), form.deprecated ? { headers: { warning: DEPRECATED[kind] } } : {});
+    });
+  const { started, flagz } = o.inspect;
+  if (o.statusz && started !== undefined) {
+    const known = { startedMs: started.wallMs, version: o.build.gitVersion, runtime: o.build.runtime ?? 'unknown', paths: STATUSZ_PATHS };
+    const status = () => ({ ...known, upMs: ctx.ports.clock.monoMs() - started.monoMs });
+    const forms = { text: () => statuszText(status()), object: (apiVersion: string) => statuszObject(status(), apiVersion) };
+    yield ['statusz', shown('Statusz', forms)];
+  }
+  if (o.flagz && flagz !== undefined) {
+    yield ['flagz', shown('Flagz', { text: () => flagzText(flagz()), object: (apiVersion) => flagzObject(flagz(), apiVersion) })];
+  }
 }
 
 const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';

@@ -1,14 +1,46 @@
-/** /statusz and /flagz (boot-and-node 8.12): text for a person who looks at a node. Pure. */
+/** /statusz and /flagz (boot-and-node 8.12): text for a person who looks at a node, objects for programs. Pure. */
 
 const WARNING =
   'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.';
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** Whether a client that says this takes plain text. Nothing said: it takes all. */
-export function takesText(accept: string | undefined): boolean {
-  const wanted = (accept ?? '').split(',').map((part) => part.split(';')[0]?.trim().toLowerCase() ?? '');
-  return wanted.every((type) => type === '') || wanted.some((type) => ['*/*', 'text/*', 'text/plain'].includes(type));
+const GROUP = 'config.k8s.io';
+/** The second one is deprecated, and answers say so. */
+const VERSIONS = ['v1beta1', 'v1alpha1'];
+const TEXT_TYPES: readonly string[] = ['*/*', 'text/*', 'text/plain'];
+const JSON_TYPES: readonly string[] = ['application/json', 'application/*'];
+
+export type ZPageForm = { text: true } | { text: false; apiVersion: string; deprecated: boolean };
+
+/** What a client that says this is shown; null: nothing that it takes. Nothing said: it takes text. */
+export function zPageForm(accept: string | undefined, kind: 'Statusz' | 'Flagz'): ZPageForm | null {
+  const clauses = (accept ?? '')
+    .split(',')
+    .map(clauseOf)
+    .filter(({ type }) => type !== '');
+  if (clauses.length === 0) return { text: true };
+  for (const { type, parameters } of clauses.sort((a, b) => b.quality - a.quality)) {
+    const version = parameters.get('v') ?? '';
+    const asked = parameters.get('as') === kind && parameters.get('g') === GROUP && VERSIONS.includes(version);
+    if (JSON_TYPES.includes(type) && asked) {
+      return { text: false, apiVersion: `${GROUP}/${version}`, deprecated: version !== VERSIONS[0] };
+    }
+    if (TEXT_TYPES.includes(type) && !parameters.has('as')) return { text: true };
+  }
+  return null;
+}
+
+function clauseOf(clause: string): { type: string; parameters: ReadonlyMap<string, string>; quality: number } {
+  const [type = '', ...rest] = clause.split(';').map((part) => part.trim());
+  const parameters = new Map(
+    rest.map((part) => {
+      const at = part.indexOf('=');
+      return at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)];
+    }),
+  );
+  const quality = Number(parameters.get('q') ?? '1');
+  return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
 }
 
 /** `Sun Nov 22 02:03:04 UTC 2026`. */
@@ -42,6 +74,22 @@ export function statuszText({ startedMs, upMs, version, runtime, paths }: Status
     `Paths: ${[...paths].sort().join(' ')}`,
   ];
   return `kubelet statusz\n${WARNING}\n\n${lines.join('\n')}\n`;
+}
+
+export function statuszObject({ startedMs, upMs, version, runtime, paths }: Status, apiVersion: string): object {
+  return {
+    ...{ kind: 'Statusz', apiVersion, metadata: { name: 'kubelet' } },
+    startTime: `${new Date(startedMs).toISOString().slice(0, 19)}Z`,
+    uptimeSeconds: Math.max(0, Math.floor(upMs / 1000)),
+    goVersion: `none, ${runtime}`,
+    binaryVersion: version,
+    paths: [...paths].sort(),
+  };
+}
+
+export function flagzObject(flags: Readonly<Record<string, string>>, apiVersion: string): object {
+  const sorted = Object.entries(flags).sort(([a], [b]) => (a < b ? -1 : 1));
+  return { kind: 'Flagz', apiVersion, metadata: { name: 'kubelet' }, flags: Object.fromEntries(sorted) };
 }
 
 /** By name, without dashes. */
