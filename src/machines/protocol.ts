@@ -188,6 +188,8 @@ export type PodOpEvent = Message & {
   complete?: readonly string[];
   /** Of the first ADD of this source since podConfig (re)started: every pod it names may have been named before. */
   first?: boolean;
+  /** Of an operation with very many pods, which the pod manager takes in slices. A source has delivered with the end of its first. */
+  part?: 'begin' | 'middle' | 'end';
   /** With `first`: static pods that the runtime holds of a name in `pods`, with another definition. They are wound down before. */
   predecessors?: readonly ListedPod[];
 };

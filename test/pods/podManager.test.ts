@@ -76,6 +76,19 @@ describe('the pod manager', () => {
     expect(b.ledger.ready).toBe(false);
   });
 
+  it('takes a source for delivered with the last part of its first word, and takes no part whose beginning it never saw', () => {
+    const b = new Bench();
+    const send = (part: 'begin' | 'middle' | 'end', uid: string) =>
+      b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod(uid, uid)], first: true, part });
+    send('end', 'left');
+    expect([b.ledger.records.size, b.ledger.ready]).toEqual([0, false]);
+    send('begin', 'u1');
+    send('middle', 'u2');
+    expect([b.ledger.records.size, b.ledger.ready]).toEqual([2, false]);
+    send('end', 'u3');
+    expect([b.ledger.records.size, b.ledger.ready]).toEqual([3, true]);
+  });
+
   it('winds down what runs under the name of a pod from another definition, before that pod starts', () => {
     const b = new Bench();
     const listed = { uid: 'old', name: 'web', namespace: 'default', sandboxes: [], containers: [] };

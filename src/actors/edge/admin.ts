@@ -4,7 +4,7 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
-import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import { apiAddr, apiView, isDeaf } from '../../machines/api/messages.ts';
 import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
 import { findPod, recordMeant, uidOf } from '../../machines/findPod.ts';
@@ -12,11 +12,12 @@ import { logFileOf } from '../../machines/podLogs.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, type PodsView, view } from '../../machines/protocol.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
+import { shortDuration } from '../../machines/text/duration.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { renderTree } from '../../machines/text/tree.ts';
 import { type Explanation, explainPod } from '../../machines/why.ts';
 import { explainNode } from '../../machines/whyNode.ts';
-import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { Clock, HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers.ts';
 import { execOffer } from './execOffer.ts';
@@ -59,7 +60,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
     get: {
       ...adminPages(ctx, o.inspect),
-      '/healthz': (req) => adminHealth(o, lostPeers(registry), req),
+      '/healthz': (req) => adminHealth(o, lostPeers(registry, o.inspect, ports.clock.monoMs()), req),
       '/chart': (req) => chart({ registry, inspect: o.inspect }, req),
       '/timeline': (req) => withPods((pods) => timeline(o, pods, req.query.get('pod') ?? '')),
       '/page': () => {
@@ -112,8 +113,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
     // Works without the pod list too: that it is missing is then the answer.
     '/why': (req) => {
       const query = req.query.get('pod') ?? '';
-      if (query === 'node' || (query !== '' && query === inspect.identity?.name))
-        return json(whyNode(registry, inspect, ports.clock.wallMs()));
+      if (query === 'node' || (query !== '' && query === inspect.identity?.name)) return json(whyNode(registry, inspect, ports.clock));
       if (query === '') return text('400: say which pod: /why?pod=NAME, NAMESPACE/NAME, UID or manifest file\n', 400);
       return json(
         explainPod({
@@ -135,19 +135,19 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
   };
 }
 
-function whyNode(registry: Registry, inspect: Inspect, nowMs: number): Explanation {
+function whyNode(registry: Registry, inspect: Inspect, clock: Clock): Explanation {
   const errors = [...(registry.read(view.sourceErrors)?.value ?? [])];
   return explainNode({
     known: nodePage(registry, inspect),
     state: inspect.state(),
-    lost: lostPeers(registry),
+    lost: lostPeers(registry, inspect, clock.monoMs()),
     sourceErrors: errors.flatMap(([source, list]) => list.map((e) => `${source} ${e.where}: ${e.message}`)),
-    nowMs,
+    nowMs: clock.wallMs(),
   });
 }
 
 /** What the node needs outside itself and cannot reach, by the actor that has the link. */
-function lostPeers(registry: Registry): ReadonlyMap<string, string> {
+export function lostPeers(registry: Registry, { stateAt }: Pick<Inspect, 'stateAt'>, nowMonoMs: number): ReadonlyMap<string, string> {
   const lost = new Map<string, string>();
   const cri = registry.read(view.cri)?.value;
   const runtime = cri?.runtimeName || 'the container runtime';
@@ -157,6 +157,13 @@ function lostPeers(registry: Registry): ReadonlyMap<string, string> {
   const api = registry.read(apiView.link)?.value;
   if (api !== undefined && api.state !== 'reachable') {
     lost.set(apiAddr.link.path, `the API server ${api.server} does not answer${api.reason === '' ? ' yet' : `: ${api.reason}`}`);
+  }
+  const heard = registry.read(apiView.podsHeard)?.value;
+  if (isDeaf(heard, nowMonoMs)) {
+    const why = stateAt(apiAddr.source.path)?.message ?? '';
+    const forText = shortDuration(nowMonoMs - heard.atMonoMs);
+    const tail = why === '' ? '' : `: ${why}`;
+    lost.set(apiAddr.source.path, `nothing was heard about the pods of this node for ${forText}; new pods do not start${tail}`);
   }
   return lost;
 }

@@ -35,7 +35,7 @@ export interface KubeFailure {
   reason: string;
   message: string;
   outcome: 'failed' | 'unknown';
-  /** The server asked to wait this long before the next try. */
+  /** The server asked to wait this long before the next try; at most {@link RETRY_AFTER_MAX_MS}. */
   retryAfterMs?: number;
 }
 export type KubeResult = { ok: true; code: number; body: unknown } | { ok: false; failure: KubeFailure };
@@ -142,6 +142,9 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
+/** No server keeps this node away for longer: one asked for 34 days, and the node was deaf while it said that it is Ready. */
+const RETRY_AFTER_MAX_MS = 60_000;
+
 /** From a Status object, or from whatever a proxy in between answered. */
 export function statusFailure(body: unknown, code: number, retryAfterMs?: number): KubeFailure {
   const status = isKubeRecord(body) && body.kind === 'Status' ? body : {};
@@ -156,7 +159,7 @@ export function statusFailure(body: unknown, code: number, retryAfterMs?: number
     message: typeof status.message === 'string' && status.message !== '' ? status.message : `HTTP status ${actual}`,
     // A gateway that gave up waiting does not know; a server that answered does.
     outcome: actual === 504 || reason === 'Timeout' || reason === 'ServerTimeout' ? 'unknown' : 'failed',
-    ...(asked === undefined ? {} : { retryAfterMs: asked }),
+    ...(asked === undefined ? {} : { retryAfterMs: Math.min(RETRY_AFTER_MAX_MS, Math.max(0, asked)) }),
   };
 }
 

@@ -47,6 +47,17 @@ export interface ApiPodsView {
   /** All changes up to this version are in it; absent where nobody can tell. */
   resourceVersion?: string;
 }
+/** When the API server last said anything about the pods of this node: a list, a change or a bookmark. */
+export interface PodsHeardView {
+  /** Monotonic ms; before its first word, when it was asked first. */
+  atMonoMs: number;
+}
+/** Bookmarks come every minute, and a watch that is quiet for 90 s is asked anew: whoever hears nothing for longer is deaf. */
+export const DEAF_AFTER_MS = 120_000;
+export function isDeaf(heard: PodsHeardView | undefined, nowMonoMs: number): heard is PodsHeardView {
+  return heard !== undefined && nowMonoMs - heard.atMonoMs > DEAF_AFTER_MS;
+}
+
 export interface NodeView {
   name: string;
   /** As the API server gave it; '' before the first answer. */
@@ -94,6 +105,7 @@ export const apiAddr = {
 export const apiView = {
   link: viewKey<ApiLinkView>('apiLink'),
   pods: viewKey<ApiPodsView>('apiPods'),
+  podsHeard: viewKey<PodsHeardView>('apiPodsHeard'),
   node: viewKey<NodeView>('apiNode'),
   nodeObject: viewKey<NodeObjectView>('apiNodeObject'),
   placement: viewKey<PlacementView>('apiPlacement'),

@@ -48,6 +48,21 @@ describe('the podConfig actor', () => {
     expect(ops(s)[1]?.causes?.map((c) => c.what)).toEqual(['manifest /m/web.yaml changed', 'source file: REMOVE of 1 pod']);
   });
 
+  it('sends thousands of pods in parts, the oldest first, and says what is complete once', () => {
+    const s = start();
+    const pods = Array.from({ length: 300 }, (_, i) => {
+      const p = pod(`p${i}`);
+      return { ...p, metadata: { ...p.metadata, creationTimestamp: new Date(Date.UTC(2026, 0, 1) - i * 1000).toISOString() } };
+    });
+    s.ref.send(set(pods));
+    expect(ops(s).map((o) => [o.part, o.pods.length, o.first, o.complete?.length])).toEqual([
+      ['begin', 128, true, 300],
+      ['middle', 128, true, undefined],
+      ['end', 44, true, undefined],
+    ]);
+    expect(ops(s)[0]?.pods[0]?.metadata.name).toBe(pods.at(-1)?.metadata.name);
+  });
+
   it('does not count a report of errors as a set, and publishes it', () => {
     const s = start();
     s.ref.send({ type: 'source.errors', source: 'file', errors: [{ where: '/m', message: 'EIO' }] });

@@ -8,6 +8,7 @@
  */
 import { reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { byCreation } from '../../../machines/pods/admission/judge.ts';
 import { emptyPodStorage, type PodOperation, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
 import {
   type PodConfigContext,
@@ -18,7 +19,15 @@ import {
 import { shellOf } from '../../../machines/pods/setAside.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
-import { addr, type ConfigEvent, type ListedPod, type PodRef, type SourceError, view } from '../../../machines/protocol.ts';
+import {
+  addr,
+  type ConfigEvent,
+  type ListedPod,
+  type PodOpEvent,
+  type PodRef,
+  type SourceError,
+  view,
+} from '../../../machines/protocol.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
 import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -32,6 +41,9 @@ export interface ConfigOptions {
 
 /** Without a runtime nothing can start anyway; after this the pods are shown all the same. */
 const LISTING_WAIT_MS = 3_000;
+
+/** Pods in one message to the pod manager, whose step takes all of it: to judge so many takes some 10 ms. */
+const OP_PODS_MAX = 128;
 
 function refOf(pod: Pod): PodRef {
   return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
@@ -109,17 +121,22 @@ function sendOp(
     by: ctx.path,
     what: `source ${op.source}: ${op.op} of ${op.pods.length} pod${op.pods.length === 1 ? '' : 's'}`,
   });
-  const sent = ctx.registry.send(addr.podManager, {
-    type: 'pods.op',
-    op: op.op,
-    source: op.source,
-    pods: op.pods,
-    complete: of.complete,
-    ...(of.first && op.op === 'ADD' ? { first: true, predecessors: of.predecessors } : {}),
-    causes,
-  });
+  const first = of.first && op.op === 'ADD';
+  // The oldest are admitted first, whatever part they come in.
+  const pods = op.op === 'ADD' ? [...op.pods].sort(byCreation) : op.pods;
+  const head = { type: 'pods.op', op: op.op, source: op.source, causes, ...(first ? { first } : {}) } as const;
+  const once = { complete: of.complete, ...(first ? { predecessors: of.predecessors } : {}) };
+  let sent = ctx.registry.send(addr.podManager, { ...head, ...once, ...partOf(pods, 0) });
+  for (let from = OP_PODS_MAX; from < pods.length; from += OP_PODS_MAX)
+    sent = ctx.registry.send(addr.podManager, { ...head, ...partOf(pods, from) });
   if (sent === 'dead')
     ctx.log.error({ source: op.source, op: op.op }, `the pod manager took no ${op.op} of source ${op.source}: it is not running`);
+}
+
+function partOf(pods: readonly Pod[], from: number): Pick<PodOpEvent, 'pods' | 'part'> {
+  if (pods.length <= OP_PODS_MAX) return { pods };
+  const to = from + OP_PODS_MAX;
+  return { pods: pods.slice(from, to), part: from === 0 ? 'begin' : to < pods.length ? 'middle' : 'end' };
 }
 
 /** Judges each pod object once: a source posts the same objects again and again. */

@@ -58,9 +58,25 @@ class Source {
   constructor(ctx: ActorCtx<ApiSourceEvent>) {
     this.#ctx = ctx;
     this.#meter = startMeter(ctx);
+    // A source that begins anew has heard nothing yet.
+    if (ctx.registry.read(apiView.podsHeard) === undefined) this.#heard();
+    const { metrics, clock } = ctx.ports;
+    const silent = metrics.gauge(
+      'actorlet_pod_source_silent_seconds',
+      'Time since the API server last said anything about the pods of this node.',
+    );
+    metrics.onCollect(() => {
+      const atMs = ctx.registry.read(apiView.podsHeard)?.value.atMonoMs ?? clock.monoMs();
+      silent.set((clock.monoMs() - atMs) / 1000);
+    }, ctx.path);
+  }
+
+  #heard(): void {
+    this.#ctx.publish(apiView.podsHeard, { atMonoMs: this.#ctx.ports.clock.monoMs() });
   }
 
   deliver(context: ListWatchContext): void {
+    this.#heard();
     const { registry, ports, path } = this.#ctx;
     const first = registry.read(apiView.pods)?.value.synced !== true;
     // A bookmark changes nothing, but a first list does even when it is empty.

@@ -32,6 +32,7 @@ export abstract class LedgerDraft {
   readonly candidates: Draft<string, Candidate>;
   lives: number;
   seen: ReadonlySet<SourceName>;
+  begun: ReadonlySet<SourceName>;
   changed = false;
   readonly out: Out[] = [];
   /** UIDs by the full name of their pods, in the order of the records; null until it is asked for. */
@@ -44,13 +45,14 @@ export abstract class LedgerDraft {
     this.candidates = SharedMap.draft(ledger.candidates);
     this.lives = ledger.lives;
     this.seen = ledger.seen;
+    this.begun = ledger.begun;
   }
 
   finish(): Step {
-    const { ledger, out, lives, seen } = this;
+    const { ledger, out, lives, seen, begun } = this;
     const ready = this.isReady();
     const [records, candidates] = [this.records.finish(), this.candidates.finish()];
-    return { ledger: { ...ledger, records, candidates, lives, seen, ready }, out, changed: this.changed || ready !== ledger.ready };
+    return { ledger: { ...ledger, records, candidates, lives, seen, begun, ready }, out, changed: this.changed || ready !== ledger.ready };
   }
   protected isReady(): boolean {
     const { ready, sources } = this.ledger;

@@ -126,6 +126,8 @@ export interface PodLedger {
   /** The life last given out. */
   lives: number;
   seen: ReadonlySet<SourceName>;
+  /** Sources of whose first operation a part has been taken, and the end has not. */
+  begun: ReadonlySet<SourceName>;
   /** By UID. */
   candidates: ReadonlyMap<string, Candidate>;
   resizes: Resizes;
@@ -221,6 +223,7 @@ export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedge
     epoch,
     lives: livesBefore(epoch),
     seen: new Set(),
+    begun: new Set(),
     candidates: SharedMap.of<string, Candidate>(),
     resizes: NO_RESIZES,
     holders: null,

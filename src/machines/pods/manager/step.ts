@@ -89,23 +89,26 @@ function taken(ledger: PodLedger, event: StepEvent, facts: Facts): Step {
 
 class Edit extends Admitting {
   op(event: PodOpEvent): Step {
-    const { op, source, causes } = event;
+    const { op, source, causes, part = 'whole' } = event;
     // Left in the mailbox by a podConfig that ended together with the pod manager before this one: it names a part of the pods
     // only, and would pass for all that the source has. The one that follows begins with its first word.
-    if (!this.seen.has(source) && event.first !== true) return this.finish();
+    const begins = event.first === true && (part === 'whole' || part === 'begin');
+    if (!this.seen.has(source) && !this.begun.has(source) && !begins) return this.finish();
     // The new pod of that name waits until they have ended.
     for (const listed of event.predecessors ?? []) {
       const what = `source ${source} holds another definition of ${listed.namespace}/${listed.name} by now`;
       this.foundOrphan(listed, this.why(causes, what));
     }
     for (const pod of op === 'ADD' ? this.additions(event) : event.pods) this.guarded(pod, source, () => this.take(pod, event));
+    const over = part === 'whole' || part === 'end';
     if (!this.seen.has(source)) {
-      this.seen = new Set([...this.seen, source]);
+      this.begun = new Set([...this.begun, source]);
+      if (over) this.seen = new Set([...this.seen, source]);
       this.changed = true;
     }
     if (event.complete !== undefined) this.removeMissing(source, new Set(event.complete), causes);
     // After those that are missing from its first word: their workers may be gone too.
-    if (event.first === true) this.resumeRemoved(source);
+    if (event.first === true && over) this.resumeRemoved(source);
     return this.judged();
   }
 

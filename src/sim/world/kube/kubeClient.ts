@@ -1,6 +1,6 @@
 /** The way from one daemon to the simulated API server: delays, refusals, lost answers, partitions, credentials. */
 
-import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult } from '../../../machines/api/kube.ts';
+import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../machines/api/kube.ts';
 import type { Clock, KubeApi, KubeCallOptions } from '../../../ports/ports.ts';
 import type { SimCertificate, SimCredentials } from '../identity/certificates.ts';
 import type { Power } from '../time.ts';
@@ -171,8 +171,8 @@ class Exchange<T extends { ok: boolean }> {
 
 function refusal({ status, reason, retryAfterMs }: NonNullable<KubeVerdict['refuse']>): Failed {
   const usual = status === 429 ? 'TooManyRequests' : status === 409 ? 'Conflict' : status === 410 ? 'Expired' : 'InternalError';
-  const { failure } = failed(status, reason ?? usual, 'injected');
-  return { ok: false, failure: { ...failure, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) } };
+  const body = { kind: 'Status', code: status, reason: reason ?? usual, message: 'injected' };
+  return { ok: false, failure: statusFailure(body, status, retryAfterMs) };
 }
 
 /** Only an answer from the cache may be old; that is asked for with version 0. */
