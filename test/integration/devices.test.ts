@@ -1,6 +1,7 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
 import { describe, expect, it } from 'vitest';
 import { devicesAddr, devicesView } from '../../src/machines/allocation/devices/messages.ts';
+import { RESOURCES_MAX } from '../../src/machines/allocation/devices/rules.ts';
 import { view } from '../../src/machines/protocol.ts';
 import { healthy } from '../../src/sim/world/plugins/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from './clusterPods.ts';
@@ -408,5 +409,25 @@ describe('device plugins', () => {
     h.fs.drop(RECORD);
     await h.boot();
     await h.until('it is 0', () => now() === '0');
+  });
+
+  it('takes so many names of resources and no more, and says so to the plugins that are too many', async () => {
+    await using h = await node({
+      before(w) {
+        for (let i = 0; i < 2 * RESOURCES_MAX; i++)
+          w.devices.add(`${FOLDER}/p${i}.sock`, { resource: `example.com/r${i}`, devices: healthy('a') });
+      },
+    });
+    const known = () => h.tree.registry.read(devicesView)?.value;
+    await h.until('the node has all that it takes', () => Object.keys(known()?.capacity ?? {}).length >= RESOURCES_MAX);
+    await h.advance(5_000);
+    expect(Object.keys(known()?.capacity ?? {})).toHaveLength(RESOURCES_MAX);
+    expect(count(h)).toEqual({ capacity: '2', allocatable: '2' });
+    const refused = h.devices.told.filter(({ error }) => error !== '');
+    expect(refused.length).toBe(RESOURCES_MAX + 1);
+    // Those that are there may come again.
+    h.devices.register(SOCKET);
+    await h.advance(5_000);
+    expect(h.devices.told.at(-1)).toMatchObject({ error: '' });
   });
 });

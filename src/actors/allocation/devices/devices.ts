@@ -9,8 +9,8 @@ import { type DevicesFacts, type DevicesIo, devicesWith, type Registering } from
 import type { EndpointKey } from '../../../machines/allocation/devices/endpointMachine.ts';
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
 import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
-import { admitPlugin } from '../../../machines/allocation/devices/rules.ts';
-import type { DeviceLedger, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
+import { admitPlugin, DEVICES_MAX, RESOURCES_MAX, tooMany } from '../../../machines/allocation/devices/rules.ts';
+import type { DeviceLedger, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { reading } from '../../../machines/facts.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -18,6 +18,7 @@ import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugi
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { DeviceAllocator } from './allocator.ts';
+import { newestOnly } from './newest.ts';
 import { DeviceRecords } from './records.ts';
 
 export interface DevicesOptions {
@@ -60,6 +61,10 @@ class DeviceManager implements DevicesIo {
   private readonly registrations: ReturnType<Ports['metrics']['counter']>;
   /** By the number of the plugin's statechart. */
   private readonly connections = new Map<number, { connection: PluginConnection; options: PluginOptions }>();
+  /** Resources that are being reached, by the number of the plugin's statechart. */
+  private readonly reaching = new Map<number, string>();
+  private registering = 0;
+  private readonly refusals: ReturnType<Ports['metrics']['counter']>;
   private recreated = false;
 
   constructor(ctx: ActorCtx<DevicesEvent>, { rootDir, cluster }: DevicesOptions, port: DevicePlugins) {
@@ -73,6 +78,10 @@ class DeviceManager implements DevicesIo {
       'kubelet_device_plugin_registration_total',
       'Cumulative number of device plugin registrations. Broken down by resource name.',
       ['resource_name'],
+    );
+    this.refusals = ctx.ports.metrics.counter(
+      'actorlet_device_plugins_refused_total',
+      'Registrations of device plugins that were refused because this node has too many of them.',
     );
     ctx.signal.addEventListener('abort', () => this.closeAll(), { once: true });
   }
@@ -119,13 +128,35 @@ class DeviceManager implements DevicesIo {
       return Promise.reject(new Error(admitted.message));
     }
     this.registrations.inc({ resource_name: admitted.value.resource });
+    if (this.registering >= RESOURCES_MAX) {
+      this.refusals.inc();
+      return Promise.reject(new Error(`${this.registering} device plugins are registering: try again later`));
+    }
     const options = request.options ?? { preStartRequired: false, getPreferredAllocationAvailable: false };
-    return new Promise((resolve, reject) => {
+    this.registering += 1;
+    return new Promise<void>((resolve, reject) => {
       to({ ...admitted.value, options, done: (error) => (error === null ? resolve() : reject(new Error(error))) });
+    }).finally(() => {
+      this.registering -= 1;
     });
   }
 
   async dial(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void> {
+    const { resources, gone } = this.allocator.ledger;
+    const refusal = tooMany(key.resource, new Set([...resources.keys(), ...gone, ...this.reaching.values()]));
+    if (refusal !== null) {
+      this.refusals.inc();
+      throw new Error(refusal);
+    }
+    this.reaching.set(key.id, key.resource);
+    try {
+      await this.reach(key, o, signal);
+    } finally {
+      this.reaching.delete(key.id);
+    }
+  }
+
+  private async reach(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void> {
     const connection = await this.port.connect(o.endpoint, { timeoutMs: DIAL_TIMEOUT_MS, signal });
     try {
       const options = o.options ?? (await connection.options({ timeoutMs: OPTIONS_TIMEOUT_MS, signal }));
@@ -137,10 +168,22 @@ class DeviceManager implements DevicesIo {
     }
   }
 
-  watch({ id }: EndpointKey, on: Parameters<PluginConnection['listAndWatch']>[0]): () => void {
+  watch({ id, resource }: EndpointKey, on: Parameters<PluginConnection['listAndWatch']>[0]): () => void {
     const held = this.connections.get(id);
     if (held === undefined) throw new Error('a device plugin is watched that was not reached');
-    return held.connection.listAndWatch(on);
+    const newest = newestOnly<readonly PluginDevice[]>(this.ctx.ports, (devices) => {
+      if (devices.length > DEVICES_MAX)
+        this.ctx.log.warn(
+          { resource, devices: devices.length, taken: DEVICES_MAX },
+          'a device plugin names too many devices: the first are taken',
+        );
+      on.devices(devices.slice(0, DEVICES_MAX));
+    });
+    const end = held.connection.listAndWatch({ devices: newest.put, end: on.end });
+    return () => {
+      newest.drop();
+      end();
+    };
   }
 
   closed({ id, resource }: EndpointKey): void {

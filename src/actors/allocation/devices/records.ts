@@ -17,7 +17,7 @@ const RECORD_BYTES_MAX = 16 * 1024 * 1024;
 export class DeviceRecords {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>;
   private readonly folder: string;
-  private wanted: string | null = null;
+  private wanted: Pick<DeviceLedger, 'allocations' | 'resources'> | null = null;
 
   constructor(ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>, folder: string) {
     this.ctx = ctx;
@@ -66,7 +66,7 @@ export class DeviceRecords {
 
   /** Until it is on disk, or something newer is. Rejects where it cannot be written: the next call tries again. */
   save(ledger: Pick<DeviceLedger, 'allocations' | 'resources'>): Promise<void> {
-    this.wanted = encodeCheckpoint(ledger);
+    this.wanted = ledger;
     return this.inTurn(() => this.write());
   }
 
@@ -78,19 +78,20 @@ export class DeviceRecords {
   private async write(): Promise<void> {
     const { ports, signal, incarnation } = this.ctx;
     const { fs } = ports;
-    const text = this.wanted;
-    if (text === null || signal.aborted) return;
+    const ledger = this.wanted;
+    if (ledger === null || signal.aborted) return;
     this.wanted = null;
     const tmp = `${this.folder}/.${CHECKPOINT_FILE}.${incarnation}`;
     try {
       await fs.mkdirp(this.folder, FOLDER_MODE);
-      await fs.writeFile(tmp, text, { mode: RECORD_MODE, fsync: true });
+      // Of all that changed since the write before, once.
+      await fs.writeFile(tmp, encodeCheckpoint(ledger), { mode: RECORD_MODE, fsync: true });
       // The next manager writes what it knows.
       if (signal.aborted) return;
       await fs.rename(tmp, `${this.folder}/${CHECKPOINT_FILE}`);
       await fs.fsyncDir(this.folder);
     } catch (error) {
-      this.wanted ??= text;
+      this.wanted ??= ledger;
       throw error;
     }
   }

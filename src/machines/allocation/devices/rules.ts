@@ -22,6 +22,17 @@ export function isExtendedResource(name: string): boolean {
   return rest.length === 0 && prefix.length <= PREFIX_MAX && PREFIX.test(prefix) && base.length <= NAME_MAX && NAME.test(base);
 }
 
+/** Names of resources that plugins may bring to a node, those that are gone among them; nodes are known to have dozens. */
+export const RESOURCES_MAX = 256;
+/** Devices of one resource: what the reference takes in a message of gRPC's usual size. */
+export const DEVICES_MAX = 100_000;
+
+/** Why this resource is one too many beside the `known` ones; null: it is not. */
+export function tooMany(resource: string, known: ReadonlySet<string>): string | null {
+  if (known.has(resource) || known.size < RESOURCES_MAX) return null;
+  return `this node has ${known.size} resources of device plugins and takes at most ${RESOURCES_MAX}: ${resource} is refused`;
+}
+
 /** The resource and the path of the plugin's socket. `folder`: that of the socket it registered at. */
 export function admitPlugin(request: RegisterRequest, folder: string): Built<{ resource: string; endpoint: string }> {
   const { version, endpoint, resourceName } = request;
