@@ -39,6 +39,25 @@ describe('a burst of pods', () => {
   });
 });
 
+describe('a pod of very many containers', () => {
+  it('has few of them on their way at once, so that no other pod waits for all of them; and one that fails holds up none', async () => {
+    await using h = await virtualNode();
+    Object.assign(h.faults.latencyMs, { CreateContainer: 1_000 });
+    const image = (i: number) => (i < 10 ? 'nowhere.example/missing:1' : 'busybox:1');
+    const containers = Array.from({ length: 60 }, (_, i) => ({
+      name: `c${i}`,
+      image: image(i),
+      imagePullPolicy: i < 10 ? 'Never' : undefined,
+    }));
+    const big = pod('big') as { spec: object };
+    h.write('big', { ...big, spec: { ...big.spec, containers } });
+    const asked = () => h.calls.filter((c) => c.method === 'ImageStatus').length;
+    await h.until('a container is asked for', () => h.calls.some((c) => c.method === 'CreateContainer'));
+    expect(asked()).toBeLessThanOrEqual(10 + 2 * 8);
+    await h.until('all that can run do', () => h.running().length === 50, 300_000);
+  });
+});
+
 describe('the end of a burst of pods', () => {
   it('costs no read of a sandbox or of a running container: listings say all that a stop needs', async () => {
     await using h = await virtualNode();

@@ -22,6 +22,25 @@ describe('the start gate', () => {
     expect(take()).toEqual(['e']);
   });
 
+  it('lets the sandbox of another pod go before the ninth call of a pod of many containers', () => {
+    const gate = new StartGate(2);
+    const big = Array.from({ length: 400 }, (_, i) => ({ ...one(`big${i}`, 'CreateContainer'), pod: 'big' }));
+    const small = (name: string, method: CriMethod) => ({ ...one(name, method), pod: 'small' });
+    for (const call of big) gate.enter(call);
+    gate.enter(small('sandbox', 'RunPodSandbox'));
+    for (let i = 0; i < 7; i++) gate.leave(big[i]);
+    expect(take().slice(-3)).toEqual(['big6', 'big7', 'sandbox']);
+    gate.enter(small('create', 'CreateContainer'));
+    gate.leave(big[7]);
+    gate.leave(small('', 'RunPodSandbox'));
+    expect(take()).toEqual(['create', 'big8']);
+    gate.leave(small('', 'CreateContainer'));
+    // It has nothing more to do here: what it had before is forgotten.
+    for (let i = 8; i < 400; i++) gate.leave(big[i]);
+    take();
+    expect(gate.waiting()).toBe(0);
+  });
+
   it('forgets one that gave up waiting', () => {
     const gate = new StartGate(1);
     gate.enter(one('a'));

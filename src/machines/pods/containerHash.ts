@@ -21,8 +21,15 @@ function hashDocument(json: string): string {
 
 /** Lower-case hex without leading zeros: the form this node writes. */
 export function hashNameAndImage(container: Container): string {
-  return hashDocument(`{"image":${goString(container.image ?? '')},"name":${goString(container.name)}}`);
+  // Each decision about a pod compares each of its containers, which are never changed.
+  const known = HASHES.get(container);
+  if (known?.image === container.image && known?.name === container.name) return known.hash;
+  const { image, name } = container;
+  const hash = hashDocument(`{"image":${goString(image ?? '')},"name":${goString(name)}}`);
+  HASHES.set(container, { image, name, hash });
+  return hash;
 }
+const HASHES = new WeakMap<Container, { image: string | undefined; name: string; hash: string }>();
 
 /** Lower-case hex without leading zeros: the form nodes before 1.31 wrote, over the definition with its defaults. */
 export function hashWholeSpec(container: Container): string {

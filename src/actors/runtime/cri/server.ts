@@ -138,14 +138,14 @@ export class CriServer {
 
   async #runAll(event: CallEvent, signal: AbortSignal, replyTo: ReplyTo<readonly CriResult[]>): Promise<void> {
     // All settle, whatever happens to each: only then may the next act of this pod begin.
-    replyTo(await Promise.all(event.calls.map((c) => this.#one(c.method, c.request, c.timeoutMs, signal))));
+    replyTo(await Promise.all(event.calls.map((c) => this.#one(c, event.uid, signal))));
   }
 
   /** One call, when it is its turn; its deadline begins then. */
-  async #one(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
+  async #one({ method, request, timeoutMs }: CallEvent['calls'][number], pod: string | undefined, signal: AbortSignal): Promise<CriResult> {
     const gate = this.#gates.find((g) => g.guards(method));
     if (gate === undefined) return this.#call(method, request, timeoutMs, signal);
-    const leave = await this.#place(gate, method, signal);
+    const leave = await this.#place(gate, { method, pod }, signal);
     if (leave === undefined) {
       return { ok: false, error: { method, code: CANCELLED, outcome: 'failed', details: 'given up before it was its turn' } };
     }
@@ -157,7 +157,7 @@ export class CriServer {
   }
 
   /** Waits for a place; gives what ends it, at the latest {@link heldMsMax} later. Undefined: the asker gave up. */
-  #place(gate: StartGate, method: CriMethod, signal: AbortSignal): Promise<(() => void) | undefined> {
+  #place(gate: StartGate, { method, pod }: Pick<Waiting, 'method' | 'pod'>, signal: AbortSignal): Promise<(() => void) | undefined> {
     const { clock } = this.#o;
     return new Promise((resolve) => {
       const givenUp = () => {
@@ -167,6 +167,7 @@ export class CriServer {
       };
       const waiting: Waiting = {
         method,
+        pod,
         go: () => {
           signal.removeEventListener('abort', givenUp);
           const idleShare = this.#idleShare();
@@ -176,7 +177,7 @@ export class CriServer {
             if (!held) return;
             held = false;
             clock.clearTimeout(timer);
-            gate.leave();
+            gate.leave(waiting);
             this.#publishBusy();
           };
           const late = () => {

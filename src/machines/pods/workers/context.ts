@@ -86,6 +86,8 @@ export interface WorkerContext {
   preStopped: ReadonlySet<string>;
   /** A container that is to start waits for the postStart hook of one before it. */
   heldBack: boolean;
+  /** One waits for a place among those that are on their way at once: a start that failed leaves one too. */
+  queued: boolean;
   /** Containers of unknown state that this worker stopped with success; only those still there. */
   stoppedUnknown: ReadonlySet<string>;
   sinceWallMs: number;

@@ -77,7 +77,8 @@ export const guards = {
     const rested = factsOf(event).monoMs - context.lastActMonoMs > CALM_AFTER_MS;
     return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
   },
-  heldBack: ({ context }: Step) => context.heldBack,
+  heldBack: ({ context, event }: Step) =>
+    context.heldBack || (context.queued && event.type === 'container.report' && event.failure !== null),
   planIs: ({ context }: Step, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
   mustCreate: ({ context }: Step) => planActions(context)?.createSandbox === true,
   somethingUp: ({ context }: Step) =>

@@ -43,6 +43,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     hookAhead: new Set(),
     preStopped: new Set(),
     heldBack: false,
+    queued: false,
     sinceWallMs: factsOf(input).wallMs,
     children: new Map(),
     dirty: 'no',

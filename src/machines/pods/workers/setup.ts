@@ -1,6 +1,6 @@
 /** Names of the worker's statechart: its actors, actions, guards and delays. Actions are total. */
 
-import { assign, enqueueActions, setup } from 'xstate';
+import { type ActorRefFrom, assign, enqueueActions, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
 import { perform, unprovided } from '../../provide.ts';
@@ -49,6 +49,14 @@ const SANDBOX_CHANGED = {
 
 /** A container in one of these is not on its way: nobody waits for its hook. */
 const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
+/**
+ * Containers of one pod that are on their way at once; the reference starts one after the other. Each step of each takes a turn of
+ * the event loop, so a pod beside one with 400 containers would wait for all of them.
+ */
+const STARTS_AT_ONCE = 8;
+const ON_ITS_WAY: ReadonlySet<string> = new Set(['pulling', 'creating', 'starting']);
+const rests = (ref: ActorRefFrom<typeof containerMachine>): boolean => RESTS_FAILED.has(String(ref.getSnapshot().value));
+const isOnItsWay = (ref: ActorRefFrom<typeof containerMachine>): boolean => ON_ITS_WAY.has(String(ref.getSnapshot().value));
 
 function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
   return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
@@ -164,7 +172,7 @@ export const workerSetup = setup({
       return { failures, nextStarts, hookAhead };
     }),
     /** What a container that is held back waits for has come further: look whether it may start. */
-    release: assign(({ context }) => (context.heldBack ? { dirty: 'yes' as const } : {})),
+    release: assign(({ context }) => (context.heldBack || context.queued ? { dirty: 'yes' as const } : {})),
     notePreStop: assign(({ context, event }) => {
       if (event.type !== 'preStop.ended') return {};
       const there = new Set(context.status?.containers.map((c) => c.id));
@@ -240,7 +248,9 @@ export const workerSetup = setup({
       const { status, decision, pod } = context;
       if (status === null || decision === null) return;
       let heldBack = false;
+      let queued = false;
       let hookBefore = false;
+      let onTheirWay = [...context.children.values()].filter(isOnItsWay).length;
       for (const [name, kind] of containersOf(pod)) {
         const ref = context.children.get(name);
         const current = firstStatus(status, name) ?? null;
@@ -253,12 +263,19 @@ export const workerSetup = setup({
         if (!a.initToStart.includes(name) && !a.containersToStart.includes(name) && !a.ephemeralToStart.includes(name)) continue;
         const spec = specOf(pod, name);
         if (spec === undefined) continue;
+        // One that rests after a failure takes no place: it begins in its own time.
+        const isNew = !isOnItsWay(ref) && !rests(ref);
         if (held) {
           heldBack = true;
           continue;
         }
+        if (isNew && onTheirWay >= STARTS_AT_ONCE) {
+          queued = true;
+          continue;
+        }
+        if (isNew) onTheirWay += 1;
         // The ones after it start when its hook has ended, or when it turned out that it does not start now (trap 46).
-        if (kind === 'regular' && spec.lifecycle?.postStart !== undefined && !RESTS_FAILED.has(String(ref.getSnapshot().value))) {
+        if (kind === 'regular' && spec.lifecycle?.postStart !== undefined && !rests(ref)) {
           hookBefore = true;
         }
         enqueue.sendTo(ref, {
@@ -283,7 +300,7 @@ export const workerSetup = setup({
           },
         });
       }
-      enqueue.assign({ heldBack });
+      enqueue.assign({ heldBack, queued });
     }),
     /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
     dropRemoved: enqueueActions(({ context, enqueue }) => {
@@ -329,7 +346,7 @@ export const workerSetup = setup({
     dropChildren: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.stopChild(ref);
       if (context.resizer !== null) enqueue.stopChild(context.resizer);
-      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, resizer: null });
+      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, queued: false, resizer: null });
     }),
     trouble: assign(({ context, event }, params: Trouble) => {
       const n = context.failuresInRow;

@@ -50,21 +50,40 @@ export function placesFor(cpus: number): number {
   return Math.max(4, 2 * Math.ceil(cpus));
 }
 
+/**
+ * So many calls of one pod go by their order alone, more than a pod of three containers makes. For each so many more it stands
+ * one place further back: the sandbox of another pod comes before the ninth of a pod's 400 containers.
+ */
+const CALLS_PER_TURN = 8;
+
 export interface Waiting {
   readonly method: CriMethod;
+  /** UID of the pod it is for; the calls of none count as those of one. */
+  readonly pod?: string | undefined;
   go(): void;
 }
 
+/** One pod's calls, from the first that waits or goes to the last. */
+interface Calls {
+  /** By rank, each with its number in the order in which all came. */
+  readonly queues: { waiting: Waiting; at: number }[][];
+  /** That wait, or have a place. */
+  open: number;
+  /** That got a place. */
+  went: number;
+}
+
 export class StartGate {
-  readonly #queues: Waiting[][];
+  readonly #pods = new Map<string, Calls>();
   readonly #places: number;
   readonly #ranks: Ranks;
   #taken = 0;
+  #came = 0;
+  #waiting = 0;
 
   constructor(places: number, ranks: Ranks = START_RANKS) {
     this.#places = places;
     this.#ranks = ranks;
-    this.#queues = Object.values(ranks).map(() => []);
   }
 
   guards(method: CriMethod): boolean {
@@ -73,32 +92,81 @@ export class StartGate {
 
   /** Goes at once when there is a place, else when one is left; each that goes must {@link leave} once. */
   enter(waiting: Waiting): void {
+    const calls = this.#callsOf(waiting.pod);
+    calls.open += 1;
     if (this.#taken < this.#places) {
       this.#taken += 1;
+      calls.went += 1;
       waiting.go();
       return;
     }
-    this.#queues[this.#ranks[waiting.method] ?? 0]?.push(waiting);
+    this.#came += 1;
+    this.#waiting += 1;
+    calls.queues[this.#ranks[waiting.method] ?? 0]?.push({ waiting, at: this.#came });
   }
 
-  leave(): void {
-    const next = this.#queues.find((q) => q.length > 0)?.shift();
-    if (next === undefined) this.#taken -= 1;
-    else next.go();
+  /** `of`: the call that ended. */
+  leave(of?: Waiting): void {
+    this.#closed(of?.pod);
+    const calls = this.#next();
+    const next = calls?.queues.find((q) => q.length > 0)?.shift();
+    if (calls === undefined || next === undefined) {
+      this.#taken -= 1;
+      return;
+    }
+    this.#waiting -= 1;
+    calls.went += 1;
+    next.waiting.go();
   }
 
   /** One that gave up while it waited. False when it had gone already. */
   withdraw(waiting: Waiting): boolean {
-    for (const queue of this.#queues) {
-      const at = queue.indexOf(waiting);
+    for (const queue of this.#pods.get(waiting.pod ?? '')?.queues ?? []) {
+      const at = queue.findIndex((q) => q.waiting === waiting);
       if (at < 0) continue;
       queue.splice(at, 1);
+      this.#waiting -= 1;
+      this.#closed(waiting.pod);
       return true;
     }
     return false;
   }
 
   waiting(): number {
-    return this.#queues.reduce((sum, q) => sum + q.length, 0);
+    return this.#waiting;
   }
+
+  #callsOf(pod = ''): Calls {
+    const calls = this.#pods.get(pod) ?? { queues: Object.values(this.#ranks).map(() => []), open: 0, went: 0 };
+    this.#pods.set(pod, calls);
+    return calls;
+  }
+
+  #closed(pod = ''): void {
+    const calls = this.#pods.get(pod);
+    if (calls === undefined) return;
+    calls.open -= 1;
+    if (calls.open === 0) this.#pods.delete(pod);
+  }
+
+  /** Whose turn it is: those that had the fewest turns, then what is nearest to running, then who came first. */
+  #next(): Calls | undefined {
+    let best: Calls | undefined;
+    let key: readonly number[] = [];
+    for (const calls of this.#pods.values()) {
+      const rank = calls.queues.findIndex((q) => q.length > 0);
+      const first = calls.queues[rank]?.[0];
+      if (first === undefined) continue;
+      const own = [Math.floor(calls.went / CALLS_PER_TURN), rank, first.at];
+      if (best !== undefined && !isBefore(own, key)) continue;
+      best = calls;
+      key = own;
+    }
+    return best;
+  }
+}
+
+function isBefore(a: readonly number[], b: readonly number[]): boolean {
+  for (const [i, n] of a.entries()) if (n !== b[i]) return n < (b[i] ?? 0);
+  return false;
 }
