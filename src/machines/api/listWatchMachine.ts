@@ -25,6 +25,9 @@ export const AWAITING_REASONS: readonly string[] = ['Listing', 'StreamingInitial
 /** Streams in a row that broke off before the end of the initial events; then a list is asked for. */
 const BROKEN_STREAMS_MAX = 2;
 
+/** Of an answer with more bytes than the client takes. */
+const ANSWER_TOO_LARGE = 'EFBIG';
+
 /** A list in full. */
 export type Listed = { ok: true; items: readonly KubeObject[]; resourceVersion: string } | { ok: false; failure: KubeFailure };
 
@@ -229,7 +232,8 @@ export const listWatchMachine = setup({
         arriving: null,
         broken: context.broken + (context.arriving !== null && !expired ? 1 : 0),
         next: expired || context.next === 'listing' ? 'listing' : 'watching',
-        ...(expired ? { fromCache: false } : {}),
+        // A server's cache gives all at once, whatever limit it is asked for; without a version the list comes in pages.
+        ...(expired || p.failure?.reason === ANSWER_TOO_LARGE ? { fromCache: false } : {}),
       };
     }),
     /** Until a list has succeeded. */

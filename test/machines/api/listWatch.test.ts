@@ -85,6 +85,14 @@ describe('list and watch', () => {
     expect(w.delivered.at(-1)).toEqual({ items: ['b=uid-b'], changed: ['a=uid-a'] });
     expect(w.watched).toEqual(['10', '30']);
   });
+  it('asks for pages, and not for what the cache has, where that was more than one answer may hold', async () => {
+    const large: KubeFailure = { code: 0, reason: 'EFBIG', message: 'the answer is larger than 67108864 bytes', outcome: 'failed' };
+    const w = await world([{ ok: false, failure: large }, listed([object('a')], '30')]);
+    w.clock.increment(800);
+    await w.settle();
+    expect(w.asked).toEqual([{ fromCache: true }, { fromCache: false }]);
+    expect(w.watched).toEqual(['30']);
+  });
   it('does not spin when history expires at once again', async () => {
     const w = await world([listed([], '10'), listed([], '11'), listed([], '12')]);
     w.send({ type: 'watch.ended', failure: gone });
