@@ -134,3 +134,48 @@ describe('merging a set', () => {
     expect(reads).toBe(0);
   });
 });
+
+describe('one UID of two pods', () => {
+  const x = api('u', { meta: { name: 'x' } });
+  const y = api('u', { meta: { name: 'y' } });
+
+  it('stays with the pod that had it, in whatever order they come', () => {
+    const first = merge(emptyPodStorage, [x, y], 'api');
+    for (const pods of [
+      [y, x],
+      [y, api('u', { meta: { name: 'x' } })],
+      [api('u', { meta: { name: 'y' } }), api('o'), api('u', { meta: { name: 'x' } })],
+    ]) {
+      const next = merge(first.state, pods, 'api');
+      expect(podsOf(next.state, 'api').map((p) => p.metadata.name)).toContain('x');
+      expect(next.duplicates.map((d) => [d.pod.metadata.name, d.winner.metadata.name, d.same, d.holder])).toEqual([
+        ['y', 'x', 'uid', 'api'],
+      ]);
+    }
+  });
+
+  it('stays with the source that had it', () => {
+    const first = merge(emptyPodStorage, [x], 'file');
+    const second = merge(first.state, [y, api('o')], 'api');
+    expect(ops(second)).toEqual(['ADD o']);
+    expect(second.duplicates.map((d) => [d.pod.metadata.name, d.winner.metadata.name, d.holder])).toEqual([['y', 'x', 'file']]);
+    expect(ops(merge(merge(second.state, [], 'file').state, [y, api('o')], 'api'))).toEqual(['ADD y']);
+  });
+
+  it('makes another pod of what comes in the place of one', () => {
+    expect(ops(merge(merge(emptyPodStorage, [x], 'api').state, [y], 'api'))).toEqual(['REMOVE x', 'ADD y']);
+  });
+});
+
+describe('names that cannot be files', () => {
+  it('refuse their pod alone, by the field, and end what ran under another definition of it', () => {
+    const first = merge(emptyPodStorage, [api('a'), api('b')], 'api');
+    const bad = api('b', { spec: { volumes: [{ name: '../x', emptyDir: {} }] } });
+    const next = merge(first.state, [api('a'), bad, api('../../../x'), api('c')], 'api');
+    expect(ops(next)).toEqual(['REMOVE b', 'ADD c']);
+    expect(next.unsafe.map((u) => [u.pod, u.message.split(':')[0]])).toEqual([
+      [bad, 'spec.volumes[0].name'],
+      [api('../../../x'), 'metadata.uid'],
+    ]);
+  });
+});

@@ -108,6 +108,44 @@ describe('the podConfig actor', () => {
     expect(ops(s).map((o) => o.pods.length)).toEqual([1]);
   });
 
+  it('refuses a pod whose names cannot be files, says so once, and runs the others', () => {
+    const s = start();
+    const bad = { ...pod('bad'), metadata: { ...pod('bad').metadata, uid: '../../../x' } };
+    s.ref.send(set([bad, pod('web')]));
+    s.ref.send(set([bad, pod('web')]));
+    expect(ops(s).map((o) => [o.op, o.pods.map((p) => p.metadata.name)])).toEqual([['ADD', ['web-node1']]]);
+    expect(events(s).map((e) => e.message)).toEqual([
+      expect.stringContaining('"default/bad-node1": metadata.uid: "../../../x" cannot name a file'),
+    ]);
+    expect(JSON.stringify([...(s.views.get('sourceErrors') as Map<string, SourceError[]>)])).toContain('metadata.uid');
+  });
+
+  it('refuses a UID that another source holds by the names of both, and takes it once that one is gone', () => {
+    const s = start();
+    const twin = { ...pod('twin'), metadata: { ...pod('twin').metadata, uid: pod('web').metadata.uid } };
+    s.ref.send(set([pod('web')]));
+    s.ref.send({ ...set([twin, pod('other')]), source: 'http' });
+    s.ref.send({ ...set([twin, pod('other')]), source: 'http' });
+    expect(ops(s).map((o) => [o.op, o.source, o.pods.map((p) => p.metadata.name)])).toEqual([
+      ['ADD', 'file', ['web-node1']],
+      ['ADD', 'http', ['other-node1']],
+    ]);
+    expect(events(s).map((e) => e.message)).toEqual([
+      expect.stringMatching(
+        /^source http: pod default\/web-node1 \(uid \w+\) of source file has the UID \w+; pod default\/twin-node1 is ignored$/,
+      ),
+    ]);
+    s.ref.send(set([]));
+    expect(
+      ops(s)
+        .slice(2)
+        .map((o) => [o.op, o.source, o.pods.map((p) => p.metadata.name)]),
+    ).toEqual([
+      ['REMOVE', 'file', ['web-node1']],
+      ['ADD', 'http', ['twin-node1']],
+    ]);
+  });
+
   it('after its own restart adds everything again, and says what the complete set is', () => {
     const s = start();
     s.ref.send(set([pod('web'), pod('db')]));

@@ -11,6 +11,7 @@ import { type ListWatchContext, objectKey } from '../../../machines/api/listWatc
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { unsafeName } from '../../../machines/pathName.ts';
 import { LEFT_ALONE_ANNOTATION, shellOf } from '../../../machines/pods/setAside.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
@@ -52,8 +53,12 @@ class Source {
   #byUid = SharedMap.of<string, Pod>();
   /** What stands for a pod of which no version could be read: what runs of it goes on. By UID. */
   readonly #leftAlone = new Map<string, Pod>();
+  /** UID to the key of the object that has it. */
+  readonly #holders = new Map<string, string>();
   /** By the key of the object. */
   readonly #errors = new Map<string, SourceError>();
+  /** Keys of objects whose UID another one holds. */
+  readonly #twins = new Set<string>();
 
   constructor(ctx: ActorCtx<ApiSourceEvent>) {
     this.#ctx = ctx;
@@ -114,27 +119,50 @@ class Source {
     const byUid = SharedMap.draft(this.#byUid);
     for (const changed of context.changed) {
       const key = objectKey(changed);
-      const now = context.items.get(key);
       const { uid } = changed.metadata;
+      if (uid === undefined) continue;
+      this.#leftAlone.delete(uid);
       // Gone, or its name belongs to another pod by now.
-      if (uid !== undefined && now?.metadata.uid !== uid) byUid.delete(uid);
-      this.#errors.delete(key);
-      const unreadable = context.unreadable.get(key);
-      if (uid !== undefined) this.#leftAlone.delete(uid);
-      if (unreadable !== undefined) this.#errors.set(key, errorOf(changed, unreadable));
-      if (now === undefined) {
-        const left = unreadable === undefined ? null : leftAlone(changed, unreadable);
-        if (left !== null) this.#leftAlone.set(left.metadata.uid, left);
-        continue;
-      }
+      if (context.items.get(key)?.metadata.uid !== uid) this.#letGo(byUid, uid, key);
+    }
+    for (const changed of context.changed) {
+      const unreadable = context.unreadable.get(objectKey(changed));
+      this.#errors.delete(objectKey(changed));
+      if (unreadable === undefined) continue;
+      this.#errors.set(objectKey(changed), errorOf(changed, unreadable));
+      const left = context.items.has(objectKey(changed)) ? null : leftAlone(changed, unreadable);
+      if (left !== null) this.#leftAlone.set(left.metadata.uid, left);
+    }
+    for (const key of new Set([...context.changed.map(objectKey), ...this.#twins])) {
+      if (this.#twins.delete(key)) this.#errors.delete(key);
+      const now = context.items.get(key);
+      if (now === undefined) continue;
       const pod = this.#podOf(now);
-      if (pod !== null) byUid.set(pod.metadata.uid, pod);
-      else {
-        if (now.metadata.uid !== undefined) byUid.delete(now.metadata.uid);
-        this.#errors.set(key, errorOf(now, 'it has no UID, no namespace or no containers'));
+      const refused = this.#refusal(pod, key);
+      if (pod !== null && refused === null) {
+        this.#holders.set(pod.metadata.uid, key);
+        byUid.set(pod.metadata.uid, pod);
+      } else {
+        if (now.metadata.uid !== undefined) this.#letGo(byUid, now.metadata.uid, key);
+        this.#errors.set(key, errorOf(now, `${refused}; it is not run`));
       }
     }
     this.#byUid = byUid.finish();
+  }
+
+  #letGo(byUid: { delete(uid: string): unknown }, uid: string, key: string): void {
+    if (this.#holders.get(uid) !== key) return;
+    this.#holders.delete(uid);
+    byUid.delete(uid);
+  }
+
+  /** Why an object is no pod of this node. */
+  #refusal(pod: Pod | null, key: string): string | null {
+    if (pod === null) return 'it has no UID, no namespace or no containers';
+    const holder = this.#holders.get(pod.metadata.uid) ?? key;
+    if (holder === key) return unsafeName(pod);
+    this.#twins.add(key);
+    return `pod ${holder} has its UID`;
   }
 }
 
