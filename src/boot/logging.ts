@@ -1,6 +1,7 @@
 /** Logs: pino behind the Logger port. `text` is the kubelet's line format, `json` is pino's; secrets never come out. */
 import pino from 'pino';
 import type { LoggingConfig } from '../machines/config.ts';
+import { put } from '../machines/own.ts';
 import { oneLine } from '../machines/text/oneLine.ts';
 import type { Logger } from '../ports/ports.ts';
 
@@ -11,6 +12,11 @@ const REDACT_PATHS = SECRET_FIELDS.flatMap((f) => [f, `*.${f}`, `*.*.${f}`]);
 
 /** From this verbosity on, debug lines are written too. */
 const DEBUG_VERBOSITY = 4;
+
+/** Of one text in a line: a runtime, a plugin or an API server may send any amount. The configuration is longer, and ours. */
+const TEXT_CHARS_MAX = 4_096;
+/** Levels of objects in a line that are looked at; deeper ones are our own. */
+const LEVELS = 3;
 
 export interface LogSink {
   write(line: string): void;
@@ -44,16 +50,16 @@ class VerbosityLogger implements Logger {
     this.#on = on;
   }
   debug(fields: object, msg: string): void {
-    if (this.#on.debug) this.#pino.debug(fields, msg);
+    if (this.#on.debug) this.#pino.debug(shortened(fields), short(msg));
   }
   info(fields: object, msg: string): void {
-    this.#pino.info(fields, msg);
+    this.#pino.info(shortened(fields), short(msg));
   }
   warn(fields: object, msg: string): void {
-    this.#pino.warn(fields, msg);
+    this.#pino.warn(shortened(fields), short(msg));
   }
   error(fields: object, msg: string): void {
-    this.#pino.error(fields, msg);
+    this.#pino.error(shortened(fields), short(msg));
   }
   child(bindings: object): Logger {
     return new VerbosityLogger(this.#pino.child(bindings), this.#on);
@@ -61,6 +67,28 @@ class VerbosityLogger implements Logger {
   setVerbosity(verbosity: number): void {
     this.#on.debug = verbosity >= DEBUG_VERBOSITY;
   }
+}
+
+function short(text: string): string {
+  return text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, TEXT_CHARS_MAX)}... (${text.length} characters)`;
+}
+
+/** The same object where nothing in it is too long. */
+function shortened(fields: object, levels = LEVELS): object {
+  let copy: Record<string, unknown> | unknown[] | undefined;
+  for (const [key, value] of Object.entries(fields)) {
+    const now = shortValue(value, levels);
+    if (now === value) continue;
+    copy ??= Array.isArray(fields) ? [...(fields as unknown[])] : { ...fields };
+    put(copy as Record<string, unknown>, key, now);
+  }
+  return copy ?? fields;
+}
+
+function shortValue(value: unknown, levels: number): unknown {
+  if (typeof value === 'string') return short(value);
+  if (value instanceof Error) return short(value.message);
+  return typeof value === 'object' && value !== null && levels > 0 ? shortened(value, levels - 1) : value;
 }
 
 function errorText(error: unknown): unknown {

@@ -31,6 +31,16 @@ describe('the log', () => {
     if (format === 'json') expect(JSON.parse(out[0] ?? '')).toMatchObject({ output: forged, msg: `probe failed: ${forged}` });
   });
 
+  it.each(['text', 'json'] as const)('cuts what others sent without end (%s)', (format) => {
+    const { out, log } = lines(format, 0);
+    const long = 'x'.repeat(100_000);
+    log.warn({ long, err: new Error(long), labels: { a: long, b: [long] }, n: 1 }, `said ${long}`);
+    expect(out[0]?.length).toBeLessThan(25_000);
+    expect(out[0]).toContain('(100000 characters)');
+    expect(out[0]).toContain('(100005 characters)');
+    if (format === 'json') expect(JSON.parse(out[0] ?? '')).toMatchObject({ n: 1, level: 'warn' });
+  });
+
   it('writes JSON with level, time and message', () => {
     const { out, log } = lines('json', 0);
     log.error({ err: new Error('broken') }, 'failed');

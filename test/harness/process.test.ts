@@ -1,7 +1,7 @@
 /** Test nodes on the process runtime: real containers, and that nothing of them is left whoever dies first. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -111,4 +111,34 @@ it('leaves nothing when its reaper is killed either', { timeout: 240_000 }, asyn
   await node.dispose();
   expect(existsSync(node.dir)).toBe(false);
   await until('every process of the node to be gone', () => processesOf(node.dir).length === 0);
+});
+
+it('reads no file that a container names by a link in the place of its last message', { timeout: 240_000 }, async () => {
+  const node = await startNode(START);
+  try {
+    const secret = join(node.dir, 'secret');
+    writeFileSync(secret, 'hunter2-planted');
+    const swap = (how: string): object => ({
+      ...{ name: 'app', image: 'actorlet.dev/host:latest', terminationMessagePath: join(node.dir, 'last-words') },
+      command: ['sh', '-c', `for f in ${node.dir}/root/pods/*/containers/app/*; do rm "$f"; ${how}; done; exit 3`],
+    });
+    const manifest = (name: string, how: string): object => ({
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name } },
+      spec: { restartPolicy: 'Never', terminationGracePeriodSeconds: 1, containers: [swap(how)] },
+    });
+    for (const [name, how] of Object.entries({ link: `ln -s ${secret} "$f"`, fifo: 'mkfifo "$f"' })) {
+      const pod = await node.apply(manifest(name, how));
+      const message = async () => {
+        const view = (await node.pods()).find((p) => p.name.startsWith(name));
+        return view?.pod.status?.containerStatuses?.[0]?.state.terminated?.message ?? '';
+      };
+      await expect.poll(message, { timeout: 30_000 }).not.toBe('');
+      expect(await message()).not.toContain('hunter2');
+      expect(await message()).toMatch(name === 'link' ? /leads out of the folders/ : /is not a regular file/);
+      await node.remove(pod);
+      await pod.gone();
+    }
+  } finally {
+    await node.dispose();
+  }
 });

@@ -6,7 +6,7 @@ import { deadlineMs } from '../../src/machines/runtime/cri/deadlines.ts';
 import { type FencedJob, Fences } from '../../src/machines/runtime/cri/fence.ts';
 import { ImageBackoffs, remainingMs } from '../../src/machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, imageFailures, pullDuration } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
-import { parseImageRef, withDefaultTag } from '../../src/machines/runtime/imagePuller/imageRef.ts';
+import { parseImageRef, shownImage, withDefaultTag } from '../../src/machines/runtime/imagePuller/imageRef.ts';
 import { TokenBucket } from '../../src/machines/runtime/imagePuller/tokenBucket.ts';
 import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/pleg/hintTrust.ts';
 import { diffListing, diffPod, groupByPod, tells } from '../../src/machines/runtime/pleg/pleg.ts';
@@ -349,5 +349,25 @@ describe('image policy', () => {
     expect(bucket.take(201)).toBe(true);
     const unlimited = new TokenBucket(0, 0);
     expect(unlimited.take(0)).toBe(true);
+  });
+});
+
+describe('a user and a password in an image reference', () => {
+  it.each([
+    ['user:hunter2@registry.example.com/app:1', '<masked>@registry.example.com/app:1'],
+    ['https://user:hunter2@registry.example.com/app', 'https://<masked>@registry.example.com/app'],
+    ['user:hunter2@registry:5000/app@sha256:abc', '<masked>@registry:5000/app@sha256:abc'],
+    ['hunter2@registry/a', '<masked>@registry/a'],
+    ['a:b@c@hunter2@d', '<masked>@d'],
+  ])('are not repeated: %s', (image, shown) => {
+    expect(shownImage(image)).toBe(shown);
+    const named = withDefaultTag(image);
+    expect(named.ok).toBe(false);
+    expect(JSON.stringify(named)).not.toContain('hunter2');
+    expect(JSON.stringify(named)).toContain(shown);
+  });
+
+  it.each(['nginx', 'nginx:1.2@sha256:bad', 'r:5000/a@sha256:abc', 'NGINX', ''])('a reference without stays as it is: %s', (image) => {
+    expect(shownImage(image)).toBe(image);
   });
 });

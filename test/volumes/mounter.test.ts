@@ -153,7 +153,12 @@ describe('foreign paths', () => {
     writeFileSync(join(dir, 'full'), 'text');
     await mounter.makeFile(join(dir, 'full'), 0o644, call());
     expect(statSync(join(dir, 'full')).size).toBe(4);
-    await expect(mounter.makeFile(join(dir, 'no/file'), 0o644, call())).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(mounter.makeFile(join(dir, 'no/file'), 0o644, call())).rejects.toMatchObject({
+      code: 'ENOENT',
+      message: expect.stringMatching(/^(?!.*sh: \d).*cannot make the file \S+no\/file: \S+\/no: No such file or directory/),
+    });
+    // Other words of the shell come without the shell.
+    await expect(mounter.makeFile(`/proc/${process.pid}/file`, 0o644, call())).rejects.toThrow(/^(?!.*sh: \d).*cannot create/);
     expect(existsSync(join(dir, 'no'))).toBe(false);
   });
 });

@@ -67,7 +67,7 @@ export function runHelper(command: string, args: readonly string[], call: MountC
     child.once('close', (code, signal) => {
       finish();
       if (code === 0) return resolve(out);
-      reject(mountErrorOf(err.trim() || out.trim() || `ended with ${code ?? signal}`));
+      reject(mountErrorOf(err.trim().replace(SHELL, '') || out.trim() || `ended with ${code ?? signal}`));
     });
   });
 }
@@ -85,8 +85,14 @@ const KIND_SCRIPT = [
 const KINDS: readonly PathKind[] = ['absent', 'dir', 'file', 'socket', 'char', 'block', 'other'];
 /** New directories get the mode through the umask, parents included. */
 const MKDIR_SCRIPT = 'umask "$2" && mkdir -p -- "$1"';
-/** `set -C`: never an existing file, whoever was quicker. */
-const MKFILE_SCRIPT = 'umask "$2" && set -C && : > "$1"';
+/** `set -C`: never an existing file, whoever was quicker. The shell's own words for a folder that is missing name the shell. */
+const MKFILE_SCRIPT = [
+  'dir=$(dirname -- "$1")',
+  '[ -d "$dir" ] || { echo "cannot make the file $1: $dir: No such file or directory" >&2; exit 1; }',
+  'umask "$2" && set -C && : > "$1"',
+].join('; ');
+/** Before what a shell says of a line of a script. */
+const SHELL = /^(?:\S*\/)?sh: \d+: /;
 
 const umaskFor = (mode: number): string => (0o777 & ~mode).toString(8).padStart(4, '0');
 

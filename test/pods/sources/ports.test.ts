@@ -45,6 +45,18 @@ describe('HostFs', () => {
     expect(Buffer.from(await fs.readTail(t.file('a'), { bytesMax: 5 })).toString()).toBe('world');
     expect(Buffer.from(await fs.readTail(t.file('a'), { bytesMax: 500 })).toString()).toBe('hello world');
   });
+  it('reads the tail of regular files inside the folders alone', async () => {
+    await Promise.all([fs.mkdirp(t.file('in'), 0o755), writeFile(t.file('out'), 'planted')]);
+    await fs.symlink('../out', t.file('in/link'));
+    await fs.symlink('real', t.file('in/own'));
+    await writeFile(t.file('in/real'), 'fine');
+    const o = { bytesMax: 5, within: [t.file('in')] };
+    expect(Buffer.from(await fs.readTail(t.file('in/own'), o)).toString()).toBe('fine');
+    await expect(fs.readTail(t.file('in/link'), o)).rejects.toMatchObject({ code: 'EACCES' });
+    await expect(fs.readTail(t.file('out'), o)).rejects.toMatchObject({ code: 'EACCES' });
+    await expect(fs.readTail(t.file('in'), { bytesMax: 5 })).rejects.toMatchObject({ code: 'EINVAL' });
+    await expect(fs.readTail('/dev/zero', { bytesMax: 5 })).rejects.toMatchObject({ code: 'EINVAL' });
+  });
   it('writes with the mode asked for, synced, and exclusively', async () => {
     await fs.writeFile(t.file('a'), 'one', { mode: 0o666, fsync: true });
     expect((await stat(t.file('a'))).mode & 0o777).toBe(0o666);

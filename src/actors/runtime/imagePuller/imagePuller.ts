@@ -20,7 +20,7 @@ import {
   imagePullWith,
   type Settled,
 } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
-import { withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
+import { shownImage, withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import type { ImageEvent, ImageRemovedEvent, ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -141,8 +141,9 @@ class ImagePuller implements ImagePullIo {
     const { signal } = work;
     const named = withDefaultTag(event.image);
     if (!named.ok) {
-      this.#say(event, imageEvents.invalidName(event.image, named.error));
-      return failed(imageFailures.invalidName(event.image, named.error));
+      const shown = shownImage(event.image);
+      this.#say(event, imageEvents.invalidName(shown, named.error));
+      return failed(imageFailures.invalidName(shown, named.error));
     }
     const { image } = named;
     work.image = image;

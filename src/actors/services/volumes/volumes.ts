@@ -14,7 +14,7 @@ import { addr, view } from '../../../machines/protocol.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
 import type { VolumesEvent } from '../../../machines/services/volumes/messages.ts';
 import type { ObjectSource } from '../../../machines/services/volumes/objects.ts';
-import { volumeKey } from '../../../machines/services/volumes/paths.ts';
+import { pluginShown, volumeKey } from '../../../machines/services/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
 import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
@@ -139,7 +139,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
       else say(pod, said);
     },
     tearDownFailed(ref, message) {
-      log.warn({ uid: ref.uid, plugin: ref.plugin, volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
+      log.warn({ uid: ref.uid, plugin: pluginShown(ref), volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
     },
     publish(actual) {
       if (actual === published) return;

@@ -1,5 +1,6 @@
 /** Image references as container registries write them: `[host[:port]/]path[:tag][@digest]`. Pure. */
 import { own } from '../../own.ts';
+import { MASKED } from '../../text/shownUrl.ts';
 
 export interface ImageRef {
   /** Registry host with port; `docker.io` when none is written. */
@@ -64,11 +65,25 @@ function splitDomain(name: string): { domain: string; path: string } {
   return { domain, path: domain === DEFAULT_DOMAIN && path !== '' && !path.includes('/') ? `library/${path}` : path };
 }
 
+/**
+ * As people may see it. A user and a password before the registry are no part of a reference, and some write them: what stands
+ * before an `@` that begins no digest.
+ */
+export function shownImage(text: string): string {
+  const at = text.lastIndexOf('@');
+  const digest = at >= 0 && /^sha\d+:/.test(text.slice(at + 1)) ? text.slice(at) : '';
+  const rest = text.slice(0, text.length - digest.length);
+  const secret = rest.lastIndexOf('@');
+  if (secret < 0) return text;
+  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(rest)?.[0] ?? '';
+  return `${scheme}${MASKED}${rest.slice(secret)}${digest}`;
+}
+
 export type NamedImage = { ok: true; image: string } | { ok: false; error: string };
 /** Appends `:latest` to the text as written when it has neither tag nor digest; the registry is never expanded. */
 export function withDefaultTag(image: string): NamedImage {
   const parsed = parseImageRef(image);
-  if (!parsed.ok) return { ok: false, error: `couldn't parse image name "${image}": ${parsed.error}` };
+  if (!parsed.ok) return { ok: false, error: `couldn't parse image name "${shownImage(image)}": ${parsed.error}` };
   const { tag, digest } = parsed.ref;
   return { ok: true, image: tag === undefined && digest === undefined ? `${image}:latest` : image };
 }

@@ -61,6 +61,11 @@ export function volumeKey(ref: VolumeRef): string {
   return `${ref.uid}/${ref.plugin}/${ref.name}`;
 }
 
+/** As a person is told: the volume of a claim has one name here, whether it is a local one or a driver's. */
+export function pluginShown({ plugin }: VolumeRef): string {
+  return plugin === LOCAL_VOLUME ? 'persistentVolumeClaim' : pluginName(plugin);
+}
+
 /** Directories of a plugin have a `~` where its name has a `/`. */
 export function pluginName(directory: string): string {
   return directory.replace('~', '/');
