@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { buildDaemon, createDaemon, type Daemon, freePort } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
+import { call } from './lab/pods.ts';
 import { until } from './lab/ports.ts';
 import { manifest, sh, steady } from './manifests.ts';
 import { containers, Instances, ms, running, sandboxes, statusOf } from './runtime.ts';
@@ -278,6 +279,55 @@ describe('a manifest URL', () => {
     expect((await running(lab))['web-first/main']).toBe(before);
     answer = { status: 200, body: podList() };
     await daemon.wait('both to be gone', async () => (await noTrace('web-first')()) && (await noTrace('web-second')()));
+  });
+});
+
+describe('names that lead out of their folder', () => {
+  const tree = () => [daemon.dir, daemon.rootDir, join(daemon.rootDir, 'pods'), daemon.podLogs].map((dir) => readdirSync(dir).sort());
+
+  it('are the trouble of their manifest, or of whoever gave them to the runtime', async () => {
+    const before = tree();
+    const odd = ['../../../x', '..', 'a/b', 'x'.repeat(300), 'a\nb'];
+    for (const [i, uid] of odd.entries()) {
+      daemon.put(`uid-${i}.yaml`, manifest(`uid-${i}`, [steady()], { uid }));
+      daemon.put(`volume-${i}.yaml`, manifest(`volume-${i}`, [steady()], { spec: { volumes: [{ name: uid, emptyDir: {} }] } }));
+      daemon.put(`container-${i}.yaml`, manifest(`container-${i}`, [steady(uid)]));
+    }
+    // The runtime takes any text for the UID of a pod.
+    const strange = { metadata: { name: 'strange', namespace: 'default', uid: 'a/../../../x', attempt: 0 }, linux: {} };
+    const { podSandboxId } = await call(lab.cri, 'RunPodSandbox', { config: strange, runtimeHandler: '' });
+    try {
+      daemon.put('after.yaml', manifest('after', [steady()]));
+      await daemon.phase('after', 'Running');
+      const wrong = await daemon.wait('every manifest to be refused', async () => {
+        const text = (await daemon.why('uid-0.yaml')).lines.join('\n');
+        return text.includes('metadata.uid') && text;
+      });
+      expect(wrong).toContain('../../../x');
+      expect((await sandboxes(lab)).find((x) => x.id === podSandboxId)?.ready).toBe(true);
+    } finally {
+      for (let i = 0; i < odd.length; i++) for (const kind of ['uid', 'volume', 'container']) daemon.remove(`${kind}-${i}.yaml`);
+      daemon.remove('after.yaml');
+      await call(lab.cri, 'StopPodSandbox', { podSandboxId });
+      await call(lab.cri, 'RemovePodSandbox', { podSandboxId });
+    }
+    await daemon.wait('the other pod to be gone', noTrace('after'));
+    await daemon.wait('its folders to be gone', async () => JSON.stringify(tree()) === JSON.stringify(before));
+  });
+
+  it('one UID in two sources runs once, and the other pod when it is free', async () => {
+    daemon.put('one.yaml', manifest('one', [steady()], { uid: 'shared-uid' }));
+    await daemon.phase('one', 'Running');
+    answer = { status: 200, body: podList(manifest('other', [steady()], { uid: 'shared-uid' })) };
+    await daemon.wait('the other one to be refused', async () =>
+      daemon.log().includes('of source file has the UID shared-uid; pod default/other-e2e'),
+    );
+    expect(Object.keys(await running(lab))).toContain('one/main');
+    daemon.remove('one.yaml');
+    await daemon.phase('other', 'Running');
+    expect(Object.keys(await running(lab))).not.toContain('one/main');
+    answer = { status: 200, body: podList() };
+    await daemon.wait('it to be gone', noTrace('other'));
   });
 });
 
