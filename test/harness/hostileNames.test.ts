@@ -186,7 +186,7 @@ it('makes nothing outside its folders of names that an API server gives', { time
   const last = outside(node);
   expect(last.beside).toEqual([]);
   expect(last.root).toEqual(before.root);
-  expect(await node.why('odd-1')).toContain('cannot name a file');
+  expect(await node.why('odd-11')).toContain('cannot name a file');
   expect(node.pid).toBeDefined();
 });
 
