@@ -1,4 +1,5 @@
 /** `actorctl logs`: reads a container's CRI log file where the daemon says it is, from its tail, and follows its runs. */
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogFile } from '../machines/podLogs.ts';
@@ -15,6 +16,8 @@ export interface LogsOptions {
 export type Locate = (uid?: string) => Promise<Located>;
 type Located = Extract<LogFile, { ok: true }>;
 
+/** A FIFO in the place of a log holds nobody. */
+const LOG_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 const POLL_MS = 200;
 /** Polls between two questions to the daemon. */
 const POLLS_PER_ASK = 5;
@@ -79,7 +82,7 @@ async function locateAgain(locate: Locate, last: Located, signal: AbortSignal): 
 
 async function openLog(path: string): Promise<FileHandle> {
   try {
-    return await open(path, 'r');
+    return await open(path, LOG_FLAGS);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'ENOENT') throw new CtlError(EXIT.no, `there is no log at ${path}: the container has written none, or it was cleaned up.`);
@@ -89,7 +92,7 @@ async function openLog(path: string): Promise<FileHandle> {
 }
 
 async function sameFile(reader: FileHandle, path: string): Promise<boolean> {
-  const other = await open(path, 'r').catch(() => null);
+  const other = await open(path, LOG_FLAGS).catch(() => null);
   if (other === null) return true;
   try {
     const [a, b] = await Promise.all([reader.stat(), other.stat()]);

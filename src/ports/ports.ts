@@ -64,8 +64,11 @@ export interface ReadHandle {
 
 /** File system of the host. Errors carry Node's `code` (`ENOENT`, ...). Paths are absolute. */
 export interface HostFs {
-  /** Reads to the end, at most `bytesMax` bytes; fails with code `EFBIG` when more comes. The size from `stat` does not count. */
-  readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array>;
+  /**
+   * Reads to the end, at most `bytesMax` bytes; fails with code `EFBIG` when more comes. The size from `stat` does not count.
+   * Fails with `EINVAL` on a FIFO or socket. `own`: nobody but the daemon writes there, so on a link or device too.
+   */
+  readFile(path: string, opts: { bytesMax: number; own?: boolean }): Promise<Uint8Array>;
   /**
    * Reads the last `bytesMax` bytes of a regular file whose size `stat` knows: not below /proc, /sys or in a cgroup. `within` as
    * for openRead.
@@ -76,7 +79,10 @@ export interface HostFs {
    * one of these folders, or it fails with `EACCES`, whether there is anything outside or not.
    */
   openRead(path: string, o?: { within?: readonly string[] }): Promise<ReadHandle>;
-  /** The file has `mode` afterwards whatever the umask is, and whatever mode it had before. */
+  /**
+   * The file has `mode` afterwards whatever the umask is, and whatever mode it had before. A link, FIFO, socket or device in its
+   * place is removed first: nothing is written through it.
+   */
   writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   fsyncDir(path: string): Promise<void>;

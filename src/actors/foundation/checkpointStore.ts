@@ -150,11 +150,11 @@ class CheckpointFiles {
     const path = this.pathOf(name);
     let bytes: Uint8Array;
     try {
-      bytes = await inTurn(fs, path, () => fs.readFile(path, { bytesMax: CHECKPOINT_BYTES_MAX }));
+      bytes = await inTurn(fs, path, () => fs.readFile(path, { bytesMax: CHECKPOINT_BYTES_MAX, own: true }));
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return { found: false };
-      if (codeOf(error) !== 'EFBIG') throw error;
-      await this.#setAside(name, 'corrupt', `larger than ${CHECKPOINT_BYTES_MAX} bytes`);
+      if (codeOf(error) !== 'EFBIG' && codeOf(error) !== 'EINVAL') throw error;
+      await this.#setAside(name, 'corrupt', messageOf(error));
       return { found: false };
     }
     const read = decodeCheckpoint(name, new TextDecoder().decode(bytes), this.#sha);

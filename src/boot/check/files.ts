@@ -1,11 +1,12 @@
 /** What `--check` finds in files: credentials, certificates, and what the agent before left. Reads only. */
 
 import { X509Certificate } from 'node:crypto';
-import { access, readFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
 import { CPU_STATE_FILE, openCpuState } from '../../machines/allocation/cpus/file.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { readRegular } from '../../sandbox/process/regularFile.ts';
 import { readCpus } from '../dependencies/cpuTopology.ts';
 import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
 import type { Finding } from './findings.ts';
@@ -71,9 +72,7 @@ async function certificates({ config: c }: NodeConfig): Promise<Finding[]> {
 }
 
 async function bounded(path: string): Promise<Buffer> {
-  const data = await readFile(path);
-  if (data.length > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
-  return data;
+  return readRegular(path, { bytesMax: FILE_BYTES_MAX });
 }
 
 /** Of the first certificate in a file. Nothing is said of one that lasts. */

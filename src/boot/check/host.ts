@@ -6,7 +6,7 @@ import type { NodeConfig } from '../../machines/config.ts';
 import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { createKernelSettings, PROC_SYS } from '../dependencies/kernelSettings.ts';
-import { podGroupProblems, swapProblem } from '../steps/hostChecks.ts';
+import { podGroupProblems, rootDirProblem, swapProblem } from '../steps/hostChecks.ts';
 import type { Finding } from './findings.ts';
 
 const CGROUP_V2 = '/sys/fs/cgroup/cgroup.controllers';
@@ -17,7 +17,15 @@ const GIB = 1024 ** 3;
 const DISK_LOW_PERCENT = 15;
 
 export async function checkHost(config: NodeConfig): Promise<Finding[]> {
-  const parts = await Promise.all([swap(config), kernelSettings(config), cgroups(config), ports(config), agents(), facts(config)]);
+  const parts = await Promise.all([
+    swap(config),
+    kernelSettings(config),
+    cgroups(config),
+    ports(config),
+    agents(),
+    facts(config),
+    rootDir(config),
+  ]);
   return parts.flat();
 }
 
@@ -102,6 +110,13 @@ async function ports({ config }: NodeConfig): Promise<Finding[]> {
         todo: 'Stop it before the start: the kubelet, if it still runs.',
       };
     });
+}
+
+async function rootDir({ flags }: NodeConfig): Promise<Finding[]> {
+  const problem = await rootDirProblem(flags.rootDir);
+  if (problem === null) return [];
+  const [what = '', todo = ''] = problem.what.split('; run ');
+  return [{ level: 'warning', where: problem.where, what, todo: `Run ${todo}.` }];
 }
 
 /** Node agents that run now. */

@@ -1,7 +1,7 @@
 /** The command line of `--check`: its own flags, and those of the node, which a kubeadm node has in files. */
 
-import { readFile } from 'node:fs/promises';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { readRegular } from '../../sandbox/process/regularFile.ts';
 import type { Finding } from './findings.ts';
 
 /** A kubeadm file of arguments is one line. */
@@ -58,9 +58,7 @@ export async function readInvocation(argv: readonly string[]): Promise<Invocatio
 
 async function kubeadmArgs(path: string, findings: Finding[]): Promise<string[]> {
   try {
-    const text = await readFile(path, 'utf8');
-    if (text.length > ENV_BYTES_MAX) throw new Error(`it is larger than ${ENV_BYTES_MAX} bytes`);
-    return envArgs(text);
+    return envArgs((await readRegular(path, { bytesMax: ENV_BYTES_MAX })).toString('utf8'));
   } catch (error) {
     const missing = codeOf(error) === 'ENOENT';
     findings.push({

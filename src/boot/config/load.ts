@@ -3,12 +3,13 @@
  * Everything found wrong is collected; nothing is applied by halves.
  */
 
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { DEFAULT_EVICTION_HARD, defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { readRegular } from '../../sandbox/process/regularFile.ts';
 import type { Problem } from '../errors.ts';
 import type { GivenFlag } from '../flags/parse.ts';
 import { flagHint } from '../flags/table.ts';
@@ -124,7 +125,7 @@ async function readOne(path: string, flag: string, errors: Problem[]): Promise<D
     const info = await stat(path);
     if (!info.isFile()) throw new Error('it is not a regular file');
     if (info.size > FILE_BYTES_MAX) throw new Error(`it has ${info.size} bytes, more than ${FILE_BYTES_MAX}`);
-    return decodeConfigFile(path, await readFile(path, 'utf8'));
+    return decodeConfigFile(path, (await readRegular(path, { bytesMax: FILE_BYTES_MAX })).toString('utf8'));
   } catch (error) {
     errors.push({ where: flag, what: `cannot read ${path}: ${messageOf(error)}` });
     return undefined;

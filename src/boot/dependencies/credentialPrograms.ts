@@ -1,13 +1,14 @@
 /** The programs of `--image-credential-provider-config`, in the folder of `--image-credential-provider-bin-dir`. */
 
 import { constants } from 'node:fs';
-import { access, readFile, stat } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { parseGoDuration } from '../../machines/config/duration.ts';
 import { type CredentialProvider, readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
+import { readRegular } from '../../sandbox/process/regularFile.ts';
 import { type Problem, StartError } from '../errors.ts';
 import { runProgram } from './program.ts';
 
@@ -51,8 +52,7 @@ async function decode(file: string): Promise<unknown> {
   };
   let text = '';
   try {
-    if ((await stat(file)).size > FILE_BYTES_MAX) fail(`is larger than ${FILE_BYTES_MAX} bytes`);
-    text = await readFile(file, 'utf8');
+    text = (await readRegular(file, { bytesMax: FILE_BYTES_MAX })).toString('utf8');
   } catch (error) {
     if (error instanceof StartError) throw error;
     fail(`cannot be read: ${messageOf(error)}`);

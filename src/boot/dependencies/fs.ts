@@ -16,6 +16,7 @@ import {
   unlink,
 } from 'node:fs/promises';
 import type { FileInfo, HostFs, ReadHandle } from '../../ports/ports.ts';
+import { openOwn, openRegular } from '../../sandbox/process/regularFile.ts';
 import { O_PATH, openWithin } from './within.ts';
 
 /** Read chunk once the size that stat gave is used up: below /proc, /sys and in cgroups stat says 0 or one page. */
@@ -48,10 +49,8 @@ function info(s: StatLike): FileInfo {
   return { kind, size: s.size, mode: s.mode & 0o7777, mtimeMs: s.mtimeMs, ctimeMs: s.ctimeMs, dev: s.dev, ino: s.ino };
 }
 
-// Node opens everything close-on-exec. O_NONBLOCK: opening a FIFO that nobody writes to would otherwise hold a thread of the pool for ever.
-const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-async function readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array> {
-  const file = await open(path, READ_FLAGS);
+async function readFile(path: string, opts: { bytesMax: number; own?: boolean }): Promise<Uint8Array> {
+  const file = await openRegular(path, constants.O_RDONLY, opts);
   try {
     const { size } = await file.stat();
     const chunks: Buffer[] = [];
@@ -95,7 +94,7 @@ async function openRead(path: string, o: { within?: readonly string[] } = {}): P
   let file: FileHandle;
   try {
     if (!(await place.stat()).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
-    file = await open(`/proc/self/fd/${place.fd}`, READ_FLAGS);
+    file = await openRegular(`/proc/self/fd/${place.fd}`, constants.O_RDONLY);
   } finally {
     await place.close();
   }
@@ -141,8 +140,11 @@ async function writeFile(
   data: string | Uint8Array,
   opts: { mode?: number; fsync?: boolean; exclusive?: boolean } = {},
 ): Promise<void> {
-  const create = constants.O_WRONLY | constants.O_CREAT;
-  const file = await open(path, create | (opts.exclusive === true ? constants.O_EXCL : constants.O_TRUNC), opts.mode ?? 0o644);
+  const mode = opts.mode ?? 0o644;
+  const file =
+    opts.exclusive === true
+      ? await openRegular(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, { mode })
+      : await openOwn(path, mode, unlink);
   try {
     // The mode given to open passes through the umask; what was asked for is what must stand.
     if (opts.mode !== undefined) await file.chmod(opts.mode);

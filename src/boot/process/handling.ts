@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Pod } from '../../machines/k8s.ts';
 import {
@@ -20,12 +20,15 @@ import {
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Handling } from '../../ports/handling.ts';
 import type { Logger } from '../../ports/ports.ts';
+import { openOwnSync, readRegularSync, writeOwnSync } from '../../sandbox/process/regularFile.ts';
 import type { Libc } from './libc.ts';
 
 /** Layout of the note, which the watchdog thread writes to as well: whether, of what, how many bytes, who. */
 export const NOTE = { busy: 0, how: 1, length: 4, text: 8, bytes: 8 + SUBJECT_BYTES_MAX } as const;
 /** What the process died of, where somebody could still say so. */
 const DIED_OF = ['killed, by the kernel for want of memory perhaps', 'its main thread was stuck', 'an uncaught error'] as const;
+const FILE_MODE = 0o600;
+const SUSPECT_BYTES_MAX = 1024 * 1024;
 export const DIED_STUCK = 1;
 const DIED_UNCAUGHT = 2;
 
@@ -57,7 +60,7 @@ export function openHandling(o: HandlingOptions): OwnHandling {
 function readNote(file: string): { subject: string; how: string } | null {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    bytes = readRegularSync(file, { own: true, bytesMax: NOTE.bytes });
   } catch {
     return null;
   }
@@ -67,7 +70,7 @@ function readNote(file: string): { subject: string; how: string } | null {
 }
 
 function mapped(file: string, libc: Pick<Libc, 'mapShared'>): Uint8Array {
-  const fd = openSync(file, 'w+', 0o600);
+  const fd = openOwnSync(file, FILE_MODE);
   try {
     ftruncateSync(fd, NOTE.bytes);
     return libc.mapShared(fd, NOTE.bytes);
@@ -140,7 +143,7 @@ class Suspects {
     this.#o = o;
     for (const name of readdirSync(dir)) {
       try {
-        const suspect: unknown = JSON.parse(readFileSync(join(dir, name), 'utf8'));
+        const suspect: unknown = JSON.parse(readRegularSync(join(dir, name), { own: true, bytesMax: SUSPECT_BYTES_MAX }).toString('utf8'));
         if (isSuspect(suspect) && this.#file(suspect.subject) === join(dir, name)) this.#all.set(suspect.subject, suspect);
         else rmSync(join(dir, name), { force: true });
       } catch (error) {
@@ -196,7 +199,7 @@ class Suspects {
     if (this.#all.size > SUBJECTS_MAX && oldest !== undefined) this.#drop(oldest);
     const file = this.#file(suspect.subject);
     try {
-      writeFileSync(`${file}.tmp`, `${JSON.stringify(suspect)}\n`, { mode: 0o600 });
+      writeOwnSync(`${file}.tmp`, `${JSON.stringify(suspect)}\n`, FILE_MODE);
       renameSync(`${file}.tmp`, file);
     } catch (error) {
       this.#o.log.warn({ file, err: messageOf(error) }, 'what the daemon died over cannot be written; a later start will not know');

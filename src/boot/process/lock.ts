@@ -1,12 +1,15 @@
 /** The lock file (boot-and-node 10.1): one node per file, waited for; anybody who opens it later may end this one. */
 
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, ftruncateSync, writeSync } from 'node:fs';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { openRegularSync, readRegularSync } from '../../sandbox/process/regularFile.ts';
 import { IN_DELETE_SELF, IN_OPEN, type Libc, LOCK_EX, LOCK_NB } from './libc.ts';
 
 /** Time between two attempts, and between two looks for contention. */
 const POLL_MS = 100;
 const EVENT_BYTES_MAX = 4096;
+const PID_BYTES_MAX = 64;
+const APPEND = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT;
 
 export interface FileLock extends Disposable {
   /** Calls back once, with a reason, when somebody opens or deletes the file or the watch itself breaks. */
@@ -23,7 +26,7 @@ export interface LockOptions {
 
 /** Resolves when the exclusive lock is held; held until disposed or the process ends. Rejects when the file cannot be opened. */
 export async function acquireLock(path: string, o: LockOptions): Promise<FileLock> {
-  const fd = openSync(path, 'a+', 0o600);
+  const fd = openRegularSync(path, APPEND, { mode: 0o600 });
   try {
     for (let first = true; !tryLock(o.libc, fd); first = false) {
       if (first) o.onWait();
@@ -44,11 +47,12 @@ export async function acquireLock(path: string, o: LockOptions): Promise<FileLoc
  * and that is its id, zero where the file does not say. @throws where the file cannot be opened or locked.
  */
 export function lockAtOnce(path: string, { libc, pid }: { libc: Libc; pid: number }): Disposable | number {
-  const fd = openSync(path, 'a+', 0o600);
+  const fd = openRegularSync(path, APPEND, { own: true, mode: 0o600 });
   try {
     if (!tryLock(libc, fd)) {
       closeSync(fd);
-      return Number(/^\d+$/.exec(readFileSync(path, 'utf8').trim())?.[0] ?? 0);
+      const text = readRegularSync(path, { own: true, bytesMax: PID_BYTES_MAX }).toString('utf8').trim();
+      return Number(/^\d+$/.exec(text)?.[0] ?? 0);
     }
     ftruncateSync(fd);
     writeSync(fd, `${pid}\n`);

@@ -1,11 +1,13 @@
 /** The step that looks at which CPUs an earlier node agent allocated, and refuses to go on over another policy's ledger. */
 
-import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { open, rename } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
-import { CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../machines/allocation/cpus/file.ts';
+import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../machines/allocation/cpus/file.ts';
 import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { readRegular } from '../../sandbox/process/regularFile.ts';
 import { readCpus } from '../dependencies/cpuTopology.ts';
+import { createHostFs } from '../dependencies/fs.ts';
 import { StartError } from '../errors.ts';
 import { type BootContext, need, type Step } from './context.ts';
 
@@ -35,7 +37,7 @@ function placeOf(ctx: BootContext): CpuPlace | null {
 
 async function textOf(file: string): Promise<string | null> {
   try {
-    return await readFile(file, 'utf8');
+    return (await readRegular(file, { own: true, bytesMax: CPU_STATE_BYTES_MAX })).toString('utf8');
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     throw refused(`${file} cannot be read: ${messageOf(error)}`);
@@ -46,7 +48,7 @@ async function textOf(file: string): Promise<string | null> {
 async function putNone(ctx: BootContext, { rootDir, file }: { rootDir: string; file: string }): Promise<void> {
   const aside = `${rootDir}/.${CPU_STATE_FILE}.tmp`;
   try {
-    await writeFile(aside, encodeCpuState(null), { mode: FILE_MODE, flush: true });
+    await createHostFs().writeFile(aside, encodeCpuState(null), { mode: FILE_MODE, fsync: true });
     await rename(aside, file);
     await using dir = await open(rootDir);
     await dir.sync();

@@ -1,6 +1,6 @@
 /** Steps that look at the host and refuse it where the configuration says so: swap, cgroup version, taken ports. */
 
-import { access, readFile } from 'node:fs/promises';
+import { access, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
@@ -20,6 +20,22 @@ export function swapProblem(text: string): Problem | null {
   if (areas.length === 0) return null;
   const names = areas.map((line) => line.split(/\s+/)[0] ?? line).join(', ');
   return { where: 'failSwapOn (--fail-swap-on)', what: `swap is on (${names}); turn it off, or set the field to false` };
+}
+
+const OTHERS_WRITE = 0o022;
+/** Null: only its owner, who is root or this user, writes there, or it is not made yet. */
+export async function rootDirProblem(rootDir: string): Promise<Problem | null> {
+  const info = await stat(rootDir).catch(() => null);
+  if (info === null) return null;
+  const where = '--root-dir';
+  const harm = 'who writes there can put files in the place of what the node keeps of its pods, and of their secrets';
+  if ((info.mode & OTHERS_WRITE) !== 0)
+    return {
+      where,
+      what: `${rootDir} is open to other users (mode ${(info.mode & 0o7777).toString(8)}): ${harm}; run chmod go-w ${rootDir}`,
+    };
+  if (info.uid === 0 || info.uid === process.geteuid?.()) return null;
+  return { where, what: `${rootDir} belongs to user ${info.uid}: ${harm}; run chown root ${rootDir}` };
 }
 
 export const checkSwap: Step = {

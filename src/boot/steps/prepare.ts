@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { toV1beta1 } from '../../machines/config/v1beta1.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
+import { NotRegular } from '../../sandbox/process/regularFile.ts';
 import { HARMLESS_SIGNALS } from '../../sandbox/process/signals.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
@@ -12,6 +13,7 @@ import { createNotify } from '../process/notify.ts';
 import { setOomScore } from '../process/oomScore.ts';
 import { GIT_VERSION } from '../version.ts';
 import { type BootContext, need, type Step } from './context.ts';
+import { rootDirProblem } from './hostChecks.ts';
 
 const FLAGS_VERBOSITY = 1;
 const CONFIG_VERBOSITY = 5;
@@ -171,6 +173,8 @@ export const makeRootDirectory: Step = {
       const hint = codeOf(error) === 'EACCES' ? '; choose a directory you may write, or run as root' : '';
       throw new StartError('the root directory cannot be made', [{ where: '--root-dir', what: `${messageOf(error)}${hint}` }]);
     }
+    const problem = await rootDirProblem(rootDir);
+    if (problem !== null) need(ctx, 'log').warn({ flag: problem.where }, problem.what);
     return undefined;
   },
 };
@@ -186,6 +190,8 @@ export const lockRootDirectory: Step = {
       await mkdir(folder, { recursive: true, mode: ROOT_DIR_MODE });
       held = lockAtOnce(`${folder}/${LOCK_FILE}`, { libc: ctx.libc(), pid: ctx.io.pid });
     } catch (error) {
+      if (error instanceof NotRegular)
+        throw new StartError('the root directory cannot be locked', [{ where: '--root-dir', what: `${error.message}; remove it` }]);
       cannotSet(
         ctx,
         { folder, err: messageOf(error) },

@@ -1,7 +1,8 @@
 /** Starts the process runtime of a root directory, or attaches to the one that is there. Used by the daemon; light on purpose. */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, constants } from 'node:fs';
 import { connect } from 'node:net';
 import { resolve } from 'node:path';
+import { openRegularSync } from './regularFile.ts';
 import { NODE_FLAGS, startProcess } from './startProcess.ts';
 import { type Layout, layout, prepareFolders, readPidFile } from './store.ts';
 
@@ -65,7 +66,7 @@ export async function ensureProcessRuntime(o: EnsureOptions): Promise<{ endpoint
 }
 
 function startDetached(l: Layout, o: EnsureOptions): { pid: number | undefined; ended(): number | undefined } {
-  const log = openSync(l.log, 'a', 0o600);
+  const log = openRegularSync(l.log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, { own: true, mode: 0o600 });
   let ended: number | undefined;
   try {
     // cwd `/`: the runtime must not keep the daemon's folder busy.

@@ -11,7 +11,8 @@ export interface HeldLock {
 /** Null when another process holds it. Throws when locking does not work here. */
 export function acquireLock(path: string, onLost: () => void): Promise<HeldLock | null> {
   return new Promise((resolve, reject) => {
-    const script = 'exec 9>>"$1" || exit 74; flock -n 9 || exit $?; echo held; exec cat >/dev/null';
+    // Opened both ways: a FIFO there would hold a shell that only writes.
+    const script = 'exec 9<>"$1" || exit 74; flock -n 9 || exit $?; echo held; exec cat >/dev/null';
     const helper = startProcess('sh', ['-c', script, 'actorlet-lock', path], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
     let held = false;
     let released = false;

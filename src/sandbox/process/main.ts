@@ -5,7 +5,7 @@
  *   sandboxd --root-dir DIR --stop     stop and remove every pod of that root, then end the runtime
  * Exit codes: 0 done; 64 bad usage; 70 failure; 75 another runtime serves this root directory.
  */
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,6 +14,7 @@ import { EXIT_LOCKED } from './ensure.ts';
 import { createStreamingServer } from './exec.ts';
 import { acquireLock } from './lock.ts';
 import { probeIsolation } from './probe.ts';
+import { writeOwnSync } from './regularFile.ts';
 import { createProcessRuntime } from './runtime.ts';
 import { serveCri } from './server.ts';
 import { outliveSignals } from './signals.ts';
@@ -49,7 +50,7 @@ async function serve(rootDir: string, wanted: 'plain' | undefined): Promise<void
     nodePath: process.execPath,
     log: say,
   });
-  writeFileSync(l.pid, `${process.pid}\n`, { mode: 0o600 });
+  writeOwnSync(l.pid, `${process.pid}\n`, 0o600);
   const server = await serveCri({ socketPath: l.socket, runtime, warn: (message) => say('warn', message) });
   say('info', `serving CRI on unix://${l.socket}; isolation: ${isolation.kind}, ${isolation.reason}`);
 

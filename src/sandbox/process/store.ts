@@ -2,11 +2,12 @@
  * The process runtime's state on disk: one JSON file per sandbox and container, each replaced by rename, so that a
  * restarted runtime finds what it left. Environment values are in it: everything is 0600 in folders of 0700.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContainerRow, SandboxRow } from '../shared/model.ts';
 import type { ContainerPlan } from './container/plan.ts';
 import type { ProcId } from './container/procfs.ts';
+import { NotRegular, readRegularSync, writeOwnSync } from './regularFile.ts';
 
 const VERSION = 1;
 
@@ -41,7 +42,7 @@ export function layout(rootDir: string) {
     exits,
     exit: (id: string) => join(exits, id),
     ready: (id: string) => join(exits, `${id}.up`),
-    container: (id: string, file: 'out' | 'err' | 'ack' | 'pid') => join(containers, id, file),
+    container: (id: string, file: 'out' | 'err' | 'ack' | 'pid' | 'state.json') => join(containers, id, file),
     containerDir: (id: string) => join(containers, id),
     containers,
     sandboxes: join(base, 'sandboxes'),
@@ -49,6 +50,12 @@ export function layout(rootDir: string) {
   };
 }
 export type Layout = ReturnType<typeof layout>;
+
+const STATE_MODE = 0o600;
+const STATE_BYTES_MAX = 64 * 1024 * 1024;
+const PID_BYTES_MAX = 64;
+/** Ends the name of a state that cannot be used. */
+const BAD = '.bad';
 
 /** Socket addresses hold 108 bytes with the final zero. */
 const SOCKET_PATH_BYTES_MAX = 107;
@@ -75,7 +82,7 @@ export function prepareFolders(l: Layout): void {
 /** By rename: a shell that is reading the old text goes on reading it. */
 export function replaceText(path: string, text: string): void {
   const temp = `${path}.new`;
-  writeFileSync(temp, text, { mode: 0o600 });
+  writeOwnSync(temp, text, STATE_MODE);
   renameSync(temp, path);
 }
 const replaceFile = (path: string, value: unknown): void => replaceText(path, JSON.stringify({ version: VERSION, value }));
@@ -84,9 +91,10 @@ const replaceFile = (path: string, value: unknown): void => replaceText(path, JS
 function readState<T>(path: string, warn: (message: string) => void): T | undefined {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readRegularSync(path, { own: true, bytesMax: STATE_BYTES_MAX }).toString('utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') warn(`cannot read ${path}: ${(error as Error).message}`);
+    if (error instanceof NotRegular) setAside(path, error, warn);
+    else if ((error as NodeJS.ErrnoException).code !== 'ENOENT') warn(`cannot read ${path}: ${(error as Error).message}`);
     return undefined;
   }
   try {
@@ -94,11 +102,29 @@ function readState<T>(path: string, warn: (message: string) => void): T | undefi
     if (parsed.version !== VERSION) throw new Error(`version ${String(parsed.version)}, expected ${VERSION}`);
     return parsed.value;
   } catch (error) {
-    renameSync(path, `${path}.bad`);
-    warn(
-      `${path} cannot be used (${(error as Error).message}); set aside as ${path}.bad. Processes it described, if any, are no longer managed`,
-    );
+    setAside(path, error as Error, warn);
     return undefined;
+  }
+}
+
+function setAside(path: string, { message }: Error, warn: (message: string) => void): void {
+  renameSync(path, `${path}${BAD}`);
+  warn(`${path} cannot be used (${message}); set aside as ${path}${BAD}. Processes it described, if any, are no longer managed`);
+}
+
+/**
+ * Folders of containers without a state: a runtime that was killed made them, and nothing ever ran there. One whose state was set
+ * aside stays, for a person to look at. Files about the end of a container go with it.
+ */
+function dropLeftovers(l: Layout, drop: (id: string) => void): void {
+  const there = new Set(readdirSync(l.containers));
+  for (const id of there) {
+    const state = l.container(id, 'state.json');
+    if (!existsSync(state) && !existsSync(`${state}${BAD}`)) drop(id);
+  }
+  for (const name of readdirSync(l.exits)) {
+    const id = name.replace(/\.up$/, '');
+    if (!there.has(id)) drop(id);
   }
 }
 
@@ -114,18 +140,20 @@ export interface Store {
 /** Writes are synchronous and small (page cache, no fsync: after a crash of the machine there are no processes to know). */
 export function createStore(l: Layout, warn: (message: string) => void): Store {
   const sandboxFile = (id: string) => join(l.sandboxes, `${id}.json`);
-  const containerFile = (id: string) => join(l.containerDir(id), 'state.json');
+  const containerFile = (id: string) => l.container(id, 'state.json');
+  const dropContainer = (id: string): void => {
+    rmSync(l.containerDir(id), { recursive: true, force: true });
+    rmSync(l.exit(id), { force: true });
+    rmSync(l.ready(id), { force: true });
+  };
   return {
     saveSandbox: (s) => replaceFile(sandboxFile(s.id), s),
     saveContainer: (c) => replaceFile(containerFile(c.id), c),
     saveImages: (names) => replaceFile(l.images, names),
     dropSandbox: (id) => rmSync(sandboxFile(id), { force: true }),
-    dropContainer(id) {
-      rmSync(l.containerDir(id), { recursive: true, force: true });
-      rmSync(l.exit(id), { force: true });
-      rmSync(l.ready(id), { force: true });
-    },
+    dropContainer,
     load() {
+      dropLeftovers(l, dropContainer);
       const sandboxes = readdirSync(l.sandboxes)
         .filter((f) => f.endsWith('.json'))
         .map((f) => readState<StoredSandbox>(join(l.sandboxes, f), warn))
@@ -141,7 +169,7 @@ export function createStore(l: Layout, warn: (message: string) => void): Store {
 /** Pid of the runtime that serves a root directory, 0 when no file says so. Whether it lives is another question. */
 export function readPidFile(layout: Layout): number {
   try {
-    return Number.parseInt(readFileSync(layout.pid, 'latin1'), 10) || 0;
+    return Number.parseInt(readRegularSync(layout.pid, { own: true, bytesMax: PID_BYTES_MAX }).toString('latin1'), 10) || 0;
   } catch {
     return 0;
   }

@@ -248,7 +248,7 @@ function refOf(pod: Parameters<typeof podRef>[0] | undefined, uid: string): obje
 /** Null: there is none. @throws where it cannot be read. */
 async function readCpuState(fs: Ports['fs'], file: string): Promise<string | null> {
   try {
-    return new TextDecoder().decode(await fs.readFile(file, { bytesMax: CPU_STATE_BYTES_MAX }));
+    return new TextDecoder().decode(await fs.readFile(file, { bytesMax: CPU_STATE_BYTES_MAX, own: true }));
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;

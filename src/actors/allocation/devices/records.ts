@@ -27,19 +27,23 @@ export class DeviceRecords {
   /** Null: there is none. Rejects where the disk cannot be read; what cannot be believed is said, and holds nothing. */
   async read(): Promise<{ allocations: Allocation[]; resources: string[] } | null> {
     const path = `${this.folder}/${CHECKPOINT_FILE}`;
+    const unbelievable = (error: unknown) => {
+      const err = messageOf(error);
+      this.ctx.log.warn({ file: path, err }, 'the record of devices cannot be believed: who holds which of them is not known');
+      return { allocations: [], resources: [] };
+    };
     let bytes: Uint8Array;
     try {
-      bytes = await this.inTurn(() => this.ctx.ports.fs.readFile(path, { bytesMax: RECORD_BYTES_MAX }));
+      bytes = await this.inTurn(() => this.ctx.ports.fs.readFile(path, { bytesMax: RECORD_BYTES_MAX, own: true }));
     } catch (error) {
       if (isMissing(error)) return null;
+      if (codeOf(error) === 'EFBIG' || codeOf(error) === 'EINVAL') return unbelievable(error);
       throw error;
     }
     try {
       return decodeCheckpoint(new TextDecoder().decode(bytes));
     } catch (error) {
-      const err = messageOf(error);
-      this.ctx.log.warn({ file: path, err }, 'the record of devices cannot be believed: who holds which of them is not known');
-      return { allocations: [], resources: [] };
+      return unbelievable(error);
     }
   }
 

@@ -102,7 +102,7 @@ async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: Abort
 /** Null: nothing is written of this pod. */
 async function mapping(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
   try {
-    const bytes = await fs.readFile(`${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`, { bytesMax: MAPPING_BYTES_MAX });
+    const bytes = await fs.readFile(`${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`, { bytesMax: MAPPING_BYTES_MAX, own: true });
     return mappingFrom(new TextDecoder().decode(bytes), ranges);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;

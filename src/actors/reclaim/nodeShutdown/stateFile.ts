@@ -26,7 +26,7 @@ export async function loadState({ ports, log }: ActorCtx, place: Place): Promise
   if (!place.recorded) return NO_SHUTDOWN;
   const path = pathOf(place);
   try {
-    return decodeState(new TextDecoder().decode(await ports.fs.readFile(path, { bytesMax: STATE_BYTES_MAX })));
+    return decodeState(new TextDecoder().decode(await ports.fs.readFile(path, { bytesMax: STATE_BYTES_MAX, own: true })));
   } catch (error) {
     if ((error as { code?: unknown }).code === 'ENOENT') return NO_SHUTDOWN;
     log.warn({ path, err: messageOf(error) }, 'the state of the last shutdown of this node cannot be read; it is taken as none');

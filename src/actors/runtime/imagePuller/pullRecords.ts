@@ -239,12 +239,12 @@ export class PullRecords {
     }
   }
 
-  /** Null: there is no such file. */
+  /** Null: there is no such file, or nothing that could be a record. */
   async #read(dir: string, file: string): Promise<string | null> {
     try {
-      return new TextDecoder().decode(await this.#o.ports.fs.readFile(`${dir}/${file}`, { bytesMax: RECORD_BYTES_MAX }));
+      return new TextDecoder().decode(await this.#o.ports.fs.readFile(`${dir}/${file}`, { bytesMax: RECORD_BYTES_MAX, own: true }));
     } catch (error) {
-      if (codeOf(error) === 'ENOENT') return null;
+      if (['ENOENT', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
       throw error;
     }
   }

@@ -1,8 +1,8 @@
 /** Seconds that certificates have left which no actor of the node renews: given files, and the pair that the boot makes. */
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Clock, Metrics } from '../../../ports/ports.ts';
-import type { Material } from '../kube/kubeconfig.ts';
+import { readRegularSync } from '../../../sandbox/process/regularFile.ts';
+import { CREDENTIAL_BYTES_MAX, type Material } from '../kube/kubeconfig.ts';
 
 /** Read at each scrape: a file of a few kB. Under the name that the certificate's own actor uses where there is one. */
 export function certificateTtl(o: {
@@ -24,7 +24,9 @@ export function certificateTtl(o: {
 
 function endOf(certificate: Material): number | undefined {
   try {
-    return new X509Certificate('data' in certificate ? certificate.data : readFileSync(certificate.file)).validToDate.getTime();
+    return new X509Certificate(
+      'data' in certificate ? certificate.data : readRegularSync(certificate.file, { bytesMax: CREDENTIAL_BYTES_MAX }),
+    ).validToDate.getTime();
   } catch {
     // Not there, or not a certificate: who serves with it says what is wrong.
     return undefined;

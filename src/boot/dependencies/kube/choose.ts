@@ -3,16 +3,16 @@
  * that the node keeps in `--cert-dir`, or none yet, to be asked for with those of `--bootstrap-kubeconfig`.
  */
 
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { CertificateStore } from '../../../actors/api/certificates/store.ts';
 import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HostFs, Logger } from '../../../ports/ports.ts';
+import { readRegular } from '../../../sandbox/process/regularFile.ts';
 import { StartError } from '../../errors.ts';
 import { inspect } from '../certificates/pki.ts';
-import { type KubeConfigFile, type Material, parseKubeConfig, readKubeConfig } from './kubeconfig.ts';
+import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, type Material, parseKubeConfig, readKubeConfig } from './kubeconfig.ts';
 
 export interface ChooseOptions {
   kubeconfig: string;
@@ -122,14 +122,14 @@ async function certificateOf(file: KubeConfigFile, nowMs: number): Promise<Usabl
 }
 
 async function bytesOf(material: Material): Promise<Buffer> {
-  return 'data' in material ? material.data : readFile(material.file);
+  return 'data' in material ? material.data : readRegular(material.file, { bytesMax: CREDENTIAL_BYTES_MAX });
 }
 
 /** A file that is there and cannot be looked at for another reason than its contents ends the start. */
 async function readGiven(path: string): Promise<{ file: KubeConfigFile } | { problem: string }> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = (await readRegular(path, { bytesMax: CREDENTIAL_BYTES_MAX })).toString('utf8');
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw refused('--kubeconfig', `${path} cannot be read: ${messageOf(error)}`);
     return { problem: `kubeconfig ${path}: there is no such file` };

@@ -1,11 +1,12 @@
 /** Credentials of a kubeconfig, read again when their files change: rotated certificates and tokens need no restart. */
 
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
+import { readRegular } from '../../../sandbox/process/regularFile.ts';
 import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
-import type { KubeConfigFile, Material } from './kubeconfig.ts';
+import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, type Material } from './kubeconfig.ts';
 
 /** Files are looked at no more often than this, and only when a call is made: a rotated certificate is used within it. */
 const CREDENTIAL_CHECK_MS = 10_000;
@@ -39,7 +40,7 @@ async function stampOf(material: Material | null): Promise<string> {
 
 async function bytesOf(material: Material | null): Promise<Buffer | undefined> {
   if (material === null) return undefined;
-  return 'data' in material ? material.data : readFile(material.file);
+  return 'data' in material ? material.data : readRegular(material.file, { bytesMax: CREDENTIAL_BYTES_MAX });
 }
 
 export interface CredentialsOptions {

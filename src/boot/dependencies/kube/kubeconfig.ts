@@ -5,11 +5,14 @@
  * Node 24 (measured; `yaml` and `node:https` together 19), and the daemon has 125 MiB for everything.
  */
 
-import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { readRegular } from '../../../sandbox/process/regularFile.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
+
+/** Of a kubeconfig, a certificate, a key, a token, a bundle of CAs. */
+export const CREDENTIAL_BYTES_MAX = 10 * 1024 * 1024;
 
 /** Bytes given inline, or a file that is read again when it changes. */
 export type Material = { data: Buffer } | { file: string };
@@ -41,7 +44,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 export async function readKubeConfig(path: string): Promise<KubeConfigFile> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = (await readRegular(path, { bytesMax: CREDENTIAL_BYTES_MAX })).toString('utf8');
   } catch (error) {
     throw new Error(`kubeconfig ${path}: cannot be read: ${messageOf(error)}`);
   }

@@ -7,6 +7,7 @@ import { constants, close as fsClose, write as fsWrite, mkdirSync, openSync } fr
 import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
+import { openRegularSync } from '../regularFile.ts';
 
 const closeAsync = promisify(fsClose);
 
@@ -48,7 +49,7 @@ export function openLogFile(path: string, warn: (message: string) => void): LogF
   const open = async (): Promise<number> => {
     if (fd === null) {
       mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-      fd = openSync(path, 'a', 0o640);
+      fd = openRegularSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, { own: true, mode: 0o640 });
     }
     return fd;
   };

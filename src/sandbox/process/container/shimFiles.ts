@@ -1,7 +1,10 @@
 /** The files in which the shim of one container reports, and the FIFO that releases it. */
-import { closeSync, constants, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { readRegularSync } from '../regularFile.ts';
 import type { Layout } from '../store.ts';
 import type { ShimPaths } from './shim.ts';
+
+const WORD_BYTES_MAX = 64;
 
 export class ShimFiles {
   readonly paths: ShimPaths;
@@ -22,7 +25,7 @@ export class ShimFiles {
   exit(): { code: number; atMs: number } | undefined {
     const { exit } = this.paths;
     try {
-      const text = readFileSync(exit, 'latin1');
+      const text = readRegularSync(exit, { own: true, bytesMax: WORD_BYTES_MAX }).toString('latin1');
       return text.endsWith('\n') ? { code: Number.parseInt(text, 10), atMs: statSync(exit).mtimeMs } : undefined;
     } catch {
       return undefined;
@@ -40,7 +43,7 @@ export class ShimFiles {
   /** The shim's pid; 0 when it has not written it. */
   pid(): number {
     try {
-      return Number(readFileSync(this.paths.pid, 'latin1').trim());
+      return Number(readRegularSync(this.paths.pid, { own: true, bytesMax: WORD_BYTES_MAX }).toString('latin1').trim());
     } catch {
       return 0;
     }

@@ -48,9 +48,9 @@ export function placeOf(
 
 export async function readData(fs: HostFs, dir: string): Promise<VolumeData | null> {
   try {
-    return decodeVolumeData(new TextDecoder().decode(await fs.readFile(`${dir}/${VOL_DATA}`, { bytesMax: DATA_BYTES_MAX })));
+    return decodeVolumeData(new TextDecoder().decode(await fs.readFile(`${dir}/${VOL_DATA}`, { bytesMax: DATA_BYTES_MAX, own: true })));
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EFBIG'].includes(codeOf(error))) return null;
+    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
     throw error;
   }
 }
@@ -119,7 +119,9 @@ type Marked = SetUpDone & { mounted: boolean };
 
 async function readMarker(fs: HostFs, marker: string): Promise<Marked | null> {
   try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(await fs.readFile(`${marker}/ready`, { bytesMax: DATA_BYTES_MAX })));
+    const value: unknown = JSON.parse(
+      new TextDecoder().decode(await fs.readFile(`${marker}/ready`, { bytesMax: DATA_BYTES_MAX, own: true })),
+    );
     if (!isKubeRecord(value) || typeof value.at !== 'string') return null;
     return {
       at: value.at,
@@ -129,7 +131,7 @@ async function readMarker(fs: HostFs, marker: string): Promise<Marked | null> {
       mounted: value.mounted === true,
     };
   } catch (error) {
-    if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return null;
+    if (error instanceof SyntaxError || codeOf(error) === 'ENOENT' || codeOf(error) === 'EINVAL') return null;
     throw error;
   }
 }
