@@ -23,6 +23,8 @@ export interface HousekeepingOptions {
 const PERIOD_MS = 2_000;
 /** Even with unchanged views the directories are looked at this often. */
 const FULL_PERIOD_MS = 60_000;
+/** The same while something of a pod that is gone is left. */
+const LEFT_PERIOD_MS = 10_000;
 
 export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<HousekeepingEvent> {
   return {
@@ -36,6 +38,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
         stuck: new Map(),
         versions: '',
         fullAtMonoMs: Number.NEGATIVE_INFINITY,
+        left: false,
         metrics: orphanMetrics(ctx.ports.metrics),
       };
       return {
@@ -53,6 +56,8 @@ interface Seen {
   stuck: Map<string, string>;
   versions: string;
   fullAtMonoMs: number;
+  /** Something of a pod that is gone was left by the last sweep. */
+  left: boolean;
   metrics: ReturnType<typeof orphanMetrics>;
 }
 
@@ -83,14 +88,15 @@ async function sweep(
   if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
   const versions = `${pods.version}/${listed.version}/${ctx.registry.read(view.volumes)?.version ?? 0}`;
   const nowMonoMs = ctx.ports.clock.monoMs();
-  if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < FULL_PERIOD_MS) return '';
+  if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS)) return '';
   const records = () => ctx.registry.read(view.pods)?.value.records ?? pods.value.records;
   forgetStatuses(ctx, records());
   const dirs = await listOrEmpty(ctx.ports.fs, podsDir(opts));
   const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
+  const unknown = () => dirs.filter((uid) => !records().has(uid));
   let orphans = 0;
   let removed = 0;
-  if (orphanedPods(records(), listed.value.pods).length > 0 || !dirs.every(known)) {
+  if (orphanedPods(records(), listed.value.pods).length > 0 || unknown().length > 0) {
     // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
     // since and took what it knew with it: decided on what the runtime holds now.
     const cri = criClient(ctx.registry);
@@ -108,6 +114,9 @@ async function sweep(
       orphans += 1;
     }
     const held = (uid: string) => known(uid) || now.has(uid);
+    // An earlier daemon may have died before its containers were collected.
+    if (unknown().some((uid) => now.has(uid) && !isUp(now.get(uid))))
+      ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the runtime still has containers of a pod that is gone' });
     removed = await removeOrphanDirs(ctx, { root: podsDir(opts), dirs, known: held, stuck: seen.stuck, signal });
   }
   // What a claim is for goes with its pod's directory; an earlier sweep may have got no further than that.
@@ -115,6 +124,7 @@ async function sweep(
   seen.metrics.cleaned.set(removed);
   for (const uid of seen.stuck.keys()) if (!dirs.includes(uid)) seen.stuck.delete(uid);
   seen.metrics.errors.set(seen.stuck.size);
+  seen.left = unknown().length > removed;
   seen.versions = versions;
   seen.fullAtMonoMs = nowMonoMs;
   return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;
@@ -129,8 +139,11 @@ function orphanedPods(records: PodsView['records'], listed: ReadonlyMap<string, 
     const record = records.get(pod.uid);
     const over = record?.worker?.phase === 'finished' || (record?.rejected === true && record.worker === null);
     if (record !== undefined && !over) return false;
-    return pod.containers.some((c) => c.state === 'running') || pod.sandboxes.some((s) => s.ready);
+    return isUp(pod);
   });
+}
+function isUp(pod: ListedPod | undefined): boolean {
+  return pod !== undefined && (pod.containers.some((c) => c.state === 'running') || pod.sandboxes.some((s) => s.ready));
 }
 
 /** Statuses of pods that went while the pod manager was away. */

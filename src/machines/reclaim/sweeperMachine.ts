@@ -9,8 +9,11 @@ import { projecting } from '../projection.ts';
 import { providing, unprovided } from '../provide.ts';
 import { messageOf } from '../text/errors.ts';
 
+/** The longest that one who asked waits for quiet: on a busy node there is always another who asks. */
+const GATHER_MS_MAX = 15_000;
+
 export interface SweeperInput {
-  /** From one sweep to the next, and the longest that one who asked has to wait. */
+  /** From one sweep to the next. */
   everyMs: number;
   /** A sweep that was asked for begins once nobody has asked for so long. */
   quietMs: number;
@@ -35,7 +38,11 @@ export const sweeperMachine = setup({
     })),
     take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null, urgent: false })),
   },
-  delays: { every: ({ context }) => context.everyMs, quiet: ({ context }) => context.quietMs },
+  delays: {
+    every: ({ context }) => context.everyMs,
+    longest: ({ context }) => Math.min(context.everyMs, GATHER_MS_MAX),
+    quiet: ({ context }) => context.quietMs,
+  },
   guards: { asked: ({ context }) => context.asked !== null, urgent: ({ context }) => context.urgent },
 }).createMachine({
   id: 'sweeper',
@@ -56,7 +63,7 @@ export const sweeperMachine = setup({
     gathering: {
       meta: { reason: 'Gathering', message: 'it was asked for a sweep, and others may ask for the same' },
       always: { guard: 'urgent', target: 'sweeping' },
-      after: { every: { target: 'sweeping' } },
+      after: { longest: { target: 'sweeping' } },
       initial: 'quiet',
       states: { quiet: { after: { quiet: { target: '#sweeper.sweeping' } } } },
       on: {
