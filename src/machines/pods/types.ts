@@ -105,7 +105,7 @@ export interface CrashBackoffEntry {
   /** Wall milliseconds of the last advance (comparable with the runtime's finishedAt). */
   updatedAtWallMs: number;
   /** An exit that the wall clock puts into the future, and the monotonic ms at which it was first seen: it was no later. */
-  futureExit?: { finishedAtMs: number; seenAtMonoMs: number };
+  strangeExit?: { finishedAtMs: number; seenAtMonoMs: number };
 }
 
 /** What a container machine says to status generation when it is not simply what the runtime shows. */

@@ -121,6 +121,43 @@ describe('crash back-off', () => {
     expect(at(1025 * S)).toMatchObject({ allowed: true, next: { delayMs: 40 * S } });
   });
 
+  /** Restarts within that time of a container that ends at once, where the runtime's clock differs by so much. */
+  function restarts(withinMs: number, aheadMs: number, looksEveryMs = 1000): number {
+    let entry: CrashBackoffEntry | undefined;
+    let startedMono = 0;
+    let count = 0;
+    for (let mono = 100; mono < withinMs; mono += looksEveryMs) {
+      const stamp = T0_MS + startedMono + aheadMs;
+      const verdict = checkBackoff({
+        ...base,
+        entry,
+        newestExited: { startedAtMs: stamp, finishedAtMs: stamp + 50, hash: '' },
+        restartCount: count,
+        nowWallMs: T0_MS + mono,
+        nowMonoMs: mono,
+        rememberedSinceWallMs: T0_MS - S,
+      });
+      entry = verdict.allowed ? verdict.next : verdict.entry;
+      if (!verdict.allowed) continue;
+      count += 1;
+      startedMono = mono;
+    }
+    return count;
+  }
+  it.each([0, -5 * 3600 * S, -60 * S, -3 * S, 60 * S, 5 * 3600 * S])('a runtime whose clock is %d ms off changes no wait', (aheadMs) => {
+    expect(restarts(330 * S, aheadMs)).toBe(restarts(330 * S, 0));
+    expect(restarts(330 * S, 0)).toBe(6);
+  });
+
+  it('a wall clock set forth by an hour lifts no wait', () => {
+    const entry = { delayMs: 160 * S, updatedAtMonoMs: 1000 * S, updatedAtWallMs: T0_MS };
+    const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + 5 * S, hash: '' };
+    const at = (nowMonoMs: number) =>
+      checkBackoff({ ...base, entry, newestExited, restartCount: 5, nowWallMs: T0_MS + 3600 * S + nowMonoMs - 1000 * S, nowMonoMs });
+    expect(at(1010 * S)).toMatchObject({ allowed: false, delayMs: 160 * S });
+    expect(at(1165 * S).allowed).toBe(true);
+  });
+
   it('a shorter configured longest wait applies at once, to base and series', () => {
     const entry = { delayMs: 160 * S, updatedAtMonoMs: 0, updatedAtWallMs: T0_MS };
     const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + S, hash: '' };

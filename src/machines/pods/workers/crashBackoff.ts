@@ -11,6 +11,8 @@ import type { CrashBackoffEntry, RuntimeContainer } from '../types.ts';
 export const BACKOFF_BASE_MS = 10_000;
 /** An instance that ended this long after the last advance was healthy: the series starts again. */
 export const BACKOFF_RESET_MS = 600_000;
+/** The wall clock is slewed against the monotonic one, and times of the runtime may be in whole seconds. */
+const CLOCK_SLACK_MS = 2_000;
 
 export interface CheckBackoffInput {
   entry: CrashBackoffEntry | undefined;
@@ -62,56 +64,44 @@ export function checkBackoff(input: CheckBackoffInput): BackoffVerdict {
     next: { delayMs, updatedAtMonoMs: input.nowMonoMs, updatedAtWallMs: input.nowWallMs },
   });
   if (entry === undefined) return advanced(base);
-  const finishedAtMs = exited.finishedAtMs;
-  if (finishedAtMs !== null) {
-    const kept = withFutureExit(entry, { finishedAtMs, input });
-    const stayedMs =
-      finishedAtMs > input.nowWallMs
-        ? futureExitMonoMs({ input, exited, finishedAtMs, entry: kept }) - entry.updatedAtMonoMs
-        : finishedAtMs - entry.updatedAtWallMs;
-    if (stayedMs > BACKOFF_RESET_MS) return advanced(base);
+  const kept = withStrangeExit(entry, exited, input);
+  const exitMonoMs = exitAtMonoMs(kept, exited, input);
+  if (exitMonoMs !== null) {
+    if (exitMonoMs - entry.updatedAtMonoMs > BACKOFF_RESET_MS) return advanced(base);
     const delayMs = Math.min(entry.delayMs, input.maxMs);
-    const waitMs = remainingMs({ input, exited, finishedAtMs, entry: kept, delayMs });
+    const waitMs = Math.min(delayMs, exitMonoMs + delayMs - input.nowMonoMs);
     if (waitMs > 0) return { allowed: false, retryAtWallMs: input.nowWallMs + waitMs, delayMs, entry: kept };
   }
   return advanced(Math.min(entry.delayMs * 2, input.maxMs));
 }
 
-/** Notes when an exit in the future was first seen; an entry about another exit is left as it is. */
-function withFutureExit(entry: CrashBackoffEntry, at: { finishedAtMs: number; input: CheckBackoffInput }): CrashBackoffEntry {
-  const { finishedAtMs, input } = at;
-  if (finishedAtMs <= input.nowWallMs || entry.futureExit?.finishedAtMs === finishedAtMs) return entry;
-  return { ...entry, futureExit: { finishedAtMs, seenAtMonoMs: input.nowMonoMs } };
+type Exit = Pick<RuntimeContainer, 'startedAtMs' | 'finishedAtMs'>;
+
+/** The exit by the runtime's clock, on the monotonic one; null where it cannot be: before the start was allowed, or to come. */
+function saidAtMonoMs(entry: CrashBackoffEntry, finishedAtMs: number, input: CheckBackoffInput): number | null {
+  const monoMs = input.nowMonoMs - (input.nowWallMs - finishedAtMs);
+  return monoMs >= entry.updatedAtMonoMs - CLOCK_SLACK_MS && monoMs <= input.nowMonoMs ? monoMs : null;
+}
+
+/** Notes when an exit that cannot have been when the runtime says was first seen; an entry about another exit is left as it is. */
+function withStrangeExit(entry: CrashBackoffEntry, { finishedAtMs }: Exit, input: CheckBackoffInput): CrashBackoffEntry {
+  if (finishedAtMs === null || entry.strangeExit?.finishedAtMs === finishedAtMs) return entry;
+  if (saidAtMonoMs(entry, finishedAtMs, input) !== null) return entry;
+  return { ...entry, strangeExit: { finishedAtMs, seenAtMonoMs: input.nowMonoMs } };
 }
 
 /**
- * What is left of the wait. Normally the wall clock tells. An exit in the future means that the clock was set back:
- * then the exit is placed on the monotonic clock, a run's length after the start that the entry recorded and no later
- * than it was first seen (the clock may have jumped within the run), so that a clock set back by an hour does not hold a
- * container for an hour.
+ * When the instance ended. Normally the wall clock tells. It cannot where the runtime's clock is another, or one of the two was
+ * set: then the exit is placed a run's length after the start that the entry recorded and no later than it was first seen. So a
+ * clock that is an hour behind lifts no wait, and one that is an hour ahead makes none longer. Null: the runtime does not say
+ * that it ended.
  */
-function remainingMs(at: {
-  input: CheckBackoffInput;
-  exited: Pick<RuntimeContainer, 'startedAtMs'>;
-  finishedAtMs: number;
-  entry: CrashBackoffEntry;
-  delayMs: number;
-}): number {
-  const { input, finishedAtMs, delayMs } = at;
-  if (finishedAtMs <= input.nowWallMs) return finishedAtMs + delayMs - input.nowWallMs;
-  return Math.min(delayMs, futureExitMonoMs(at) + delayMs - input.nowMonoMs);
-}
-
-/** When an exit that the wall clock puts into the future can have been, on the monotonic clock. */
-function futureExitMonoMs(at: {
-  input: CheckBackoffInput;
-  exited: Pick<RuntimeContainer, 'startedAtMs'>;
-  finishedAtMs: number;
-  entry: CrashBackoffEntry;
-}): number {
-  const { exited, entry, finishedAtMs, input } = at;
-  const ranMs = exited.startedAtMs === null ? 0 : Math.max(0, finishedAtMs - exited.startedAtMs);
-  return Math.min(entry.updatedAtMonoMs + ranMs, entry.futureExit?.seenAtMonoMs ?? input.nowMonoMs);
+function exitAtMonoMs(entry: CrashBackoffEntry, { startedAtMs, finishedAtMs }: Exit, input: CheckBackoffInput): number | null {
+  if (finishedAtMs === null) return null;
+  const strange = entry.strangeExit?.finishedAtMs === finishedAtMs ? entry.strangeExit : null;
+  if (strange === null) return saidAtMonoMs(entry, finishedAtMs, input) ?? input.nowMonoMs;
+  const ranMs = startedAtMs === null ? 0 : Math.max(0, finishedAtMs - startedAtMs);
+  return Math.min(entry.updatedAtMonoMs + ranMs, strange.seenAtMonoMs);
 }
 
 /** Where the series stood when the instance that has now exited was started: its restart count says how far it had come. */
