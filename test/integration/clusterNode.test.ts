@@ -338,3 +338,51 @@ describe('the node object', () => {
     expect(readyOf(h)?.status).toBe('True');
   });
 });
+
+describe('an extended resource that an administrator counts', () => {
+  const FOO = 'example.com/foo';
+  const patchCapacity = (h: VirtualNode, amount: string | null) =>
+    patchNode(h, { status: { capacity: { [FOO]: amount } } }, `${NODE}/status`);
+  const asking = (amount: string) => ({ container: { resources: { requests: { [FOO]: amount }, limits: { [FOO]: amount } } } });
+  const phase = (h: VirtualNode, name: string) => inApi(h, name)?.status.phase;
+
+  it('may be used at once, and stays whatever the node reports', async () => {
+    await using h = await cluster();
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    patchCapacity(h, '5');
+    await h.until('it is allocatable', () => node(h)?.status.allocatable?.[FOO] === '5', 2_000);
+    await h.advance(11 * 60_000);
+    expect(node(h)?.status.capacity?.[FOO]).toBe('5');
+    patchCapacity(h, '3');
+    await h.until('it follows', () => node(h)?.status.allocatable?.[FOO] === '3', 2_000);
+    patchCapacity(h, null);
+    await h.until('it goes', () => node(h)?.status.allocatable?.[FOO] === undefined, 2_000);
+    await h.advance(60_000);
+    expect(node(h)?.status.capacity).not.toHaveProperty([FOO]);
+  });
+
+  it('is counted when pods are admitted, and nothing is where no node says so', async () => {
+    await using h = await cluster({ devices: true });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    create(h, 'before', asking('100'));
+    await h.until("one that is the cluster's runs", () => phase(h, 'before') === 'Running');
+    h.kube.handle({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/before', query: { gracePeriodSeconds: '0' } });
+    await h.until('it is gone', () => inApi(h, 'before') === undefined);
+    patchCapacity(h, '5');
+    await h.until('it is allocatable', () => node(h)?.status.allocatable?.[FOO] === '5');
+    create(h, 'three', asking('3'));
+    await h.until('it runs', () => phase(h, 'three') === 'Running');
+    create(h, 'more', asking('3'));
+    await h.until('it is refused', () => phase(h, 'more') === 'Failed');
+    expect(inApi(h, 'more')?.status).toMatchObject({ reason: `OutOf${FOO}` });
+    create(h, 'two', asking('2'));
+    await h.until('it runs', () => phase(h, 'two') === 'Running');
+    // What runs was let in: fewer of it, and a new start, end nothing.
+    patchCapacity(h, '1');
+    await h.until('it follows', () => node(h)?.status.allocatable?.[FOO] === '1');
+    await h.crash();
+    await h.boot();
+    await h.advance(30_000);
+    expect([phase(h, 'three'), phase(h, 'two')]).toEqual(['Running', 'Running']);
+  });
+});

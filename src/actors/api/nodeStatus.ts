@@ -21,6 +21,7 @@ import {
 import { isOlder, SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
+  extendedOfOthers,
   fieldsNotKept,
   initialNode,
   type NodeEvent,
@@ -287,6 +288,7 @@ class Reporter {
     this.#ctx.publish(apiView.placement, {
       labels: node.metadata.labels ?? {},
       taints: node.spec.taints ?? [],
+      extended: this.#extended(node),
       readAtMonoMs: this.#askedAtMonoMs,
     });
     const volumes = nodeVolumes(node);
@@ -296,6 +298,13 @@ class Reporter {
     const ready = node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
     if (ready) this.#o.startup.ready();
     return { ok: true, ready };
+  }
+
+  /** None while it is not known which of them are those of device plugins. */
+  #extended({ status }: NodeObject): Record<string, string> {
+    const devices = this.#ctx.registry.read(devicesView)?.value;
+    if (devices === undefined && this.#ctx.ports.devicePlugins !== undefined) return {};
+    return extendedOfOthers(status, devices?.allocatable ?? {});
   }
 
   #failed(request: KubeRequest, failure: KubeFailure): NodeOutcome {

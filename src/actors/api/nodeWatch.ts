@@ -5,6 +5,8 @@
  * Lost on restart: both; until the next list, reports ask for the object.
  * Rebuilt from: one list.
  */
+
+import { isExtendedResource } from '../../machines/allocation/devices/rules.ts';
 import { isKubeRecord, type KubeObject, kubePath } from '../../machines/api/kube.ts';
 import { type ApiFound, apiAddr, apiView } from '../../machines/api/messages.ts';
 import { sameData } from '../../machines/sameData.ts';
@@ -40,6 +42,8 @@ export function nodeWatchSpec(o: { nodeName: string; streams: boolean }): ActorS
 /** What of a node other programs decide, and this one acts on. */
 function ofOthers({ metadata, spec, status }: KubeObject): unknown {
   const { uid, deletionTimestamp, labels, annotations } = metadata;
-  const attached = isKubeRecord(status) ? status.volumesAttached : undefined;
-  return { uid, deletionTimestamp, labels, annotations, spec, attached };
+  const { volumesAttached: attached, capacity = {} } = isKubeRecord(status) ? status : {};
+  // Those of device plugins are among them, and are looked at once more.
+  const extended = Object.entries(isKubeRecord(capacity) ? capacity : {}).filter(([name]) => isExtendedResource(name));
+  return { uid, deletionTimestamp, labels, annotations, spec, attached, extended };
 }

@@ -76,10 +76,12 @@ export interface NodeObjectView {
   heardAtMonoMs: number;
 }
 
-/** What pods may select of this node, and must tolerate, as the API server last showed it. */
+/** What pods may select of this node, must tolerate, and may ask of it, as the API server last showed it. */
 export interface PlacementView {
   labels: Readonly<Record<string, string>>;
   taints: readonly Taint[];
+  /** What of extended resources that others count for this node (an administrator patched its capacity) pods may use. */
+  extended: Readonly<Record<string, string>>;
   /** Monotonic ms at which the server was asked. */
   readAtMonoMs: number;
 }

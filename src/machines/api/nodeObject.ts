@@ -304,12 +304,13 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
   // Resources that others count here stay (extended ones); sizes of huge pages are ours alone.
   const others = Object.entries(old.capacity ?? {}).filter(([name]) => !name.startsWith(HUGE_PAGES_PREFIX));
   const capacity: Record<string, string> = { ...Object.fromEntries(others), ...r.capacity };
+  // All that others count pods may use, and what is in no capacity any more cannot be given to them.
+  const allocatable = { ...old.allocatable, ...Object.fromEntries(others), ...r.allocatable };
   return {
     ...old,
     ...addressesOf(old, r),
     capacity,
-    // What is in no capacity any more cannot be given to pods.
-    allocatable: Object.fromEntries(Object.entries({ ...old.allocatable, ...r.allocatable }).filter(([name]) => name in capacity)),
+    allocatable: Object.fromEntries(Object.entries(allocatable).filter(([name]) => name in capacity)),
     ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers] }),
     ...(r.cri?.strictGroups === undefined ? {} : { features: { supplementalGroupsPolicy: r.cri.strictGroups } }),
     ...(r.declaredFeatures === undefined ? {} : { declaredFeatures: [...r.declaredFeatures] }),
@@ -361,7 +362,7 @@ export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<strin
     if (field === 'conditions' || sameData(old[field], value)) continue;
     if (field === 'addresses' && (old.addresses?.length ?? 0) > 0) patch[field] = [...(next.addresses ?? []), { $patch: 'replace' }];
     else if (field === 'capacity' || field === 'allocatable' || field === 'nodeInfo')
-      patch[field] = { ...gone(old[field], next[field]), ...next[field] };
+      patch[field] = { ...gone(old[field], next[field]), ...changedIn(old[field], next[field]) };
     else patch[field] = value;
   }
   const conditions = (next.conditions ?? []).filter(
@@ -373,6 +374,17 @@ export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<strin
   );
   if (conditions.length > 0) patch.conditions = conditions;
   return patch;
+}
+
+/** Extended resources that others count: `own` are those that this node counts by its device plugins. */
+export function extendedOfOthers({ allocatable = {} }: NodeStatus, own: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(allocatable).filter(([name]) => isExtendedResource(name) && !Object.hasOwn(own, name)));
+}
+
+/** Others may have changed the rest since it was read. */
+function changedIn(old: object | undefined, next: object | undefined): Record<string, unknown> {
+  const before = new Map(Object.entries(old ?? {}));
+  return Object.fromEntries(Object.entries(next ?? {}).filter(([name, value]) => !sameData(before.get(name), value)));
 }
 
 /** A merge keeps what it is not told about, so what is no more is told as null. */

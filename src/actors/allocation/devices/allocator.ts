@@ -15,7 +15,6 @@ import { type DeviceLedger, deviceIds, NO_DEVICES, type PluginOptions } from '..
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import { unsupported } from '../../../machines/pods/admission/admission.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
@@ -85,10 +84,6 @@ export class DeviceAllocator {
       for (const { container } of allocationOrder(pod)) {
         for (const request of deviceRequests(container)) {
           const outcome = await this.give({ pod, container, signal, ...request });
-          if (outcome.kind === 'none') {
-            const refusal = unsupported(pod, { podGroups: true, devices: false });
-            if (refusal !== null) return { kind: 'refused', reason: refusal.reason, message: refusal.message };
-          }
           if (outcome.kind === 'wait') return { kind: 'later', why: outcome.message };
           if (outcome.kind === 'refused') {
             const { reason = 'UnexpectedAdmissionError', message } = outcome;
@@ -125,7 +120,8 @@ export class DeviceAllocator {
         const before = allocationOf(this.ledger, pod.metadata.uid, of);
         if (before === undefined || this.ledger.resources.get(resource)?.returning === true) {
           const outcome = await this.give({ pod, container, signal, ...request });
-          if (outcome.kind === 'none') return refused(`no plugin of ${resource} has registered at this node`);
+          // Counted by an administrator for this node, or by the cluster as a whole: there is nothing to hand in.
+          if (outcome.kind === 'none') continue;
           if (outcome.kind !== 'held') return refused(outcome.message);
         }
         const held = allocationOf(this.ledger, pod.metadata.uid, of);

@@ -30,16 +30,22 @@ export function factsFrom(ctx: ActorCtx<PodManagerEvent>, opts: AdmissionOptions
 
 class Seen extends LazyMoment implements Facts {
   readonly by: string;
-  readonly offer: Offer;
+  readonly #offer: Offer;
   readonly #ctx: ActorCtx<PodManagerEvent>;
   readonly #identity: AdmissionOptions['identity'];
 
   constructor(ctx: ActorCtx<PodManagerEvent>, { offer, identity }: { offer: Offer; identity: AdmissionOptions['identity'] }) {
     super(ctx.ports);
     this.by = ctx.path;
-    this.offer = offer;
+    this.#offer = offer;
     this.#ctx = ctx;
     this.#identity = identity;
+  }
+  /** With what others count for this node. */
+  get offer(): Offer {
+    const extended = this.#read(apiView.placement)?.extended;
+    if (extended === undefined || Object.keys(extended).length === 0) return this.#offer;
+    return { ...this.#offer, allocatable: { ...extended, ...this.#offer.allocatable } };
   }
   get inName(): Facts['inName'] {
     const { ports } = this.#ctx;

@@ -1,5 +1,6 @@
 /** Whether a pod fits beside the others: requests against what the node has to give. Pure. */
 
+import { isExtendedResource } from '../../allocation/devices/rules.ts';
 import type { Pod, Quantity } from '../../k8s.ts';
 import { own } from '../../own.ts';
 import { addQuantities, quantityToInteger, quantityToMilli } from '../quantity.ts';
@@ -38,11 +39,13 @@ export const rememberedRequest: RequestOf = (pod, resource) => {
 };
 const REMEMBERED = new WeakMap<Pod, Map<string, number>>();
 
-/** Sizes of huge pages that the pod asks for, in order. */
-function hugePages(pod: Pod): string[] {
+/** Sizes of huge pages that the pod asks for, and extended resources that the node counts, in order. */
+function scalars(pod: Pod, allocatable: Room['allocatable']): string[] {
   const all = [pod.spec, ...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const names = all.flatMap((c) => Object.keys(c.resources?.requests ?? {}));
-  return [...new Set(names.filter((name) => name.startsWith(HUGE_PAGES)))].sort();
+  const names = new Set(all.flatMap((c) => Object.keys(c.resources?.requests ?? {})));
+  // An extended resource that no node has is the cluster's, and not for this one to count.
+  const counted = (name: string) => name.startsWith(HUGE_PAGES) || (isExtendedResource(name) && own(allocatable, name) !== undefined);
+  return [...names].filter(counted).sort();
 }
 
 export interface Room {
@@ -52,12 +55,12 @@ export interface Room {
   requests?: RequestOf | undefined;
 }
 
-/** Every resource that does not suffice, in the order of the reference: pods, cpu, memory, ephemeral storage, huge pages. */
+/** Every resource that does not suffice, in the order of the reference: pods, cpu, memory, ephemeral storage, huge pages, extended resources of the node. */
 export function shortages(pod: Pod, room: Room): Shortage[] {
   const { others, allocatable, requests = requestOf } = room;
   const short: Shortage[] = [];
   if (others.length + 1 > room.podsMax) short.push({ resource: POD_COUNT, requested: 1, used: others.length, capacity: room.podsMax });
-  for (const resource of ['cpu', 'memory', 'ephemeral-storage', ...hugePages(pod)]) {
+  for (const resource of ['cpu', 'memory', 'ephemeral-storage', ...scalars(pod, allocatable)]) {
     const offered = own(allocatable, resource);
     // A node that does not measure its storage cannot say that there is too little of it.
     if (resource === 'ephemeral-storage' && offered === undefined) continue;
