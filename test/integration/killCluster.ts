@@ -2,6 +2,7 @@
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
 import { addr } from '../../src/machines/protocol.ts';
 import type { KubeVerdict } from '../../src/sim/world/kube/kubeApi.ts';
+import { create, drop, isReady } from './clusterPods.ts';
 import type { KillCase } from './killing.ts';
 import type { VirtualNode } from './virtualNode.ts';
 
@@ -177,6 +178,24 @@ export const CLUSTER_CASES: KillCase[] = [
       await begin(h);
       treat(h, refuse(500), /POST .*pods/);
       h.kube.handle({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/web-n1', query: { gracePeriodSeconds: '0' } });
+    },
+  },
+  {
+    ...rest,
+    covers: 'podWriter holdingBriefly',
+    path: (h) => `node/api/podWriters/${h.uid('brief')}`,
+    arrange: async (h) => {
+      await begin(h);
+      const container = { volumeMounts: [{ name: 'v', mountPath: '/v' }] };
+      create(h, 'brief-n1', { container, spec: { volumes: [{ name: 'v', emptyDir: {} }] } });
+      await h.until('Ready in the API', () => isReady(h, 'brief-n1'));
+      // Nothing of it runs any more, and its last word has to wait.
+      h.fs.failing = (_, path) => (path.includes('/volumes/') ? 'EBUSY' : undefined);
+      drop(h, 'pods/brief-n1', 2);
+    },
+    release: (h) => {
+      h.fs.failing = () => undefined;
+      well(h);
     },
   },
 ];

@@ -76,7 +76,6 @@ const NOT_KILLED: Record<string, string> = {
   'review asking': OF_A_REQUEST,
   'review weighing': NO_TIME,
   'podWriter holding': 'it keeps nothing that resting does not: what it held back is in the view of statuses, and is decided about anew',
-  'podWriter holdingBriefly': 'as holding, for a shorter time',
   'review waiting': OF_A_REQUEST,
   'review answered': 'final: the machine has ended',
 };

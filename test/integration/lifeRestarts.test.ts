@@ -39,6 +39,14 @@ describe('crash back-off', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it.each([-5, 5])('does not follow a runtime whose clock is %d hours off', async (hours) => {
+    await using h = await virtualNode({ runtimeAheadMs: hours * 3_600_000 });
+    h.write('crash', pod('crash', { life: 'run=1s,exit=1' }));
+    await h.advance(80_000);
+    // Starts after 0, 1, 12, 33 and 74 s.
+    expect(main(h, 'crash')?.restartCount).toBe(4);
+  });
+
   it('trap 14: counts an exit 0 too where the pod is to run always', async () => {
     await using h = await virtualNode();
     h.write('done', pod('done', { life: 'run=1s,exit=0' }));

@@ -82,6 +82,15 @@ describe('readiness', () => {
     expect(delayMs).toBeLessThan(6_000);
   });
 
+  it('counts it by its own clock where that of the runtime is hours behind', async () => {
+    await using h = await virtualNode({ runtimeAheadMs: -5 * 3_600_000 });
+    h.write('web', pod('web', { container: { readinessProbe: { ...http, initialDelaySeconds: 20 } } }));
+    await h.until('it runs', () => h.running('web').length === 1);
+    const startedAtMs = h.time.clock.monoMs();
+    await h.until('it is asked', () => h.probes.asked.length > 0, 40_000);
+    expect((h.probes.asked[0]?.atMs ?? 0) - startedAtMs).toBeGreaterThan(14_000);
+  });
+
   it('goes on while the pod is being stopped; liveness does not (trap 40)', async () => {
     await using h = await virtualNode();
     h.write(

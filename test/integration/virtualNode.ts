@@ -141,6 +141,8 @@ export interface VirtualNodeOptions {
   config?: Partial<KubeletConfiguration>;
   flags?: Partial<KubeletFlags>;
   hollow?: Partial<HollowOptions>;
+  /** The clock of the runtime is so far ahead of the node's. Default 0. */
+  runtimeAheadMs?: number;
   /** The node has a kubeconfig. Default false. */
   cluster?: boolean;
   /** What the node's own certificates are made with; `connect` gives another client of the API server. */
@@ -180,7 +182,8 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   fs.makeDir(MANIFESTS);
   fs.makeDir('/etc');
   fs.put('/etc/hosts', '127.0.0.1 localhost\n');
-  const runtime = createHollowRuntime({ clock: time.clock, rng, ...o.hollow });
+  const runtimeClock = { ...time.clock, wallMs: () => time.clock.wallMs() + (o.runtimeAheadMs ?? 0) };
+  const runtime = createHollowRuntime({ clock: runtimeClock, rng, ...o.hollow });
   const lines: LogLine[] = [];
   const violations: string[] = [];
   const memory = { availableBytes: MEMORY_BYTES / 2 };

@@ -163,9 +163,11 @@ describe('what the results mean', () => {
 describe('the schedule', () => {
   const probe = { ...EXEC, periodSeconds: 10, initialDelaySeconds: 5 };
   it('counts the initial delay from the start of the container, as exactly as that is known', () => {
-    expect(startOf({ startedAtMs: STARTED_MS }, STARTED_MS + 300)).toBe(STARTED_MS + 300);
-    expect(startOf({ startedAtMs: STARTED_MS }, STARTED_MS + 60_000)).toBe(STARTED_MS + 999);
-    expect(startOf({ startedAtMs: STARTED_MS }, STARTED_MS - 60_000)).toBe(STARTED_MS);
+    const seen = (atMs: number, fresh = false) => ({ atMs, fresh });
+    expect(startOf({ startedAtMs: STARTED_MS }, seen(STARTED_MS + 300))).toBe(STARTED_MS + 300);
+    expect(startOf({ startedAtMs: STARTED_MS }, seen(STARTED_MS + 60_000))).toBe(STARTED_MS + 999);
+    expect(startOf({ startedAtMs: STARTED_MS }, seen(STARTED_MS - 60_000))).toBe(STARTED_MS);
+    expect(startOf({ startedAtMs: STARTED_MS - 18_000_000 }, seen(STARTED_MS, true)), 'a clock that is behind').toBe(STARTED_MS - 5_000);
     const at = (nowMs: number) => firstDelayMs({ probe, startMs: STARTED_MS, nowMs, phase: null, known: false });
     expect([at(STARTED_MS), at(STARTED_MS + 2_000), at(STARTED_MS + 9_000)]).toEqual([5_000, 3_000, 0]);
     expect(at(STARTED_MS - 3_600_000), 'a clock that was set back').toBe(5_000);

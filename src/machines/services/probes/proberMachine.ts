@@ -26,6 +26,8 @@ export interface ProberInput {
   result: ProbeResult;
   /** In [0, 1) for an instance that ran before the probes began here; else null. */
   phase: number | null;
+  /** It was seen not to run before. */
+  fresh: boolean;
 }
 interface Context extends ProberInput {
   seenAtMs: number;
@@ -62,7 +64,8 @@ export const proberMachine = setup({
     startOver: assign(({ event }) => {
       assertEvent(event, 'probe.target');
       // Only an instance that ran before has a phase; whatever follows it started here.
-      return { target: event.target, result: event.result, phase: null, seenAtMs: factsOf(event).wallMs, run: NO_RUN, outcome: null };
+      const begun = { phase: null, fresh: true, seenAtMs: factsOf(event).wallMs, run: NO_RUN, outcome: null };
+      return { target: event.target, result: event.result, ...begun };
     }),
     take: assign(({ context, event }) => {
       assertEvent(event, 'probe.target');
@@ -70,11 +73,11 @@ export const proberMachine = setup({
       return { target: event.target, ...(same ? {} : { run: NO_RUN }) };
     }),
     planFirst: assign(({ context, event }) => {
-      const { target, phase, seenAtMs } = context;
+      const { target, phase, fresh, seenAtMs } = context;
       const known = context.result !== 'unknown' && !(target.type === 'readiness' && context.result === 'failure');
       const waitMs = firstDelayMs({
         probe: target.probe,
-        startMs: startOf(target, seenAtMs),
+        startMs: startOf(target, { atMs: seenAtMs, fresh }),
         nowMs: factsOf(event).wallMs,
         phase,
         known,

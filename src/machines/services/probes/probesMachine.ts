@@ -10,7 +10,7 @@ import type { PodsView, StatusEntry } from '../../protocol.ts';
 import { perform, providing, unprovided } from '../../provide.ts';
 import { type ProberIo, type ProberReport, proberMachine, proberWith } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
-import { lookedAt, type PodFacts, targetsOf, withoutPods, withResult } from './state.ts';
+import { lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
 import type { ProbeLedger, ProbeResult, ProbeTarget } from './types.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
@@ -40,6 +40,8 @@ interface Context {
   probes: ReadonlyMap<string, ProbeTarget>;
   /** Their keys by pod. */
   byPod: ReadonlyMap<string, readonly string[]>;
+  /** By pod the containers that were last seen not to run. */
+  unstarted: ReadonlyMap<string, ReadonlySet<string>>;
   slots: Slots;
   /** Pods with results that no list had at the last sweep. */
   absent: ReadonlySet<string>;
@@ -60,6 +62,7 @@ export const probeManagerMachine = setup({
       let { ledger } = context;
       const probes = new Map(context.probes);
       const byPod = new Map(context.byPod);
+      const waiting = new Map(context.unstarted);
       const stopped: string[] = [];
       for (const uid of uids) {
         const facts = podFacts(uid, seen);
@@ -79,15 +82,19 @@ export const probeManagerMachine = setup({
           const result = ledger.get(target.containerId)?.[target.type] ?? 'unknown';
           if (probes.has(target.key)) enqueue.sendTo(target.key, { type: 'probe.target', target, result });
           else {
-            const phase = isResumed(target, context.beganAtMs) ? seen.phase(target.key) : null;
-            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase } });
+            const fresh = waiting.get(uid)?.has(target.container.name) === true;
+            const phase = !fresh && isResumed(target, context.beganAtMs) ? seen.phase(target.key) : null;
+            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase, fresh } });
           }
           probes.set(target.key, target);
         }
+        const notYet = facts === undefined ? null : unstarted(facts);
+        if (notYet === null || notYet.size === 0) waiting.delete(uid);
+        else waiting.set(uid, notYet);
         if (wanted.size === 0) byPod.delete(uid);
         else byPod.set(uid, [...wanted]);
       }
-      enqueue.assign({ ledger, probes, byPod });
+      enqueue.assign({ ledger, probes, byPod, unstarted: waiting });
       if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
       grantTo(enqueue, freeSlots(context.slots, stopped));
     }),
@@ -130,6 +137,7 @@ export const probeManagerMachine = setup({
     ledger: new Map(),
     probes: new Map(),
     byPod: new Map(),
+    unstarted: new Map(),
     slots: NO_SLOTS,
     absent: new Set(),
   }),

@@ -6,6 +6,8 @@ import type { ProbeTarget } from './types.ts';
 const PERIOD_SECONDS = 10;
 /** The API keeps start times in whole seconds: the true start lies up to this much after the one shown. */
 const START_SLACK_MS = 999;
+/** An instance is seen to run at most this long after its start, where it was seen not to run before. */
+const SIGHT_MS = 5_000;
 /** A resumed container of which nothing is known (first start here, lost checkpoint) is not kept waiting for its phase. */
 const UNKNOWN_SPREAD_MS = 1_000;
 
@@ -15,10 +17,12 @@ export function periodMs(probe: Probe): number {
 
 /**
  * Wall ms at which the instance started, as exactly as can be told: the API's whole second, and when it was first seen
- * to run. An instance that ran before this node looked started at the latest possible moment of its second.
+ * to run. An instance that ran before this node looked started at the latest possible moment of its second. `fresh`: it was
+ * seen not to run before, so a runtime whose clock is behind takes nothing of its initial delay.
  */
-export function startOf(target: Pick<ProbeTarget, 'startedAtMs'>, seenAtMs: number): number {
-  return Math.max(target.startedAtMs, Math.min(seenAtMs, target.startedAtMs + START_SLACK_MS));
+export function startOf(target: Pick<ProbeTarget, 'startedAtMs'>, seen: { atMs: number; fresh: boolean }): number {
+  const shownMs = Math.max(target.startedAtMs, Math.min(seen.atMs, target.startedAtMs + START_SLACK_MS));
+  return seen.fresh ? Math.max(shownMs, seen.atMs - SIGHT_MS) : shownMs;
 }
 
 /** It ran before the probes began here: its first probe has a phase of its own, so that a restart is no stampede. */

@@ -137,6 +137,13 @@ export function lookedAt(ledger: ProbeLedger, facts: PodFacts): ProbeLedger {
   return changed ? next : ledger;
 }
 
+/** Containers with probes of which no instance runs: the next one starts here. */
+export function unstarted(facts: PodFacts): ReadonlySet<string> {
+  const running = new Set(instances(facts).map(({ container }) => container.name));
+  const probed = probedContainers(facts.pod).filter((c) => PROBE_TYPES.some((type) => c[PROBE_FIELDS[type]] !== undefined));
+  return new Set(probed.map((c) => c.name).filter((name) => !running.has(name)));
+}
+
 /** The probes that are to be running for a pod, from a ledger that {@link lookedAt} it. */
 export function targetsOf(ledger: ProbeLedger, facts: PodFacts): ProbeTarget[] {
   const { pod, status, terminating } = facts;
