@@ -114,21 +114,40 @@ export function toSandbox(from: PodSandboxStatus): RuntimeSandbox {
   return { id: from.id, attempt: from.metadata?.attempt ?? 0, ready, createdAtNs: nanosOf(from.createdAt), ips: [...ips], hostNetwork };
 }
 
-/** Newest first; equal times are told apart by the counter the node itself wrote, then by id, so the order is total. */
-function newestFirst(a: { createdAtNs: bigint; id: string }, b: { createdAtNs: bigint; id: string }, counters: number): number {
+/** By time, newest first, then by id, so that the order is total. */
+function newestFirst(a: { createdAtNs: bigint; id: string }, b: { createdAtNs: bigint; id: string }): number {
   if (a.createdAtNs !== b.createdAtNs) return a.createdAtNs > b.createdAtNs ? -1 : 1;
-  if (counters !== 0) return counters;
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
-/** Sorted copy, newest-created first. */
+/**
+ * Sorted copy, newest first. The node counts its sandboxes itself, each higher than all before: its count is better than the
+ * runtime's time, which goes back when a clock is put right.
+ */
 export function sortSandboxes<T extends { createdAtNs: bigint; id: string; attempt: number }>(list: readonly T[]): T[] {
-  return [...list].sort((a, b) => newestFirst(a, b, b.attempt - a.attempt));
+  return [...list].sort((a, b) => b.attempt - a.attempt || newestFirst(a, b));
 }
 
-/** Sorted copy, newest-created first. */
-export function sortContainers<T extends { createdAtNs: bigint; id: string; restartCount?: number }>(list: readonly T[]): T[] {
-  return [...list].sort((a, b) => newestFirst(a, b, (b.restartCount ?? 0) - (a.restartCount ?? 0)));
+interface Sortable {
+  createdAtNs: bigint;
+  id: string;
+  name: string;
+  /** Of its pod, where there are several. */
+  uid?: string;
+  restartCount?: number;
+  annotations?: Readonly<Record<string, string>>;
+}
+
+/** Sorted copy, newest first. Instances of one name are in the order of their restart counts, for the same reason. */
+export function sortContainers<T extends Sortable>(list: readonly T[]): T[] {
+  const byTime = [...list].sort(newestFirst);
+  const names = Map.groupBy(byTime, keyOf);
+  for (const instances of names.values()) instances.sort((a, b) => restartsOf(b) - restartsOf(a));
+  return byTime.flatMap((c) => names.get(keyOf(c))?.shift() ?? []);
+}
+const keyOf = ({ uid = '', name }: Sortable): string => `${uid}/${name}`;
+function restartsOf({ restartCount, annotations }: Sortable): number {
+  return restartCount ?? countOf(annotations?.[CRI_ANNOTATIONS.restartCount]);
 }
 
 /**

@@ -5,6 +5,7 @@ export class Timing {
   readonly clock: Clock;
   readonly #rng: Rng;
   #lastStampMs = 0;
+  #same = 0;
 
   constructor(o: { clock: Clock; rng: Rng }) {
     this.clock = o.clock;
@@ -13,8 +14,10 @@ export class Timing {
 
   /** Now, but never the same twice: real runtimes stamp nanoseconds, and readers sort by them. */
   stampMs(): number {
-    this.#lastStampMs = Math.max(this.clock.wallMs(), this.#lastStampMs + 0.001);
-    return this.#lastStampMs;
+    const wallMs = this.clock.wallMs();
+    this.#same = wallMs === this.#lastStampMs ? this.#same + 0.001 : 0;
+    this.#lastStampMs = wallMs;
+    return wallMs + this.#same;
   }
 
   stretched(ms: number, jitter: number): number {

@@ -29,9 +29,9 @@ describe('pod actions', () => {
     expect(computePodActions({ pod: pod({ containers: [web] }), status: observed([rc('web', 'running')]) })).toMatchObject(IDLE);
   });
 
-  it('gives a sandbox a number above all others, also where the newest has not the highest', () => {
+  it('gives a sandbox a number above all others, also where its time is not the newest', () => {
     const status = observed([], [box({ n: 1, attempt: 5, ready: false }), box({ n: 2, attempt: 4, ready: false })]);
-    expect(computePodActions({ pod: pod(), status })).toMatchObject({ createSandbox: true, sandboxId: 'sandbox-2', attempt: 6 });
+    expect(computePodActions({ pod: pod(), status })).toMatchObject({ createSandbox: true, sandboxId: 'sandbox-1', attempt: 6 });
   });
 
   it('trap 17: a failed liveness probe stops and restarts in one decision', () => {

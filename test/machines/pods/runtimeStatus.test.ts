@@ -78,8 +78,16 @@ describe('runtime status', () => {
     const up = cri('up', '10', { state: 'CONTAINER_RUNNING', annotations: count('1') });
     const late = cri('late', '11', { state: 'CONTAINER_CREATED', annotations: count('0') });
     expect(firstStatus(statusOf([], [late, up]), 'web')?.id).toBe('up');
-    // Where nothing runs it is the newest, and about to be started or replaced.
-    expect(firstStatus(statusOf([], [late, { ...up, state: 'CONTAINER_EXITED' }]), 'web')?.id).toBe('late');
+    // Where nothing runs, one with the same count is the newest, and about to be started or replaced.
+    const same = { ...late, annotations: count('1') };
+    expect(firstStatus(statusOf([], [same, { ...up, state: 'CONTAINER_EXITED' }]), 'web')?.id).toBe('late');
+  });
+
+  it('goes by the counts of the node where the clock of the runtime was set back', () => {
+    const count = (n: string) => ({ 'io.kubernetes.container.restartCount': n });
+    const ended = cri('ended', '11', { state: 'CONTAINER_EXITED', annotations: count('0') });
+    const after = cri('after', '10', { state: 'CONTAINER_RUNNING', annotations: count('1') });
+    expect(firstStatus(statusOf([], [ended, after]), 'web')?.id).toBe('after');
   });
 
   it('gives the next instance a count above all that ran, and never below what was shown', () => {

@@ -1,6 +1,7 @@
 /** From CRI listings to per-pod records and their differences (pod lifecycle 4.1). Pure. */
 import { CRI_LABELS, type CriContainer, type CriContainerState, type PodSandbox } from '../../cri.ts';
 import { isPathName } from '../../pathName.ts';
+import { sortContainers, sortSandboxes } from '../../pods/runtimeStatus.ts';
 import type { ListedPod } from '../../protocol.ts';
 
 /** What diffing compares: containers and sandboxes alike, by id. */
@@ -69,15 +70,10 @@ export function groupByPod(sandboxes: readonly PodSandbox[], containers: readonl
     });
   }
   for (const p of pods.values()) {
-    p.sandboxes.sort(newestFirst);
-    p.containers.sort(newestFirst);
+    p.sandboxes = sortSandboxes(p.sandboxes);
+    p.containers = sortContainers(p.containers);
   }
   return pods;
-}
-
-function newestFirst(a: { createdAtNs: bigint; id: string }, b: { createdAtNs: bigint; id: string }): number {
-  if (a.createdAtNs !== b.createdAtNs) return a.createdAtNs > b.createdAtNs ? -1 : 1;
-  return a.id < b.id ? -1 : 1;
 }
 
 function states(pod: ListedPod | undefined): Map<string, DiffState> {
