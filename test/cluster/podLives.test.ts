@@ -1,6 +1,10 @@
 /** Pods of a real cluster whose life is disturbed: deleted while they start, made anew under their old name, edited at the wrong moment, waiting for what is not there. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
+import { NODE_NAME } from '../e2e/daemon.ts';
 import { IMAGE, OTHER_IMAGE, sh, steady } from '../e2e/manifests.ts';
 import { containers, sandboxes } from '../e2e/runtime.ts';
 import { type Cluster, isReady, LONG, lifeOf, STAY, startCluster, startKubectl } from './cluster.ts';
@@ -225,6 +229,64 @@ describe('a namespace', () => {
     await cluster.apply(pod('one'), pod('two'));
     await cluster.kubectl('-n', 'short', 'wait', 'pod', '--all', '--for=condition=Ready', '--timeout=120s');
     await cluster.kubectl('delete', 'namespace', 'short', '--timeout=120s');
+    await nothingLeft();
+  });
+});
+
+describe('a pod that is being deleted', () => {
+  it('has each change of its readiness in the API within moments', async () => {
+    const down = join(mkdtempSync(join(tmpdir(), 'actorlet-ready-')), 'down');
+    const readinessProbe = { exec: { command: ['test', '!', '-e', '/ctl/down'] }, periodSeconds: 1, failureThreshold: 1 };
+    const volumeMounts = [{ name: 'ctl', mountPath: '/ctl' }];
+    await cluster.create('leaving', {
+      terminationGracePeriodSeconds: 60,
+      containers: [sh('main', DEAF, { readinessProbe, volumeMounts })],
+      volumes: [{ name: 'ctl', hostPath: { path: dirname(down) } }],
+    });
+    await cluster.ready('leaving');
+    await cluster.kubectl('delete', 'pod', 'leaving', '--wait=false');
+    for (const ready of [false, true, false]) {
+      if (ready) rmSync(down);
+      else writeFileSync(down, '');
+      // A period of the probe, and the way there; the last word about a pod may wait longer than that.
+      await cluster.podWhere('leaving', ready ? 'is Ready' : 'is not Ready', (p) => isReady(p) === ready, {
+        timeoutMs: 4_000,
+        everyMs: 50,
+      });
+    }
+    await cluster.kubectl('delete', 'pod', 'leaving', '--grace-period=0', '--force');
+    await cluster.gone('leaving');
+    rmSync(dirname(down), { recursive: true });
+    await nothingLeft();
+  });
+});
+
+describe('an extended resource that an administrator counts', () => {
+  it('is allocatable, stays, and is counted when pods are admitted', async () => {
+    const foo = 'example.com/foo';
+    const path = `/api/v1/nodes/${NODE_NAME}`;
+    const shown = async () => (await cluster.plane.request('GET', path)).body as { status: Record<string, Record<string, string>> };
+    const patch = (amount: string | null) =>
+      cluster.plane.request('PATCH', `${path}/status`, {
+        body: { status: { capacity: { [foo]: amount } } },
+        contentType: 'application/merge-patch+json',
+      });
+    // Past the scheduler, which would count too.
+    const ask = (name: string, count: string) => {
+      const resources = { requests: { [foo]: count }, limits: { [foo]: count } };
+      return cluster.create(name, { nodeName: NODE_NAME, containers: [sh('main', STAY, { resources })] });
+    };
+    await patch('5');
+    await cluster.daemon.wait('it is allocatable', async () => (await shown()).status.allocatable?.[foo] === '5', LONG);
+    await ask('three', '3');
+    await cluster.ready('three');
+    await ask('more', '3');
+    const refused = await cluster.podWhere('more', 'is refused', (p) => p.status.phase === 'Failed');
+    expect(refused.status).toMatchObject({ reason: `OutOf${foo}` });
+    await patch(null);
+    await cluster.daemon.wait('it is gone', async () => (await shown()).status.allocatable?.[foo] === undefined, LONG);
+    expect(isReady((await cluster.pod('three')) as Pod)).toBe(true);
+    await cluster.kubectl('delete', 'pod', 'three', 'more');
     await nothingLeft();
   });
 });
