@@ -38,7 +38,7 @@ describe('the file port', () => {
       code: 'EINVAL',
       message: expect.stringContaining('is a FIFO'),
     });
-    await expect(fs.readTail(pipe, 10)).rejects.toMatchObject({ code: 'EINVAL' });
+    await expect(fs.readTail(pipe, { bytesMax: 10 })).rejects.toMatchObject({ code: 'EINVAL' });
     await expect(fs.readFile(link, { bytesMax: 10, own: true })).rejects.toMatchObject({
       code: 'EINVAL',
       message: expect.stringContaining('is a symbolic link'),
