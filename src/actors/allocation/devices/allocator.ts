@@ -14,7 +14,10 @@ import { mergeResponses, NO_SHARE, type PluginShare } from '../../../machines/al
 import { type DeviceLedger, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
+import { apiView } from '../../../machines/api/messages.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
+import { own } from '../../../machines/own.ts';
+import { unsupported } from '../../../machines/pods/admission/admission.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
@@ -84,6 +87,10 @@ export class DeviceAllocator {
       for (const { container } of allocationOrder(pod)) {
         for (const request of deviceRequests(container)) {
           const outcome = await this.give({ pod, container, signal, ...request });
+          if (outcome.kind === 'none' && !this.isOfOthers(request.resource)) {
+            const refusal = unsupported(pod, { podGroups: true, devices: false });
+            if (refusal !== null) return { kind: 'refused', reason: refusal.reason, message: refusal.message };
+          }
           if (outcome.kind === 'wait') return { kind: 'later', why: outcome.message };
           if (outcome.kind === 'refused') {
             const { reason = 'UnexpectedAdmissionError', message } = outcome;
@@ -98,6 +105,12 @@ export class DeviceAllocator {
       const unsaved = await this.save();
       return unsaved === null ? { kind: 'granted' } : { kind: 'later', why: unsaved };
     });
+  }
+
+  /** Counted by an administrator for this node: there is nothing to hand in. */
+  private isOfOthers(resource: string): boolean {
+    const amount = own(this.ctx.registry.read(apiView.placement)?.value.extended ?? {}, resource);
+    return amount !== undefined && amount !== '0';
   }
 
   /** It was not let in after all: what it was given is free. Whoever asked for it has given that up. */
@@ -120,8 +133,8 @@ export class DeviceAllocator {
         const before = allocationOf(this.ledger, pod.metadata.uid, of);
         if (before === undefined || this.ledger.resources.get(resource)?.returning === true) {
           const outcome = await this.give({ pod, container, signal, ...request });
-          // Counted by an administrator for this node, or by the cluster as a whole: there is nothing to hand in.
-          if (outcome.kind === 'none') continue;
+          if (outcome.kind === 'none' && this.isOfOthers(resource)) continue;
+          if (outcome.kind === 'none') return refused(`no plugin of ${resource} has registered at this node`);
           if (outcome.kind !== 'held') return refused(outcome.message);
         }
         const held = allocationOf(this.ledger, pod.metadata.uid, of);
