@@ -1,8 +1,10 @@
 /** A whole node in virtual time: hostile pods of both sources, or a runtime that answers anything, beside pods that stay well. */
 import fc from 'fast-check';
+import { kindAt } from '../../src/machines/api/objects/kinds.ts';
 import { create, inApi } from '../integration/clusterPods.ts';
 import { MANIFESTS, pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
-import { POD, SMALL_POD } from './documents.ts';
+import { onTheWire, type Wire } from '../integration/wire.ts';
+import { CONFIG_MAP, NODE, POD, SECRET, SERVICE, SMALL_POD } from './documents.ts';
 import { changed, changedInType, changedOnWire, changedText, type Json } from './hostile.ts';
 import { must, type Target } from './target.ts';
 
@@ -21,6 +23,10 @@ const manifests = fc.array(
   },
 );
 const apiPods = fc.array(fc.oneof(changedInType(POD), changedInType(SMALL_POD)), { minLength: EACH, maxLength: EACH });
+/** As no API server would send them: the node reads what comes. */
+const SENT = 50;
+const sentPods = fc.array(fc.oneof(changed(POD), changed(SMALL_POD)), { minLength: SENT, maxLength: SENT });
+const sentObjects = fc.array(fc.oneof(...[NODE, SECRET, CONFIG_MAP, SERVICE].map(changed)), { minLength: SENT, maxLength: SENT });
 
 /** The server gives names and a UID of its own, whatever was asked for. */
 function post(h: VirtualNode, doc: Json, i: number): void {
@@ -35,6 +41,14 @@ function post(h: VirtualNode, doc: Json, i: number): void {
   h.kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body });
 }
 
+/** `doc` in place of the object, under the name that it was asked for by: most of the time. */
+function named(doc: Json | undefined, object: unknown): unknown {
+  if (typeof doc !== 'object' || doc === null || Array.isArray(doc)) return doc;
+  const metadata = typeof doc.metadata === 'object' && doc.metadata !== null && !Array.isArray(doc.metadata) ? doc.metadata : {};
+  const { name, namespace, uid, resourceVersion } = (object as { metadata: Record<string, unknown> }).metadata;
+  return { ...doc, metadata: { ...metadata, name, namespace, uid, resourceVersion } };
+}
+
 function unharmed(h: VirtualNode, when: string): void {
   const fell = h.events.filter(
     (e) => (e.kind === 'child.exited' && e.reason.kind === 'error') || e.kind === 'supervisor.escalated' || e.kind === 'quarantined',
@@ -42,8 +56,8 @@ function unharmed(h: VirtualNode, when: string): void {
   must(fell.length === 0, `${when}: no actor falls: ${JSON.stringify(fell[0], (_, v: unknown) => (v instanceof Error ? v.stack : v))}`);
 }
 
-async function good(): Promise<VirtualNode> {
-  const h = await virtualNode({ cluster: true });
+async function good(wire?: Wire): Promise<VirtualNode> {
+  const h = await virtualNode({ cluster: true, ...(wire === undefined ? {} : { ports: onTheWire(wire) }) });
   h.write('good', pod('good'));
   create(h, 'fine');
   await h.until('both run', () => h.phase('good') === 'Running' && inApi(h, 'fine')?.status?.phase === 'Running');
@@ -73,6 +87,35 @@ export const nodeTargets: readonly Target[] = [
       await h.advance(WHILE_MS);
       unharmed(h, 'with hostile pods');
       must(h.violations.length === 0, h.violations[0] ?? '');
+      await stillGood(h);
+    }),
+  },
+  {
+    name: 'node and its API server',
+    share: 1,
+    casesPerRun: 2 * SENT,
+    property: fc.asyncProperty(sentPods, sentObjects, async (docs, objects) => {
+      let turn = 0;
+      let lies = false;
+      const wire: Wire = {
+        sends(path, object) {
+          const name = (object as { metadata?: { name?: unknown } } | null)?.metadata?.name;
+          const at = typeof name === 'string' ? /^sent-(\d+)$/.exec(name)?.[1] : undefined;
+          if (at !== undefined) return named(docs[Number(at)], object);
+          const kind = kindAt(path)?.kind;
+          if (!lies || kind === undefined || kind === 'Pod' || kind === 'Lease') return object;
+          turn += 1;
+          return named(objects[turn % objects.length], object);
+        },
+      };
+      await using h = await good(wire);
+      lies = true;
+      for (const i of docs.keys()) create(h, `sent-${i}`);
+      await h.advance(WHILE_MS);
+      unharmed(h, 'with hostile objects of the API');
+      must(h.violations.length === 0, h.violations[0] ?? '');
+      const failed = h.lines.find((l) => l.msg.includes('failed over a pod'));
+      must(failed === undefined, `the pod manager handles each: ${JSON.stringify(failed)}`);
       await stillGood(h);
     }),
   },

@@ -5,6 +5,8 @@ import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { asksForDevices, deviceRequests } from '../../src/machines/allocation/devices/allocate.ts';
 import { toApiPod } from '../../src/machines/api/apiPod.ts';
+import { readItem } from '../../src/machines/api/objects/answers.ts';
+import { kindAt } from '../../src/machines/api/objects/kinds.ts';
 import type { Container, Pod } from '../../src/machines/k8s.ts';
 import { refusedForItself } from '../../src/machines/pods/admission/admission.ts';
 import { nodeMismatch } from '../../src/machines/pods/admission/nodeAffinity.ts';
@@ -137,9 +139,10 @@ export const podTargets: readonly Target[] = [
   {
     name: 'apiPod',
     share: 20,
-    property: fc.property(fc.oneof(changedInType(POD), changedInType(SMALL_POD)), (doc) => {
-      const pod = toApiPod(doc);
-      if (pod !== null && pod.spec.containers.length > 0) decide(pod);
+    property: fc.property(fc.oneof(changedInType(POD), changedInType(SMALL_POD), changed(POD), changed(SMALL_POD)), (doc) => {
+      const object = readItem(doc, kindAt('/api/v1/pods'));
+      const pod = object === null ? null : toApiPod(object);
+      if (pod !== null) decide(pod);
     }),
   },
 ];
