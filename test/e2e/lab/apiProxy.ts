@@ -35,6 +35,8 @@ export interface Passed extends DoorCall {
 export class ApiProxy {
   /** Asked for each request; undefined lets it pass. */
   fault: (call: DoorCall) => DoorFault | undefined = () => undefined;
+  /** What the node is sent in place of an object of the server's: in answers, lists and watches. Undefined: nothing is looked at. */
+  rewrite: ((object: Record<string, unknown>) => unknown) | undefined = undefined;
   /** Every request that the server answered, watches excepted. */
   readonly passed: Passed[] = [];
   /** By kind. */
@@ -59,7 +61,14 @@ export async function startApiProxy(plane: ControlPlane, nodeName: string): Prom
   const [cert, key, ca] = [own.certFile, own.keyFile, plane.ca.certFile].map((f) => readFileSync(f));
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const upstream = (req: IncomingMessage) =>
-    request(new URL(req.url ?? '/', plane.url), { method: req.method ?? 'GET', headers: req.headers, agent, ca, cert, key });
+    request(new URL(req.url ?? '/', plane.url), {
+      method: req.method ?? 'GET',
+      headers: { ...req.headers, 'accept-encoding': 'identity' },
+      agent,
+      ca,
+      cert,
+      key,
+    });
   const server = createServer({ cert: readFileSync(serving.certFile), key: readFileSync(serving.keyFile) }, (req, res) => {
     pass(proxy, { req, res, upstream }).catch(() => res.destroy());
   });
@@ -121,6 +130,11 @@ async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<
   onward.once('error', () => res.destroy());
   onward.once('response', (answer) => {
     answer.once('error', () => res.destroy());
+    const { rewrite } = proxy;
+    if (rewrite !== undefined && /json/.test(answer.headers['content-type'] ?? '')) {
+      rewritten({ answer, res, watch: call.watch }, rewrite).catch(() => res.destroy());
+      return;
+    }
     const left = { bytes: fault?.kind === 'cut' ? fault.bytes : Number.POSITIVE_INFINITY };
     const chunks: Buffer[] = [];
     if (fault?.kind !== 'lost') res.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -139,6 +153,38 @@ async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<
     });
   });
   onward.end(sent);
+}
+
+/** Line by line where it is a watch, else as a whole. */
+async function rewritten(
+  { answer, res, watch }: { answer: IncomingMessage; res: ServerResponse; watch: boolean },
+  rewrite: (object: Record<string, unknown>) => unknown,
+): Promise<void> {
+  const { 'content-length': _, ...headers } = answer.headers;
+  res.writeHead(answer.statusCode ?? 502, headers);
+  const changed = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value;
+    const { items, object } = value as { items?: unknown; object?: unknown };
+    if (Array.isArray(items)) return { ...value, items: items.map(changed) };
+    if (object !== undefined) return { ...value, object: changed(object) };
+    return rewrite(value as Record<string, unknown>);
+  };
+  const send = (text: string): void => void res.write(JSON.stringify(changed(JSON.parse(text))));
+  if (!watch) {
+    send((await bodyOf(answer)).toString('utf8'));
+    res.end();
+    return;
+  }
+  let rest = '';
+  for await (const chunk of answer.setEncoding('utf8')) {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      send(line);
+      res.write('\n');
+    }
+  }
+  res.end();
 }
 
 async function bodyOf(req: IncomingMessage): Promise<Buffer> {
