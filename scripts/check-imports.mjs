@@ -21,8 +21,8 @@ const ANY = 'any';
  * of (importer, imported). `packages`: names, or ANY, which includes node: modules.
  */
 export const RULES = [
-  // Scenario files are YAML text; decoding text is no I/O.
-  { in: /^machines\/faults\//, may: ['machines/'], packages: PURE },
+  // Manifests, configuration and scenario files are YAML text; decoding text is no I/O.
+  { in: /^machines\/(document|faults)\//, may: ['machines/'], packages: PURE },
   // Types of the official client, which are erased.
   { in: /^machines\/api\/wire\.ts$/, may: [], packages: ['@kubernetes/client-node'] },
   { in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
