@@ -82,7 +82,7 @@ function linesOf(text: string): (offset: number) => { line: number; column: numb
   return (offset) => {
     if (starts === null) {
       starts = [0];
-      for (let i = text.indexOf('\n'); i >= 0; i = text.indexOf('\n', i + 1)) starts.push(i + 1);
+      for (const { index } of text.matchAll(/\n|\r(?!\n)/g)) starts.push(index + 1);
     }
     let low = 0;
     let high = starts.length - 1;
@@ -119,7 +119,7 @@ function isJson(text: string): boolean {
 
 /** Never throws. */
 export function readDocument(text: string): DocumentRead {
-  const at = linesOf(text);
+  let at = linesOf(text);
   const wrong = (offset: number, message: string): DocumentRead => ({ ok: false, ...at(offset), message });
   const notes: DocumentNote[] = [];
   const noteTwice = (twice: readonly Twice[]): void => {
@@ -147,10 +147,11 @@ export function readDocument(text: string): DocumentRead {
   if (hopelesslyNested(text)) return wrong(0, 'nested too deeply');
   try {
     const yaml = readYaml(text);
+    if (yaml.ok && yaml.next !== null)
+      notes.push({ line: at(yaml.next).line, what: 'another document begins here; only the first one of a file counts' });
+    at = linesOf(yaml.text);
     if (!yaml.ok) return wrong(yaml.offset, yaml.what);
     noteTwice(yaml.twice);
-    if (yaml.next !== null)
-      notes.push({ line: at(yaml.next).line, what: 'another document begins here; only the first one of a file counts' });
     return taken(yaml.value, yaml.places, YAML_CHARS_MAX);
   } catch (error) {
     return wrong(0, error instanceof RangeError ? 'nested too deeply' : messageOf(error));

@@ -1,5 +1,5 @@
 /** The first document of a YAML text, as Kubernetes' Go programs read it: from the nodes of the `yaml` package to plain data. Pure. */
-import { isAlias, isMap, isScalar, isSeq, type Node, type Pair, parseDocument, type Scalar } from 'yaml';
+import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Pair, parseDocument, type Scalar } from 'yaml';
 import { put } from '../own.ts';
 import type { Places, Twice } from './json.ts';
 import { keyOf, plainScalar, taggedScalar } from './scalar.ts';
@@ -7,13 +7,15 @@ import { keyOf, plainScalar, taggedScalar } from './scalar.ts';
 export type YamlDocument =
   | {
       ok: true;
+      /** The text that the offsets are of: its lines are those of the source. */
+      text: string;
       value: unknown;
       places: Places;
       twice: Twice[];
-      /** Where the next document begins that holds anything; null: there is none. */
+      /** Where in the source the next document begins that holds anything; null: there is none. */
       next: number | null;
     }
-  | { ok: false; offset: number; what: string };
+  | { ok: false; text: string; offset: number; what: string };
 
 /** Aliases in one document, and levels of lists and mappings. */
 const ALIASES_MAX = 1_000;
@@ -140,25 +142,42 @@ function firstDocument(text: string): { text: string; next: number | null } {
   return { text: text.slice(0, end), next: next === undefined ? null : end + next };
 }
 
+/** Lines inside brackets or quotes that may stand too far to the left, and the longest text in which they are looked for. */
+const OUTDENTS_MAX = 50;
+const OUTDENTED_CHARS_MAX = 64 * 1024;
+const OUTDENT = /in block collection must be sufficiently indented|Missing closing ['"]quote/;
+const INDENT = ' '.repeat(80);
+const OPTIONS = { version: '1.1', schema: 'failsafe', merge: false, uniqueKeys: false, strict: false, prettyErrors: false } as const;
+
+/**
+ * Parsed without an opinion about scalars: each stays the text it was written as. Equal keys are found later, too. Between
+ * brackets and quotes indentation means nothing to Kubernetes: a line that stands too far to the left is moved to the right.
+ */
+function parsed(text: string): { doc: Document.Parsed; text: string } {
+  let source = text;
+  let doc = parseDocument(source, { ...OPTIONS, logLevel: 'silent' });
+  for (let n = 0; n < OUTDENTS_MAX && source.length <= OUTDENTED_CHARS_MAX; n += 1) {
+    const [error] = doc.errors;
+    if (error === undefined || !OUTDENT.test(error.message)) break;
+    const from = source[error.pos[0] - 1] === '\n' ? error.pos[0] : source.indexOf('\n', error.pos[0]) + 1;
+    const line = from === 0 ? -1 : source.slice(from).search(/^.*\S/m);
+    if (line < 0) break;
+    source = `${source.slice(0, from + line)}${INDENT}${source.slice(from + line)}`;
+    doc = parseDocument(source, { ...OPTIONS, logLevel: 'silent' });
+  }
+  return { doc, text: source };
+}
+
 export function readYaml(source: string): YamlDocument {
-  const { text, next } = firstDocument(source);
-  // Every scalar stays the text it was written as: what it means is decided here. Equal keys are found here, too.
-  const doc = parseDocument(text, {
-    version: '1.1',
-    schema: 'failsafe',
-    merge: false,
-    uniqueKeys: false,
-    strict: false,
-    prettyErrors: false,
-    logLevel: 'silent',
-  });
+  const first = firstDocument(source.replaceAll(/\r(?!\n)/g, '\n'));
+  const { doc, text } = parsed(first.text);
   const [error] = doc.errors;
-  if (error !== undefined) return { ok: false, offset: error.pos[0], what: firstLine(error.message) };
+  if (error !== undefined) return { ok: false, text, offset: error.pos[0], what: firstLine(error.message) };
   const values = new Values();
   try {
-    return { ok: true, value: values.of(doc.contents), places: values.places, twice: values.twice, next };
+    return { ok: true, text, value: values.of(doc.contents), places: values.places, twice: values.twice, next: first.next };
   } catch (error) {
-    if (error instanceof Wrong) return { ok: false, offset: error.offset, what: error.message };
+    if (error instanceof Wrong) return { ok: false, text, offset: error.offset, what: error.message };
     throw error;
   }
 }

@@ -10,7 +10,7 @@ type Hash = Pick<Entropy, 'md5Hex'>;
 export function decodeDocument(bytes: Uint8Array, source: DocumentSource, entropy: Hash): Decoded {
   const parsed = parseManifest(bytes);
   if (!parsed.ok) return { ok: false, errors: [parsed.message] };
-  const decoded = decodeManifest(parsed.value, { ...source, md5Hex: (text) => entropy.md5Hex(text) });
+  const decoded = decodeManifest(parsed.value, { ...source, notes: parsed.notes, md5Hex: (text) => entropy.md5Hex(text) });
   return bytes.byteLength < SHARED_CHARS_MIN ? decoded : shareWithin(decoded);
 }
 

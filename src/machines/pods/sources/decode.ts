@@ -24,12 +24,16 @@ export interface DecodeOptions {
   md5Hex(text: string): string;
   /** Refuses manifests that refer to API objects (gate PreventStaticPodAPIReferences). */
   preventApiReferences: boolean;
+  /** What was read leniently so far. */
+  notes?: readonly string[];
 }
 /** Pods of one document; a node runs 110 by default. */
 const PODS_MAX = 1_000;
 const KIND_CHARS_MAX = 100;
 
-export type Decoded = { ok: true; pods: Pod[] } | { ok: false; errors: string[] };
+export type Decoded =
+  /** `notes`: what was read leniently, or is left out. */
+  { ok: true; pods: Pod[]; notes: string[] } | { ok: false; errors: string[] };
 
 /** `{name}_{namespace}`: the identity of a pod within one source. */
 export function fullName(pod: Pod): string {
@@ -93,12 +97,19 @@ function asPod(doc: Record<string, unknown>, prefix: string, errors: ErrorList):
   return pod as Pod;
 }
 
-function decodeOne(doc: Record<string, unknown>, at: { prefix: string; opts: DecodeOptions }, errors: ErrorList): Pod | undefined {
-  const { prefix, opts } = at;
+interface Decoding {
+  opts: DecodeOptions;
+  errors: ErrorList;
+  notes: ErrorList;
+}
+
+function decodeOne(doc: Record<string, unknown>, prefix: string, { opts, errors, notes }: Decoding): Pod | undefined {
   const pod = asPod(doc, prefix, errors);
   if (pod === undefined) return undefined;
+  const note = (what: string): void => notes.add(prefix + what);
   const uid = pod.metadata.uid || staticUid(pod, opts);
   applyApiDefaults(pod);
+  readLeniently(pod, note);
   applyStaticDefaults(pod, uid, opts);
   const invalid = validatePod(pod);
   if (opts.preventApiReferences) {
@@ -109,13 +120,26 @@ function decodeOne(doc: Record<string, unknown>, at: { prefix: string; opts: Dec
   return invalid.count === 0 ? pod : undefined;
 }
 
+/** What the kubelet takes for something else than it says. */
+function readLeniently({ spec }: Pod, note: (what: string) => void): void {
+  const seconds = spec.terminationGracePeriodSeconds ?? 0;
+  if (seconds >= 0) return;
+  note(`spec.terminationGracePeriodSeconds: ${seconds} is taken for 1`);
+  spec.terminationGracePeriodSeconds = 1;
+}
+
+/** The kubelet finds `kind` and `apiVersion` in whatever case they are written. Of several the last one counts, then that of the right case. */
+function headerField(doc: Record<string, unknown>, name: string): unknown {
+  const spellings = Object.keys(doc).filter((key) => key.toLowerCase() === name.toLowerCase() && doc[key] !== null);
+  const found = spellings.includes(name) ? name : spellings.at(-1);
+  return found === undefined ? undefined : doc[found];
+}
+
 function kindOf(doc: Record<string, unknown>): { kind: string; error?: string } {
-  const { apiVersion, kind } = doc;
-  if (kind === undefined || kind === null || kind === '')
-    return { kind: '', error: 'kind: required; a manifest holds a Pod of apiVersion v1' };
+  const [apiVersion, kind] = [headerField(doc, 'apiVersion'), headerField(doc, 'kind')];
+  if (kind === undefined || kind === '') return { kind: '', error: 'kind: required; a manifest holds a Pod of apiVersion v1' };
   if (typeof kind !== 'string') return { kind: '', error: 'kind: must be a string' };
-  if (apiVersion === undefined || apiVersion === null || apiVersion === '')
-    return { kind, error: 'apiVersion: required; a Pod has apiVersion v1' };
+  if (apiVersion === undefined || apiVersion === '') return { kind, error: 'apiVersion: required; a Pod has apiVersion v1' };
   if (typeof apiVersion !== 'string') return { kind, error: 'apiVersion: must be a string' };
   if (apiVersion !== 'v1')
     return {
@@ -125,6 +149,16 @@ function kindOf(doc: Record<string, unknown>): { kind: string; error?: string } 
   return { kind };
 }
 
+function decodeList(items: unknown, decoding: Decoding): Pod[] | string {
+  if (!Array.isArray(items)) return 'items: must be a list of pods';
+  if (items.length > PODS_MAX) return `items: has ${items.length} pods, at most ${PODS_MAX} are taken`;
+  return items.flatMap((item: unknown, i) => {
+    if (item !== null && !isRecord(item)) decoding.errors.add(`items[${i}]: must be a Pod`);
+    else return decodeOne({ ...item, apiVersion: 'v1', kind: 'Pod' }, `items[${i}].`, decoding) ?? [];
+    return [];
+  });
+}
+
 /** Decodes one document. A document with any error gives no pods at all. Errors read `path: what is wrong`. */
 export function decodeManifest(doc: unknown, opts: DecodeOptions): Decoded {
   if (doc === null || doc === undefined) return { ok: false, errors: ['the document is empty'] };
@@ -132,30 +166,21 @@ export function decodeManifest(doc: unknown, opts: DecodeOptions): Decoded {
     return { ok: false, errors: [`the document is ${Array.isArray(doc) ? 'a list' : `a bare ${typeof doc}`}, not a Pod`] };
   const { kind, error } = kindOf(doc);
   if (error !== undefined) return { ok: false, errors: [error] };
-  const errors = new ErrorList();
-  const pods: Pod[] = [];
+  const decoding: Decoding = { opts, errors: new ErrorList(), notes: new ErrorList() };
+  for (const note of opts.notes ?? []) decoding.notes.add(note);
+  let pods: Pod[] | string;
   if (kind === 'Pod') {
-    const pod = decodeOne(doc, { prefix: '', opts }, errors);
-    if (pod !== undefined) pods.push(pod);
+    const pod = decodeOne({ ...doc, apiVersion: 'v1', kind }, '', decoding);
+    pods = pod === undefined ? [] : [pod];
   } else if (kind === 'PodList' && opts.source === 'http') {
-    const items = doc.items ?? [];
-    if (!Array.isArray(items)) return { ok: false, errors: ['items: must be a list of pods'] };
-    if (items.length > PODS_MAX) return { ok: false, errors: [`items: has ${items.length} pods, at most ${PODS_MAX} are taken`] };
-    items.forEach((item: unknown, i) => {
-      const prefix = `items[${i}].`;
-      if (!isRecord(item)) errors.add(`items[${i}]: must be a Pod`);
-      else if ((item.kind ?? 'Pod') !== 'Pod' || (item.apiVersion ?? 'v1') !== 'v1')
-        errors.add(`${prefix}kind: must be a Pod of apiVersion v1`);
-      else {
-        const pod = decodeOne({ apiVersion: 'v1', kind: 'Pod', ...item }, { prefix, opts }, errors);
-        if (pod !== undefined) pods.push(pod);
-      }
-    });
+    pods = decodeList(doc.items ?? [], decoding);
   } else if (kind === 'PodList' || kind === 'List') {
     const what = opts.source === 'file' ? 'one file holds one Pod; put each pod in a file of its own' : 'use a PodList';
-    return { ok: false, errors: [`kind ${kind}: not accepted here; ${what}`] };
+    pods = `kind ${kind}: not accepted here; ${what}`;
   } else {
-    return { ok: false, errors: [`kind ${cut(kind, KIND_CHARS_MAX)}: not accepted here; a manifest holds a Pod of apiVersion v1`] };
+    pods = `kind ${cut(kind, KIND_CHARS_MAX)}: not accepted here; a manifest holds a Pod of apiVersion v1`;
   }
-  return errors.count > 0 ? { ok: false, errors: errors.list() } : { ok: true, pods };
+  if (typeof pods === 'string') return { ok: false, errors: [pods] };
+  if (decoding.errors.count > 0) return { ok: false, errors: decoding.errors.list() };
+  return { ok: true, pods, notes: decoding.notes.list() };
 }

@@ -10,15 +10,25 @@ import { isRecord } from './schema.ts';
 /** Octal 0644, the default mode of files in secret, config map, downward and projected volumes. */
 const FILE_MODE = 0o644;
 
+const DIGEST = /@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
+const PATH_PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
+const TAG = /^\w[\w.-]{0,127}$/;
+
+/** The tag that an image's name has or comes to; '' with a digest alone, and for what is no image's name. */
+function tagOf(image: string): string {
+  const name = image.replace(DIGEST, '');
+  const colon = name.indexOf(':', name.lastIndexOf('/') + 1);
+  const tag = colon >= 0 ? name.slice(colon + 1) : name === image ? 'latest' : '';
+  const parts = (colon >= 0 ? name.slice(0, colon) : name).split('/');
+  const [domain = ''] = parts;
+  const hasDomain = parts.length > 1 && (/[.:A-Z]/.test(domain) || domain === 'localhost');
+  const isName = (hasDomain ? parts.slice(1) : parts).every((part) => PATH_PART.test(part));
+  return isName && (colon < 0 || TAG.test(tag)) ? tag : '';
+}
+
 /** `Always` when the tag is, or resolves to, `latest`; a digest without a tag counts as pinned. */
 export function defaultPullPolicy(image: string | undefined): PullPolicy {
-  const named = image ?? '';
-  const at = named.indexOf('@');
-  const name = at < 0 ? named : named.slice(0, at);
-  const lastPart = name.slice(name.lastIndexOf('/') + 1);
-  const colon = lastPart.indexOf(':');
-  const tag = colon >= 0 ? lastPart.slice(colon + 1) : at < 0 ? 'latest' : '';
-  return tag === 'latest' ? 'Always' : 'IfNotPresent';
+  return tagOf(image ?? '') === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
 function defaultHandler(h: LifecycleHandler | undefined): void {
@@ -60,28 +70,59 @@ function defaultContainer(c: Container, hostNetwork: boolean): void {
   defaultHandler(c.lifecycle?.preStop);
 }
 
-/** What the pod as a whole asks for, where it does not say: what its containers come to, else as much as it may have. */
+/**
+ * The pod as a whole, where it names limits: huge pages of its containers are its own, too. It asks for what its containers come
+ * to, else for as much as it may have.
+ */
 function defaultPodResources(pod: Pod): void {
   const { resources } = pod.spec;
   if (resources === undefined) return;
-  const requests: Record<string, Quantity> = { ...resources.requests };
   const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  for (const name of new Set(all.flatMap((c) => Object.keys(c.resources?.requests ?? {})))) {
-    const total = containersTotal(pod, 'requests', name);
-    if (isPodLevel(name) && total !== undefined) requests[name] ??= total;
+  const named = (kind: 'requests' | 'limits') => new Set(all.flatMap((c) => Object.keys(c.resources?.[kind] ?? {})).filter(isPodLevel));
+  if (Object.keys({ ...resources.limits, ...resources.requests }).length === 0) return;
+  const limits: Record<string, Quantity> = { ...resources.limits };
+  for (const name of named('limits')) {
+    const total = name.startsWith('hugepages-') ? containersTotal(pod, 'limits', name) : undefined;
+    if (total !== undefined) limits[name] ??= total;
   }
-  for (const [name, limit] of Object.entries(resources.limits ?? {})) if (isPodLevel(name)) requests[name] ??= limit;
+  if (Object.keys(limits).length === 0) return;
+  resources.limits = limits;
+  const requests: Record<string, Quantity> = { ...resources.requests };
+  for (const name of named('requests')) {
+    const total = name.startsWith('hugepages-') ? undefined : containersTotal(pod, 'requests', name);
+    if (total !== undefined) requests[name] ??= total;
+  }
+  for (const [name, limit] of Object.entries(limits)) if (isPodLevel(name)) requests[name] ??= limit;
   if (Object.keys(requests).length > 0) resources.requests = requests;
+}
+
+/** Of files of the downward API, in a volume of their own or among others. */
+function defaultItems(source: unknown): void {
+  for (const item of isRecord(source) && Array.isArray(source.items) ? source.items : []) {
+    const { fieldRef, resourceFieldRef } = isRecord(item) ? item : {};
+    if (isRecord(fieldRef)) fieldRef.apiVersion ||= 'v1';
+    if (isRecord(resourceFieldRef)) resourceFieldRef.divisor ??= '0';
+  }
+}
+
+function defaultProjected(source: unknown): void {
+  for (const part of isRecord(source) && Array.isArray(source.sources) ? source.sources : []) {
+    if (!isRecord(part)) continue;
+    defaultItems(part.downwardAPI);
+    if (isRecord(part.serviceAccountToken)) part.serviceAccountToken.expirationSeconds ??= 3600;
+  }
 }
 
 function defaultVolumes(pod: Pod): void {
   for (const volume of pod.spec.volumes ?? []) {
     const kinds = Object.keys(volume).filter((k) => VOLUME_SOURCES.includes(k));
-    if (kinds.length === 0 && Object.keys(volume).length === 1) volume.emptyDir = {};
+    if (kinds.length === 0) volume.emptyDir = {};
     for (const kind of ['configMap', 'secret', 'downwardAPI', 'projected']) {
       const source = volume[kind];
       if (isRecord(source)) source.defaultMode ??= FILE_MODE;
     }
+    defaultItems(volume.downwardAPI);
+    defaultProjected(volume.projected);
     const { hostPath, image } = volume;
     if (isRecord(hostPath)) hostPath.type ??= '';
     if (isRecord(image)) image.pullPolicy ||= defaultPullPolicy(typeof image.reference === 'string' ? image.reference : '');

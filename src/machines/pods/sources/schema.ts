@@ -1,5 +1,6 @@
 /** Type checks of manifests against the table of the Pod API (`podTable.ts`). */
 
+import { own, put } from '../../own.ts';
 import type { Shape } from '../../shape/shape.ts';
 import type { ErrorList } from '../../text/errorList.ts';
 
@@ -26,8 +27,36 @@ const wanted: Partial<Record<Shape['t'], string>> = {
   object: 'a mapping',
 };
 
+/** What an empty list element or an empty value of a map is: the zero value of its type, as Go's decoder leaves it. */
+function zero(schema: Shape): unknown {
+  switch (schema.t) {
+    case 'string':
+      return '';
+    case 'boolean':
+      return false;
+    case 'integer':
+    case 'intOrString':
+    case 'quantity':
+      return 0;
+    case 'list':
+      return [];
+    case 'any':
+      return null;
+    default:
+      return {};
+  }
+}
+
+/** Integers of 64 bits beyond those that a number holds exactly are cut to the nearest one that it does. */
+const INT64 = 2 ** 63;
+
+function integerOf(value: unknown): number | null {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < -INT64 || value > INT64) return null;
+  return Math.min(Math.max(value, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
+}
+
 /**
- * Checks `value` against the schema and gives a copy without nulls (null is the same as absent). Fields that the
+ * Checks `value` against the schema and gives a copy without nulls: a field that is null is absent. Fields that the
  * schema does not name are kept as they are. Every mismatch is appended to `errors` as `path: what is wrong`.
  */
 export function conform(value: unknown, at: { schema: Shape; path: string }, errors: ErrorList): unknown {
@@ -37,6 +66,7 @@ export function conform(value: unknown, at: { schema: Shape; path: string }, err
     errors.add(`${path}: must be ${wanted[schema.t]}, not ${describe(value)}${quote}`);
     return undefined;
   };
+  const part = (v: unknown, schema: Shape, path: string) => (v === null ? zero(schema) : conform(v, { schema, path }, errors));
   switch (schema.t) {
     case 'any':
       return structuredClone(value);
@@ -45,26 +75,26 @@ export function conform(value: unknown, at: { schema: Shape; path: string }, err
     case 'boolean':
       return typeof value === 'boolean' ? value : wrong();
     case 'integer':
-      return Number.isSafeInteger(value) ? value : wrong();
+      return integerOf(value) ?? wrong();
     case 'intOrString':
-      return typeof value === 'string' || Number.isSafeInteger(value) ? value : wrong();
+      return typeof value === 'string' ? value : (integerOf(value) ?? wrong());
     case 'quantity':
-      return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value)) ? value : wrong();
+      return typeof value === 'string' ? value.trim() : typeof value === 'number' && Number.isFinite(value) ? value : wrong();
     case 'list': {
       if (!Array.isArray(value)) return wrong();
-      return value.map((v: unknown, i) => conform(v, { schema: schema.of, path: `${path}[${i}]` }, errors));
+      return value.map((v: unknown, i) => part(v, schema.of, `${path}[${i}]`));
     }
     case 'map':
     case 'object': {
       if (!isRecord(value)) return wrong();
       const out: Record<string, unknown> = {};
       for (const [key, v] of Object.entries(value)) {
-        if (v === null || v === undefined) continue;
-        const field = schema.t === 'map' ? schema.of : Object.hasOwn(schema.fields, key) ? schema.fields[key] : undefined;
-        const copy =
-          field === undefined ? structuredClone(v) : conform(v, { schema: field, path: path === '' ? key : `${path}.${key}` }, errors);
-        // A plain assignment would treat a key named __proto__ as the prototype.
-        Object.defineProperty(out, key, { value: copy, enumerable: true, writable: true, configurable: true });
+        const at = path === '' ? key : `${path}.${key}`;
+        if (schema.t === 'map') put(out, key, part(v ?? null, schema.of, at));
+        else if (v !== null && v !== undefined) {
+          const field = own(schema.fields, key);
+          put(out, key, field === undefined ? structuredClone(v) : conform(v, { schema: field, path: at }, errors));
+        }
       }
       return out;
     }

@@ -155,7 +155,6 @@ function validateNaming(p: Problems, spec: PodSpec): void {
   if (spec.serviceAccountName) p.check('spec.serviceAccountName', dnsSubdomain(spec.serviceAccountName));
   if (spec.priorityClassName) p.check('spec.priorityClassName', dnsSubdomain(spec.priorityClassName));
   if (spec.runtimeClassName) p.check('spec.runtimeClassName', dnsSubdomain(spec.runtimeClassName));
-  if (spec.schedulerName) p.check('spec.schedulerName', dnsSubdomain(spec.schedulerName));
   spec.hostAliases?.forEach((a, i) => {
     p.check(`spec.hostAliases[${i}].ip`, ipAddress(a.ip ?? ''));
     a.hostnames?.forEach((h, j) => {

@@ -15,7 +15,7 @@ import {
   RESTART_RULE_ACTIONS,
   TERMINATION_MESSAGE_POLICIES,
 } from '../podTable.ts';
-import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
+import { dnsLabel, envName, portName, qualifiedName, quantityValue } from './names.ts';
 import { validateProbes } from './probes.ts';
 import type { Problems } from './problems.ts';
 import { validateContainerSecurity } from './security.ts';
@@ -64,7 +64,6 @@ function validatePorts(p: Problems, path: string, of: { container: Container; sc
     if (port.containerPort === undefined) p.add(`${at}.containerPort`, 'required');
     p.range(`${at}.containerPort`, port.containerPort, PORTS);
     p.oneOf(`${at}.protocol`, port.protocol, PROTOCOLS);
-    if (port.hostIP) p.check(`${at}.hostIP`, ipAddress(port.hostIP));
     if (!port.hostPort) return;
     p.range(`${at}.hostPort`, port.hostPort, PORTS);
     if (scope.hostNetwork && port.hostPort !== port.containerPort)
@@ -181,10 +180,7 @@ function validateMounts(p: Problems, path: string, of: { container: Container; s
     if (!m.name) p.add(`${at}.name`, 'required');
     else if (!scope.volumes.has(m.name)) p.add(`${at}.name`, `no volume is named ${quoted(m.name)}`);
     if (!m.mountPath) p.add(`${at}.mountPath`, 'required');
-    else {
-      if (!m.mountPath.startsWith('/')) p.add(`${at}.mountPath`, `${quoted(m.mountPath)} must be an absolute path`);
-      p.unique(`${at}.mountPath`, m.mountPath, paths);
-    }
+    else p.unique(`${at}.mountPath`, m.mountPath, paths);
     for (const key of ['subPath', 'subPathExpr'] as const) {
       const sub = m[key];
       if (sub && (sub.startsWith('/') || sub.split('/').includes('..'))) p.add(`${at}.${key}`, "must be a relative path without '..'");
