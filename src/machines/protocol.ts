@@ -156,10 +156,15 @@ export type CheckpointEvent = Message &
 /** Which pod a manifest file holds, by path. A pod that was taken over has another UID than its manifest gives it. */
 export type ManifestsView = ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
 
+/** What is wrong with a document of a source. */
 export interface SourceError {
   /** File path or URL. */
   where: string;
   message: string;
+  /** Its pods are used all the same: something in it was read leniently, or is left out. */
+  note?: true;
+  /** Full name of the pod that it seems to define, though no pod came of it; `*`: nobody can say which. Absent: none. */
+  holds?: string;
   /** The pod that this document held when it was last good, if known. */
   fullName?: string;
 }

@@ -13,6 +13,7 @@ import {
   type PodRecord,
   type PodsView,
   type RecordedEvent,
+  type RuntimePodsView,
   type SourceError,
   type StatusView,
   type WaitingPod,
@@ -21,7 +22,7 @@ import {
 import type { ActorView } from './supervision/actorState.ts';
 import { clockTime, shortDuration } from './text/duration.ts';
 import { printable } from './text/table.ts';
-import { absentLines, errorLines, type Located, leftAloneLines } from './whySources.ts';
+import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines } from './whySources.ts';
 
 export interface WhyInput {
   /** A name, `namespace/name`, UID (or its start), or the path or name of a manifest file. */
@@ -36,6 +37,8 @@ export interface WhyInput {
   sourceErrors: ReadonlyMap<SourceName, readonly SourceError[]> | undefined;
   /** Absent where no file source is configured. */
   manifests?: ManifestsView | undefined;
+  /** What the runtime holds. Absent: it was not listed yet. */
+  listed?: RuntimePodsView['pods'] | undefined;
   cri: CriView | undefined;
   /** Of one actor of the tree. */
   actorAt(path: string): ActorView | undefined;
@@ -325,42 +328,21 @@ function ago(wallMs: number, i: Pick<WhyInput, 'nowMs'>): string {
 
 // ---- manifests that cannot be used, pods that are gone -------------------------------------------------------------
 
-function allErrors(i: WhyInput): Located[] {
-  return [...(i.sourceErrors ?? [])].flatMap(([source, errors]) => errors.map((e) => ({ ...e, source })));
-}
-/** `fullName` may be written `name_namespace` (the kubelet's form) or `namespace/name`. */
-function isNamed(fullName: string | undefined, namespace: string | null, name: string): boolean {
-  if (fullName === undefined) return false;
-  const [a = '', b = ''] = fullName.split(/[_/]/, 2);
-  const [podName, podNamespace] = fullName.includes('/') ? [b, a] : [a, b];
-  const nameFits = podName === name || (namespace === null && podName.startsWith(`${name}-`));
-  return nameFits && (namespace === null || namespace === podNamespace);
-}
-function errorsOfPod(pod: Pod, i: WhyInput): Located[] {
-  return allErrors(i).filter((e) => isNamed(e.fullName, pod.metadata.namespace, pod.metadata.name));
-}
 function explainAbsent(i: WhyInput): Explanation {
   const q = i.query;
   const slash = q.indexOf('/');
   const [namespace, name] = slash > 0 ? [q.slice(0, slash), q.slice(slash + 1)] : [null, q];
-  const errors = allErrors(i).filter((e) => fileFits(e.where, q) || isNamed(e.fullName, namespace, name));
+  const errors = allErrors(i).filter((e) => fileFits(e.where, q) || isNamed(e.fullName ?? e.holds, namespace, name));
   const events = (i.events ?? []).filter(
     (e) => e.pod !== undefined && (e.pod.uid === q || (e.pod.name === name && (namespace === null || e.pod.namespace === namespace))),
   );
   if (errors.length > 0) {
-    return { found: true, lines: [...errors.flatMap(absentLines), ...eventLines(events, i)].map(printable) };
+    return { found: true, lines: [...errors.flatMap((e) => absentLines(e, i)), ...eventLines(events, i)].map(printable) };
   }
   if (events.length > 0) {
     return { found: true, lines: [`Pod ${q} is gone from this node; its last events remain.`, ...eventLines(events, i)].map(printable) };
   }
   return { found: false, lines: notFound(i).map(printable) };
-}
-
-function fileFits(where: string, query: string): boolean {
-  const base = where.slice(where.lastIndexOf('/') + 1);
-  return (
-    where === query || where.endsWith(`/${query.replace(/^(\.?\/)+/, '')}`) || base === query || base.replace(/\.[^.]+$/, '') === query
-  );
 }
 
 function notFound(i: WhyInput): string[] {

@@ -1,15 +1,52 @@
 /** What `why` says of what a source holds: what cannot be used of it, and which fields of a pod are left alone. Pure. */
+import type { Pod } from './k8s.ts';
+import { keptPods, keptText } from './pods/podConfig/kept.ts';
 import { podFields } from './pods/sources/supported.ts';
 import type { SourceName } from './pods/types.ts';
 import type { PodRecord, SourceError } from './protocol.ts';
+import type { WhyInput } from './why.ts';
 
 export interface Located extends SourceError {
   source: SourceName;
 }
 
+function located(i: WhyInput): Located[] {
+  return [...(i.sourceErrors ?? [])].flatMap(([source, errors]) => errors.map((e) => ({ ...e, source })));
+}
+export function allErrors(i: WhyInput): Located[] {
+  return located(i).filter((e) => e.note !== true);
+}
+function allNotes(i: WhyInput): Located[] {
+  return located(i).filter((e) => e.note === true);
+}
+function keptLines(e: Located, i: WhyInput): string[] {
+  const unknown = [...(i.listed?.values() ?? [])].filter(({ uid }) => i.pods?.records.has(uid) !== true);
+  const kept = keptPods(unknown, e.source, [e]);
+  return kept.length === 0 ? [] : [`  ${keptText(kept)}`];
+}
+/** `fullName` may be written `name_namespace` (the kubelet's form) or `namespace/name`. */
+export function isNamed(fullName: string | undefined, namespace: string | null, name: string): boolean {
+  if (fullName === undefined) return false;
+  const [a = '', b = ''] = fullName.split(/[_/]/, 2);
+  const [podName, podNamespace] = fullName.includes('/') ? [b, a] : [a, b];
+  const nameFits = podName === name || (namespace === null && podName.startsWith(`${name}-`));
+  return nameFits && (namespace === null || namespace === podNamespace);
+}
+export function errorsOfPod(pod: Pod, i: WhyInput): Located[] {
+  return [...allErrors(i), ...allNotes(i)].filter((e) => isNamed(e.fullName, pod.metadata.namespace, pod.metadata.name));
+}
+export function fileFits(where: string, query: string): boolean {
+  const base = where.slice(where.lastIndexOf('/') + 1);
+  return (
+    where === query || where.endsWith(`/${query.replace(/^(\.?\/)+/, '')}`) || base === query || base.replace(/\.[^.]+$/, '') === query
+  );
+}
+
 /** Of a pod that the node knows. */
-export function errorLines(errors: readonly Located[], record: Pick<PodRecord, 'removed' | 'source'>): string[] {
-  if (errors.length === 0) return [];
+export function errorLines(of: readonly Located[], record: Pick<PodRecord, 'removed' | 'source'>): string[] {
+  const errors = of.filter((e) => e.note !== true);
+  const notes = of.filter((e) => e.note === true).map((e) => `  ${e.where}: ${e.message}`);
+  if (errors.length === 0) return notes.length === 0 ? [] : ['Manifest', ...notes];
   const used = errors.map((e) => `  ${e.where} cannot be used: ${e.message}`);
   if (record.source === 'api') {
     return ['API server', ...used, '  what runs of it goes on as it was; the pod is read again when it changes'];
@@ -17,11 +54,11 @@ export function errorLines(errors: readonly Located[], record: Pick<PodRecord, '
   const next = record.removed
     ? 'so the pod is being stopped; it comes back once the manifest can be read'
     : 'the pod is kept until the next listing; if it still cannot be read then, the pod is stopped';
-  return ['Manifest', ...used, `  ${next}`];
+  return ['Manifest', ...used, `  ${next}`, ...notes];
 }
 
 /** Of a pod that the node does not know. */
-export function absentLines(e: Located): string[] {
+export function absentLines(e: Located, i: WhyInput): string[] {
   if (e.source === 'api')
     return [`API server: ${e.where} cannot be used: ${e.message}`, '  it is not run; it is read again when it changes'];
   return [
@@ -29,6 +66,7 @@ export function absentLines(e: Located): string[] {
     e.fullName === undefined
       ? '  it never held a usable pod; correct it and the pod starts at the next look'
       : `  it held pod ${e.fullName}, which was therefore removed; correct it and the pod starts again`,
+    ...keptLines(e, i),
   ];
 }
 

@@ -117,7 +117,40 @@ const INSIDE: readonly LineEdit[] = [
   (l, roll) => [l.slice(0, roll(l.length + 1)), l.slice(roll(l.length + 1))],
   (l, roll) => {
     const at = roll(l.length + 1);
-    return [l.slice(0, at) + pick(['"', "'", '{', '}', '[', ']', ',', ':', '#', '&', '*', '!', '|', '>', '%', '@', '`', '\t', '\u00a0', '\u0007', '\u2028', '\\', '- ', ': ', ' #'], roll) + l.slice(at)];
+    return [
+      l.slice(0, at) +
+        pick(
+          [
+            '"',
+            "'",
+            '{',
+            '}',
+            '[',
+            ']',
+            ',',
+            ':',
+            '#',
+            '&',
+            '*',
+            '!',
+            '|',
+            '>',
+            '%',
+            '@',
+            '`',
+            '\t',
+            '\u00a0',
+            '\u0007',
+            '\u2028',
+            '\\',
+            '- ',
+            ': ',
+            ' #',
+          ],
+          roll,
+        ) +
+        l.slice(at),
+    ];
   },
 ];
 

@@ -125,6 +125,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           statuses: registry.read(view.statuses)?.value,
           events: registry.read(view.events)?.value,
           sourceErrors: registry.read(view.sourceErrors)?.value,
+          listed: registry.read(view.runtimePods)?.value.pods,
           manifests: registry.read(view.manifests)?.value,
           startedAtMs: inspect.started?.wallMs,
           cri: registry.read(view.cri)?.value,
@@ -206,7 +207,10 @@ const FOLLOWED_LINES_MAX = 2_000;
 
 /** Manifests that no pod came of. */
 function unusableManifests(registry: Registry): number {
-  return [...(registry.read(view.sourceErrors)?.value.values() ?? [])].reduce((n, errors) => n + errors.length, 0);
+  return [...(registry.read(view.sourceErrors)?.value.values() ?? [])].reduce(
+    (n, errors) => n + errors.filter((e) => e.note !== true).length,
+    0,
+  );
 }
 
 /** What a page looks at: views, and the tree. */

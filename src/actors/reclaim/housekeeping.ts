@@ -4,7 +4,9 @@
  * Rebuilt from: the pod manager's view, the runtime's listing, the pods directory.
  */
 
-import { addr, type HousekeepingEvent, type ListedPod, type PodsView, view } from '../../machines/protocol.ts';
+import { keepsRefused, keptPods } from '../../machines/pods/podConfig/kept.ts';
+import type { SourceName } from '../../machines/pods/types.ts';
+import { addr, type HousekeepingEvent, type ListedPod, type PodsView, type SourceError, view } from '../../machines/protocol.ts';
 import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
@@ -86,7 +88,7 @@ async function sweep(
   const listed = ctx.registry.read(view.runtimePods);
   // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
   if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
-  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(view.volumes)?.version ?? 0}`;
+  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(view.sourceErrors)?.version ?? 0}/${ctx.registry.read(view.volumes)?.version ?? 0}`;
   const nowMonoMs = ctx.ports.clock.monoMs();
   if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS)) return '';
   const records = () => ctx.registry.read(view.pods)?.value.records ?? pods.value.records;
@@ -96,7 +98,9 @@ async function sweep(
   const unknown = () => dirs.filter((uid) => !records().has(uid));
   let orphans = 0;
   let removed = 0;
-  if (orphanedPods(records(), listed.value.pods).length > 0 || unknown().length > 0) {
+  const orphaned = (of: PodsView['records'], listed: ReadonlyMap<string, ListedPod>) =>
+    orphanedPods(of, listed, ctx.registry.read(view.sourceErrors)?.value ?? new Map());
+  if (orphaned(records(), listed.value.pods).length > 0 || unknown().length > 0) {
     // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
     // since and took what it knew with it: decided on what the runtime holds now.
     const cri = criClient(ctx.registry);
@@ -108,7 +112,7 @@ async function sweep(
     const ledger = ctx.registry.read(view.pods)?.value;
     if (ledger?.sourcesReady !== true) return '';
     const now = groupByPod(items, containers);
-    for (const pod of orphanedPods(records(), now)) {
+    for (const pod of orphaned(records(), now)) {
       ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod, epoch: ledger.epoch ?? 1 });
       seen.metrics.found.inc();
       orphans += 1;
@@ -134,13 +138,19 @@ async function sweep(
  * Pods that run and have nobody who minds them. A refused pod has no worker: what runs of it ran before it was refused. One
  * that has ended has none any more: what runs of it was asked for before, and came late.
  */
-function orphanedPods(records: PodsView['records'], listed: ReadonlyMap<string, ListedPod>): ListedPod[] {
-  return [...listed.values()].filter((pod) => {
+function orphanedPods(
+  records: PodsView['records'],
+  listed: ReadonlyMap<string, ListedPod>,
+  errors: ReadonlyMap<SourceName, readonly SourceError[]>,
+): ListedPod[] {
+  const orphans = [...listed.values()].filter((pod) => {
     const record = records.get(pod.uid);
     const over = record?.worker?.phase === 'finished' || (record?.rejected === true && record.worker === null);
-    if (record !== undefined && !over) return false;
-    return isUp(pod);
+    return isUp(pod) && (record === undefined || (over && !keepsRefused(record)));
   });
+  const unknown = orphans.filter((pod) => !records.has(pod.uid));
+  const kept = new Set([...errors].flatMap(([source, of]) => keptPods(unknown, source, of)));
+  return orphans.filter((pod) => !kept.has(pod));
 }
 function isUp(pod: ListedPod | undefined): boolean {
   return pod !== undefined && (pod.containers.some((c) => c.state === 'running') || pod.sandboxes.some((s) => s.ready));

@@ -109,6 +109,7 @@ function whyOf(node: PodSource, uid: string): readonly string[] {
     statuses: registry.read(view.statuses)?.value,
     events: [],
     sourceErrors: registry.read(view.sourceErrors)?.value,
+    listed: registry.read(view.runtimePods)?.value.pods,
     cri: registry.read(view.cri)?.value,
     actorAt: (path) => node.tree.stateAt(path),
   }).lines;

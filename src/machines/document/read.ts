@@ -99,7 +99,7 @@ function linesOf(text: string): (offset: number) => { line: number; column: numb
 export function textOf(bytes: Uint8Array): string | null {
   const [a, b] = bytes;
   const encoding = a === 0xff && b === 0xfe ? 'utf-16le' : a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';
-  const text = new TextDecoder(encoding).decode(bytes);
+  const text = new TextDecoder(encoding, { ignoreBOM: encoding === 'utf-8' }).decode(bytes);
   // Bytes that are no text become a mark. Go's JSON takes them so; YAML does not.
   return text.includes('\ufffd') && !isJson(text) && !isText(bytes, encoding) ? null : text;
 }
@@ -114,7 +114,8 @@ function isText(bytes: Uint8Array, encoding: string): boolean {
 }
 
 function isJson(text: string): boolean {
-  return text.trimStart().startsWith('{');
+  // What begins with a byte order mark is YAML to Kubernetes.
+  return !text.startsWith('\ufeff') && /^[\s\x85]*\{/.test(text);
 }
 
 /** Never throws. */

@@ -159,7 +159,8 @@ function parsed(text: string): { doc: Document.Parsed; text: string } {
   for (let n = 0; n < OUTDENTS_MAX && source.length <= OUTDENTED_CHARS_MAX; n += 1) {
     const [error] = doc.errors;
     if (error === undefined || !OUTDENT.test(error.message)) break;
-    const from = source[error.pos[0] - 1] === '\n' ? error.pos[0] : source.indexOf('\n', error.pos[0]) + 1;
+    const start = source.lastIndexOf('\n', error.pos[0] - 1) + 1;
+    const from = source.slice(start, error.pos[0]).trim() === '' ? start : source.indexOf('\n', error.pos[0]) + 1;
     const line = from === 0 ? -1 : source.slice(from).search(/^.*\S/m);
     if (line < 0) break;
     source = `${source.slice(0, from + line)}${INDENT}${source.slice(from + line)}`;
@@ -169,13 +170,21 @@ function parsed(text: string): { doc: Document.Parsed; text: string } {
 }
 
 export function readYaml(source: string): YamlDocument {
-  const first = firstDocument(source.replaceAll(/\r(?!\n)/g, '\n'));
+  const mark = source.startsWith('\ufeff') ? 1 : 0;
+  const first = firstDocument(source.slice(mark).replaceAll(/\r(?!\n)/g, '\n'));
   const { doc, text } = parsed(first.text);
   const [error] = doc.errors;
   if (error !== undefined) return { ok: false, text, offset: error.pos[0], what: firstLine(error.message) };
   const values = new Values();
   try {
-    return { ok: true, text, value: values.of(doc.contents), places: values.places, twice: values.twice, next: first.next };
+    return {
+      ok: true,
+      text,
+      value: values.of(doc.contents),
+      places: values.places,
+      twice: values.twice,
+      next: first.next === null ? null : first.next + mark,
+    };
   } catch (error) {
     if (error instanceof Wrong) return { ok: false, text, offset: error.offset, what: error.message };
     throw error;

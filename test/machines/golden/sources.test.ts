@@ -46,6 +46,7 @@ const context = (more: Partial<HttpSourceContext> = {}): HttpSourceContext => ({
   checkFrequencyMs: 20_000,
   digest: 'old',
   documentError: null,
+  notes: [],
   failures: 0,
   startedAtMs: 0,
   outbox: null,

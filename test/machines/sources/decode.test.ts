@@ -64,7 +64,10 @@ describe('decoding a manifest', () => {
     ['reg:5000/nginx', 'Always'],
     ['reg:5000/nginx:v1', 'IfNotPresent'],
     ['nginx@sha256:abc', 'IfNotPresent'],
-    ['nginx:latest@sha256:abc', 'Always'],
+    [`nginx:latest@sha256:${'ab'.repeat(32)}`, 'Always'],
+    ['nginx:latest@sha256:abc', 'IfNotPresent'],
+    ['NGINX', 'IfNotPresent'],
+    ['Registry/nginx', 'Always'],
   ])('pulls %s by default: %s', (image, policy) => {
     expect(defaultPullPolicy(image)).toBe(policy);
   });
@@ -139,9 +142,33 @@ describe('bad documents are named by what is wrong with them', () => {
       manifest('web', {}, { ports: [{ containerPort: 1.5 }] }),
       'spec.containers[0].ports[0].containerPort: must be an integer, not a number',
     ],
-    ['a null element', manifest('web', {}, { args: [null] }), 'spec.containers[0].args[0]: must be a string, not null'],
   ])('%s', (_, doc, error) => {
     expect(errorsOf(decodeManifest(doc, inFile()))).toEqual([error]);
+  });
+
+  it('what has no value is taken for the zero value, with a note', () => {
+    const doc = manifest('web', { nodeSelector: { disk: null }, terminationGracePeriodSeconds: -5 }, { args: ['a', null], env: null });
+    const decoded = decodeManifest(doc, inFile());
+    if (!decoded.ok) throw new Error(decoded.errors.join('; '));
+    const [pod] = decoded.pods;
+    expect(pod?.spec).toMatchObject({ nodeSelector: { disk: '' }, terminationGracePeriodSeconds: 1, containers: [{ args: ['a', ''] }] });
+    expect(decoded.notes.sort()).toEqual([
+      'spec.containers[0].args[1]: has no value; it is taken for ""',
+      'spec.nodeSelector.disk: has no value; it is taken for ""',
+      'spec.terminationGracePeriodSeconds: -5 is taken for 1',
+    ]);
+  });
+
+  it('kind and apiVersion are found in whatever case', () => {
+    const { kind, apiVersion, ...rest } = manifest('web') as Record<string, unknown>;
+    expect(decodeManifest({ Kind: kind, APIVERSION: apiVersion, ...rest }, inFile()).ok).toBe(true);
+  });
+
+  it('a document that cannot be used says which pod it would be', () => {
+    expect(decodeManifest(manifest('web', { priority: 'x' }), inFile())).toMatchObject({
+      ok: false,
+      holds: expect.stringMatching(/^web-.*_default$/),
+    });
   });
 
   it('reports every type error of a document at once', () => {

@@ -9,6 +9,7 @@
 import { reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { byCreation } from '../../../machines/pods/admission/judge.ts';
+import { keptPods, keptText } from '../../../machines/pods/podConfig/kept.ts';
 import { emptyPodStorage, type PodOperation, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
 import {
   type PodConfigContext,
@@ -29,6 +30,7 @@ import {
   view,
 } from '../../../machines/protocol.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
+import { enumerated } from '../../../machines/text/errorList.ts';
 import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -45,6 +47,15 @@ const LISTING_WAIT_MS = 3_000;
 /** Pods in one message to the pod manager, whose step takes all of it: to judge so many takes some 10 ms. */
 const OP_PODS_MAX = 128;
 
+/** Pods that run on although this document cannot be used. */
+function keptFor(ctx: ActorCtx<ConfigEvent>, { errors, storage }: PodConfigContext, error: SourceError): PodRef[] {
+  const source = [...errors].find(([, of]) => of.includes(error))?.[0];
+  if (source === undefined || error.holds === undefined) return [];
+  const listed = ctx.registry.read(view.runtimePods)?.value.pods.values() ?? [];
+  const unknown = [...listed].filter(({ uid }) => storage.pods.get(source)?.has(uid) !== true);
+  return keptPods(unknown, source, [error]).map(({ uid, name, namespace }) => ({ uid, name, namespace }));
+}
+
 function refOf(pod: Pod): PodRef {
   return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
 }
@@ -59,17 +70,30 @@ function podsByName(storage: PodStorage): Map<string, Pod> {
 function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConfigContext): void {
   const { result } = context;
   ctx.publish(view.sourceErrors, context.errors);
-  const warn = (message: string, pod?: Pod) => {
+  const warn = (message: string, pod?: Pod | PodRef, reason = 'FailedValidation') => {
     ctx.registry.send(addr.events, {
       type: 'event.record',
-      event: { type: 'Warning', reason: 'FailedValidation', message, ...(pod === undefined ? {} : { pod: refOf(pod) }) },
+      event: { type: 'Warning', reason, message, ...(pod === undefined ? {} : { pod: 'uid' in pod ? pod : refOf(pod) }) },
     });
   };
-  const known = context.news.some((e) => e.fullName !== undefined) ? podsByName(before) : new Map<string, Pod>();
-  for (const e of context.news) {
-    const pod = e.fullName === undefined ? undefined : known.get(e.fullName);
-    warn(`${e.where}: ${e.message}`, pod);
+  const podsOf = (storage: PodStorage, of: readonly SourceError[]) =>
+    of.some((e) => e.fullName !== undefined) ? podsByName(storage) : new Map<string, Pod>();
+  const errorsNow = context.news.filter((e) => e.note !== true);
+  const known = podsOf(before, errorsNow);
+  for (const e of errorsNow) {
+    const [kept, ...others] = keptFor(ctx, context, e);
+    const runsOn = kept === undefined ? '' : `; ${keptText([kept, ...others])}`;
+    const only = kept !== undefined && others.length === 0 ? kept : undefined;
+    warn(`${e.where}: ${e.message}${runsOn}`, e.fullName === undefined ? only : known.get(e.fullName));
   }
+  // One event for each manifest.
+  const notes = Map.groupBy(
+    context.news.filter((e) => e.note === true),
+    (e) => e.where,
+  );
+  const noted = podsOf(context.storage, [...notes.values()].flat());
+  for (const [where, of] of notes)
+    warn(`${where}: ${enumerated(of.map((e) => e.message))}`, noted.get(of[0]?.fullName ?? ''), 'ManifestWarning');
   if (result === null) return;
   const { event } = result;
   for (const d of result.duplicates) {
@@ -125,7 +149,10 @@ function sendOp(
   // The oldest are admitted first, whatever part they come in.
   const pods = op.op === 'ADD' ? [...op.pods].sort(byCreation) : op.pods;
   const head = { type: 'pods.op', op: op.op, source: op.source, causes, ...(first ? { first } : {}) } as const;
-  const once = { complete: of.complete, ...(first ? { predecessors: of.predecessors } : {}) };
+  const once = {
+    complete: of.complete,
+    ...(op.op === 'ADD' && (first || of.predecessors.length > 0) ? { predecessors: of.predecessors } : {}),
+  };
   let sent = ctx.registry.send(addr.podManager, { ...head, ...once, ...partOf(pods, 0) });
   for (let from = OP_PODS_MAX; from < pods.length; from += OP_PODS_MAX)
     sent = ctx.registry.send(addr.podManager, { ...head, ...partOf(pods, from) });

@@ -1,4 +1,6 @@
 /** From the bytes of a document to pods: parsing, defaults and validation, and which documents are cheap enough for the main thread. */
+
+import { ANY_POD } from '../../../machines/pods/podConfig/kept.ts';
 import { type Decoded, decodeManifest } from '../../../machines/pods/sources/decode.ts';
 import { SHARED_CHARS_MIN, shareWithin } from '../../../machines/sharedData.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
@@ -9,7 +11,7 @@ type Hash = Pick<Entropy, 'md5Hex'>;
 
 export function decodeDocument(bytes: Uint8Array, source: DocumentSource, entropy: Hash): Decoded {
   const parsed = parseManifest(bytes);
-  if (!parsed.ok) return { ok: false, errors: [parsed.message] };
+  if (!parsed.ok) return { ok: false, errors: [parsed.message], ...(parsed.empty ? {} : { holds: ANY_POD }) };
   const decoded = decodeManifest(parsed.value, { ...source, notes: parsed.notes, md5Hex: (text) => entropy.md5Hex(text) });
   return bytes.byteLength < SHARED_CHARS_MIN ? decoded : shareWithin(decoded);
 }

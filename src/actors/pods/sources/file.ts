@@ -15,7 +15,7 @@ import {
   type ListResult,
 } from '../../../machines/pods/sources/fileMachine.ts';
 import { type FileChange, type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import { addr, type SourceError, view } from '../../../machines/protocol.ts';
 import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -121,18 +121,20 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
           }
         }
       };
-      const errorsLogged = new Map<string, string>();
-      const toLog: { where: string; message: string }[] = [];
+      const errorsLogged = new Set<string>();
+      const inLog = (e: SourceError): string => `${e.where}\n${e.message}`;
+      const toLog: SourceError[] = [];
       const logSome = () => {
-        for (const e of toLog.splice(0, ERRORS_PER_TURN)) ctx.log.error({ file: e.where }, `static pod manifest ${e.where}: ${e.message}`);
+        for (const { where, message, note } of toLog.splice(0, ERRORS_PER_TURN))
+          ctx.log[note === true ? 'warn' : 'error']({ file: where }, `static pod manifest ${where}: ${message}`);
         if (toLog.length > 0) ctx.ports.yield.defer(logSome);
       };
-      const logErrors = (errors: readonly { where: string; message: string }[]) => {
+      const logErrors = (errors: readonly SourceError[]) => {
         const waits = toLog.length > 0;
-        for (const e of errors) if (errorsLogged.get(e.where) !== e.message) toLog.push(e);
+        for (const e of errors) if (!errorsLogged.has(inLog(e))) toLog.push(e);
         if (!waits) logSome();
         errorsLogged.clear();
-        for (const e of errors) errorsLogged.set(e.where, e.message);
+        for (const e of errors) errorsLogged.add(inLog(e));
       };
       const send = (context: FileSourceContext) => {
         const { outbox } = context;

@@ -1,5 +1,6 @@
 /** The file source's I/O: listing a manifest path and reading single manifests through the HostFs port. */
 
+import { ANY_POD } from '../../../machines/pods/podConfig/kept.ts';
 import type { ListResult } from '../../../machines/pods/sources/fileMachine.ts';
 import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
@@ -79,9 +80,9 @@ async function readManifest(o: ReaderOptions, path: string, { store, bytes }: { 
   } catch (error) {
     const code = codeOf(error);
     if (code === 'EFBIG')
-      return { path, kind: 'bad', message: `larger than the limit of ${MANIFEST_BYTES_MAX} bytes (10 MiB)`, digest: '' };
+      return { path, kind: 'bad', message: `larger than the limit of ${MANIFEST_BYTES_MAX} bytes (10 MiB)`, digest: '', holds: ANY_POD };
     if (code === 'ENOENT') return isDangling(o, path);
-    return { path, kind: 'bad', message: messageOf(error), digest: '' };
+    return { path, kind: 'bad', message: messageOf(error), digest: '', holds: ANY_POD };
   }
 }
 
@@ -98,7 +99,7 @@ async function readFile(o: ReaderOptions, path: string, k: { before: FileInfo; s
   if (clock.wallMs() - k.before.ctimeMs >= SETTLED_MS) o.settled.set(path, { stamp: stampOf(k.before), digest });
   if (k.store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
   return handlingDocument<Promise<FileReading>>(o.ports, `file ${path} ${digest}`, {
-    aside: async (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
+    aside: async (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest, holds: ANY_POD }),
     decode: () => decoded(o, path, { bytes, digest }),
   });
 }
@@ -107,8 +108,10 @@ async function decoded(o: ReaderOptions, path: string, { bytes, digest }: { byte
   const { nodeName, preventApiReferences } = o;
   const result = await o.ports.documents.decode(bytes, { source: 'file', where: path, nodeName, preventApiReferences });
   const pod = result.ok ? result.pods[0] : undefined;
-  if (pod === undefined) return { path, kind: 'bad', message: result.ok ? 'no pod in it' : result.errors.join('; '), digest };
-  return { path, kind: 'pod', pod, digest };
+  if (!result.ok)
+    return { path, kind: 'bad', message: result.errors.join('; '), digest, ...(result.holds === undefined ? {} : { holds: result.holds }) };
+  if (pod === undefined) return { path, kind: 'bad', message: 'no pod in it', digest };
+  return { path, kind: 'pod', pod, digest, ...(result.ok ? { notes: result.notes } : {}) };
 }
 
 /** A name without a target behind it is an error worth telling; no name at all is a file that is gone. */

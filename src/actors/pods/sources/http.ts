@@ -63,7 +63,9 @@ async function decoded({ ports }: ActorCtx, o: HttpSourceOptions, { body, digest
   const { url: where, nodeName, preventApiReferences } = o;
   try {
     const result = await ports.documents.decode(body, { source: 'http', where, nodeName, preventApiReferences });
-    return result.ok ? { kind: 'pods', pods: result.pods, digest } : { kind: 'bad', message: result.errors.join('; '), digest };
+    return result.ok
+      ? { kind: 'pods', pods: result.pods, notes: result.notes, digest }
+      : { kind: 'bad', message: result.errors.join('; '), digest };
   } catch (error) {
     return { kind: 'failed', message: messageOf(error) };
   }

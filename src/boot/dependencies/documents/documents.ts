@@ -5,6 +5,7 @@
 
 import { Worker } from 'node:worker_threads';
 import { decodeDocument, isCheap } from '../../../actors/pods/sources/document.ts';
+import { ANY_POD } from '../../../machines/pods/podConfig/kept.ts';
 import type { Decoded } from '../../../machines/pods/sources/decode.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
@@ -223,7 +224,7 @@ class DocumentThread {
 
   #refuse(what: string): void {
     this.#end();
-    this.#queue.shift()?.resolve({ ok: false, errors: [what] });
+    this.#queue.shift()?.resolve({ ok: false, errors: [what], holds: ANY_POD });
     this.#next();
   }
 

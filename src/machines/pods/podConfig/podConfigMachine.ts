@@ -10,6 +10,7 @@ import type { ConfigEvent, ListedPod, SourceError } from '../../protocol.ts';
 import { quoted } from '../../text/errorList.ts';
 import { fullName } from '../sources/decode.ts';
 import type { SourceName } from '../types.ts';
+import { keptPods } from './kept.ts';
 import { type Duplicate, emptyPodStorage, type MergeResult, mergeSet, type PodOperation, type PodStorage } from './merge.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
 
@@ -87,10 +88,15 @@ function shelled(event: SetEvent): readonly Pod[] {
   return aside.size === 0 ? event.pods : event.pods.map((pod) => aside.get(pod) ?? pod);
 }
 
+function keptSoFar({ errors, storage }: PodConfigContext, source: SourceName, listing: PodConfigFacts['listing']): Map<string, ListedPod> {
+  const kept = keptPods(listing?.values() ?? [], source, errors.get(source) ?? []);
+  return new Map(kept.filter(({ uid }) => storage.pods.get(source)?.has(uid) !== true).map((pod) => [pod.uid, pod]));
+}
+
 function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigContext> {
   const now = facts(event);
-  // Only a source's first word can meet what another agent, or an earlier life of this one, left running.
-  const listing = context.storage.seen.has(event.source) ? undefined : now.listing;
+  // A source's first word meets what another agent, or an earlier life of this one, left running; a later one what was kept.
+  const listing = context.storage.seen.has(event.source) ? keptSoFar(context, event.source, now.listing) : now.listing;
   const over = takeOver({ pods: shelled(event), listing: listing ?? new Map(), aliases: context.aliases });
   const set = { ...event, pods: over.pods };
   const result = mergeSet(context.storage, { source: set.source, pods: set.pods, nowWallMs: now.wallMs });

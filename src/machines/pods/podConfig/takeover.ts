@@ -15,7 +15,7 @@ import { ANNOTATION_AGENT } from '../workers/config/sandboxConfig.ts';
 
 export interface TakeoverInput {
   pods: readonly Pod[];
-  /** Empty from a source's second set on: later definitions replace what runs. */
+  /** From a source's second set on only pods whose manifest could not be used: else later definitions replace what runs. */
   listing: ReadonlyMap<string, ListedPod>;
   /** UID of the manifest to UID of the pod it took over, from earlier sets. */
   aliases: ReadonlyMap<string, string>;
@@ -71,7 +71,7 @@ function isStatic(listed: ListedPod): boolean {
   });
 }
 
-function isLive(listed: ListedPod): boolean {
+export function isLive(listed: ListedPod): boolean {
   return listed.containers.some((c) => c.state === 'running') || listed.sandboxes.some((s) => s.ready);
 }
 

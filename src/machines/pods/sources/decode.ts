@@ -33,7 +33,9 @@ const KIND_CHARS_MAX = 100;
 
 export type Decoded =
   /** `notes`: what was read leniently, or is left out. */
-  { ok: true; pods: Pod[]; notes: string[] } | { ok: false; errors: string[] };
+  | { ok: true; pods: Pod[]; notes: string[] }
+  /** `holds`: full name of the pod that it would have been. */
+  | { ok: false; errors: string[]; holds?: string };
 
 /** `{name}_{namespace}`: the identity of a pod within one source. */
 export function fullName(pod: Pod): string {
@@ -78,10 +80,16 @@ function applyStaticDefaults(pod: Pod, uid: string, opts: DecodeOptions): void {
   pod.status = { phase: 'Pending' };
 }
 
-function asPod(doc: Record<string, unknown>, prefix: string, errors: ErrorList): Pod | undefined {
+interface Decoding {
+  opts: DecodeOptions;
+  errors: ErrorList;
+  notes: ErrorList;
+}
+
+function asPod(doc: Record<string, unknown>, prefix: string, { errors, notes }: Decoding): Pod | undefined {
   const found = new ErrorList();
   const isNamed = (path: string) => found.list().some((e) => e.startsWith(`${path}:`));
-  const pod = conform(doc, { schema: podShape, path: '' }, found);
+  const pod = conform(doc, { schema: podShape, path: '', note: (what) => notes.add(prefix + what) }, found);
   if (isRecord(pod)) {
     for (const part of ['metadata', 'spec']) if (!isRecord(pod[part]) && !isNamed(part)) found.add(`${part}: required`);
     if (isRecord(pod.spec) && pod.spec.containers === undefined) {
@@ -97,14 +105,8 @@ function asPod(doc: Record<string, unknown>, prefix: string, errors: ErrorList):
   return pod as Pod;
 }
 
-interface Decoding {
-  opts: DecodeOptions;
-  errors: ErrorList;
-  notes: ErrorList;
-}
-
 function decodeOne(doc: Record<string, unknown>, prefix: string, { opts, errors, notes }: Decoding): Pod | undefined {
-  const pod = asPod(doc, prefix, errors);
+  const pod = asPod(doc, prefix, { opts, errors, notes });
   if (pod === undefined) return undefined;
   const note = (what: string): void => notes.add(prefix + what);
   const uid = pod.metadata.uid || staticUid(pod, opts);
@@ -149,6 +151,14 @@ function kindOf(doc: Record<string, unknown>): { kind: string; error?: string } 
   return { kind };
 }
 
+/** The name of a pod that cannot be used as it is, where it says one. */
+function holds(doc: Record<string, unknown>, { nodeName }: DecodeOptions): { holds?: string } {
+  const { name, namespace } = isRecord(doc.metadata) ? doc.metadata : {};
+  if (typeof name !== 'string' || name === '') return {};
+  const space = typeof namespace === 'string' && namespace !== '' ? namespace : 'default';
+  return { holds: `${name}-${nodeName.toLowerCase()}_${space}` };
+}
+
 function decodeList(items: unknown, decoding: Decoding): Pod[] | string {
   if (!Array.isArray(items)) return 'items: must be a list of pods';
   if (items.length > PODS_MAX) return `items: has ${items.length} pods, at most ${PODS_MAX} are taken`;
@@ -181,6 +191,6 @@ export function decodeManifest(doc: unknown, opts: DecodeOptions): Decoded {
     pods = `kind ${cut(kind, KIND_CHARS_MAX)}: not accepted here; a manifest holds a Pod of apiVersion v1`;
   }
   if (typeof pods === 'string') return { ok: false, errors: [pods] };
-  if (decoding.errors.count > 0) return { ok: false, errors: decoding.errors.list() };
+  if (decoding.errors.count > 0) return { ok: false, errors: decoding.errors.list(), ...holds(doc, opts) };
   return { ok: true, pods, notes: decoding.notes.list() };
 }

@@ -70,30 +70,19 @@ function defaultContainer(c: Container, hostNetwork: boolean): void {
   defaultHandler(c.lifecycle?.preStop);
 }
 
-/**
- * The pod as a whole, where it names limits: huge pages of its containers are its own, too. It asks for what its containers come
- * to, else for as much as it may have.
- */
+/** The pod as a whole, where it names limits: it asks for what its containers come to, else for as much as it may have. */
 function defaultPodResources(pod: Pod): void {
   const { resources } = pod.spec;
-  if (resources === undefined) return;
-  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const named = (kind: 'requests' | 'limits') => new Set(all.flatMap((c) => Object.keys(c.resources?.[kind] ?? {})).filter(isPodLevel));
-  if (Object.keys({ ...resources.limits, ...resources.requests }).length === 0) return;
-  const limits: Record<string, Quantity> = { ...resources.limits };
-  for (const name of named('limits')) {
-    const total = name.startsWith('hugepages-') ? containersTotal(pod, 'limits', name) : undefined;
-    if (total !== undefined) limits[name] ??= total;
-  }
-  if (Object.keys(limits).length === 0) return;
-  resources.limits = limits;
+  const limits = Object.entries(resources?.limits ?? {}).filter(([name]) => isPodLevel(name));
+  if (resources === undefined || limits.length === 0) return;
   const requests: Record<string, Quantity> = { ...resources.requests };
-  for (const name of named('requests')) {
-    const total = name.startsWith('hugepages-') ? undefined : containersTotal(pod, 'requests', name);
+  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  for (const name of new Set(all.flatMap((c) => Object.keys(c.resources?.requests ?? {})))) {
+    const total = isPodLevel(name) && !name.startsWith('hugepages-') ? containersTotal(pod, 'requests', name) : undefined;
     if (total !== undefined) requests[name] ??= total;
   }
-  for (const [name, limit] of Object.entries(limits)) if (isPodLevel(name)) requests[name] ??= limit;
-  if (Object.keys(requests).length > 0) resources.requests = requests;
+  for (const [name, limit] of limits) requests[name] ??= limit;
+  resources.requests = requests;
 }
 
 /** Of files of the downward API, in a volume of their own or among others. */

@@ -7,11 +7,12 @@ import type { ManifestsView, SourceError } from '../../protocol.ts';
 import { fullName } from './decode.ts';
 
 /** One look at one file. */
-export type FileReading = { path: string } & (
-  | { kind: 'pod'; pod: Pod; digest: string }
+export type FileReading = { path: string } /** `notes`: what was read leniently. */ & (
+  | { kind: 'pod'; pod: Pod; digest: string; notes?: readonly string[] }
   /** Its bytes are those of the last reading, good or bad. */
   | { kind: 'same'; digest: string }
-  | { kind: 'bad'; message: string; digest: string }
+  /** `holds`: as in {@link SourceError}. */
+  | { kind: 'bad'; message: string; digest: string; holds?: string }
   /** It was written to while it was read. */
   | { kind: 'changing' }
   | { kind: 'gone' }
@@ -24,6 +25,8 @@ export interface FileEntry {
   pod: Pod | null;
   fullName: string | null;
   digest: string;
+  notes: readonly string[];
+  holds?: string;
   /** Why the present content is no manifest; null when it is one. */
   error: string | null;
   /** Order of first becoming good: who had a name first keeps it. */
@@ -52,14 +55,29 @@ function applyOne(prior: FileEntry | undefined, r: FileReading, since: number): 
   switch (r.kind) {
     case 'pod':
       return {
-        entry: { pod: r.pod, fullName: fullName(r.pod), digest: r.digest, error: null, since: prior?.pod ? prior.since : since },
+        entry: {
+          pod: r.pod,
+          fullName: fullName(r.pod),
+          digest: r.digest,
+          notes: r.notes ?? [],
+          error: null,
+          since: prior?.pod ? prior.since : since,
+        },
         change: `manifest ${r.path} ${prior?.pod ? 'changed' : 'appeared'}`,
       };
     case 'same':
       return { entry: prior ?? null };
     case 'bad': {
       const kept = prior?.pod ?? null;
-      const entry = { pod: kept, fullName: prior?.fullName ?? null, digest: r.digest, error: r.message, since: prior?.since ?? since };
+      const entry = {
+        pod: kept,
+        fullName: prior?.fullName ?? null,
+        digest: r.digest,
+        notes: [],
+        ...(r.holds === undefined ? {} : { holds: r.holds }),
+        error: r.message,
+        since: prior?.since ?? since,
+      };
       return prior?.error === r.message ? { entry } : { entry, change: `manifest ${r.path} cannot be used: ${r.message}` };
     }
     case 'changing':
@@ -128,11 +146,17 @@ export function toSet(store: FileStore): { pods: Pod[]; errors: SourceError[] } 
   for (const [path, entry] of ordered) {
     if (entry.error !== null) {
       const message = entry.pod === null ? entry.error : `${entry.error} (its pod runs on as last read until the next listing)`;
-      errors.push({ where: path, message, ...(entry.fullName === null ? {} : { fullName: entry.fullName }) });
+      const { fullName: was, holds, pod } = entry;
+      errors.push({
+        ...{ where: path, message },
+        ...(was === null ? {} : { fullName: was }),
+        ...(holds === undefined || pod !== null ? {} : { holds }),
+      });
     }
     if (entry.pod === null) continue;
     pods.push(entry.pod);
     const name = fullName(entry.pod);
+    for (const message of entry.notes) errors.push({ where: path, message, fullName: name, note: true });
     const holder = holders.get(name);
     if (holder === undefined) holders.set(name, path);
     else {

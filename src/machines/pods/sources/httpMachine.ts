@@ -16,7 +16,7 @@ export type Poll =
   | { kind: 'failed'; message: string }
   | { kind: 'empty'; digest: string }
   | { kind: 'same' }
-  | { kind: 'pods'; pods: Pod[]; digest: string }
+  | { kind: 'pods'; pods: Pod[]; notes?: readonly string[]; digest: string }
   | { kind: 'bad'; message: string; digest: string };
 
 export type HttpOutbox =
@@ -33,6 +33,8 @@ export interface HttpSourceContext extends HttpSourceInput {
   digest: string;
   /** What is wrong with the last document. */
   documentError: string | null;
+  /** What of the last good document was read leniently. */
+  notes: readonly string[];
   failures: number;
   startedAtMs: number;
   outbox: HttpOutbox | null;
@@ -56,12 +58,13 @@ function failing(context: HttpSourceContext, message: string): Pick<HttpSourceCo
 /** What a poll makes of the context. */
 export function afterPoll(context: HttpSourceContext, poll: Poll): Partial<HttpSourceContext> {
   const where = context.shown;
-  const wrong = (message: string) => [{ where, message }];
+  const wrong = (message: string): SourceError[] => [{ where, message }];
+  const noted = (notes: readonly string[]): SourceError[] => notes.map((message) => ({ where, message, note: true }));
   switch (poll.kind) {
     case 'failed':
       return { ...failing(context, `pods from ${where}: ${poll.message}`), outbox: { kind: 'errors', errors: wrong(poll.message) } };
     case 'same': {
-      const errors = context.documentError === null ? [] : wrong(context.documentError);
+      const errors = context.documentError === null ? noted(context.notes) : wrong(context.documentError);
       // An unchanged bad document is still a failure of this source, though not a new one.
       const quiet = context.documentError === null ? { failures: 0, log: null } : { log: null };
       return { ...quiet, outbox: { kind: 'errors', errors } };
@@ -88,7 +91,8 @@ export function afterPoll(context: HttpSourceContext, poll: Poll): Partial<HttpS
         log: { level: 'info', message: `${poll.pods.length} pods from ${where}` },
         digest: poll.digest,
         documentError: null,
-        outbox: { kind: 'set', pods: poll.pods, errors: [], change: `${where} answered with a new document` },
+        notes: poll.notes ?? [],
+        outbox: { kind: 'set', pods: poll.pods, errors: noted(poll.notes ?? []), change: `${where} answered with a new document` },
       };
   }
 }
@@ -114,7 +118,7 @@ export const httpSourceMachine = setup({
     documentError,
     failures,
   })),
-  context: ({ input }) => ({ ...input, digest: '', documentError: null, failures: 0, startedAtMs: 0, outbox: null, log: null }),
+  context: ({ input }) => ({ ...input, digest: '', documentError: null, notes: [], failures: 0, startedAtMs: 0, outbox: null, log: null }),
   initial: 'fetching',
   states: {
     fetching: {

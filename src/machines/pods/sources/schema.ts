@@ -47,6 +47,13 @@ function zero(schema: Shape): unknown {
   }
 }
 
+interface Place {
+  schema: Shape;
+  path: string;
+  /** Hears of what is taken for something else than it says. */
+  note?: (what: string) => void;
+}
+
 /** Integers of 64 bits beyond those that a number holds exactly are cut to the nearest one that it does. */
 const INT64 = 2 ** 63;
 
@@ -59,14 +66,18 @@ function integerOf(value: unknown): number | null {
  * Checks `value` against the schema and gives a copy without nulls: a field that is null is absent. Fields that the
  * schema does not name are kept as they are. Every mismatch is appended to `errors` as `path: what is wrong`.
  */
-export function conform(value: unknown, at: { schema: Shape; path: string }, errors: ErrorList): unknown {
+export function conform(value: unknown, at: Place, errors: ErrorList): unknown {
   const { schema, path } = at;
   const wrong = () => {
     const quote = schema.t === 'string' && (typeof value === 'number' || typeof value === 'boolean') ? ' (put it in quotes)' : '';
     errors.add(`${path}: must be ${wanted[schema.t]}, not ${describe(value)}${quote}`);
     return undefined;
   };
-  const part = (v: unknown, schema: Shape, path: string) => (v === null ? zero(schema) : conform(v, { schema, path }, errors));
+  const part = (v: unknown, schema: Shape, path: string): unknown => {
+    if (v !== null) return conform(v, { ...at, schema, path }, errors);
+    at.note?.(`${path}: has no value; it is taken for ${JSON.stringify(zero(schema))}`);
+    return zero(schema);
+  };
   switch (schema.t) {
     case 'any':
       return structuredClone(value);
@@ -89,11 +100,11 @@ export function conform(value: unknown, at: { schema: Shape; path: string }, err
       if (!isRecord(value)) return wrong();
       const out: Record<string, unknown> = {};
       for (const [key, v] of Object.entries(value)) {
-        const at = path === '' ? key : `${path}.${key}`;
-        if (schema.t === 'map') put(out, key, part(v ?? null, schema.of, at));
+        const below = path === '' ? key : `${path}.${key}`;
+        if (schema.t === 'map') put(out, key, part(v ?? null, schema.of, below));
         else if (v !== null && v !== undefined) {
           const field = own(schema.fields, key);
-          put(out, key, field === undefined ? structuredClone(v) : conform(v, { schema: field, path: at }, errors));
+          put(out, key, field === undefined ? structuredClone(v) : conform(v, { ...at, schema: field, path: below }, errors));
         }
       }
       return out;
