@@ -6,7 +6,7 @@ import type { Pod } from '../../k8s.ts';
 import { cut, ErrorList } from '../../text/errorList.ts';
 import { apiReferences } from './apiReferences.ts';
 import { applyApiDefaults } from './defaults.ts';
-import { podShape } from './podTable.ts';
+import { podShape, VOLUME_SOURCES } from './podTable.ts';
 import { conform, isRecord } from './schema.ts';
 import { validatePod } from './validate.ts';
 
@@ -124,6 +124,11 @@ function decodeOne(doc: Record<string, unknown>, prefix: string, { opts, errors,
 
 /** What the kubelet takes for something else than it says. */
 function readLeniently({ spec }: Pod, note: (what: string) => void): void {
+  spec.volumes?.forEach((volume, i) => {
+    if (VOLUME_SOURCES.some((kind) => volume[kind] !== undefined)) return;
+    note(`spec.volumes[${i}]: names no kind of volume that is known; it is taken for an emptyDir`);
+    volume.emptyDir = {};
+  });
   const seconds = spec.terminationGracePeriodSeconds ?? 0;
   if (seconds >= 0) return;
   note(`spec.terminationGracePeriodSeconds: ${seconds} is taken for 1`);

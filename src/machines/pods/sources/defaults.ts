@@ -105,7 +105,7 @@ function defaultProjected(source: unknown): void {
 function defaultVolumes(pod: Pod): void {
   for (const volume of pod.spec.volumes ?? []) {
     const kinds = Object.keys(volume).filter((k) => VOLUME_SOURCES.includes(k));
-    if (kinds.length === 0) volume.emptyDir = {};
+    if (kinds.length === 0 && Object.keys(volume).length === 1) volume.emptyDir = {};
     for (const kind of ['configMap', 'secret', 'downwardAPI', 'projected']) {
       const source = volume[kind];
       if (isRecord(source)) source.defaultMode ??= FILE_MODE;
