@@ -1,5 +1,5 @@
 /** The real port of cgroups, over folders that stand for the kernel's: both versions of its interface. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -90,6 +90,17 @@ it('first version: makes a group in every hierarchy, writes where the controller
   // A second time there is nothing to do.
   await cgroups.remove(path);
   await expect(cgroups.remove('/')).rejects.toThrow('the root of the cgroups is not removed');
+});
+
+it('first version: a group that an empty hierarchy of the second version beside lacks is there, and so is one without a freezer', async () => {
+  const { root, cgroups } = first({ cpuset: true });
+  for (const name of ['cpu,cpuacct', 'memory', 'pids', 'cpuset']) group(join(root, name, 'own'), {});
+  for (const name of ['own', 'own/kubepods']) group(join(root, 'cpuset', name), { 'cpuset.cpus': '', 'cpuset.mems': '' });
+  expect(await cgroups.exists('/own')).toBe(true);
+  await cgroups.create('/own/kubepods');
+  expect(readdirSync(join(root, 'unified/own'))).toEqual(['kubepods']);
+  rmSync(join(root, 'cpuset/own'), { recursive: true });
+  expect(await cgroups.exists('/own')).toBe(false);
 });
 
 it('first version: a part of a group counts as none, and a machine without a controller is told', async () => {

@@ -2,6 +2,7 @@
 
 import { access, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { missingGroup } from '../../machines/allocation/cgroups/hierarchies.ts';
 import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
@@ -103,7 +104,7 @@ export async function podGroupProblems(config: KubeletConfiguration): Promise<Pr
     )
       problems.push({
         where: 'cgroupRoot (--cgroup-root)',
-        what: `${config.cgroupRoot} does not exist in every hierarchy of cgroups`,
+        what: missingGroup(config.cgroupRoot),
       });
     for (const [prefix, field] of [
       ['system-reserved', 'systemReservedCgroup'],
@@ -111,8 +112,7 @@ export async function podGroupProblems(config: KubeletConfiguration): Promise<Pr
     ] as const) {
       if (!config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) continue;
       const paths = DRIVERS.map((driver) => groupPath(configuredName(config[field], driver), driver));
-      if (!(await isThere(cgroups, paths)))
-        problems.push({ where: field, what: `${config[field]} does not exist in every hierarchy of cgroups` });
+      if (!(await isThere(cgroups, paths))) problems.push({ where: field, what: missingGroup(config[field]) });
     }
   } catch (error) {
     problems.push({ where, what: `${messageOf(error)}; ${hint}` });

@@ -9,6 +9,7 @@
 import { fromCallback, fromPromise } from 'xstate';
 import { cgroupsMachine } from '../../../machines/allocation/cgroups/cgroupsMachine.ts';
 import { type GroupLayout, groupWrites, presentValues, usageFile, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
+import { missingGroup } from '../../../machines/allocation/cgroups/hierarchies.ts';
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import {
   configuredName,
@@ -118,7 +119,7 @@ class Groups {
     if (driver === undefined) throw new Error('the container runtime has not said its cgroup driver yet');
     const layout = await port.detect(driver);
     const rootPath = groupPath(rootName(root), driver);
-    if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${rootPath} does not exist in every hierarchy of cgroups`);
+    if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${missingGroup(rootPath)}`);
     if (this.#driver !== driver) this.#ctx.log.info({ driver, version: layout.version, root: rootPath }, 'cgroups');
     this.#driver = driver;
     await this.#makeClasses();

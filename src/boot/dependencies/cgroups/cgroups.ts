@@ -6,6 +6,7 @@ import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts'
 import {
   type Hierarchy,
   hierarchiesOf,
+  isLookedAt,
   missingControllers,
   OPTIONAL_V2,
   pageSizeOf,
@@ -104,7 +105,7 @@ class RealCgroups implements HostCgroups {
   async exists(path: string): Promise<boolean> {
     const { layout, hierarchies } = await this.#machine();
     for (const h of hierarchies) {
-      if (!(await isDirectory(join(h.path, path)))) return false;
+      if (isLookedAt(h, layout.version) && !(await isDirectory(join(h.path, path)))) return false;
     }
     if (layout.version === 1 || path === '/') return true;
     const given = words(await readIfThere(join(this.#o.root, path, 'cgroup.controllers')));

@@ -7,6 +7,9 @@ export const WANTED_V2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'] as const
 /** What may fail to be given. */
 export const OPTIONAL_V2: readonly string[] = ['hugetlb', 'cpuset'];
 
+/** A group of the first version is there when it is in the hierarchies of these. Others are made with it: blkio, freezer, `name=`. */
+const LOOKED_AT_V1: readonly string[] = ['cpu', 'cpuacct', 'cpuset', 'memory', 'hugetlb', 'pids'];
+
 export interface Hierarchy {
   path: string;
   /** Empty: it has none of its own (`name=systemd`, or the second version beside the first). */
@@ -29,6 +32,15 @@ export function hierarchiesOf(mountinfo: string, below: string): Hierarchy[] {
     if (!found.has(key)) found.set(key, { path, controllers: own });
   }
   return [...found.values()];
+}
+
+/** Whether a group that is missing there is missing. */
+export function isLookedAt({ controllers }: Hierarchy, version: 1 | 2): boolean {
+  return version === 2 || controllers.some((c) => LOOKED_AT_V1.includes(c));
+}
+
+export function missingGroup(name: string): string {
+  return `${name} does not exist in the hierarchies of ${LOOKED_AT_V1.join(', ')}`;
 }
 
 export function missingControllers(there: readonly string[]): string[] {
