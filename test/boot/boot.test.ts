@@ -73,7 +73,7 @@ describe('help, version and errors', () => {
       'did you mean NodeSwap?',
       'port (--port): 70000',
       'hairpinMode',
-      'serverTLSBootstrap (--rotate-server-certificates): needs --kubeconfig',
+      'serverTLSBootstrap (--rotate-server-certificates): no cluster signs certificates',
     ]) {
       expect(text).toContain(part);
     }

@@ -176,7 +176,7 @@ describe('decoding', () => {
     const loaded = await load([], 'maxPod: 5\nport: 1\nport: 2\nlogging:\n  verbosty: 3\n');
     expect(texts(loaded.errors)).toEqual([]);
     expect(texts(loaded.warnings).map((t) => t.replace(/^.*kubelet.yaml/, ''))).toEqual([
-      ':5: duplicate field port; the last one counts',
+      ':5: port is there more than once; the last one counts',
       ':3: unknown field maxPod (did you mean maxPods?); it is ignored',
       ':7: unknown field logging.verbosty (did you mean verbosity?); it is ignored',
     ]);

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { boot } from '../../src/boot/boot.ts';
 import { type LoadedConfig, loadConfig } from '../../src/boot/config/load.ts';
+import { runnable } from '../../src/boot/config/runnable.ts';
 import { validate } from '../../src/boot/config/validate.ts';
 import type { Problem } from '../../src/boot/errors.ts';
 import { parseFlags } from '../../src/boot/flags/parse.ts';
@@ -50,7 +51,7 @@ export async function load(argv: readonly string[], body?: string): Promise<Load
   const parsed = parseFlags(args, { cwd: '/work-dir' });
   if (parsed.errors.length > 0) throw new Error(parsed.errors.join('\n'));
   // Awaited here: the folder goes when this scope ends.
-  return await loadConfig(parsed.given);
+  return await loadConfig(parsed.given, '/work-dir');
 }
 
 /** Every problem of a configuration, as `where: what`. */
@@ -58,7 +59,7 @@ export async function problemsOf(argv: readonly string[], body?: string): Promis
   const loaded = await load(argv, body);
   const { gates } = createFeatureGates(loaded.config.featureGates);
   const given = parseFlags(argv, { cwd: '/work-dir' }).given;
-  return texts([...loaded.errors, ...validate({ ...loaded, gates, given })]);
+  return texts([...loaded.errors, ...validate({ ...loaded, config: runnable({ ...loaded, gates }).config, gates, given })]);
 }
 export function texts(problems: readonly Problem[]): string[] {
   return problems.map((p) => `${p.where}: ${p.what}`);

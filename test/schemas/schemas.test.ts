@@ -9,6 +9,7 @@ import { parse, stringify } from 'yaml';
 import { schemaFiles } from '../../scripts/schemas/files.ts';
 import { decodeConfigFile } from '../../src/boot/config/decode.ts';
 import { applyDefaults } from '../../src/boot/config/merge.ts';
+import { runnable } from '../../src/boot/config/runnable.ts';
 import { validate as problemsOf } from '../../src/boot/config/validate.ts';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../src/machines/config/defaults.ts';
 import { createFeatureGates } from '../../src/machines/config/gates.ts';
@@ -73,10 +74,11 @@ describe('kubelet-configuration.json', () => {
   const takes = (doc: unknown): boolean => {
     const { values, errors, warnings } = decodeConfigFile('/config.yaml', stringify(doc, { version: '1.1' }));
     if (errors.length > 0 || warnings.length > 0) return false;
-    const config = applyDefaults(values);
-    const { gates, errors: badGates } = createFeatureGates(config.featureGates);
+    const written = applyDefaults(values);
+    const { gates, locked, unknown } = createFeatureGates(written.featureGates);
+    const { config, warnings: odd } = runnable({ config: written, flags: defaultKubeletFlags(), gates });
     const problems = problemsOf({ flags: defaultKubeletFlags(), config, gates, origins: new Map(), given: new Map() });
-    return badGates.length === 0 && problems.length === 0;
+    return locked.length + unknown.length + odd.length + problems.length === 0;
   };
 
   it('refuses what the daemon warns of or refuses', () => {

@@ -3,19 +3,20 @@
  * What only strict decoding objects to (unknown and duplicate fields) is a warning; a wrong type, kind or version is an error.
  */
 import { dirname, resolve } from 'node:path';
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { parseGoDuration } from '../../machines/config/duration.ts';
 import { KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
+import { readDocument } from '../../machines/document/read.ts';
+import { put } from '../../machines/own.ts';
 import type { Fields, Shape } from '../../machines/shape/shape.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import type { Problem } from '../errors.ts';
-import { getPath, type Tree, withPath } from './paths.ts';
+import { getPath, isTree, type Tree, withPath } from './paths.ts';
 
 const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 const KIND = 'KubeletConfiguration';
 
-/** Fields whose relative path stands against the directory of the file. */
-const FILE_RELATIVE = [
+/** Fields whose relative path stands against a directory: that of the file, or the working directory for drop-ins. */
+const PATHS = [
   'staticPodPath',
   'authentication.x509.clientCAFile',
   'tlsCertFile',
@@ -25,166 +26,178 @@ const FILE_RELATIVE = [
   'podLogsDir',
 ] as const;
 
-export interface DecodedFile {
-  file: string;
-  /** Only what the file mentions; durations in milliseconds. */
+export interface Decoded {
+  /** Only what is mentioned; durations in milliseconds. */
   values: Tree;
+  errors: Problem[];
+}
+export interface DecodedFile extends Decoded {
+  file: string;
+  /** The document as it was read, without kind and version. */
+  plain: Tree;
   /** `file:line` of each mentioned path. */
   origins: ReadonlyMap<string, string>;
-  errors: Problem[];
   warnings: Problem[];
+}
+
+interface Decoder extends DecodedFile {
+  origins: Map<string, string>;
+  /** Names in any case, as the reference takes them from drop-ins alone. */
+  anyCase: boolean;
+  place(holder: object, key: string | number): string;
 }
 
 /** Never throws. `file` is absolute. */
 export function decodeConfigFile(file: string, text: string): DecodedFile {
-  const lines = new LineCounter();
-  const out: Decoder = { file, lines, values: {}, origins: new Map(), errors: [], warnings: [] };
-  if (text.trim() === '') {
-    out.errors.push({ where: file, what: `is empty; it must carry at least apiVersion: ${API_VERSION} and kind: ${KIND}` });
-    return out;
-  }
-  // YAML 1.1 booleans (yes, on) as the reference reads them, but no times and dates made of plain text.
-  const doc = parseDocument(text, {
-    version: '1.1',
-    lineCounter: lines,
-    uniqueKeys: false,
-    customTags: (tags) =>
-      tags.filter((t) => typeof t === 'string' || (!('format' in t && t.format === 'TIME') && !t.tag.endsWith(':timestamp'))),
-  });
-  out.errors.push(...doc.errors.map((e) => ({ where: at(out, e.pos[0]), what: e.message.split('\n')[0] ?? e.message })));
-  if (out.errors.length > 0) return out;
-  decodeRoot(out, doc);
-  for (const path of FILE_RELATIVE) {
-    const value = getPath(out.values, path);
-    if (typeof value === 'string' && value !== '') out.values = withPath(out.values, path, resolveKeepingShape(dirname(file), value));
+  const { out, wrong } = decoded(file, text, { anyCase: false });
+  return { ...out, values: withAbsolutePaths(out.values, dirname(file)), errors: [...out.errors, ...wrong] };
+}
+
+/** Never throws. A wrong type is no error yet: a later drop-in may take its place. */
+export function decodeDropIn(file: string, text: string): DecodedFile {
+  return decoded(file, text, { anyCase: true }).out;
+}
+
+/** What is left of all files. `origins` say where a wrong value came from. */
+export function decodeMerged(plain: Tree, origins: ReadonlyMap<string, string>): Decoded {
+  const out = emptyDecoder('--config-dir', true);
+  out.values = decodeFields(out, { holder: plain, fields: KUBELET_CONFIGURATION, path: '' });
+  const errors = out.errors.map(({ where, what }) => ({ where: origins.get(where) ?? '--config-dir', what: `${where} ${what}` }));
+  return { values: out.values, errors };
+}
+
+/** An absolute path is kept as written, so that validation sees its exact form. */
+export function withAbsolutePaths(values: Tree, dir: string): Tree {
+  let out = values;
+  for (const path of PATHS) {
+    const value = getPath(out, path);
+    if (typeof value === 'string' && value !== '' && !value.startsWith('/')) out = withPath(out, path, resolve(dir, value));
   }
   return out;
 }
 
-/** An absolute path is kept as written, so that validation sees its exact form. */
-function resolveKeepingShape(dir: string, path: string): string {
-  return path.startsWith('/') ? path : resolve(dir, path);
+function emptyDecoder(file: string, anyCase: boolean): Decoder {
+  return { ...{ file, values: {}, plain: {}, origins: new Map(), errors: [], warnings: [] }, anyCase, place: () => file };
 }
 
-interface Decoder extends DecodedFile {
-  lines: LineCounter;
-  origins: Map<string, string>;
-}
-
-function at(out: Decoder, offset: number | undefined): string {
-  return offset === undefined ? out.file : `${out.file}:${out.lines.linePos(offset).line}`;
-}
-
-function decodeRoot(out: Decoder, doc: Document.Parsed): void {
-  if (!isMap(doc.contents)) {
-    out.errors.push({ where: out.file, what: `must be an object of kind ${KIND}` });
-    return;
-  }
-  const header = new Map<string, string>();
-  const entries = entriesOf(out, doc, doc.contents, '').filter(({ key, value, offset }) => {
-    if (key !== 'apiVersion' && key !== 'kind') return true;
-    if (isScalar(value) && typeof value.value === 'string') header.set(key, value.value);
-    else out.errors.push({ where: at(out, offset), what: `${key} must be a string` });
-    return false;
+function decoded(file: string, text: string, { anyCase }: { anyCase: boolean }): { out: Decoder; wrong: Problem[] } {
+  const out = emptyDecoder(file, anyCase);
+  const refused = (where: string, what: string): { out: Decoder; wrong: Problem[] } => ({
+    out: { ...out, errors: [{ where, what }] },
+    wrong: [],
   });
+  // A single carriage return ends a line in YAML; the reader of documents knows the other two ends.
+  const read = readDocument(text.replaceAll(/\r(?!\n)/g, '\n'));
+  if (!read.ok) return refused(`${file}:${read.line}`, read.message);
+  const { value } = read;
+  if (value === null) return refused(file, `is empty; it must carry at least apiVersion: ${API_VERSION} and kind: ${KIND}`);
+  if (!isTree(value)) return refused(file, `must be an object of kind ${KIND}`);
+  out.place = (holder, key) => {
+    const line = read.lineOf(holder, key);
+    return line === undefined ? file : `${file}:${line}`;
+  };
+  out.warnings.push(...read.notes.map(({ line, what }) => ({ where: `${file}:${line}`, what })));
+  checkHeader(out, value);
+  if (out.errors.length > 0) return { out, wrong: [] };
+  delete value.kind;
+  delete value.apiVersion;
+  out.plain = value;
+  const decoder: Decoder = { ...out, errors: [] };
+  out.values = decodeFields(decoder, { holder: value, fields: KUBELET_CONFIGURATION, path: '' });
+  return { out, wrong: decoder.errors.map(({ where, what }) => ({ where: out.origins.get(where) ?? file, what: `${where} ${what}` })) };
+}
+
+/** The reference finds the two names in any case, except in drop-ins. */
+function checkHeader(out: Decoder, root: Tree): void {
   for (const [key, wanted] of [
     ['apiVersion', API_VERSION],
     ['kind', KIND],
   ] as const) {
-    const found = header.get(key);
-    if (found !== wanted)
-      out.errors.push({
-        where: out.file,
-        what: `${key} must be ${wanted}, ${found === undefined ? 'it is missing' : `not ${JSON.stringify(found)}`}`,
-      });
+    const similar = out.anyCase ? undefined : Object.keys(root).find((name) => name.toLowerCase() === key.toLowerCase());
+    const found = root[key] ?? (similar === undefined ? undefined : root[similar]);
+    if (found === wanted) continue;
+    const not = found === undefined || found === null ? 'it is missing' : `not ${JSON.stringify(found)}`;
+    out.errors.push({ where: out.file, what: `${key} must be ${wanted}, ${not}` });
   }
-  if (out.errors.length > 0) return;
-  out.values = decodeFields(out, doc, { entries, fields: KUBELET_CONFIGURATION, path: '' });
-}
-
-interface Entry {
-  key: string;
-  value: unknown;
-  offset: number | undefined;
-}
-
-/** Pairs of a mapping, the last of duplicates (with a warning), merge keys (`<<`) expanded first. */
-function entriesOf(out: Decoder, doc: Document, map: { items: readonly Pair[] }, path: string): Entry[] {
-  const found = new Map<string, Entry>();
-  const own = new Set<string>();
-  for (const pair of map.items) {
-    const key = isScalar(pair.key) ? String(pair.key.value) : String(pair.key);
-    const offset = isScalar(pair.key) ? pair.key.range?.[0] : undefined;
-    const value = follow(doc, pair.value);
-    if (key === '<<' || (isScalar(pair.key) && typeof pair.key.value === 'symbol')) {
-      const merged = isSeq(value) ? value.items.map((i) => follow(doc, i)) : [value];
-      for (const m of merged) if (isMap(m)) for (const e of entriesOf(out, doc, m, path)) if (!found.has(e.key)) found.set(e.key, e);
-      continue;
-    }
-    if (own.has(key)) out.warnings.push({ where: at(out, offset), what: `duplicate field ${join(path, key)}; the last one counts` });
-    own.add(key);
-    found.set(key, { key, value, offset });
-  }
-  return [...found.values()];
-}
-
-function follow(doc: Document, node: unknown): unknown {
-  return isAlias(node) ? node.resolve(doc) : node;
 }
 
 function join(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`;
 }
 
-function decodeFields(out: Decoder, doc: Document, what: { entries: Entry[]; fields: Fields; path: string }): Tree {
+const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+interface Holder {
+  holder: Tree;
+  path: string;
+}
+
+/** Errors name the path in `where`: its place is known once all are found. */
+function decodeFields(out: Decoder, { holder, fields, path: under }: Holder & { fields: Fields }): Tree {
   const values: Tree = {};
-  for (const { key, value, offset } of what.entries) {
-    const field = Object.hasOwn(what.fields, key) ? what.fields[key] : undefined;
-    const path = join(what.path, key);
+  const known = new Map(out.anyCase ? Object.keys(fields).map((name) => [name.toLowerCase(), name]) : []);
+  // Of names that differ in case alone the last one in this order counts there.
+  const keys = out.anyCase ? Object.keys(holder).sort(byBytes) : Object.keys(holder);
+  for (const key of keys) {
+    const name = out.anyCase ? (known.get(key.toLowerCase()) ?? key) : key;
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const path = join(under, name);
     if (field === undefined) {
-      out.warnings.push({
-        where: at(out, offset),
-        what: `unknown field ${path}${didYouMean(key, Object.keys(what.fields))}; it is ignored`,
-      });
+      const what = `unknown field ${path}${didYouMean(key, Object.keys(fields))}; it is ignored`;
+      out.warnings.push({ where: out.place(holder, key), what });
       continue;
     }
-    if (value === null || (isScalar(value) && value.value === null)) continue;
-    out.origins.set(path, at(out, offset));
-    const decoded = decodeValue(out, doc, { node: value, type: field, path });
-    if (decoded !== undefined) values[key] = decoded;
+    out.origins.set(path, out.place(holder, key));
+    const value = holder[key];
+    if (value === null || value === undefined) continue;
+    const one = decodeValue(out, { value, type: field, path });
+    if (one !== undefined) put(values, name, joined(values[name], one, field));
   }
   return values;
 }
 
+/** Objects and maps of names that differ in case alone are one object. */
+function joined(before: unknown, value: unknown, { t }: Shape): unknown {
+  return (t === 'object' || t === 'map') && isTree(before) && isTree(value) ? { ...before, ...value } : value;
+}
+
 /** Undefined after an error was recorded. */
-function decodeValue(out: Decoder, doc: Document, v: { node: unknown; type: Shape; path: string }): unknown {
-  const { type, path } = v;
-  const node = follow(doc, v.node);
+function decodeValue(out: Decoder, { value, type, path }: { value: unknown; type: Shape; path: string }): unknown {
   const wrong = (wanted: string): undefined => {
-    out.errors.push({ where: at(out, offsetOf(node)), what: `${path} must be ${wanted}, not ${describeNode(node)}` });
+    out.errors.push({ where: path, what: `must be ${wanted}, not ${describe(value)}` });
     return undefined;
   };
   if (type.t === 'list') {
-    if (!isSeq(node)) return wrong('a list');
-    return node.items
-      .map((item, i) => decodeValue(out, doc, { node: item, type: type.of, path: `${path}[${i}]` }))
+    if (!Array.isArray(value)) return wrong('a list');
+    return value
+      .map((item: unknown, i) => {
+        out.origins.set(`${path}[${i}]`, out.place(value, i));
+        return decodeItem(out, { value: item, type: type.of, path: `${path}[${i}]`, place: out.place(value, i) });
+      })
       .filter((x) => x !== undefined);
   }
-  if (type.t === 'map') {
-    if (!isMap(node)) return wrong('an object');
-    const entries = entriesOf(out, doc, node, path).map((e) => {
-      out.origins.set(join(path, e.key), at(out, e.offset));
-      return [e.key, decodeValue(out, doc, { node: e.value, type: type.of, path: join(path, e.key) })] as const;
-    });
-    return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
-  }
+  if (type.t !== 'map' && type.t !== 'object') return decodeScalar(value, type, wrong);
+  if (!isTree(value)) return wrong('an object');
   if (type.t === 'object') {
-    if (!isMap(node)) return wrong('an object');
-    const values = decodeFields(out, doc, { entries: entriesOf(out, doc, node, path), fields: type.fields, path });
+    const values = decodeFields(out, { holder: value, fields: type.fields, path });
     return path.endsWith(']') ? { ...zeroes(type.fields), ...values } : values;
   }
-  return decodeScalar(isScalar(node) ? node.value : undefined, type, wrong);
+  const entries = Object.entries(value).map(([key, item]) => {
+    out.origins.set(join(path, key), out.place(value, key));
+    return [key, decodeItem(out, { value: item, type: type.of, path: join(path, key), place: out.place(value, key) })] as const;
+  });
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
+
+/** Of a list or a map: null stands for zero or nothing there. */
+function decodeItem(out: Decoder, item: { value: unknown; type: Shape; path: string; place: string }): unknown {
+  if (item.value !== null) return decodeValue(out, item);
+  const zero = zeroOf(item.type);
+  out.warnings.push({ where: item.place, what: `${item.path} is null; it is taken for ${JSON.stringify(zero)}` });
+  return zero;
+}
+
+const INT64 = 2 ** 63;
 
 function decodeScalar(value: unknown, type: Shape, wrong: (wanted: string) => undefined): unknown {
   switch (type.t) {
@@ -192,10 +205,14 @@ function decodeScalar(value: unknown, type: Shape, wrong: (wanted: string) => un
       return typeof value === 'boolean' ? value : wrong('true or false');
     case 'string':
       return typeof value === 'string' ? value : wrong('a string');
+    case 'quantity':
+      return (typeof value === 'string' && value !== '') || typeof value === 'number' ? String(value) : wrong('a quantity');
     case 'number':
       return typeof value === 'number' && Number.isFinite(value) ? value : wrong('a number');
     case 'integer':
       if (typeof value !== 'number' || !Number.isInteger(value)) return wrong('a whole number');
+      // Go's numbers of 64 bits reach farther; no field tells such numbers apart.
+      if (type.max === Number.MAX_SAFE_INTEGER && Math.abs(value) <= INT64) return Math.max(type.min, Math.min(type.max, value));
       return value < type.min || value > type.max ? wrong(`a whole number in ${type.min}..${type.max}`) : value;
     case 'durationOrNs':
       if (typeof value === 'number' && Number.isInteger(value)) return value / 1e6;
@@ -211,21 +228,19 @@ function decodeScalar(value: unknown, type: Shape, wrong: (wanted: string) => un
 
 /** Zero values of a list element's fields, as Go fills them. */
 function zeroes(fields: Fields): Tree {
-  const zero = (type: Shape): unknown => {
-    if (type.t === 'boolean') return false;
-    if (type.t === 'string') return '';
-    if (type.t === 'list') return [];
-    return type.t === 'map' || type.t === 'object' ? {} : 0;
-  };
-  return Object.fromEntries(Object.entries(fields).map(([name, f]) => [name, zero(f)]));
+  return Object.fromEntries(Object.entries(fields).map(([name, f]) => [name, zeroOf(f)]));
 }
 
-function offsetOf(node: unknown): number | undefined {
-  return isScalar(node) || isMap(node) || isSeq(node) ? (node as Node).range?.[0] : undefined;
+/** What null stands for in a list or a map. */
+function zeroOf(type: Shape): unknown {
+  if (type.t === 'boolean') return false;
+  if (type.t === 'string') return '';
+  if (type.t === 'list') return [];
+  if (type.t === 'map') return {};
+  return type.t === 'object' ? zeroes(type.fields) : 0;
 }
 
-function describeNode(node: unknown): string {
-  if (isMap(node)) return 'an object';
-  if (isSeq(node)) return 'a list';
-  return isScalar(node) ? JSON.stringify(node.value instanceof Uint8Array ? '(binary)' : String(node.value)) : 'nothing';
+function describe(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' && value !== null ? 'an object' : JSON.stringify(String(value));
 }

@@ -3,18 +3,21 @@
  * Everything found wrong is collected; nothing is applied by halves.
  */
 
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { DEFAULT_EVICTION_HARD, defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
+import { plainV1beta1 } from '../../machines/config/v1beta1.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
+import { textOf } from '../../machines/document/read.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { readRegular } from '../../sandbox/process/regularFile.ts';
 import type { Problem } from '../errors.ts';
 import type { GivenFlag } from '../flags/parse.ts';
 import { flagHint } from '../flags/table.ts';
-import { type DecodedFile, decodeConfigFile } from './decode.ts';
-import { applyDefaults, mergeDropIn } from './merge.ts';
+import { type DecodedFile, decodeConfigFile, decodeDropIn, decodeMerged, withAbsolutePaths } from './decode.ts';
+import { dropInFiles } from './dropIns.ts';
+import { applyDefaults, mergePatch } from './merge.ts';
 import { isTree, type Tree, withPath } from './paths.ts';
 
 /** A configuration file larger than this is not one. */
@@ -27,35 +30,29 @@ export interface LoadedConfig {
   origins: ReadonlyMap<string, string>;
   /** Files read, in order. */
   files: readonly string[];
+  /** Files of the folder of drop-ins that are not read: another ending than `.conf`. */
+  skipped: readonly string[];
   warnings: readonly Problem[];
   errors: readonly Problem[];
 }
 
 /** Never rejects: an unreadable or malformed file is an entry of `errors`. */
-export async function loadConfig(given: ReadonlyMap<string, GivenFlag>): Promise<LoadedConfig> {
+export async function loadConfig(given: ReadonlyMap<string, GivenFlag>, cwd = process.cwd()): Promise<LoadedConfig> {
   const flags = flagsOf(given);
-  const errors: Problem[] = [];
-  const decoded: DecodedFile[] = [];
+  const read: Files = { decoded: [], skipped: [], errors: [], warnings: [] };
   let config = defaultKubeletConfiguration();
   if (flags.config !== '') {
-    const file = await readOne(flags.config, '--config', errors);
-    if (file !== undefined) {
-      decoded.push(file);
-      config = applyDefaults(file.values);
-    }
+    const file = await readOne(flags.config, { flag: '--config', decode: decodeConfigFile }, read);
+    if (file !== undefined) config = applyDefaults(file.values);
   }
-  for (const path of flags.configDir === '' ? [] : await dropIns(flags.configDir, errors)) {
-    const file = await readOne(path, '--config-dir', errors);
-    if (file === undefined) continue;
-    decoded.push(file);
-    config = mergeDropIn(config, file.values);
-  }
+  if (flags.configDir !== '') config = await withDropIns(config, { dir: flags.configDir, cwd }, read);
+  const { decoded, errors } = read;
   const mentioned = (path: string): boolean => decoded.some((d) => d.origins.has(path));
   // Several pulls at once and nobody said whether to serialise them: asking for them was saying so.
   if ((config.maxParallelImagePulls ?? 1) > 1 && !mentioned('serializeImagePulls')) config = { ...config, serializeImagePulls: false };
   const written = applyFlags(config, given);
   config = finish(written);
-  const warnings: Problem[] = [];
+  const warnings: Problem[] = [...read.warnings];
   for (const field of ['containerRuntimeEndpoint', 'imageServiceEndpoint'] as const) {
     if (written[field] === config[field]) continue;
     warnings.push({ where: `${field}${flagHint(field)}`, what: `a bare path is deprecated; write ${config[field]}` });
@@ -77,6 +74,7 @@ export async function loadConfig(given: ReadonlyMap<string, GivenFlag>): Promise
     config,
     origins: new Map(decoded.flatMap((d) => [...d.origins])),
     files: decoded.map((d) => d.file),
+    skipped: read.skipped,
     warnings: [...decoded.flatMap((d) => d.warnings), ...warnings],
     errors: [...errors, ...decoded.flatMap((d) => d.errors)],
   };
@@ -115,36 +113,59 @@ function finish(config: KubeletConfiguration): KubeletConfiguration {
   };
 }
 
-/** A bare absolute path is an older way to write a unix socket. */
+/** A bare absolute path is an older way to write a unix socket, and so is one slash behind the scheme. */
 function unixUrl(endpoint: string): string {
-  return endpoint.startsWith('/') ? `unix://${endpoint}` : endpoint;
+  const path = /^(?:unix:)?(\/[^/].*)$/.exec(endpoint)?.[1];
+  return path === undefined ? endpoint : `unix://${path}`;
 }
 
-async function readOne(path: string, flag: string, errors: Problem[]): Promise<DecodedFile | undefined> {
+interface Files {
+  decoded: DecodedFile[];
+  skipped: string[];
+  errors: Problem[];
+  warnings: Problem[];
+}
+
+/**
+ * Drop-ins over a configuration, as the reference does it: each is merged as JSON, and the result is read and defaulted once
+ * more. So null sets a field back to its default, names may have any case, and a relative path stands against the
+ * working directory.
+ */
+async function withDropIns(
+  base: KubeletConfiguration,
+  { dir, cwd }: { dir: string; cwd: string },
+  read: Files,
+): Promise<KubeletConfiguration> {
+  const found = await dropInFiles(dir);
+  read.skipped.push(...found.skipped);
+  read.errors.push(...found.errors);
+  read.warnings.push(...found.warnings);
+  let merged: unknown = plainV1beta1(base);
+  for (const path of found.files) {
+    const file = await readOne(path, { flag: '--config-dir', decode: decodeDropIn }, read);
+    if (file !== undefined && file.errors.length === 0) merged = mergePatch(merged, file.plain);
+  }
+  if (!isTree(merged)) return base;
+  const { values, errors } = decodeMerged(merged, new Map(read.decoded.flatMap((d) => [...d.origins])));
+  read.errors.push(...errors);
+  // Thresholds that a drop-in takes away do not come back.
+  return applyDefaults(withAbsolutePaths(values, cwd), { evictionHard: {} });
+}
+
+type Decode = (file: string, text: string) => DecodedFile;
+
+async function readOne(path: string, { flag, decode }: { flag: string; decode: Decode }, read: Files): Promise<DecodedFile | undefined> {
   try {
     const info = await stat(path);
     if (!info.isFile()) throw new Error('it is not a regular file');
     if (info.size > FILE_BYTES_MAX) throw new Error(`it has ${info.size} bytes, more than ${FILE_BYTES_MAX}`);
-    return decodeConfigFile(path, (await readRegular(path, { bytesMax: FILE_BYTES_MAX })).toString('utf8'));
+    const text = textOf(await readRegular(path, { bytesMax: FILE_BYTES_MAX }));
+    if (text === null) throw new Error('it is neither UTF-8 nor UTF-16');
+    const file = decode(path, text);
+    read.decoded.push(file);
+    return file;
   } catch (error) {
-    errors.push({ where: flag, what: `cannot read ${path}: ${messageOf(error)}` });
+    read.errors.push({ where: flag, what: `cannot read ${path}: ${messageOf(error)}` });
     return undefined;
-  }
-}
-
-/** Regular files ending in `.conf`, found depth first in lexical order. */
-async function dropIns(dir: string, errors: Problem[]): Promise<string[]> {
-  try {
-    const entries = (await readdir(dir, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
-    const found: string[] = [];
-    for (const entry of entries) {
-      const path = join(dir, entry.name);
-      if (entry.isDirectory()) found.push(...(await dropIns(path, errors)));
-      else if (entry.isFile() && entry.name.endsWith('.conf')) found.push(path);
-    }
-    return found;
-  } catch (error) {
-    errors.push({ where: '--config-dir', what: `cannot list ${dir}: ${messageOf(error)}` });
-    return [];
   }
 }

@@ -26,8 +26,5 @@ export function validate(input: ValidationInput): Problem[] {
   for (const rule of [...NUMBER_RULES, ...API_RULES, ...CGROUP_RULES, ...EVICTION_RULES, ...IMAGE_RULES, ...MISC_RULES]) {
     rule({ config: input.config, gates: input.gates, bad });
   }
-  const { config, flags } = input;
-  if (config.serverTLSBootstrap && config.enableServer && config.tlsCertFile === '' && flags.kubeconfig === '')
-    bad('serverTLSBootstrap', 'needs --kubeconfig: on a standalone node nobody signs certificates; leave it out, or give tlsCertFile');
   return [...problems, ...flagProblems(input.flags, input.given)];
 }

@@ -61,6 +61,7 @@ function typeText(flag: FlagSpec): string {
   const names: Partial<Record<FlagSpec['type'], string>> = {
     nodeIPs: 'ip[,ip]',
     path: 'path',
+    folder: 'path',
     version: 'true|false|raw',
     loopback: 'host:port',
   };

@@ -7,7 +7,7 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
   { name: 'config', type: 'path', flag: 'config', help: 'Configuration file (KubeletConfiguration, YAML or JSON). Flags win over it.' },
   {
     name: 'config-dir',
-    type: 'path',
+    type: 'folder',
     flag: 'configDir',
     help: 'Directory of configuration drop-ins: *.conf, merged over the file in lexical order.',
   },

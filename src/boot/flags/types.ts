@@ -11,6 +11,8 @@ export type FlagType =
   | 'string'
   /** Made absolute against the working directory; '' stays ''. */
   | 'path'
+  /** As `path`; a slash at its end stays, for with it a link is the folder behind it. */
+  | 'folder'
   | 'duration'
   /** '' is accepted and changes nothing. */
   | 'ip'

@@ -47,6 +47,7 @@ export const READERS: Readonly<Record<FlagType, Reader>> = {
   float: scalar(readFloat),
   string: (values) => last(values),
   path: scalar((t, ctx) => (t === '' ? '' : resolve(ctx.cwd, t))),
+  folder: scalar((t, ctx) => (t === '' ? '' : `${resolve(ctx.cwd, t)}${/[^/]\/+$/.test(t) ? '/' : ''}`)),
   duration: scalar(readDuration),
   ip: (values) => {
     const given = values.filter((v) => v.trim() !== '');

@@ -2,6 +2,7 @@
 import { createFeatureGates, gateNames } from '../../machines/config/gates.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import { loadConfig } from '../config/load.ts';
+import { runnable } from '../config/runnable.ts';
 import { validate } from '../config/validate.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { helpText } from '../flags/help.ts';
@@ -43,7 +44,7 @@ export const answerHelpAndVersion: Step = {
 export const loadConfiguration: Step = {
   name: 'load configuration',
   async run(ctx) {
-    const loaded = await loadConfig(need(ctx, 'parsed').given);
+    const loaded = await loadConfig(need(ctx, 'parsed').given, ctx.io.cwd);
     ctx.problems.push(...loaded.errors);
     ctx.remarks.push(...loaded.warnings.map((w) => ({ level: 'warn' as const, text: `${w.where}: ${w.what}` })));
     ctx.state.loaded = loaded;
@@ -56,10 +57,15 @@ export const setFeatureGates: Step = {
   run(ctx) {
     const { config, origins } = need(ctx, 'loaded');
     const result = createFeatureGates(config.featureGates);
-    for (const { name, kind } of result.errors) {
-      const what = kind === 'unknown' ? `is not a feature gate${didYouMean(name, gateNames())}` : 'is locked to its default';
+    const place = (name: string, what: string): string => {
       const origin = origins.get(`featureGates.${name}`);
-      ctx.problems.push({ where: `featureGates.${name} (--feature-gates)`, what: origin === undefined ? what : `${what} [${origin}]` });
+      return origin === undefined ? what : `${what} [${origin}]`;
+    };
+    const where = (name: string): string => `featureGates.${name} (--feature-gates)`;
+    for (const name of result.locked) ctx.problems.push({ where: where(name), what: place(name, 'is locked to its default') });
+    for (const name of result.unknown) {
+      const what = place(name, `is not a feature gate of this release${didYouMean(name, gateNames())}; it is ignored`);
+      ctx.remarks.push({ level: 'warn', text: `${where(name)}: ${what}` });
     }
     ctx.remarks.push(...result.warnings.map((text) => ({ level: 'warn' as const, text })));
     ctx.state.gates = result.gates;
@@ -70,8 +76,10 @@ export const setFeatureGates: Step = {
 export const validateConfiguration: Step = {
   name: 'validate configuration',
   run(ctx) {
-    const { flags, config, origins } = need(ctx, 'loaded');
+    const { flags, config: written, origins } = need(ctx, 'loaded');
     const gates = need(ctx, 'gates');
+    const { config, warnings } = runnable({ config: written, flags, gates });
+    ctx.remarks.push(...warnings.map((w) => ({ level: 'warn' as const, text: `${w.where}: ${w.what}` })));
     ctx.problems.push(...validate({ flags, config, gates, origins, given: need(ctx, 'parsed').given }));
     // In run-once mode nothing is served (boot-and-node 10.6).
     const served = config.runOnce ? { ...config, readOnlyPort: 0, enableServer: false } : config;

@@ -6,17 +6,15 @@ import type { FeatureGates, GateStage, GateState } from '../config.ts';
 import { GATES, type GateSpec } from './gateTable.ts';
 
 export interface GateResult {
-  /** When `errors` is not empty these are the defaults: a map with one bad entry changes nothing. */
+  /** When `locked` is not empty these are the defaults: a map with one bad entry changes nothing. */
   gates: FeatureGates;
-  errors: GateError[];
+  /** Gates that are set against their lock. */
+  locked: string[];
+  /** Names that are no gates of this release: of an older or a newer one, or mistyped. */
+  unknown: string[];
   /** One line per gate that is set although it is GA or deprecated. */
   warnings: string[];
 }
-export interface GateError {
-  name: string;
-  kind: 'unknown' | 'locked';
-}
-
 const GROUPS: Readonly<Record<string, GateStage>> = { AllAlpha: 'ALPHA', AllBeta: 'BETA' };
 
 /**
@@ -29,16 +27,17 @@ export function createFeatureGates(
 ): GateResult {
   const specs = new Map(Object.entries(table));
   const given = new Map(Object.entries(settings));
-  const errors: GateError[] = [];
+  const locked: string[] = [];
+  const unknown: string[] = [];
   const warnings: string[] = [];
   for (const [name, value] of given) {
     if (GROUPS[name] !== undefined) continue;
     const spec = specs.get(name);
-    if (spec === undefined) errors.push({ name, kind: 'unknown' });
-    else if (spec.locked && value !== spec.default) errors.push({ name, kind: 'locked' });
+    if (spec === undefined) unknown.push(name);
+    else if (spec.locked && value !== spec.default) locked.push(name);
     else if (spec.stage === 'GA' || spec.stage === 'DEPRECATED') warnings.push(setWarning(name, spec, value));
   }
-  return { gates: view(specs, errors.length > 0 ? new Map() : given), errors, warnings };
+  return { gates: view(specs, locked.length > 0 ? new Map() : given), locked, unknown, warnings };
 }
 
 function setWarning(name: string, spec: GateSpec, value: boolean): string {

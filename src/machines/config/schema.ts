@@ -7,6 +7,7 @@ import { VERIFICATION_POLICIES } from '../runtime/imagePuller/pullRecords.ts';
 import {
   about,
   bool,
+  declared,
   duration,
   durationOrNs,
   type Fields,
@@ -71,9 +72,12 @@ export const EVICTION_SIGNALS = [
 const bySignal = keyed(EVICTION_SIGNALS, stringMap);
 const byReservable = keyed(RESERVABLE, stringMap);
 
+/** A number too, kept as the text that it is. */
+const writtenQuantity = declared<string>({ t: 'quantity' });
+
 const outputOptions = object({
   splitStream: plain(bool),
-  infoBufferSize: about('A quantity of bytes, as written.', always(string)),
+  infoBufferSize: about('A quantity of bytes, as written.', always(writtenQuantity)),
 });
 
 /** Top-level fields in the order of the versioned API. */
@@ -213,7 +217,10 @@ const TABLE = {
   shutdownGracePeriodByPodPriority: plain(readonlyList(object({ priority: always(int32), shutdownGracePeriodSeconds: always(int64) }))),
   reservedMemory: plain(
     readonlyList(
-      object({ numaNode: always(int32), limits: about('Resource name (memory, hugepages-...) to quantity.', always(stringMap)) }),
+      object({
+        numaNode: always(int32),
+        limits: about('Resource name (memory, hugepages-...) to quantity.', always(readonlyMap(writtenQuantity))),
+      }),
     ),
   ),
   enableProfilingHandler: ptr(bool),

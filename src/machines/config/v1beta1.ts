@@ -14,8 +14,13 @@ export function toV1beta1(config: KubeletConfiguration): Record<string, unknown>
   const headers = Object.fromEntries(Object.entries(config.staticPodURLHeader).map(([name, values]) => [name, values.map(() => MASKED)]));
   return {
     ...{ kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1' },
-    ...renderObject({ ...config, staticPodURL: shownUrl(config.staticPodURL), staticPodURLHeader: headers }, KUBELET_CONFIGURATION),
+    ...plainV1beta1({ ...config, staticPodURL: shownUrl(config.staticPodURL), staticPodURLHeader: headers }),
   };
+}
+
+/** The fields alone, secrets included. */
+export function plainV1beta1(config: KubeletConfiguration): Record<string, unknown> {
+  return renderObject(config, KUBELET_CONFIGURATION);
 }
 
 function renderObject(value: object, fields: Fields): Record<string, unknown> {

@@ -4,14 +4,11 @@ import { isIP } from 'node:net';
 import { CIPHER_SUITES } from '../../../machines/config/cipherSuites.ts';
 import { TAINT_EFFECTS } from '../../../machines/config/schema.ts';
 import { curveIds } from '../../../machines/edge/https/tls.ts';
-import { shownUrl } from '../../../machines/text/shownUrl.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const addresses: Rule = ({ config, bad }) => {
-  for (const field of ['address', 'healthzBindAddress'] as const) {
-    if (isIP(config[field]) === 0) bad(field, `${JSON.stringify(config[field])} is not an IP address`);
-  }
+  if (isIP(config.address) === 0) bad('address', `${JSON.stringify(config.address)} is not an IP address`);
 };
 
 const tls: Rule = ({ config, gates, bad }) => {
@@ -20,9 +17,6 @@ const tls: Rule = ({ config, gates, bad }) => {
   for (const id of config.tlsCurvePreferences)
     if (!curveIds().includes(id)) bad('tlsCurvePreferences', `${id} is not one of ${curveIds().join(', ')}`);
   if (new Set(config.tlsCurvePreferences).size < config.tlsCurvePreferences.length) bad('tlsCurvePreferences', 'names a curve twice');
-  if ((config.tlsCertFile === '') !== (config.tlsPrivateKeyFile === '')) {
-    bad(config.tlsCertFile === '' ? 'tlsCertFile' : 'tlsPrivateKeyFile', 'certificate and private key must be given together');
-  }
   if (config.serverTLSBootstrap && !gates.enabled('RotateKubeletServerCertificate')) {
     bad('serverTLSBootstrap', 'true needs feature gate RotateKubeletServerCertificate');
   }
@@ -60,12 +54,6 @@ const systemLogs: Rule = ({ config, gates, bad }) => {
   if (!config.enableSystemLogHandler) bad('enableSystemLogQuery', 'true needs enableSystemLogHandler: true');
 };
 
-const manifestUrl: Rule = ({ config, bad }) => {
-  const url = config.staticPodURL;
-  if (url !== '' && !(URL.canParse(url) && /^https?:/.test(url)))
-    bad('staticPodURL', `${JSON.stringify(shownUrl(url))} is not an http or https URL`);
-};
-
 export const API_RULES: readonly Rule[] = [
   addresses,
   oneOf('authorization.mode'),
@@ -74,6 +62,5 @@ export const API_RULES: readonly Rule[] = [
   taints,
   tracing,
   systemLogs,
-  manifestUrl,
   oneOf('configMapAndSecretChangeDetectionStrategy'),
 ];

@@ -59,7 +59,6 @@ const reservedMemory: Rule = ({ config, bad }) => {
   const seen = new Set<string>();
   config.reservedMemory.forEach((item, i) => {
     const path = `reservedMemory[${i}]`;
-    if (Object.keys(item.limits).length === 0) bad(`${path}.limits`, 'must not be empty');
     for (const [resource, text] of Object.entries(item.limits)) {
       const key = `${item.numaNode} ${resource}`;
       if (seen.has(key)) bad(`${path}.limits.${resource}`, `is given twice for NUMA node ${item.numaNode}`);
@@ -83,9 +82,7 @@ const managers: Rule = ({ config, gates, bad }) => {
     bad(option === '' ? 'cpuManagerPolicyOptions' : `cpuManagerPolicyOptions.${option}`, what);
   if (config.cpuManagerPolicy === 'static' && config.reservedSystemCPUs === '' && reservedMilli(config) <= 0)
     bad('cpuManagerPolicy', "static needs cpu in systemReserved or kubeReserved, or reservedSystemCPUs: some CPUs stay the system's");
-  if (config.cpuManagerReconcilePeriod <= 0) bad('cpuManagerReconcilePeriod', 'must be greater than zero');
   const reserved = Object.entries(config.qosReserved);
-  if (reserved.length > 0 && !gates.enabled('QOSReserved')) bad('qosReserved', 'needs feature gate QOSReserved');
   for (const [resource, share] of reserved) {
     const percent = /^(\d{1,3})%$/.exec(share)?.[1];
     if (resource !== 'memory') bad(`qosReserved.${resource}`, 'only memory can be reserved');
@@ -113,7 +110,6 @@ const userNamespaces: Rule = ({ config, bad }) => {
 };
 
 export const CGROUP_RULES: readonly Rule[] = [
-  oneOf('cgroupDriver'),
   oneOf('cpuManagerPolicy'),
   oneOf('memoryManagerPolicy'),
   oneOf('memoryReservationPolicy'),

@@ -17,11 +17,9 @@ const podLogsDir: Rule = ({ config, bad }) => {
 const containerLogs: Rule = ({ config, bad }) => {
   if (parseQuantity(config.containerLogMaxSize) === undefined)
     bad('containerLogMaxSize', `${JSON.stringify(config.containerLogMaxSize)} is not a quantity`);
-  else if (parseQuantity(config.containerLogMaxSize)?.mantissa === 0n)
-    bad('containerLogMaxSize', 'must be above 0 (negative = no rotation)');
 };
 
-const logging: Rule = ({ config, gates, bad }) => {
+const logging: Rule = ({ config, bad }) => {
   const { format, vmodule, options, verbosity, flushFrequency } = config.logging;
   if (verbosity < 0 || verbosity > 2 ** 31 - 1) bad('logging.verbosity', `${verbosity} must be in 0..2147483647`);
   if (flushFrequency < 0) bad('logging.flushFrequency', `${formatGoDuration(flushFrequency)} must not be negative`);
@@ -31,13 +29,10 @@ const logging: Rule = ({ config, gates, bad }) => {
       bad(`logging.vmodule[${i}].filePattern`, 'must not be empty or contain "=" or ","');
   });
   for (const kind of ['text', 'json'] as const) {
-    const { splitStream, infoBufferSize } = options[kind];
+    const { infoBufferSize } = options[kind];
     const size = parseQuantity(infoBufferSize);
     if (size === undefined || size.mantissa < 0n)
       bad(`logging.options.${kind}.infoBufferSize`, `${JSON.stringify(infoBufferSize)} is not a quantity of at least 0`);
-    if ((splitStream || (size?.mantissa ?? 0n) > 0n) && !gates.enabled('LoggingAlphaOptions')) {
-      bad(`logging.options.${kind}`, 'needs feature gate LoggingAlphaOptions');
-    }
   }
 };
 
@@ -55,12 +50,6 @@ const shutdown: Rule = ({ config, gates, bad }) => {
   if (!gates.enabled('GracefulNodeShutdownBasedOnPodPriority')) {
     bad('shutdownGracePeriodByPodPriority', 'needs feature gate GracefulNodeShutdownBasedOnPodPriority');
   }
-  const negative = byPriority.find((entry) => entry.shutdownGracePeriodSeconds < 0);
-  if (negative !== undefined)
-    bad(
-      'shutdownGracePeriodByPodPriority',
-      `${negative.shutdownGracePeriodSeconds} s for priority ${negative.priority} must be at least 0`,
-    );
   if (total !== 0 || critical !== 0)
     bad('shutdownGracePeriodByPodPriority', 'excludes shutdownGracePeriod and shutdownGracePeriodCriticalPods');
 };
