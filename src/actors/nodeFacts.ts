@@ -17,7 +17,7 @@ const ROUTES_BYTES_MAX = 4 << 20;
 const REFERENCE_POD_LOGS_DIR = '/var/log/pods';
 
 /** Host name rules of boot section 1.4 step 9: trimmed, lower case, not empty. */
-function nodeNameOf(config: NodeConfig, ports: Pick<Ports, 'host'>): string {
+export function nodeNameOf(config: NodeConfig, ports: Pick<Ports, 'host'>): string {
   const name = (config.flags.hostnameOverride || ports.host.hostname()).trim().toLowerCase();
   if (name === '') throw new Error('the node has no name: the host name is empty; set --hostname-override');
   return name;

@@ -89,6 +89,21 @@ describe('a node that kubeadm set up', () => {
 });
 
 describe('findings', () => {
+  it('name the files of the configuration, and files beside the drop-ins that are not read', async () => {
+    using dir = tempDir();
+    const file = dir.write('k.yaml', `${HEADER}${CALM}`);
+    dir.write('d/10.conf', `${HEADER}maxPods: 5\nmaxPodz: 6\n`);
+    dir.write('d/20.yaml', 'x');
+    const { findings } = await run([`--config=${file}`, `--config-dir=${dir.path}/d`, '--container-runtime-endpoint=embedded://hollow']);
+    const said = (name: string) => about(findings, name).map((f) => `${f.level}: ${f.what}`);
+    expect(said('k.yaml')).toEqual(['note: configuration, read first']);
+    expect(said('10.conf')).toEqual([
+      'warning: unknown field maxPodz (did you mean maxPods?); it is ignored',
+      'note: configuration, read over what stands before it (2)',
+    ]);
+    expect(said('20.yaml')).toEqual(['note: it is not read: the name of a drop-in ends in .conf']);
+  });
+
   it('name settings without effect, bad flags and files, and records that the agent before left', async () => {
     using dir = tempDir();
     const config = dir.write('config.yaml', `${HEADER}${CALM}memoryManagerPolicy: Static\nclusterDNS: [nowhere]\n`);

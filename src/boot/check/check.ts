@@ -12,6 +12,7 @@ import { checkFiles } from './files.ts';
 import { exitCodeOf, type Finding, jsonOf, textOf } from './findings.ts';
 import { checkHost } from './host.ts';
 import { readInvocation } from './invocation.ts';
+import { checkPods } from './pods.ts';
 import { checkRuntime } from './runtime.ts';
 
 /** Those of the boot that read the command line and files alone. */
@@ -64,9 +65,10 @@ async function look(argv: readonly string[], { io, env }: { io: BootIo; env: Boo
     const [where = '', ...rest] = text.split(': ');
     found.push({ level: level === 'warn' ? 'warning' : 'note', where, what: rest.join(': ') || text, todo: '' });
   }
+  found.push(...configurationFiles(ctx.state.loaded));
   const { nodeConfig } = ctx.state;
   if (nodeConfig === undefined) return found;
-  for (const part of [checkHost, checkFiles, (c: NodeConfig) => checkRuntime(c)]) {
+  for (const part of [checkHost, checkFiles, checkPods, (c: NodeConfig) => checkRuntime(c)]) {
     try {
       found.push(...(await part(nodeConfig)));
     } catch (error) {
@@ -74,4 +76,14 @@ async function look(argv: readonly string[], { io, env }: { io: BootIo; env: Boo
     }
   }
   return found;
+}
+
+/** Which files the configuration is read from, and which files beside them are not. */
+function configurationFiles(loaded: BootContext['state']['loaded']): Finding[] {
+  const note = (where: string, what: string): Finding => ({ level: 'note', where, what, todo: '' });
+  if (loaded === undefined) return [];
+  return [
+    ...loaded.files.map((file, i) => note(file, `configuration, read ${i === 0 ? 'first' : `over what stands before it (${i + 1})`}`)),
+    ...loaded.skipped.map((file) => note(file, 'it is not read: the name of a drop-in ends in .conf')),
+  ];
 }
