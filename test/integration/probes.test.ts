@@ -353,6 +353,37 @@ it('bounds how many commands run at once, and a slow one does not starve the oth
   expect(most).toBeGreaterThan(1);
 });
 
+it('says of a port that nobody listens on what the reference says', async () => {
+  await using h = await virtualNode();
+  h.probes.answer = () => 'refused';
+  const port = { port: 81 };
+  h.write(
+    'web',
+    pod('web', {
+      container: { readinessProbe: { httpGet: { ...port, path: '/x' } }, startupProbe: { tcpSocket: port, failureThreshold: 99 } },
+    }),
+  );
+  h.write('two', pod('two', { container: { readinessProbe: { httpGet: { ...port, path: '/x' } } } }));
+  await h.until('both failed', () => eventsOf(h, 'Unhealthy').length > 1, 30_000);
+  expect(eventsOf(h, 'Unhealthy').sort()).toEqual([
+    expect.stringMatching(/^Readiness probe failed: Get "http:\/\/([\d.]+):81\/x": dial tcp \1:81: connect: connection refused$/),
+    expect.stringMatching(/^Startup probe failed: dial tcp [\d.]+:81: connect: connection refused$/),
+  ]);
+});
+
+it('counts on over the restarts of a container, as long as there is the pod', async () => {
+  await using h = await virtualNode({ hollow: scripted(new Map([['main', 1]])) });
+  h.write('web', pod('web', { container: { livenessProbe: { ...exec, periodSeconds: 1, failureThreshold: 1 } } }));
+  await h.until('it was restarted', () => (main(h, 'web')?.restartCount ?? 0) > 2, 120_000);
+  const rows = async () => (await h.metrics.render()).split('\n').filter((l) => l.startsWith('prober_'));
+  // The time that a failed probe took is not told, as in the reference.
+  expect(await rows()).toEqual([expect.stringMatching(/^prober_probe_total\{.*result="failed"\} [3-9]$/)]);
+  h.remove('web');
+  await h.until('it is gone', () => h.record('web') === undefined);
+  await h.settle();
+  expect(await rows()).toEqual([]);
+});
+
 it('asks gRPC at the address of the pod, and shows its metrics for as long as there is a probe', async () => {
   await using h = await virtualNode();
   h.write('rpc', pod('rpc', { container: { readinessProbe: { grpc: { port: 50051, service: 'front' } } } }));

@@ -498,7 +498,7 @@ function virtualProber(time: VirtualTime, probes: VirtualNode['probes'], power: 
       const timer = time.clock.setTimeout(() => {
         if (!power.on) return;
         const answer = probes.answer(what);
-        if (answer === 'refused') reject(new Error('connect ECONNREFUSED'));
+        if (answer === 'refused') reject(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }));
         else if (answer === 'plain') reject(new PlainAnswerError('an answer without TLS'));
         else resolve(answer);
       }, probes.afterMs);

@@ -1,29 +1,36 @@
 /**
  * Runs the reference kubelet and then actorlet on one lab, with the same pods of every fate, and prints where they tell it
- * differently: statuses, events, the node object, pages and families of metrics. About three minutes, as root, after
+ * differently: statuses, events, the node object, pages, and values of metrics. About four minutes, as root, after
  * `npm run e2e:setup` and scripts/reference-setup.sh:
- *   KUBEBUILDER_ASSETS=$(sh scripts/reference-setup.sh kubernetes v1.36.2) scripts/node test/reference/compare.ts
+ *   KUBEBUILDER_ASSETS=$(sh scripts/reference-setup.sh kubernetes v1.36.2) scripts/node test/reference/compare.ts [FOLDER [--record]]
+ * What each told is kept in FOLDER, and one that is kept there is not asked again. `--record` writes what CI compares with.
  * The two do not start at the same moment of a back-off, so a container may wait in one and have just ended in the other.
  */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Cluster, LONG, startCluster } from '../cluster/cluster.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { createReferenceKubelet, REFERENCE_LOGS, whyNoReferenceKubelet } from '../e2e/lab/referenceKubelet.ts';
-import { manifest, steady } from '../e2e/manifests.ts';
-import { type Difference, differences, families, onlyInOne } from './differences.ts';
+import { manifest } from '../e2e/manifests.ts';
+import { rowDifferences } from './classes.ts';
+import { isKnown } from './known.ts';
 import { type Observed, observe } from './observe.ts';
+import { RECORDING, recordingOf } from './recording.ts';
+import { rowsOf } from './rows.ts';
+import { STATIC } from './shapes.ts';
 
-/** What the lab chooses for each of them. The reference takes no address of loopback, so it has none for pods to name either. */
-const OF_THE_LAB =
-  /^pod \S+ \.hostIP|^node\.(?:images|conditions|addresses|daemonEndpoints|nodeInfo)|^configz.*(?:Port|port|File|Path|Dir|Endpoint|evictionHard|Frequency|verbosity)/;
+type Agent = 'reference' | 'actorlet';
 
-async function told(by: 'reference' | 'actorlet'): Promise<Observed> {
+async function told(by: Agent): Promise<Observed> {
   const cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
   const reference = await createReferenceKubelet(cluster);
   try {
-    cluster.daemon.put('static.json', manifest('static', [steady()]));
+    for (const [name, spec] of Object.entries(STATIC)) cluster.daemon.put(`${name}.json`, manifest(name, spec.containers, { spec }));
     await (by === 'reference' ? reference : cluster.daemon).start();
     await ready(cluster);
-    return await observe(cluster);
+    const observed = await observe(cluster);
+    if (by === 'reference' && !reference.alive()) throw new Error(`the reference ended:\n${reference.log().slice(-8_000)}`);
+    return observed;
   } finally {
     await reference.end('SIGKILL');
     await cluster.stop();
@@ -35,25 +42,19 @@ async function ready({ daemon, plane }: Cluster): Promise<void> {
   await daemon.wait('the node is Ready', async () => / Ready /.test(await plane.kubectl('get', 'node', NODE_NAME)), LONG);
 }
 
-function compare(reference: Observed, actorlet: Observed): Difference[] {
-  const pods = [...new Set([...Object.keys(reference.pods), ...Object.keys(actorlet.pods)])].sort();
-  return [
-    ...differences('node', reference.node, actorlet.node),
-    ...differences('configz', reference.configz, actorlet.configz),
-    ...pods.flatMap((name) => differences(`pod ${name} `, reference.pods[name], actorlet.pods[name])),
-    ...onlyInOne('event', reference.events, actorlet.events),
-    ...differences('page ', reference.pages, actorlet.pages),
-    ...Object.keys(reference.metrics).flatMap((path) =>
-      onlyInOne(`family of ${path}`, families(reference.metrics[path] ?? ''), families(actorlet.metrics[path] ?? '')),
-    ),
-  ].filter(([where]) => !OF_THE_LAB.test(where));
+async function kept(by: Agent, folder: string | undefined): Promise<Observed> {
+  const file = folder === undefined ? undefined : join(folder, `${by}.json`);
+  if (file !== undefined && existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Observed;
+  const whyNot = by === 'reference' ? whyNoReferenceKubelet() : undefined;
+  if (whyNot !== undefined) throw new Error(whyNot);
+  const observed = await told(by);
+  if (file !== undefined) writeFileSync(file, JSON.stringify(observed));
+  return observed;
 }
 
-const whyNot = whyNoReferenceKubelet();
-if (whyNot !== undefined) {
-  console.error(`compare: ${whyNot}`);
-  process.exit(2);
-}
-const found = compare(await told('reference'), await told('actorlet'));
-for (const [where, reference, actorlet] of found) console.log(`${where}\n  reference: ${reference}\n  actorlet:  ${actorlet}`);
+const [, , folder, option] = process.argv;
+const [reference, actorlet] = [rowsOf(await kept('reference', folder)), rowsOf(await kept('actorlet', folder))];
+if (option === '--record') writeFileSync(RECORDING, `${JSON.stringify(recordingOf(reference), null, 2)}\n`);
+const found = rowDifferences(reference, actorlet, isKnown);
+for (const [where, theirs, ours] of found) console.log(`${where}\n  reference: ${theirs}\n  actorlet:  ${ours}`);
 console.log(`${found.length} differences`);

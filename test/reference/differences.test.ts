@@ -1,6 +1,10 @@
 /** How two tellings of one node are compared. */
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { rowDifferences } from './classes.ts';
 import { differences, families, flat, onlyInOne, plainly } from './differences.ts';
+import { isRecorded, RECORDING, type Recording } from './recording.ts';
+import { rowsOfPages } from './rows.ts';
 
 it('what is new each time counts for nothing', () => {
   const id = 'a'.repeat(64);
@@ -51,4 +55,33 @@ it('families of metrics have their type and labels, those of histograms too', ()
     '',
   ];
   expect(families(text.join('\n'))).toEqual(['a counter x,y', 'h histogram le,z', 'none gauge']);
+});
+
+const page = (text: string, type = 'text/plain') => ({ status: 200, type, text });
+
+it('rows of metrics are series, of objects paths; two that cannot be told apart are one with two values', () => {
+  const id = (digit: string) => digit.repeat(64);
+  const text = `# TYPE a gauge\na{id="/k8s.io/${id('a')}"} 2\na{id="/k8s.io/${id('b')}"} 1\n`;
+  const summary = JSON.stringify({ pods: [{ podRef: { name: 'web', namespace: 'ns' }, containers: [{ name: 'main', cpu: { n: 5 } }] }] });
+  const rows = rowsOfPages({ '/metrics/x': page(text), '/stats/summary': page(summary, 'application/json') });
+  expect(rows.get('/metrics/x a{id="/k8s.io/ID"}')).toEqual(['1', '2']);
+  expect(rows.get('/metrics/x family a')).toEqual(['gauge']);
+  expect(rows.get('page /stats/summary .pods.ns/web.containers[main].cpu.n')).toEqual(['5']);
+});
+
+it('values are exact, near, or of any size; a row that is missing always counts', () => {
+  const limit = '/metrics/cadvisor container_spec_memory_limit_bytes{pod="x"}';
+  const used = '/metrics/cadvisor container_memory_usage_bytes{pod="x"}';
+  const seen = '/metrics/cadvisor container_last_seen{pod="x"}';
+  const rows = (values: Record<string, string>) => new Map(Object.entries(values).map(([where, value]) => [where, [value]]));
+  const reference = rows({ [limit]: '64', [used]: '10000000', [seen]: '1' });
+  const told = (values: Record<string, string>) => rowDifferences(reference, rows(values), () => false).map(([where]) => where);
+  expect(told({ [limit]: '64', [used]: '29000000', [seen]: '9' })).toEqual([]);
+  expect(told({ [limit]: '65', [used]: '31000000' })).toEqual([seen, used, limit]);
+});
+
+it('the recording has each row of the reference that is not known to differ, and none that is', () => {
+  const rows = Object.keys(JSON.parse(readFileSync(RECORDING, 'utf8')) as Recording);
+  expect(rows.length).toBeGreaterThan(500);
+  expect(rows.filter((where) => !isRecorded(where))).toEqual([]);
 });

@@ -10,6 +10,8 @@ const NEW_EACH_TIME: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME'],
   [/\b10\.\d+\.\d+\.\d+\b/g, 'ADDRESS'],
   [/kube-api-access-\w+/g, 'kube-api-access'],
+  [/\b127\.0\.0\.1:\d+/g, 'HOST'],
+  [/\balab[0-9a-f]{8}\b/g, 'BRIDGE'],
   [/actorlet-(?:e2e|lab|cluster)-\w+/g, 'FOLDER'],
   [/\b\d[\d.]*m?s\b/g, 'DURATION'],
 ];

@@ -1,73 +1,154 @@
 /** What one node agent tells of a node with pods of every fate: the API server's objects, and the agent's own pages. */
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../cluster/cluster.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
+import { askPodResources } from '../edge/podResourcesClient.ts';
 import { PODS } from './pods.ts';
 
 /** From the creation of the pods to the look at them: some have failed four times by then. */
-const LIVES_MS = 45_000;
+const LIVES_MS = 60_000;
 /** From their deletion to the look at what was said of it. */
 const DIES_MS = 15_000;
-/** Pages whose text is compared as it is; `METRICS` by their families. */
-const PAGES = ['/healthz?verbose', '/runningpods/', '/containerLogs/default/done/main', '/containerLogs/default/plain/none', '/nothing'];
-const METRICS = ['/metrics', '/metrics/cadvisor', '/metrics/resource', '/metrics/probes', '/metrics/slis'];
+const METRICS = ['', '/cadvisor', '/resource', '/probes', '/slis'].map((page) => `/metrics${page}`);
+const LOGS = '/containerLogs/default';
+/** Pages that are compared as they are: objects by path, text by line. */
+const PAGES = [
+  ...['', '/ping', '/log', '/syncloop', '/watchdog', '/nothing', '?verbose'].map((page) => `/healthz${page}`),
+  ...[
+    '/',
+    '/nothing',
+    '/pods',
+    '/pods/',
+    '/runningpods/',
+    '/configz',
+    '/stats/summary',
+    '/stats/summary?only_cpu_and_memory=true',
+    '/stats',
+    '/spec/',
+  ],
+  ...['done/main', 'plain/none', 'nothing/main', 'full/first', 'full/side', 'crash/main?previous=true', 'plain/main?previous=true'].map(
+    (page) => `${LOGS}/${page}`,
+  ),
+  ...[
+    'tailLines=0',
+    'tailLines=-1',
+    'tailLines=x',
+    'limitBytes=3',
+    'limitBytes=0',
+    'sinceSeconds=0',
+    'sinceSeconds=3600',
+    'sinceTime=x',
+    'timestamps=true',
+    'stream=Stderr',
+    'x=y',
+  ].map((query) => `${LOGS}/done/main?${query}`),
+  ...[`${LOGS}`, `${LOGS}/done`, '/containerLogs/none/done/main', `${LOGS}/absent/main`, `${LOGS}/two/one`],
+  ...[
+    '/logs/',
+    '/logs/nothing',
+    '/logs/../etc/passwd',
+    '/logs/?query=x',
+    '/flagz',
+    '/statusz',
+    '/debug/pprof/',
+    '/debug/flags/v',
+    '/exec',
+    '/run/default/plain/main',
+    '/attach/default/plain/main',
+    '/checkpoint/default/plain/main',
+    '/portForward/default/plain',
+  ],
+];
 
 interface Named {
   metadata: { name: string };
-  status: unknown;
 }
 interface Event {
   type: string;
   reason: string;
   message: string;
+  count?: number;
   source?: { component?: string };
   involvedObject: { kind: string; name: string; fieldPath?: string };
 }
+export interface Page {
+  status: number;
+  type: string;
+  text: string;
+}
+/** As it was told; nothing is left out. JSON. */
 export interface Observed {
+  /** Whole objects. */
   node: unknown;
-  configz: unknown;
-  /** Status by name. */
-  pods: Readonly<Record<string, unknown>>;
-  /** A line each; without those of other components. */
-  events: readonly string[];
-  /** Code and text by path. */
-  pages: Readonly<Record<string, { status: number; text: string }>>;
-  metrics: Readonly<Record<string, string>>;
+  pods: readonly Named[];
+  lease: unknown;
+  /** Those of other components too. */
+  events: readonly Event[];
+  /** By path. */
+  pages: Readonly<Record<string, Page>>;
+  metrics: Readonly<Record<string, Page>>;
+  /** Answers of the pod resources API by method. */
+  resources: Readonly<Record<string, unknown>>;
 }
 
 /** The agent runs already, and the node is Ready. */
 export async function observe(cluster: Cluster): Promise<Observed> {
   await cluster.post('configmaps', { metadata: { name: 'settings' }, data: { value: 'one' } });
-  for (const [name, spec] of Object.entries(PODS)) await cluster.create(name, spec);
+  for (const [name, spec] of Object.entries(PODS)) await cluster.create(name, spec).catch((error: unknown) => console.error(String(error)));
   await sleep(LIVES_MS);
-  const { items } = JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as { items: Named[] };
-  const { status } = JSON.parse(await cluster.kubectl('get', 'node', NODE_NAME, '-o', 'json')) as Named;
-  const page = async (path: string) => {
-    const { status: code, body } = await cluster.plane.request('GET', `https://127.0.0.1:${cluster.port}${path}`, {
-      ...{ as: cluster.plane.kubeletClient, verify: false },
-    });
-    return { status: code, text: typeof body === 'string' ? body : JSON.stringify(body) };
+  const all = async (paths: readonly string[]) => {
+    const found: Record<string, Page> = {};
+    for (const path of paths) found[path] = await page(cluster, path);
+    return found;
   };
-  const all = async (paths: readonly string[]) =>
-    Object.fromEntries(await Promise.all(paths.map(async (p) => [p, await page(p)] as const)));
-  const [pages, metrics, configz] = [await all(PAGES), await all(METRICS), await page('/configz')];
+  const metrics = await all(METRICS);
+  const told = {
+    metrics,
+    pages: await all(PAGES),
+    node: await object(cluster, 'node', NODE_NAME),
+    lease: await object(cluster, 'lease', NODE_NAME, '-n', 'kube-node-lease').catch(String),
+    pods: ((await object(cluster, 'pods')) as { items: Named[] }).items,
+    resources: await resources(cluster),
+  };
   await cluster.kubectl('delete', 'pod', '--wait=false', ...Object.keys(PODS));
   await sleep(DIES_MS);
-  return {
-    node: status,
-    configz: JSON.parse(configz.text),
-    pods: Object.fromEntries(items.map((pod) => [pod.metadata.name, pod.status])),
-    events: await eventLines(cluster),
-    pages,
-    metrics: Object.fromEntries(Object.entries(metrics).map(([path, { text }]) => [path, text])),
-  };
+  return { ...told, events: ((await object(cluster, 'events')) as { items: Event[] }).items };
 }
 
-async function eventLines(cluster: Cluster): Promise<string[]> {
-  const { items } = JSON.parse(await cluster.kubectl('get', 'events', '-o', 'json')) as { items: Event[] };
-  return items
-    .filter((e) => e.source?.component === 'kubelet')
-    .map(({ type, reason, message, involvedObject: { kind, name, fieldPath = '' } }) =>
-      [kind, name, type, reason, `${fieldPath}: ${message}`].join(' '),
-    );
+async function object(cluster: Cluster, ...args: string[]): Promise<unknown> {
+  return JSON.parse(await cluster.kubectl('get', ...args, '-o', 'json'));
+}
+
+/** As the API server asks for it. A path is sent as it is. */
+function page({ plane, port }: Cluster, path: string): Promise<Page> {
+  const { certFile, keyFile } = plane.kubeletClient;
+  const options = { host: '127.0.0.1', port, path, cert: readFileSync(certFile), key: readFileSync(keyFile), rejectUnauthorized: false };
+  return new Promise((resolve, reject) => {
+    const asked = request({ ...options, agent: false, timeout: 20_000 });
+    asked.once('timeout', () => asked.destroy(new Error(`GET ${path}: no answer in time`)));
+    asked.once('error', (error) => resolve({ status: 0, type: '', text: String(error) }));
+    asked.once('response', (res) => {
+      const chunks: Buffer[] = [];
+      res.on('data', (chunk: Buffer) => chunks.push(chunk));
+      res.once('error', reject);
+      res.once('end', () =>
+        resolve({ status: res.statusCode ?? 0, type: res.headers['content-type'] ?? '', text: Buffer.concat(chunks).toString('utf8') }),
+      );
+    });
+    asked.end();
+  });
+}
+
+async function resources({ daemon }: Cluster): Promise<Record<string, unknown>> {
+  const socket = join(daemon.rootDir, 'pod-resources', 'kubelet.sock');
+  const ask = (rpc: string, request = {}) => askPodResources(socket, rpc, request).catch((error: unknown) => String(error));
+  return {
+    List: await ask('List'),
+    GetAllocatableResources: await ask('GetAllocatableResources'),
+    Get: await ask('Get', { podName: 'guaranteed', podNamespace: 'default' }),
+    'Get nothing': await ask('Get', { podName: 'nothing', podNamespace: 'default' }),
+  };
 }

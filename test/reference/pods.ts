@@ -1,6 +1,7 @@
 /** Pods of every fate, for a look at how two node agents tell of the same thing. */
 import type { Container, PodSpec } from '../../src/machines/k8s.ts';
 import { sh, steady } from '../e2e/manifests.ts';
+import { SHAPES } from './shapes.ts';
 
 const STAY = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done';
 const ABSENT = 'actorlet.test/nothing:1';
@@ -12,6 +13,7 @@ const GREEDY = 'x=a; while :; do x=$x$x; done';
 
 /** By name. `settings` is a config map with a key `value`; the others do not exist. */
 export const PODS: Readonly<Record<string, Partial<PodSpec> & { containers: Container[] }>> = {
+  ...SHAPES,
   plain: { containers: [steady()] },
   full: {
     initContainers: [sh('first', 'echo first'), { ...sh('side', STAY), restartPolicy: 'Always' }],

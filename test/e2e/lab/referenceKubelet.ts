@@ -86,6 +86,8 @@ export class ReferenceKubelet {
       ...[`--root-dir=${rootDir}`, `--cert-dir=${join(dir, 'reference-pki')}`, `--volume-plugin-dir=${join(dir, 'reference-plugins')}`],
       ...(minorVersion('kubelet') < 24 ? ['--container-runtime=remote'] : []),
       ...[`--container-runtime-endpoint=${lab.endpoint}`, `--image-service-endpoint=${lab.endpoint}`],
+      // Its cAdvisor does not ask the runtime's endpoint for this.
+      `--containerd=${lab.endpoint.replace('unix://', '')}`,
       ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', '--v=2'],
     ];
     const child = spawn(program('kubelet'), args, {

@@ -8,9 +8,13 @@ const UID = '11111111-2222-3333-4444-555555555555';
 const MADE_MS = 5000;
 const LABELS = { 'io.kubernetes.pod.uid': UID, 'io.kubernetes.pod.name': 'web', 'io.kubernetes.pod.namespace': 'ns' };
 const answers: Record<string, unknown> = {
-  ListContainers: { containers: [{ id: 'c1', labels: { ...LABELS, 'io.kubernetes.container.name': 'main' }, imageRef: 'i' }] },
+  ListContainers: {
+    containers: [
+      { id: 'c1', labels: { ...LABELS, 'io.kubernetes.container.name': 'main' }, image: { image: 'sha256:1' }, imageRef: 'sha256:1' },
+    ],
+  },
   ListPodSandbox: { items: [{ id: 's1', labels: LABELS }] },
-  ContainerStatus: { info: { info: '{"pid": 70}' } },
+  ContainerStatus: { status: { image: { image: 'docker.io/library/web:1' } }, info: { info: '{"pid": 70}' } },
   PodSandboxStatus: { info: { info: '{"pid": 71, "image": "pause:3"}' } },
   ImageFsInfo: { imageFilesystems: [{ fsId: { mountpoint: '/var/lib/containerd' } }] },
 };
@@ -78,6 +82,8 @@ describe('a full look', () => {
       limits: { memoryBytes: 4096 },
       tasks: { processes: 2, threads: 4, descriptors: 4, sockets: 1, openFilesMax: 1024 },
     });
+    // The name that the runtime made the container from, as in the reference: the specification of the runtime has the ID.
+    expect(found.containers.get(containerKey(UID, 'main'))?.image).toBe('docker.io/library/web:1');
     expect(found.groups.map((g) => [g.path, g.madeMs, g.pod?.name, g.figures.memory?.usageBytes])).toEqual([
       ['/kubepods.slice', MADE_MS, undefined, 2000],
       [V2_POD, MADE_MS, 'web', 1000],
@@ -162,11 +168,12 @@ describe('a full look', () => {
 });
 
 describe('a look for the summary', () => {
-  it('reads the group of the pod and no other above it, no processes and no disks', async () => {
+  it('reads the group of the pod and no other above it, of processes how many containers have, and no disks', async () => {
     const { asked, look } = node(V2);
     const found = await look(signal);
     expect(found.groups.map((g) => g.path)).toEqual([V2_POD]);
-    expect(asked.filter((path) => path.endsWith('cgroup.procs') || path.includes('system.slice'))).toEqual([]);
+    expect(asked.filter((path) => path.endsWith('/fd') || path.includes('system.slice'))).toEqual([]);
+    expect(asked.filter((path) => path.endsWith('cgroup.procs'))).toEqual([`/sys/fs/cgroup${V2_POD}/cri-containerd-c1.scope/cgroup.procs`]);
     expect([found.node.disks, found.imageDevice]).toEqual([undefined, undefined]);
   });
   it('shares a full look that is under way', async () => {

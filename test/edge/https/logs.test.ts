@@ -84,13 +84,11 @@ describe('container logs', () => {
     expect(await status('default/web/side')).toMatch(/^400 .*no status yet/);
     say(s.lab, { main: { state: { running: { startedAt: STAMP } } } });
     expect(await status('default/web/main')).toMatch(/^400 .*does not exist/);
-    expect(await status('default/web/main?previous=true')).toMatch(/^400 .*no previous terminated/);
+    expect(await status('default/web/main?previous=true')).toMatch(/^400 previous terminated container "main" in pod "web" not found/);
     expect(await status('default/web/other')).toMatch(/^404 /);
-    expect(await status('default/none/main')).toMatch(/^404 .*default\/none/);
+    expect(await status('default/none/main')).toMatch(/^404 pod "none" does not exist/);
     expect(await status('default/orphan/web')).toMatch(/^404 /);
-    expect(await status('')).toBe('400 {"message": "Missing podNamespace."}');
-    expect(await status('default')).toBe('400 {"message": "Missing podID."}');
-    expect(await status('default/web')).toBe('400 {"message": "Missing container name."}');
+    for (const path of ['', 'default', 'default/web']) expect(await status(path)).toBe('404 404: Page Not Found');
   });
   it('do not leave their folder, by a path or by a link', async () => {
     const s = await start();

@@ -12,11 +12,11 @@ describe('pages for a person', () => {
     const s = await start();
     const status = await s.ask('/statusz');
     expect([status.status, status.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
-    expect(status.body).toMatch(/^kubelet statusz\nWarning: This endpoint is not meant to be machine parseable/);
+    expect(status.body).toMatch(/^\nkubelet statusz\nWarning: This endpoint is not meant to be machine parseable/);
     expect(status.body).toMatch(/^Started: Mon Nov {2}2 03:04:05 UTC 2026\nUp: 0 hr \d\d min \d\d sec\n/m);
-    expect(status.body).toMatch(/^Binary version: v1\.36\.0\nPaths: \/configz \/debug \/healthz \/metrics$/m);
+    expect(status.body).toMatch(/^Binary version: v1\.36\.0\nPaths: \/configz \/debug \/flagz \/healthz \/metrics$/m);
     const flags = await s.ask('/flagz', { headers: { accept: 'application/json, text/*;q=0.1' } });
-    expect(flags.body).toMatch(/^kubelet flagz\nWarning: .*\n\naddress=0\.0\.0\.0\nport=10250\n$/);
+    expect(flags.body).toMatch(/^\nkubelet flagz\nWarning: .*\naddress=0\.0\.0\.0\nport=10250\n$/);
     for (const path of ['/statusz', '/flagz']) {
       expect((await s.ask(path, { headers: { accept: 'application/json' } })).status).toBe(406);
       expect((await s.ask(path, { method: 'POST' })).status).toBe(405);
@@ -33,7 +33,7 @@ describe('pages for a person', () => {
     expect(JSON.parse(structured.body)).toEqual({
       ...{ kind: 'Statusz', apiVersion: 'config.k8s.io/v1beta1', metadata: { name: 'kubelet' }, startTime: '2026-11-02T03:04:05Z' },
       ...{ uptimeSeconds: expect.any(Number), goVersion: expect.stringMatching(/^none, /), binaryVersion: 'v1.36.0' },
-      paths: ['/configz', '/debug', '/healthz', '/metrics'],
+      paths: ['/configz', '/debug', '/flagz', '/healthz', '/metrics'],
     });
     const older = await as('Flagz', 'v1alpha1', '/flagz');
     expect(JSON.parse(older.body)).toEqual({
@@ -65,11 +65,16 @@ describe('lists', () => {
     s.cri.ListContainers = () => ({
       containers: [criContainer('main'), criContainer('side'), criContainer('old', { state: 'CONTAINER_EXITED' })],
     });
+    const waiting = { ...sandbox.labels, 'io.kubernetes.pod.uid': 'other', 'io.kubernetes.pod.name': 'waiting' };
+    s.cri.ListPodSandbox = () => ({ items: [sandbox, { ...sandbox, labels: waiting }] });
     const list = JSON.parse((await s.ask('/runningpods/')).body) as {
-      items: { spec: { containers: { name: string; image: string }[] } }[];
+      items: { metadata: { name: string }; spec: { containers: { name: string; image: string }[] | null } }[];
     };
-    expect(list.items).toHaveLength(1);
-    expect(list.items[0]?.spec.containers.map((c) => `${c.name} ${c.image}`)).toEqual(['main busybox', 'side busybox']);
+    expect(list.items.map(({ metadata, spec }) => [metadata.name, spec.containers?.map((c) => `${c.name} ${c.image}`)])).toEqual([
+      [sandbox.labels['io.kubernetes.pod.name'], ['main busybox', 'side busybox']],
+      // A pod whose containers do not run (yet) has a sandbox that does.
+      ['waiting', undefined],
+    ]);
   });
   it('say 503 with the reason while there are none, and the runtime’s failure as 500', async () => {
     const s = await startLab();

@@ -111,6 +111,7 @@ const FILES = {
   '/proc/71/cgroup': `0::${POD_DIR}/cri-containerd-s1.scope\n`,
   '/proc/71/net/dev': 'Inter-|\n eth0: 100 1 2 0 0 0 0 0 200 3 4 0 0 0 0 0\n    lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n',
   [`/sys/fs/cgroup${POD_DIR}/cri-containerd-c1.scope/cpu.pressure`]: psiText(10),
+  [`/sys/fs/cgroup${POD_DIR}/cri-containerd-c1.scope/cgroup.procs`]: '70\n72\n',
   [`/sys/fs/cgroup${POD_DIR}/cpu.pressure`]: psiText(20),
   [`/sys/fs/cgroup${POD_DIR}/io.pressure`]: psiText(30),
   '/proc/pressure/memory': psiText(40),
@@ -135,7 +136,7 @@ describe('a pod', () => {
       pressure: true,
     })(new AbortController().signal);
 
-  it('has the network of its namespace, and the pressure of its own group, beside that of its container and of the node', async () => {
+  it('has the network of its namespace, the processes of its containers, and the pressure of its own group, beside that of its container and of the node', async () => {
     const { node, pods } = withGroups(SUMMARY, await reading(FILES), TIME);
     const eth0 = { name: 'eth0', rxBytes: 100, rxErrors: 2, txBytes: 200, txErrors: 4 };
     expect(pods).toEqual([
@@ -146,6 +147,7 @@ describe('a pod', () => {
         io: { time: TIME, psi: psi(30) },
         containers: [{ name: 'main', startTime: null, cpu: { time: TIME, psi: psi(10) } }],
         network: { time: TIME, ...eth0, interfaces: [eth0] },
+        process_stats: { process_count: 2 },
       },
     ]);
     expect(node.memory?.psi).toEqual(psi(40));

@@ -114,7 +114,10 @@ const counted = (...outcomes: ProbeOutcome['kind'][]) => {
   });
   const of = target(exec, { type: 'liveness' });
   for (const kind of outcomes) metrics.attempted(of, { kind, output: '' }, 250);
-  if (outcomes.length === 0) metrics.ended(of);
+  if (outcomes.length > 0) return lines;
+  metrics.attempted(of, { kind: 'success', output: '' }, 250);
+  lines.length = 0;
+  metrics.ended(of.pod.uid);
   return lines;
 };
 

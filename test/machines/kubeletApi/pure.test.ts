@@ -117,8 +117,9 @@ describe("the node's own figures", () => {
       majorPageFaults: 3,
     });
   });
-  it('name every interface, and eth0 on top', () => {
-    const text = 'Inter-| x\n face |y\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  eth0: 10 1 2 0 0 0 0 0 20 1 3 0 0 0 0 0\n';
+  it('name every interface but the loopback and the ends of those of pods, and eth0 on top', () => {
+    const text =
+      'Inter-| x\n face |y\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  eth0: 10 1 2 0 0 0 0 0 20 1 3 0 0 0 0 0\nveth1a2b: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n';
     const eth0 = { name: 'eth0', rxBytes: 10, rxErrors: 2, txBytes: 20, txErrors: 3 };
     expect(nodeNetwork(text, 't')).toEqual({ time: 't', ...eth0, interfaces: [eth0] });
     expect(nodeNetwork('', 't')).toEqual({ time: 't', name: '', interfaces: [] });
@@ -153,7 +154,7 @@ function stats(uid: string, container: string, more: Partial<CriContainerStats> 
   };
 }
 const figures = (more: Partial<RuntimeFigures> = {}): RuntimeFigures => ({
-  volumes: new Map(),
+  ...{ volumes: new Map(), hostsBytes: new Map() },
   sandboxes: [{ ref: { uid: 'u', name: 'web', namespace: 'ns' }, createdAtNs: SECOND }],
   startedAtNs: new Map([
     ['u-a', SECOND],
@@ -182,6 +183,10 @@ describe('pod statistics', () => {
     expect(pod?.cpu).not.toHaveProperty('usageNanoCores');
     expect(pod?.containers[0]).toMatchObject({ name: 'a', cpu: { usageNanoCores: 7 }, rootfs: { usedBytes: 10 }, logs: { usedBytes: 5 } });
     expect(pod?.containers[0]?.memory).not.toHaveProperty('usageBytes');
+  });
+  it('count the file at /etc/hosts as storage of the pod, as the reference does', () => {
+    const [pod] = podStats(figures({ hostsBytes: new Map([['u', 4096]]) }));
+    expect(pod).toMatchObject({ 'ephemeral-storage': { usedBytes: 30 + 4096, inodesUsed: 7 } });
   });
   it('are processor and memory only when that is all that was asked for', () => {
     const [pod] = podStats(figures({ brief: true }));

@@ -8,7 +8,7 @@ import { type PodRecord, view } from '../../../machines/protocol.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers.ts';
 import { openLog } from './logReader.ts';
 import { type Found, hasContainer } from './pods.ts';
 
@@ -18,20 +18,15 @@ export interface ContainerLogsOptions {
   find(name: { namespace: string; pod: string; uid: string }): Found<PodRecord>;
 }
 
-const bad = (message: string, status = 400): HttpReply => text(`{"message": ${JSON.stringify(message)}}\n`, status);
-
 export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, parts: readonly string[]): Promise<HttpReply> {
   const { ctx } = o;
   if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
   const [namespace = '', pod = '', container = ''] = parts;
-  if (namespace === '') return bad('Missing podNamespace.');
-  if (pod === '') return bad('Missing podID.');
-  if (container === '') return bad('Missing container name.');
-  if (parts.length > 3) return text('404: Page Not Found', 404);
+  if (parts.length !== 3) return NOT_FOUND;
   const parsed = parseLogOptions(req.query, ctx.ports.clock.wallMs());
   if (!parsed.ok) return text(parsed.body, parsed.status);
   const found = o.find({ namespace, pod, uid: '' });
-  if (!found.ok) return found.reply;
+  if (!found.ok) return found.reply.status === 404 ? text(`pod ${JSON.stringify(pod)} does not exist`, 404) : found.reply;
   const record = found.value;
   const named = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
   if (!hasContainer(record, container)) return text(`container ${JSON.stringify(container)} not found in pod ${JSON.stringify(pod)}`, 404);
@@ -41,8 +36,8 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
   const status = () =>
     ctx.registry.read(view.statuses)?.value.get(uid)?.status ?? ctx.registry.read(view.pods)?.value.records.get(uid)?.pod.status;
   const chosen = containerStatus(status(), container);
-  const instance = chooseInstance(chosen, parsed.options.previous);
-  if (!instance.ok) return text(`${named} ${instance.why}\n`, 400);
+  const instance = chooseInstance(named, chosen, parsed.options.previous);
+  if (!instance.ok) return text(instance.why, 400);
   const file = logFileOf({ record, status: status(), container, previous: instance.earlier, podLogsDir: o.podLogsDir });
   if (!file.ok) return text(`${file.reason}\n`, file.status === 404 ? 404 : 400);
   const running = () => {
@@ -72,17 +67,17 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
 type Instance = { ok: true; earlier: boolean } | { ok: false; why: string };
 
 /** Which run of the container is meant: the present one (while it waits to start again, the one that ended), or, with `previous`, the one before. */
-function chooseInstance(status: ContainerStatus | undefined, previous: boolean): Instance {
-  if (status === undefined) return { ok: false, why: 'is not available: it has no status yet' };
+function chooseInstance(named: string, status: ContainerStatus | undefined, previous: boolean): Instance {
+  if (status === undefined) return { ok: false, why: `${named} is not available: it has no status yet` };
   const { waiting } = status.state;
   if (previous) {
     if (status.lastState.terminated === undefined && status.restartCount === 0)
-      return { ok: false, why: 'has no previous terminated instance' };
+      return { ok: false, why: `previous terminated ${named} not found` };
     return { ok: true, earlier: true };
   }
   if (waiting === undefined || status.lastState.terminated !== undefined) return { ok: true, earlier: false };
   const { reason = 'unknown reason' } = waiting;
-  if (reason === 'ErrImagePull') return { ok: false, why: "is waiting to start: image can't be pulled" };
-  if (reason === 'ImagePullBackOff') return { ok: false, why: 'is waiting to start: trying and failing to pull image' };
-  return { ok: false, why: `is waiting to start: ${reason}` };
+  if (reason === 'ErrImagePull') return { ok: false, why: `${named} is waiting to start: image can't be pulled` };
+  if (reason === 'ImagePullBackOff') return { ok: false, why: `${named} is waiting to start: trying and failing to pull image` };
+  return { ok: false, why: `${named} is waiting to start: ${reason}` };
 }

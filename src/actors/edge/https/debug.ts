@@ -75,7 +75,7 @@ function secondsOf(given: string | null): number | undefined {
 }
 
 function verbosity(o: DebugOptions, req: HttpRequest): HttpReply {
-  if (req.method !== 'PUT') return text('unrecognized http method: only PUT sets the verbosity\n', 406);
+  if (req.method !== 'PUT') return text('unsupported http method\n', 406);
   const given = new TextDecoder().decode(req.body).trim();
   const level = /^\d{1,10}$/.test(given) ? Number(given) : Number.NaN;
   if (!(level <= VERBOSITY_MAX)) return text('the verbosity must be a whole number, such as 4\n', 400);

@@ -74,12 +74,16 @@ export class GroupFiles {
     return groupFigures(texts);
   }
 
-  /** @param first The process whose limits are told, if it is one of the group's own. */
-  async tasks(at: GroupPlace, first: number | undefined, budget: LinkBudget): Promise<GroupTasks> {
+  async processes(at: GroupPlace): Promise<readonly number[] | undefined> {
     const { dirs } = at;
     const procs = await this.read(`${dirs.cpu ?? dirs.memory ?? dirs.unified ?? ''}/cgroup.procs`);
-    if (procs === undefined) return {};
-    const pids = processIds(procs);
+    return procs === undefined ? undefined : processIds(procs);
+  }
+
+  /** @param first The process whose limits are told, if it is one of the group's own. */
+  async tasks(at: GroupPlace, first: number | undefined, budget: LinkBudget): Promise<GroupTasks> {
+    const pids = await this.processes(at);
+    if (pids === undefined) return {};
     const own = first !== undefined && (at.path === '/' || pids.includes(first));
     const limit = own ? openFilesMax((await this.read(`/proc/${first}/limits`)) ?? '') : undefined;
     return {

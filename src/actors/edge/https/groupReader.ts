@@ -53,6 +53,8 @@ export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal, 
 interface Placed {
   place: GroupPlace;
   pid: number;
+  /** The first name of its image; undefined: the runtime has none. */
+  image: string | undefined;
 }
 interface Sandbox {
   pid: number;
@@ -122,7 +124,7 @@ class GroupReader {
     await inTurns(containers, async (c) => {
       const pod = podOf(c.labels);
       const placed = await this.#placeOf(c.id, look);
-      const of = { id: c.id, image: c.image?.image ?? c.imageRef };
+      const of = { id: c.id, image: placed?.image ?? c.image?.image ?? c.imageRef };
       const figures = placed === undefined ? undefined : await this.#figures(placed.place, placed.pid, look);
       if (placed !== undefined) noteAbove(placed.place, pod, look);
       const own = placed === undefined || figures === undefined ? of : { ...of, path: placed.place.path, figures };
@@ -145,7 +147,12 @@ class GroupReader {
   }
 
   async #figures(place: GroupPlace, pid: number | undefined, look: Look): Promise<GroupFigures> {
-    if (look.what === 'use') return this.#files.figures(place, FILES_OF_USE);
+    if (look.what === 'use') {
+      const figures = await this.#files.figures(place, FILES_OF_USE);
+      // Of a group above containers nobody asks how many.
+      const processes = pid === undefined ? undefined : (await this.#files.processes(place))?.length;
+      return processes === undefined ? figures : { ...figures, tasks: { ...figures.tasks, processes } };
+    }
     const figures = await this.#files.figures(place);
     return { ...figures, tasks: { ...figures.tasks, ...(await this.#files.tasks(place, pid, look.budget)) } };
   }
@@ -202,11 +209,11 @@ class GroupReader {
   }
 
   async #place(id: string, { mounts, signal }: Look): Promise<Placed | null> {
-    const { info } = await this.#o.cri.read('ContainerStatus', { containerId: id, verbose: true }, { signal });
+    const { info, status } = await this.#o.cri.read('ContainerStatus', { containerId: id, verbose: true }, { signal });
     const pid = pidOf(info);
     const text = pid === undefined ? undefined : await this.#files.read(`/proc/${pid}/cgroup`);
     const place = text === undefined ? undefined : groupPlace(text, id, mounts.groups);
-    return place === undefined || pid === undefined ? null : { place, pid };
+    return place === undefined || pid === undefined ? null : { place, pid, image: status?.image?.image };
   }
 
   async #sandbox(id: string, { mounts, signal }: Look): Promise<Sandbox | null> {

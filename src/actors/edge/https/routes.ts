@@ -51,7 +51,7 @@ const DEPRECATED = {
 } as const;
 const notAcceptable = (kind: string): HttpReply =>
   text(`406: this page is plain text, or application/json;v=v1beta1;g=config.k8s.io;as=${kind}\n`, 406);
-/** What /statusz points to. */
+/** What /statusz points to; and /flagz, where that is served. */
 const STATUSZ_PATHS = ['/configz', '/debug', '/healthz', '/metrics'];
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
 const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
@@ -129,7 +129,8 @@ function* zPages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Generator<[string
     });
   const { started, flagz } = o.inspect;
   if (o.statusz && started !== undefined) {
-    const known = { startedMs: started.wallMs, version: o.build.gitVersion, runtime: o.build.runtime ?? 'unknown', paths: STATUSZ_PATHS };
+    const paths = o.flagz && flagz !== undefined ? [...STATUSZ_PATHS, '/flagz'].sort() : STATUSZ_PATHS;
+    const known = { startedMs: started.wallMs, version: o.build.gitVersion, runtime: o.build.runtime ?? 'unknown', paths };
     const status = () => ({ ...known, upMs: ctx.ports.clock.monoMs() - started.monoMs });
     const forms = { text: () => statuszText(status()), object: (apiVersion: string) => statuszObject(status(), apiVersion) };
     yield ['statusz', shown('Statusz', forms)];
@@ -149,22 +150,35 @@ function alone(route: Route): Page {
   return (req, parts) => (parts.length === 0 ? route(req) : NOT_FOUND);
 }
 
-/** From the runtime itself: running containers by pod, with what it knows of them. */
+interface RunningPod {
+  metadata: object;
+  spec: { containers: { name: string; image: string; resources: object }[] | null };
+  status: object;
+}
+
+/** From the runtime itself: pods with a ready sandbox or a running container, with what it knows of them. */
 async function runningPods(cri: ReturnType<typeof criClient>, req: HttpRequest): Promise<HttpReply> {
   try {
     const filter = { state: { state: 'CONTAINER_RUNNING' as const } };
-    const { containers } = await cri.read('ListContainers', { filter }, { signal: req.signal });
-    const pods = new Map<
-      string,
-      { metadata: object; spec: { containers: { name: string; image: string; resources: object }[] }; status: object }
-    >();
-    for (const c of containers) {
-      const uid = c.labels[CRI_LABELS.podUid];
-      if (uid === undefined || c.state !== 'CONTAINER_RUNNING') continue;
-      const metadata = { name: c.labels[CRI_LABELS.podName], namespace: c.labels[CRI_LABELS.podNamespace], uid, creationTimestamp: null };
-      const pod = pods.get(uid) ?? { metadata, spec: { containers: [] }, status: {} };
-      pod.spec.containers.push({ name: c.labels[CRI_LABELS.containerName] ?? '', image: c.image?.image ?? c.imageRef, resources: {} });
+    const [{ items }, { containers }] = await Promise.all([
+      cri.read('ListPodSandbox', { filter: { state: { state: 'SANDBOX_READY' } } }, { signal: req.signal }),
+      cri.read('ListContainers', { filter }, { signal: req.signal }),
+    ]);
+    const pods = new Map<string, RunningPod>();
+    const podOf = (labels: Readonly<Record<string, string>>): RunningPod | undefined => {
+      const uid = labels[CRI_LABELS.podUid];
+      if (uid === undefined) return undefined;
+      const metadata = { name: labels[CRI_LABELS.podName], namespace: labels[CRI_LABELS.podNamespace], uid, creationTimestamp: null };
+      const pod = pods.get(uid) ?? { metadata, spec: { containers: null }, status: {} };
       pods.set(uid, pod);
+      return pod;
+    };
+    for (const sandbox of items) if (sandbox.state === 'SANDBOX_READY') podOf(sandbox.labels);
+    for (const c of containers) {
+      const pod = c.state === 'CONTAINER_RUNNING' ? podOf(c.labels) : undefined;
+      if (pod === undefined) continue;
+      const container = { name: c.labels[CRI_LABELS.containerName] ?? '', image: c.image?.image ?? c.imageRef, resources: {} };
+      pod.spec.containers = [...(pod.spec.containers ?? []), container];
     }
     return json({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items: pods.size === 0 ? null : [...pods.values()] });
   } catch (error) {

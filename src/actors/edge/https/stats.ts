@@ -28,6 +28,7 @@ import { podsAtRoot, type SystemGroup, systemContainer, withGroups } from '../..
 import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
 import { isPathName } from '../../../machines/pathName.ts';
 import { containerLogDir } from '../../../machines/pods/logNames.ts';
+import { etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
@@ -57,6 +58,8 @@ export interface StatsSource {
 const PROC_BYTES_MAX = 1024 * 1024;
 /** Two samples closer than this say little; the earlier one is kept. */
 const SAMPLE_GAP_NS = 1_000_000_000n;
+/** Space on disk is given to files in whole blocks. */
+const FILE_BLOCK_BYTES = 4096;
 const NODE = 'node';
 
 type Samples = Map<string, { base: CpuSample; rate: number | undefined }>;
@@ -124,10 +127,13 @@ export function createStats(o: StatsOptions): StatsSource {
         swap,
       });
       const logs = brief ? new Map<string, LogSize>() : await logSizes(o, running);
+      const ready = newestReady(sandboxes.items);
+      const hostsBytes = brief ? new Map<string, number>() : await hostsSizes(o, ready);
       const summary: Summary = {
         node,
         pods: podStats({
-          sandboxes: newestReady(sandboxes.items),
+          sandboxes: ready,
+          hostsBytes,
           startedAtNs: new Map(running.map((c) => [c.id, BigInt(c.createdAt)])),
           stats: stats.stats,
           rates,
@@ -200,6 +206,20 @@ async function fileSystems(o: StatsOptions, signal: AbortSignal) {
 function usedOf(room: FsRoom | undefined): { bytes?: number; inodes?: number } {
   if (room === undefined) return {};
   return { bytes: room.bytesTotal - (room.bytesFree ?? room.bytesAvailable), inodes: room.inodesTotal - room.inodesFree };
+}
+
+/** A pod with a mount of its own at /etc/hosts has no such file. */
+async function hostsSizes(o: StatsOptions, pods: readonly { ref: { uid: string } }[]): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>();
+  for (const { uid } of pods.map(({ ref }) => ref)) {
+    if (!isPathName(uid)) continue;
+    const size = await o.ports.fs.stat(etcHostsPath(o.rootDir, uid)).then(
+      (file) => file.size,
+      () => undefined,
+    );
+    if (size !== undefined) sizes.set(uid, Math.ceil(size / FILE_BLOCK_BYTES) * FILE_BLOCK_BYTES);
+  }
+  return sizes;
 }
 
 async function logSizes(o: StatsOptions, running: readonly { labels: Record<string, string> }[]) {

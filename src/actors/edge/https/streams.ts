@@ -114,7 +114,7 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
   };
 }
 
-const NO_STREAM: HttpReply = text('you must specify at least 1 of stdin, stdout, stderr\n', 400);
+const NO_STREAM: HttpReply = text('you must specify at least 1 of stdin, stdout, stderr', 400);
 
 function streaming(serve: Serve): Serve {
   return async (req, parts) => {

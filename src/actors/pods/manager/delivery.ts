@@ -52,7 +52,7 @@ export class Delivery {
         break;
       }
       case 'refused':
-        this.counts.refused.inc({ reason: out.reason });
+        this.counts.refused.inc({ reason: countedReason(out.reason) });
         this.warn(out.pod, out.reason, out.message);
         break;
       case 'held':
@@ -120,6 +120,11 @@ export class Delivery {
 /** As bounded as the list. */
 function fieldsLeft(fields: readonly string[]): string {
   return `this node runs the pod without what has no effect here: ${fields.join(', ')}`;
+}
+
+/** Names of extended resources are many, so they count together, as in the reference. */
+function countedReason(reason: string): string {
+  return /^OutOf(?!(?:cpu|memory|ephemeral-storage|pods)$)/.test(reason) ? 'OutOfExtendedResources' : reason;
 }
 
 function countsOf(metrics: Metrics) {

@@ -15,7 +15,7 @@ import {
   USER_AGENT,
 } from '../../../machines/services/probes/requests.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../../machines/services/probes/types.ts';
-import { messageOf } from '../../../machines/text/errors.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
 import { joinSignals } from '../../supervision/signals.ts';
@@ -25,6 +25,22 @@ const DEADLINE_EXCEEDED = 4;
 
 const failure = (output: string): ProbeOutcome => ({ kind: 'failure', output });
 const error = (output: string): ProbeOutcome => ({ kind: 'error', output });
+
+/** The words that people look for in events, by Node's code. */
+const NOT_REACHED: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'network is unreachable',
+};
+/** @param at `HOST:PORT` */
+function notReached(thrown: unknown, at: string): string | undefined {
+  const why = NOT_REACHED[codeOf(thrown)];
+  return why === undefined ? undefined : `dial tcp ${at}: connect: ${why}`;
+}
+function addressOf(url: string): string {
+  const { protocol, hostname, port } = new URL(url);
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+}
 /** The signal that ends a try: the probe's own time-out, or its schedule's end. */
 interface Deadline extends Disposable {
   readonly signal: AbortSignal;
@@ -96,7 +112,11 @@ export class Attempts {
         if (answer.bodyError !== null) return error(`Get ${JSON.stringify(asked.url)}: the answer could not be read: ${answer.bodyError}`);
         return judgeHttp(answer.status, new TextDecoder().decode(answer.body));
       } catch (thrown) {
-        return failed(deadline.passed ? `no answer within ${timeoutSeconds(target)}s (timeout)` : messageOf(thrown));
+        return failed(
+          deadline.passed
+            ? `no answer within ${timeoutSeconds(target)}s (timeout)`
+            : (notReached(thrown, addressOf(asked.url)) ?? messageOf(thrown)),
+        );
       }
     }
   }
@@ -109,9 +129,9 @@ export class Attempts {
       await this.ports.prober.tcpDial(wanted.value, { signal: deadline.signal });
       return { kind: 'success', output: '' };
     } catch (thrown) {
-      return failure(
-        `dial tcp ${host}:${port}: ${deadline.passed ? `no connection within ${timeoutSeconds(target)}s (timeout)` : messageOf(thrown)}`,
-      );
+      const at = `${host}:${port}`;
+      if (deadline.passed) return failure(`dial tcp ${at}: no connection within ${timeoutSeconds(target)}s (timeout)`);
+      return failure(notReached(thrown, at) ?? `dial tcp ${at}: ${messageOf(thrown)}`);
     }
   }
 

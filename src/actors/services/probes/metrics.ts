@@ -1,4 +1,4 @@
-/** The reference's metrics of probes (pod lifecycle 8.6). They go when their probe goes. */
+/** The reference's metrics of probes (pod lifecycle 8.6). They go when their pod goes. */
 import { PROBE_NAMES, type ProbeOutcome, type ProbeTarget } from '../../../machines/services/probes/types.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 
@@ -8,7 +8,8 @@ const RESULTS = { success: 'successful', warning: 'successful', failure: 'failed
 
 export interface ProbeMetrics {
   attempted(target: ProbeTarget, outcome: ProbeOutcome, durationMs: number): void;
-  ended(target: ProbeTarget): void;
+  /** Of a pod. */
+  ended(uid: string): void;
 }
 
 export function probeMetrics(metrics: Metrics): ProbeMetrics {
@@ -26,14 +27,20 @@ export function probeMetrics(metrics: Metrics): ProbeMetrics {
     namespace: pod.namespace,
   });
   const long = (target: ProbeTarget, result: string) => ({ ...short(target), result, pod_uid: target.pod.uid });
+  const told = new Map<string, Map<string, ProbeTarget>>();
   return {
     attempted(target, outcome, durationMs) {
       total.inc(long(target, RESULTS[outcome.kind]));
-      if (outcome.kind !== 'error') duration.observe(durationMs / 1_000, short(target));
+      if (outcome.kind === 'success' || outcome.kind === 'warning') duration.observe(durationMs / 1_000, short(target));
+      const { uid } = target.pod;
+      told.set(uid, (told.get(uid) ?? new Map()).set(target.key, target));
     },
-    ended(target) {
-      for (const result of new Set(Object.values(RESULTS))) total.remove(long(target, result));
-      duration.remove(short(target));
+    ended(uid) {
+      for (const target of told.get(uid)?.values() ?? []) {
+        for (const result of new Set(Object.values(RESULTS))) total.remove(long(target, result));
+        duration.remove(short(target));
+      }
+      told.delete(uid);
     },
   };
 }

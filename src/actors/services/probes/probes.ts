@@ -134,7 +134,7 @@ class Io implements ProbeManagerIo {
     this.ctx.registry.send(addr.workers, { type: 'pod.dirty', uid, why: what, causes });
   }
 
-  ended(target: ProbeTarget): void {
-    this.metrics.ended(target);
+  ended(uid: string): void {
+    this.metrics.ended(uid);
   }
 }

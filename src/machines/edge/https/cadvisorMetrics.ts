@@ -235,7 +235,8 @@ function useFamilies(family: Family, rows: readonly Row[], nowMs: number | undef
     'container_start_time_seconds',
     'gauge',
     'Start time of the container since unix epoch in seconds.',
-    each((row) => [row.startS]),
+    // In whole seconds, as in the reference.
+    each((row) => [row.startS === undefined ? undefined : Math.floor(row.startS)]),
   );
   const seen = nowMs === undefined ? undefined : Math.floor(nowMs / 1000);
   family(

@@ -16,8 +16,8 @@ export interface LogOptions {
 
 export type ParsedLogOptions = { ok: true; options: LogOptions } | { ok: false; status: 400 | 422; body: string };
 
-const UNDECODABLE = { ok: false, status: 400, body: '{"message": "Unable to decode query."}\n' } as const;
-const INVALID = { ok: false, status: 422, body: '{"message": "Invalid request."}\n' } as const;
+const UNDECODABLE = { ok: false, status: 400, body: '{"message": "Unable to decode query."}' } as const;
+const INVALID = { ok: false, status: 422, body: '{"message": "Invalid request."}' } as const;
 
 /** An integer as it is written, null where the parameter is absent, `undefined` where it is no integer. */
 function integer(query: URLSearchParams, name: string): number | null | undefined {

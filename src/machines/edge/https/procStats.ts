@@ -78,11 +78,14 @@ export interface InterfaceCounters extends InterfaceStats {
   txDropped: number;
 }
 
-/** Of `/proc/net/dev`: every interface but the loopback. */
+/** The loopback, and the host's ends of containers' interfaces: each pod tells its own. The reference leaves out the same. */
+const NOT_TOLD = /^(?:lo|veth|docker|nerdctl)/i;
+
+/** Of `/proc/net/dev`. */
 export function interfaceCounters(netDev: string): InterfaceCounters[] {
   return netDev.split('\n').flatMap((line) => {
     const [name = '', figures] = line.split(':', 2).map((part) => part.trim());
-    if (figures === undefined || name === '' || name === 'lo' || /\s/.test(name)) return [];
+    if (figures === undefined || name === '' || NOT_TOLD.test(name) || /\s/.test(name)) return [];
     const [rxBytes = 0, rxPackets = 0, rxErrors = 0, rxDropped = 0, , , , , txBytes = 0, txPackets = 0, txErrors = 0, txDropped = 0] =
       figures.split(/\s+/).map(Number);
     return { name, rxBytes, rxPackets, rxErrors, rxDropped, txBytes, txPackets, txErrors, txDropped };

@@ -71,6 +71,8 @@ export interface PodStats {
   volume?: readonly VolumeStats[];
   'ephemeral-storage'?: FsStats;
   swap?: SwapStats;
+  /** Of its containers, without the sandbox. */
+  process_stats?: { process_count: number };
 }
 export interface NodeStats {
   nodeName: string;
@@ -154,6 +156,8 @@ export interface RuntimeFigures {
   rates: ReadonlyMap<string, number>;
   /** Bytes and files of a container's log folder, by UID and container. */
   logs(uid: string, container: string): { bytes: number; files: number } | undefined;
+  /** Bytes on disk of the file that pods have at /etc/hosts, by UID. */
+  hostsBytes: ReadonlyMap<string, number>;
   /** By UID. */
   volumes: ReadonlyMap<string, PodVolumes>;
   nodeFs: FsRoom | undefined;
@@ -186,7 +190,7 @@ export function podStats(f: RuntimeFigures): PodStats[] {
       startTime: isoOfNanos(createdAtNs),
       containers: mine,
       ...sums(mine),
-      ...(f.brief ? {} : storage(f, mine, f.volumes.get(ref.uid))),
+      ...(f.brief ? {} : storage(f, mine, ref.uid)),
       ...swapOf(mine),
     };
   });
@@ -296,13 +300,12 @@ function sums(containers: readonly ContainerStats[]): { cpu?: CpuStats; memory?:
   };
 }
 
-function storage(
-  f: RuntimeFigures,
-  containers: readonly ContainerStats[],
-  volumes: PodVolumes | undefined,
-): Pick<PodStats, 'volume' | 'ephemeral-storage'> {
+function storage(f: RuntimeFigures, containers: readonly ContainerStats[], uid: string): Pick<PodStats, 'volume' | 'ephemeral-storage'> {
+  const volumes = f.volumes.get(uid);
+  const hostsBytes = f.hostsBytes.get(uid);
   const parts: FsStats[] = [...containers.flatMap((c) => [c.rootfs ?? [], c.logs ?? []].flat()), ...(volumes?.ephemeral ?? [])];
-  const add = (field: 'usedBytes' | 'inodesUsed') => parts.reduce((sum, p) => sum + (p[field] ?? 0), 0);
+  const hosts = hostsBytes === undefined ? { usedBytes: 0, inodesUsed: 0 } : { usedBytes: hostsBytes, inodesUsed: 1 };
+  const add = (field: 'usedBytes' | 'inodesUsed') => parts.reduce((sum, p) => sum + (p[field] ?? 0), hosts[field]);
   return {
     ...(volumes === undefined ? {} : { volume: volumes.all }),
     ...(parts.length === 0

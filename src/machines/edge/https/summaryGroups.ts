@@ -96,7 +96,12 @@ export function withGroups(summary: Summary, reading: GroupReading, time: string
     const interfaces = networks.get(`${namespace}/${name}`);
     const swap = pod.swap === undefined && containers.every((c) => c.swap !== undefined) ? swapOf(containers) : {};
     const all = withPsi({ ...pod, containers, ...swap }, reading.podPsi.get(uid), time);
-    return interfaces === undefined ? all : { ...all, network: networkStats(interfaces, time) };
+    const counts = pod.containers.flatMap((c) => reading.containers.get(containerKey(uid, c.name))?.figures?.tasks?.processes ?? []);
+    return {
+      ...all,
+      ...(interfaces === undefined ? {} : { network: networkStats(interfaces, time) }),
+      ...(counts.length === 0 ? {} : { process_stats: { process_count: counts.reduce((sum, n) => sum + n, 0) } }),
+    };
   });
   return { node: withPsi(summary.node, reading.node.psi, time), pods };
 }

@@ -73,7 +73,7 @@ export function statuszText({ startedMs, upMs, version, runtime, paths }: Status
     `Binary version: ${version}`,
     `Paths: ${[...paths].sort().join(' ')}`,
   ];
-  return `kubelet statusz\n${WARNING}\n\n${lines.join('\n')}\n`;
+  return `\nkubelet statusz\n${WARNING}\n\n${lines.join('\n')}\n`;
 }
 
 export function statuszObject({ startedMs, upMs, version, runtime, paths }: Status, apiVersion: string): object {
@@ -97,5 +97,5 @@ export function flagzText(flags: Readonly<Record<string, string>>): string {
   const lines = Object.entries(flags)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}=${value}\n`);
-  return `kubelet flagz\n${WARNING}\n\n${lines.join('')}`;
+  return `\nkubelet flagz\n${WARNING}\n${lines.join('')}`;
 }

@@ -23,8 +23,8 @@ export interface ProbeManagerIo extends ProberIo {
   publish(ledger: ProbeLedger): void;
   /** A result changed that the pod's worker must act on or report. */
   changed(target: ProbeTarget, result: ProbeResult, output: string): void;
-  /** A probe is no more: its metrics go. */
-  ended(target: ProbeTarget): void;
+  /** A pod that had probes has none any more: their metrics go. Those of a container that waits to start again stay. */
+  ended(uid: string): void;
 }
 /** What comes with each event: the time, and the pods as others show them. */
 export interface ProbesFacts extends Moment {
@@ -38,7 +38,7 @@ interface Context {
   ledger: ProbeLedger;
   /** Running schedules by key. */
   probes: ReadonlyMap<string, ProbeTarget>;
-  /** Their keys by pod. */
+  /** Their keys by pod; none while its containers wait to start again. */
   byPod: ReadonlyMap<string, readonly string[]>;
   /** By pod the containers that were last seen not to run. */
   unstarted: ReadonlyMap<string, ReadonlySet<string>>;
@@ -54,7 +54,7 @@ export const probeManagerMachine = setup({
   actions: {
     publish: (_, _params: { ledger: ProbeLedger }) => {},
     sayChanged: (_, _params: { target: ProbeTarget; result: ProbeResult; output: string }) => {},
-    sayEnded: (_, _params: { target: ProbeTarget }) => {},
+    sayEnded: (_, _params: { uid: string }) => {},
     /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the ledger up to date. */
     look: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | null }) => {
       const seen = factsOf<ProbesFacts>(event);
@@ -71,10 +71,8 @@ export const probeManagerMachine = setup({
         const targets = facts === undefined ? [] : targetsOf(ledger, facts);
         const wanted = new Set(targets.map((t) => t.key));
         for (const key of byPod.get(uid) ?? []) {
-          const target = probes.get(key);
-          if (wanted.has(key) || target === undefined) continue;
+          if (wanted.has(key) || !probes.has(key)) continue;
           enqueue.stopChild(key);
-          perform(enqueue, 'sayEnded', { target });
           probes.delete(key);
           stopped.push(key);
         }
@@ -91,8 +89,9 @@ export const probeManagerMachine = setup({
         const notYet = facts === undefined ? null : unstarted(facts);
         if (notYet === null || notYet.size === 0) waiting.delete(uid);
         else waiting.set(uid, notYet);
-        if (wanted.size === 0) byPod.delete(uid);
-        else byPod.set(uid, [...wanted]);
+        const over = facts === undefined || facts.terminating;
+        if (wanted.size > 0 || (!over && byPod.has(uid))) byPod.set(uid, [...wanted]);
+        else if (byPod.delete(uid)) perform(enqueue, 'sayEnded', { uid });
       }
       enqueue.assign({ ledger, probes, byPod, unstarted: waiting });
       if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
@@ -201,6 +200,6 @@ export const probesWith = (io: ProbeManagerIo, moment: () => Moment): typeof pro
     actions: {
       publish: (_, { ledger }) => io.publish(ledger),
       sayChanged: (_, { target, result, output }) => io.changed(target, result, output),
-      sayEnded: (_, { target }) => io.ended(target),
+      sayEnded: (_, { uid }) => io.ended(uid),
     },
   });

@@ -124,7 +124,9 @@ function ofObject(source: Extract<ProjectionSource, { kind: 'secret' | 'configMa
     const bytes = data.get(item.key);
     if (bytes !== undefined) add(item.path, bytes, item.mode);
     else if (!source.optional) {
-      return refused(`references non-existent ${source.kind === 'secret' ? 'secret' : 'config'} key: ${item.key}`);
+      return refused(
+        `${source.kind === 'secret' ? 'references non-existent secret' : 'configmap references non-existent config'} key: ${item.key}`,
+      );
     }
   }
   return built(files);
