@@ -54,7 +54,7 @@ it('runs a pod with fields that it does not know, and says so once', async () =>
     'get',
     'events',
     '-o',
-    'jsonpath={range .items[*]}{.reason} {.involvedObject.name} {.count}{"\n"}{end}',
+    'jsonpath={range .items[*]}{.reason} {.involvedObject.name} {.count}{"\\n"}{end}',
   );
   expect(events.split('\n').filter((line) => line.startsWith('FieldsLeftAlone newer'))).toHaveLength(1);
 });

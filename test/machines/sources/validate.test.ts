@@ -144,13 +144,11 @@ describe('pod validation', () => {
       }),
       [
         'spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName',
-        'spec.containers[0].env[0].valueFrom.fileKeyRef.path',
         'spec.containers[1].env[0].valueFrom.fileKeyRef.volumeName',
         'spec.containers[1].env[0].valueFrom.fileKeyRef.path',
         'spec.containers[1].env[0].valueFrom.fileKeyRef.key',
         'spec.containers[2].env[0].valueFrom.fileKeyRef.volumeName',
         'spec.containers[2].env[0].valueFrom.fileKeyRef.path',
-        'spec.containers[2].env[0].valueFrom.fileKeyRef.key',
       ],
     ],
     [
