@@ -53,7 +53,7 @@ export const KNOWN_VALUES: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /stats\/summary\S* \.node\./,
-    'Figures of the node in `/stats/summary` have its pressure on cgroup v1 too, and the group of the daemon where it is in the root group.',
+    'Figures of the node in `/stats/summary` have its pressure on cgroup v1 too. They have the group of the daemon where it is in the root group.',
   ],
   [
     /kubelet_admission_rejections_total/,
