@@ -121,7 +121,7 @@ try {
     });
   await bundle(entries, fresh);
   // What tests import: nobody reads it line by line in a report of a daemon, and the package has 3 MB.
-  await bundle(libraryEntries, join(fresh, 'lib'), { minifyWhitespace: true });
+  await bundle(libraryEntries, join(fresh, 'lib'), { minifyWhitespace: true, minifySyntax: true });
   const pageBuilt = await buildPage({ root, dist, outDir: join(fresh, 'inspect'), force, files });
   if (force) rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });

@@ -8,6 +8,7 @@ import { toApiPod } from '../../src/machines/api/apiPod.ts';
 import { readItem } from '../../src/machines/api/objects/answers.ts';
 import { kindAt } from '../../src/machines/api/objects/kinds.ts';
 import type { Container, Pod } from '../../src/machines/k8s.ts';
+import { unsafeName } from '../../src/machines/pathName.ts';
 import { refusedForItself } from '../../src/machines/pods/admission/admission.ts';
 import { nodeMismatch } from '../../src/machines/pods/admission/nodeAffinity.ts';
 import { shortages } from '../../src/machines/pods/admission/resources.ts';
@@ -41,6 +42,8 @@ const ERRORS_BYTES_MAX = 1 << 20;
 
 /** Everything that is decided about a pod that a source let in. */
 export function decide(pod: Pod): void {
+  // Refused where pods come in (podConfig).
+  if (unsafeName(pod) !== null) return;
   const containers: Container[] = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   const first = containers[0];
   for (const status of [

@@ -141,7 +141,7 @@ describe('HTTP', () => {
 
   it('takes a closed port for a failure, and a port that does not exist in the pod for an error', async () => {
     const port = await closedPort();
-    expect(await attempt(get(port))).toMatchObject({ kind: 'failure', output: expect.stringContaining('ECONNREFUSED') });
+    expect(await attempt(get(port))).toMatchObject({ kind: 'failure', output: expect.stringContaining('connect: connection refused') });
     expect(await attempt(get(0))).toMatchObject({ kind: 'error' });
   });
 });

@@ -237,13 +237,18 @@ describe('service accounts', () => {
   };
   const signal = new AbortController().signal;
   it('are asked of the API server, and none are there on a standalone node', async () => {
-    const body = { metadata: { name: 'builder', uid: 'u1', annotations: { role: 'puller', odd: 1 } } };
+    const body = { metadata: { name: 'builder', uid: 'u1', annotations: { role: 'puller' } } };
     const s = source({ ok: true, code: 200, body });
     expect(await s.of?.account({ namespace: 'default', name: 'builder' }, signal)).toEqual({
       kind: 'found',
       value: { uid: 'u1', annotations: { role: 'puller' } },
     });
     expect(s.asked).toEqual(['GET /api/v1/namespaces/default/serviceaccounts/builder']);
+    const odd = source({ ok: true, code: 200, body: { metadata: { ...body.metadata, annotations: { odd: 1 } } } });
+    expect(await odd.of?.account({ namespace: 'default', name: 'builder' }, signal)).toEqual({
+      kind: 'failed',
+      message: expect.stringContaining('metadata.annotations.odd: must be a string, not a number'),
+    });
     const standalone = { ports: fakePorts(), registry: views(), signal };
     expect(accountSource(standalone)).toBeNull();
   });

@@ -147,8 +147,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a new pod does not wait for the one that had its name',
     file: 'src/machines/pods/manager/records.ts',
-    find: 'if (!sameName(other.pod, rec.pod)) continue;',
-    replace: 'continue;',
+    find: 'for (const [otherUid, other] of named) {',
+    replace: 'for (const [otherUid, other] of [] as [string, Rec][]) {',
   },
   {
     id: 'a removal is acted on before every source has delivered',
