@@ -11,7 +11,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CRI_LABELS, type CriContainer, type CriContainerStatus } from '../src/machines/cri.ts';
+import { CRI_LABELS, type CriContainer, type CriContainerStatus } from '../src/machines/wire/cri.ts';
 import { type Containerd, startContainerd } from '../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../test/e2e/lab/images.ts';
 import { bareBurst, bareRemoval, bareStop } from './lib/bare.ts';

@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 import { createActor } from 'xstate';
 import { kubeClient, listWatch } from '../src/actors/api/client.ts';
 import { createKubeApi } from '../src/boot/dependencies/kube/kubeApi.ts';
-import { INITIAL_EVENTS_END } from '../src/machines/api/kube.ts';
+import { INITIAL_EVENTS_END } from '../src/machines/kube/request.ts';
 import { Authority } from '../test/e2e/lab/pki.ts';
 import { numberOption, option, projectRoot, report, say, summary } from './lib/report.ts';
 

@@ -15,7 +15,7 @@ import type { SupervisionEvent } from '../src/actors/supervision/types.ts';
 import { RecordingFile } from '../src/boot/inspect/recordingFile.ts';
 import { serveInspector } from '../src/boot/inspect/server.ts';
 import { RecordingWriter } from '../src/inspect/recording/writer.ts';
-import type { Inspected } from '../src/inspect/source.ts';
+import type { Inspected } from '../src/recorder/source.ts';
 import { keptMiB, nsPerEvent } from './lib/alwaysOn.ts';
 import { dropPods, putPods, quiet, startHollowNode } from './lib/hollowNode.ts';
 import { numberOption, option, report, say, sleep, summary, until } from './lib/report.ts';

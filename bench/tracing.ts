@@ -3,6 +3,7 @@
  * sent by OTLP over gRPC to a receiver in a process of its own. All turns are of one process. Needs nothing built.
  * Options: --pods=100 --turns=6 --out=FILE
  */
+
 import { type ChildProcess, fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,7 +13,9 @@ import { join } from 'node:path';
 import { createOtlpSender } from '../src/boot/tracing/otlp.ts';
 import { SpanQueue } from '../src/inspect/tracing/queue.ts';
 import { PodTracer } from '../src/inspect/tracing/tracer.ts';
-import { view } from '../src/machines/protocol.ts';
+import { podsView } from '../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../src/machines/pods/status/messages.ts';
+
 import { traceReceiver } from '../test/boot/traceReceiver.ts';
 import { dropPods, putPods, quiet, startHollowNode } from './lib/hollowNode.ts';
 import { numberOption, report, say, summary, until } from './lib/report.ts';
@@ -58,9 +61,9 @@ async function measure(): Promise<void> {
   const { inspected } = node;
   if (inspected === null) throw new Error('the node cannot be inspected');
   const clock = inspected.clock;
-  const known = () => [...(node.tree.registry.read(view.pods)?.value.records.keys() ?? [])];
+  const known = () => [...(node.tree.registry.read(podsView)?.value.records.keys() ?? [])];
   const ready = () => {
-    const statuses = node.tree.registry.read(view.statuses)?.value;
+    const statuses = node.tree.registry.read(statusesView)?.value;
     return known().filter((uid) => statuses?.get(uid)?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True')).length;
   };
 

@@ -5,11 +5,13 @@
  * its own under the daemon's V8 flags, so that neither has the other's garbage. Run with --expose-gc (scripts/bench.sh does).
  * Options: --pods=1000 --rounds=3 --out=FILE
  */
+
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { view } from '../src/machines/protocol.ts';
+import { podsView } from '../src/machines/pods/manager/messages.ts';
+
 import { collected, putPods, startHollowNode } from './lib/hollowNode.ts';
 import { numberOption, option, projectRoot, report, say, until } from './lib/report.ts';
 
@@ -33,7 +35,7 @@ async function measure(pods: number): Promise<Reading> {
       Array.from({ length: pods }, (_, i) => `pod-${i}`),
     );
     const { node, runtime } = await startHollowNode({ dir, name: 'node', maxPods: pods + 10 });
-    const workers = () => node.tree.registry.read(view.pods)?.value.records.size ?? 0;
+    const workers = () => node.tree.registry.read(podsView)?.value.records.size ?? 0;
     const running = () => runtime.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING').length;
     await until('every pod to run', async () => (workers() === pods && running() === pods ? true : undefined), {
       timeoutMs: 300_000,
@@ -44,7 +46,7 @@ async function measure(pods: number): Promise<Reading> {
     await until(
       'every worker to rest',
       async () => {
-        const now = node.tree.registry.read(view.pods)?.version ?? -1;
+        const now = node.tree.registry.read(podsView)?.version ?? -1;
         if (now !== version) {
           version = now;
           sinceMs = performance.now();

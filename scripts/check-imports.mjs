@@ -24,7 +24,7 @@ export const RULES = [
   // Manifests, configuration and scenario files are YAML text; decoding text is no I/O.
   { in: /^machines\/(document|faults)\//, may: ['machines/'], packages: PURE },
   // Types of the official client, which are erased.
-  { in: /^machines\/api\/wire\.ts$/, may: [], packages: ['@kubernetes/client-node'] },
+  { in: /^machines\/kube\/wire\.ts$/, may: [], packages: ['@kubernetes/client-node'] },
   { in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
   // The ways out of the process, as types, and what an actor may lean on beside them.
   { in: /^ports\//, may: ['machines/', 'ports/'], packages: [] },

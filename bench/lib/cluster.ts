@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { watchLines } from '../../src/boot/dependencies/kube/lines.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import type { ControlPlane } from '../../test/e2e/lab/controlPlane.ts';
 
 /** Connections of the benchmark itself: as many as hurry a burst along without a handshake for each pod. */

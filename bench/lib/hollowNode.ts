@@ -8,8 +8,8 @@ import { createClock, createEntropy, createRng, createYield } from '../../src/bo
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { watchDirectory } from '../../src/boot/dependencies/sys.ts';
 import { ownHeap, releaseMemory } from '../../src/boot/process/memory.ts';
+import type { KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import type { KubeletFlags } from '../../src/machines/config.ts';
 import type { Net, Ports, Sys } from '../../src/ports/ports.ts';
 import { createHollowRuntime, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { memoryMetrics } from '../../test/supervision/fakePorts.ts';

@@ -1,5 +1,5 @@
 /** A node under test in a real cluster, for benchmarks: its daemon, its runtime, and what the API server shows of its pods. */
-import type { CriContainer } from '../../src/machines/cri.ts';
+import type { CriContainer } from '../../src/machines/wire/cri.ts';
 import type { Daemon } from '../../test/e2e/daemon.ts';
 import type { Containerd } from '../../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../../test/e2e/lab/images.ts';

@@ -2,8 +2,8 @@
  * JSON Schema of manifests: the shape of the Pod API (`podTable.ts`), as far as this node honours or ignores its fields
  * without an API server (`fieldTable.ts`).
  */
-import { podShape } from '../../src/machines/pods/sources/podTable.ts';
-import { childOf, MANIFEST_RULES, type RuleNode } from '../../src/machines/pods/sources/supported.ts';
+import { podShape } from '../../src/machines/kube/podTable.ts';
+import { childOf, MANIFEST_RULES, type RuleNode } from '../../src/machines/pods/admission/supported.ts';
 import type { Shape } from '../../src/machines/shape/shape.ts';
 import {
   type Dialect,

@@ -2,7 +2,7 @@
 import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
 import { readPolicyOptions, reservedCpus } from '../machines/allocation/cpus/policy.ts';
 import { topologyOf } from '../machines/allocation/cpus/topology.ts';
-import type { NodeConfig } from '../machines/config.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
 import type { Host } from '../ports/ports.ts';
 
 /** @throws with the field and what is wrong where the policy cannot be on this machine. */

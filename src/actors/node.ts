@@ -1,17 +1,18 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
-import { createHistory, type History } from '../inspect/history.ts';
-import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../inspect/recorder.ts';
-import type { Inspected } from '../inspect/source.ts';
-import type { GroupDriver } from '../machines/allocation/cgroups/names.ts';
 import { chartOf } from '../machines/chart/definition.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
-import type { NodeConfig } from '../machines/config.ts';
-import { podOfMessage } from '../machines/pods/setAside.ts';
-import type { NodeFacts } from '../machines/pods/types.ts';
-import { addr, type CriView, view } from '../machines/protocol.ts';
+import type { GroupDriver, NodeFacts } from '../machines/nodeFacts.ts';
+import { podOfMessage } from '../machines/pod/setAside.ts';
+import { statusesView } from '../machines/pods/status/messages.ts';
+import { workersAddr } from '../machines/pods/workers/messages.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
+import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
 import type { Ports } from '../ports/ports.ts';
+import { createHistory, type History } from '../recorder/history.ts';
+import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../recorder/recorder.ts';
+import type { Inspected } from '../recorder/source.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { cpuMetrics } from './allocation/cpus/metrics.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
@@ -98,7 +99,7 @@ interface Parts {
 /** @throws when the host has no name, or its CPUs cannot be allocated as configured; everything else is an actor's failure, handled in the tree. */
 export async function createNode(config: NodeConfig, outside: Ports, o: NodeOptions = {}): Promise<Node> {
   let tree: SupervisionTree | undefined;
-  const facts = liveFacts(config, await readNodeFacts(config, outside), () => tree?.registry.read(view.cri)?.value);
+  const facts = liveFacts(config, await readNodeFacts(config, outside), () => tree?.registry.read(criView)?.value);
   const recorder = createRecorder();
   const history = isLookedAt(config) ? createHistory(outside.clock) : null;
   const { clock } = outside;
@@ -117,7 +118,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
   });
   tree = built;
   addIdleFamilies(config, ports.metrics);
-  if (history !== null) built.registry.watch(view.statuses, (statuses) => history.see(statuses));
+  if (history !== null) built.registry.watch(statusesView, (statuses) => history.see(statuses));
   return {
     tree: built,
     facts,
@@ -251,7 +252,7 @@ const TIMELINE_STATES_MAX = 160;
 function timelineOf(uid: string, from: { recorder: Recorder; history: History | null }): ReturnType<NonNullable<Inspect['timeline']>> {
   const kept = from.history?.of(uid);
   if (kept !== undefined) return { ...kept, kept: true };
-  const path = `${addr.workers.path}/${uid}`;
+  const path = `${workersAddr.path}/${uid}`;
   const states = from.recorder.last(TIMELINE_STATES_MAX, (e) => e.kind === 'transition' && e.path === path);
   const steps = states.map((e) => {
     const said = /^on (\S+)(?: \((.*)\))?$/.exec(e.detail);

@@ -3,8 +3,8 @@
 import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
 import { chooseNodeIPs, namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { nodeResources } from '../machines/api/nodeCapacity.ts';
-import type { NodeConfig } from '../machines/config.ts';
-import type { NodeFacts } from '../machines/pods/types.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
+import type { NodeFacts } from '../machines/nodeFacts.ts';
 import { parseResolvConf } from '../machines/pods/workers/config/dns.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Ports } from '../ports/ports.ts';

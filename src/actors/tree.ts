@@ -1,9 +1,3 @@
-/**
- * THE supervision tree. Start order is the reverse of data flow, so that a restarted consumer finds producers that
- * replay into it; stop order is the reverse of start order. Layers of later work are added here, in this order:
- * foundation, edge, runtime, allocation, api, services, pods, reclaim.
- */
-import type { SourceName } from '../machines/pods/types.ts';
 import { agentGroupsSpec } from './allocation/cgroups/agentGroups.ts';
 import { cgroupReaperSpec } from './allocation/cgroups/cgroupReaper.ts';
 import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
@@ -160,14 +154,5 @@ function sources(o: TreeOptions): AnySpec[] {
     ...(o.fileSource === null ? [] : [fileSourceSpec(o.fileSource)]),
     ...(o.httpSource === null ? [] : [httpSourceSpec(o.httpSource)]),
     ...(o.api === null ? [] : [apiSourceSpec(o.api.source)]),
-  ];
-}
-
-/** The sources that cleaning up must wait for. */
-export function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource' | 'api'>): SourceName[] {
-  return [
-    ...(o.fileSource === null ? [] : ['file' as const]),
-    ...(o.httpSource === null ? [] : ['http' as const]),
-    ...(o.api === null ? [] : ['api' as const]),
   ];
 }

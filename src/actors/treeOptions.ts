@@ -1,7 +1,9 @@
 /** What the tree is made of, per actor, derived from the node's configuration. The `options.ts` of each layer has its part. */
+
 import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
-import type { NodeConfig } from '../machines/config.ts';
-import type { NodeFacts } from '../machines/pods/types.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
+import type { NodeFacts } from '../machines/nodeFacts.ts';
+import type { SourceName } from '../machines/pod/runtime/seen.ts';
 import { type AllocationOptions, allocationOptions } from './allocation/options.ts';
 import { type ApiLayerOptions, apiLayerOptions, nodeIdentity } from './api/options.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
@@ -16,7 +18,6 @@ import { type RuntimeOptions, runtimeOptions } from './runtime/options.ts';
 import type { ObjectsOptions } from './services/objects/objects.ts';
 import type { TokensOptions } from './services/objects/tokens.ts';
 import { type ServicesOptions, servicesOptions } from './services/options.ts';
-import { configuredSources } from './tree.ts';
 
 /** Of a node that belongs to a cluster. */
 export interface ApiOptions extends ApiLayerOptions {
@@ -97,4 +98,13 @@ function apiOptions(config: NodeConfig, o: TreeInput): ApiOptions {
     objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods, streams },
     tokens: { podsMax: c.maxPods },
   };
+}
+
+/** The sources that cleaning up must wait for. */
+export function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource' | 'api'>): SourceName[] {
+  return [
+    ...(o.fileSource === null ? [] : ['file' as const]),
+    ...(o.httpSource === null ? [] : ['http' as const]),
+    ...(o.api === null ? [] : ['api' as const]),
+  ];
 }

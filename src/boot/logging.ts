@@ -1,7 +1,7 @@
 /** Logs: pino behind the Logger port. `text` is the kubelet's line format, `json` is pino's; secrets never come out. */
 import pino from 'pino';
-import type { LoggingConfig } from '../machines/config.ts';
-import { put } from '../machines/own.ts';
+import type { LoggingConfig } from '../machines/config/config.ts';
+import { put } from '../machines/data/own.ts';
 import { oneLine } from '../machines/text/oneLine.ts';
 import type { Logger } from '../ports/ports.ts';
 

@@ -1,5 +1,5 @@
 /** Entry of the node daemon. It loads the daemon with Node's compile cache on. */
-import { outliveSignals } from '../sandbox/process/signals.ts';
+import { outliveSignals } from '../process/signals.ts';
 import { useCompileCache } from './process/compileCache.ts';
 
 const argv = process.argv.slice(2);

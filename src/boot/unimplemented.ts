@@ -3,10 +3,10 @@
  * start: a warning where ignoring it takes a protection away, as the reference does without a word.
  */
 
+import type { KubeletConfiguration, KubeletFlags } from '../machines/config/config.ts';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../machines/config/defaults.ts';
 import { KUBELET_GATES } from '../machines/config/gateTable.ts';
-import type { KubeletConfiguration, KubeletFlags } from '../machines/config.ts';
-import { sameData } from '../machines/sameData.ts';
+import { sameData } from '../machines/data/sameData.ts';
 import { getPath } from './config/paths.ts';
 import type { Problem } from './errors.ts';
 import { flagHint } from './flags/table.ts';

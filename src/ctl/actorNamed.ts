@@ -1,10 +1,11 @@
 /** Which actor a person names on the command line. */
+
+import { type AdminClient, CtlError, EXIT } from '../admin/client.ts';
 import { actorPattern } from '../machines/faults/match.ts';
-import { findSummary, uidOf } from '../machines/findPod.ts';
-import type { PodSummary } from '../machines/podSummary.ts';
+import { findSummary, uidOf } from '../machines/shown/findPod.ts';
+import type { PodSummary } from '../machines/shown/podSummary.ts';
 import { type ActorView, actorsMeant, allPaths, findActor, noSuchActor } from '../machines/supervision/actorState.ts';
 import { printable } from '../machines/text/table.ts';
-import { type AdminClient, CtlError, EXIT } from './client.ts';
 
 /** The path of the actor that a person means: as `actorctl tree` shows it, with or without `node/`. @throws CtlError for none, or several. */
 export async function actorNamed(client: AdminClient, state: ActorView, asked: string): Promise<string> {

@@ -1,8 +1,8 @@
 /** What every command is given, and how it prints. */
 import { stringify } from 'yaml';
-import { parseGoDuration } from '../machines/config/duration.ts';
+import { type AdminClient, CtlError, EXIT } from '../admin/client.ts';
+import { parseGoDuration } from '../machines/text/goDuration.ts';
 import { printable } from '../machines/text/table.ts';
-import { type AdminClient, CtlError, EXIT } from './client.ts';
 import type { CtlIo } from './io.ts';
 import { paint } from './render.ts';
 

@@ -1,11 +1,11 @@
 /** actorctl's commands: what a person asks a running daemon. Gets its surroundings as an argument, so tests can run it. */
 
 import yargs, { type Argv } from 'yargs';
+import { adminClient, CtlError, EXIT } from '../admin/client.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import { didYouMean } from '../machines/text/nearest.ts';
 import { GIT_VERSION } from '../machines/version.ts';
 import type { Format, Runner } from './asked.ts';
-import { adminClient, CtlError, EXIT } from './client.ts';
 import { addPodCommands, addShowCommands } from './commands/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';

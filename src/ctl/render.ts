@@ -1,8 +1,8 @@
 /** The daemon's JSON answers as text. Pure. */
 
-import type { PodSummary } from '../machines/podSummary.ts';
-import { eventMessage } from '../machines/pods/podDescription.ts';
-import type { RecordedEvent } from '../machines/protocol.ts';
+import type { RecordedEvent } from '../machines/foundation/messages.ts';
+import { eventMessage } from '../machines/shown/eventLog.ts';
+import type { PodSummary } from '../machines/shown/podSummary.ts';
 import { shortDuration } from '../machines/text/duration.ts';
 import { renderTable } from '../machines/text/table.ts';
 

@@ -1,6 +1,6 @@
 /** The containers of a test node: asked of its runtime, or, where that has no socket, read from the status of its pods. */
 import { join } from 'node:path';
-import { CRI_ANNOTATIONS, CRI_LABELS } from '../machines/cri.ts';
+import { CRI_ANNOTATIONS, CRI_LABELS } from '../machines/wire/cri.ts';
 import { containersOf, type PodView } from './history.ts';
 import type { Charge } from './reaper/charge.ts';
 import { isOwn } from './reaper/cleanup.ts';

@@ -1,7 +1,7 @@
 /** Faults in a running test node, through its admin socket. */
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { type AdminAnswer, refusal } from '../ctl/client.ts';
+import { type AdminAnswer, refusal } from '../admin/client.ts';
 import type { InjectionView } from '../machines/faults/live.ts';
 import { messageOf } from '../machines/text/errors.ts';
 

@@ -1,7 +1,8 @@
 /** What looks at a node tell, put together: a timeline for people, times and restart gaps for assertions. Pure. */
-import type { ContainerStatus, Pod, PodStatus } from '../machines/k8s.ts';
-import type { PodSummary } from '../machines/podSummary.ts';
-import type { RecordedEvent } from '../machines/protocol.ts';
+
+import type { RecordedEvent } from '../machines/foundation/messages.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../machines/kube/types.ts';
+import type { PodSummary } from '../machines/shown/podSummary.ts';
 import type { DaemonEnd } from './reaper/client.ts';
 
 /** One pod as the node's admin socket shows it. */

@@ -1,5 +1,5 @@
 /** Library entry `actorlet/harness`: throw-away nodes to test one's own pods on. See docs/testing-your-pods.md. */
-export type { RecordedEvent } from '../machines/protocol.ts';
+export type { RecordedEvent } from '../machines/foundation/messages.ts';
 export type { ContainerView } from './containers.ts';
 export type { Injected, ScenarioInput } from './faults.ts';
 export type { PodView, Restart, TimelineEntry, Timings } from './history.ts';

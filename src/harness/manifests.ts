@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseManifest } from '../actors/pods/sources/manifest.ts';
-import type { Pod } from '../machines/k8s.ts';
+import type { Pod } from '../machines/kube/types.ts';
 import { decodeManifest } from '../machines/pods/sources/decode.ts';
 
 /**

@@ -2,11 +2,11 @@
 
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type AdminClient, adminClient } from '../ctl/client.ts';
-import { printLogs } from '../ctl/logs.ts';
-import type { LogFile } from '../machines/podLogs.ts';
-import { canonicalJson } from '../machines/pods/sources/decode.ts';
-import type { RecordedEvent } from '../machines/protocol.ts';
+import { type AdminClient, adminClient } from '../admin/client.ts';
+import { printLogs } from '../admin/logs.ts';
+import type { RecordedEvent } from '../machines/foundation/messages.ts';
+import { canonicalJson } from '../machines/pod/names.ts';
+import type { LogFile } from '../machines/shown/podLogs.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import { type ContainerView, heldContainers, statedContainers } from './containers.ts';
 import { type Injected, inject, type ScenarioInput, scenarioText } from './faults.ts';

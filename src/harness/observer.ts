@@ -1,7 +1,7 @@
 /** Looks at a node through its admin socket, often while somebody waits and now and then otherwise. */
 
-import type { AdminClient } from '../ctl/client.ts';
-import type { RecordedEvent } from '../machines/protocol.ts';
+import type { AdminClient } from '../admin/client.ts';
+import type { RecordedEvent } from '../machines/foundation/messages.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Look, PodView } from './history.ts';
 

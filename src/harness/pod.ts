@@ -1,6 +1,6 @@
 /** One pod of a test node, by its name: what it is, what to wait for, what it wrote, how long things took. */
 
-import type { PodPhase, PodStatus } from '../machines/k8s.ts';
+import type { PodPhase, PodStatus } from '../machines/kube/types.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import { containersOf, isReady, type Look, type PodView, podText, type Timings } from './history.ts';
 import { never, notYet, type Verdict, yes } from './observer.ts';

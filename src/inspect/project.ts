@@ -2,8 +2,9 @@
  * What a person may see of a machine's context or of an event: numbers, truth values, sizes, and text under names known
  * to be harmless. Everything else is a type or a length. An allow-list: a field that nobody thought of is not shown.
  */
-import { projectionOf, type Shown } from '../machines/projection.ts';
-import { SharedMap } from '../machines/sharedMap.ts';
+
+import { SharedMap } from '../machines/data/sharedMap.ts';
+import { projectionOf, type Shown } from '../machines/xstate/projection.ts';
 
 export type { Shown };
 

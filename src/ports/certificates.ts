@@ -1,6 +1,8 @@
 /** The port of keys and certificates: what needs cryptography, and where the node's credentials came from. */
-import type { CertificateFacts, CertificateTemplate, Signer } from '../machines/api/certificates/template.ts';
-import type { KubeApi } from './ports.ts';
+
+import type { CertificateTemplate } from '../machines/api/certificates/messages.ts';
+import type { CertificateFacts, Signer } from '../machines/api/certificates/template.ts';
+import type { KubeApi } from './kube.ts';
 
 export interface Certificates {
   /** A new private key (elliptic, P-256), as PEM. Secret. */

@@ -7,7 +7,7 @@
  * the next creation.
  */
 import type { GroupFile, GroupLayout, GroupWrite } from '../machines/allocation/cgroups/files.ts';
-import type { GroupDriver } from '../machines/allocation/cgroups/names.ts';
+import type { GroupDriver } from '../machines/nodeFacts.ts';
 
 export interface Cgroups {
   /**

@@ -2,7 +2,7 @@
  * The Csi port: plugins beside this node, each on a unix socket of its own. Every call dials anew, so that a driver that
  * was started over is met as it is now.
  */
-import type { CsiMethod, CsiRequest, CsiResponse, PluginInfo } from '../machines/csi.ts';
+import type { CsiMethod, CsiRequest, CsiResponse, PluginInfo } from '../machines/wire/csi.ts';
 
 export interface CsiCall {
   timeoutMs: number;

@@ -2,7 +2,7 @@
  * What this process handles at this moment, kept where the death of the process does not reach it: a pod or document that
  * kills the daemon twice is set aside at the next start (docs/architecture/boot.md, "Poison across processes").
  */
-import type { Pod } from '../machines/k8s.ts';
+import type { Pod } from '../machines/kube/types.ts';
 
 export interface Handling {
   /**

@@ -3,7 +3,7 @@
  * dead network file system), so it is done by a helper process that is killed at its deadline; the caller's own threads
  * never touch it.
  */
-import type { MountEntry } from '../machines/services/volumes/mountinfo.ts';
+import type { MountEntry } from '../machines/host/mountinfo.ts';
 
 export type PathKind = 'absent' | 'dir' | 'file' | 'socket' | 'char' | 'block' | 'other';
 

@@ -1,6 +1,6 @@
 /** The PodResources port: the socket at which monitoring agents ask which devices and CPUs containers hold. */
 import type { AllocatableResources, PodResources } from '../machines/edge/podResources.ts';
-import type { Listening } from './ports.ts';
+import type { Listening } from './listening.ts';
 
 /** Each is called once per request. What it throws, the caller is told. */
 export interface PodResourcesAnswers {

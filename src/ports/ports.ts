@@ -3,11 +3,11 @@
  * (`src/boot/dependencies`), simulation and tests give fakes; no actor imports `node:` I/O, reads a clock or rolls
  * a die by itself. Every port method that can wait takes an `AbortSignal`, and every method may be slow or fail.
  */
+
 import type { CpuInfo } from '../machines/allocation/cpus/topology.ts';
-import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../machines/api/kube.ts';
 import type { HostAddress } from '../machines/api/nodeAddresses.ts';
-import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../machines/cri.ts';
 import type { CredentialProvider } from '../machines/runtime/imagePuller/credentialProviders.ts';
+import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../machines/wire/cri.ts';
 import type { Certificates } from './certificates.ts';
 import type { Cgroups } from './cgroups.ts';
 import type { Entropy, Rng } from './chance.ts';
@@ -21,6 +21,8 @@ import type { Inhibitor } from './inhibitor.ts';
 import type { Iptables } from './iptables.ts';
 import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
+import type { KubeApi } from './kube.ts';
+import type { Listening } from './listening.ts';
 import type { Mounter } from './mounter.ts';
 import type { PodResourcesPort } from './podResources.ts';
 import type { Prober } from './prober.ts';
@@ -189,10 +191,6 @@ export interface Net {
    */
   serveHealth?(at: { host: string; port: number }): Promise<Listening>;
 }
-export interface Listening {
-  address: string;
-  close(): Promise<void>;
-}
 
 /** What a node says about its machine; '' where the machine does not tell. */
 export interface HostIdentity {
@@ -280,33 +278,6 @@ export interface Cri {
   hints(signal: AbortSignal): Promise<{ via: 'cri' | 'containerd'; stream: AsyncIterable<RuntimeHint> }>;
   /** Drops the channel; the next call dials again. */
   reconnect(): void;
-  close(): void;
-}
-
-export interface KubeCallOptions {
-  /** Whose rate limit and connections: default `kube`. */
-  class?: KubeClass;
-  /** Milliseconds for the whole call, the wait for the rate limit included; null = none. */
-  timeoutMs: number | null;
-  signal: AbortSignal;
-}
-export type KubeWatch = { ok: true; lines: AsyncIterable<string> } | { ok: false; failure: KubeFailure };
-
-/** The API server of the cluster this node belongs to. Real: HTTPS with the credentials of the kubeconfig. */
-export interface KubeApi {
-  /** Where it is, as people may see it. */
-  readonly server: string;
-  /** Never rejects: what went wrong is a {@link KubeFailure}. An aborted call is one with reason `Aborted`. */
-  request(request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult>;
-  /**
-   * Opens a watch (`watch=true` is added) and gives its lines as they come. `timeoutMs` bounds the opening only. The
-   * iterator ends when the server closes the stream, and throws when it is cut; a cut last line is never given.
-   */
-  watch(request: Pick<KubeRequest, 'path' | 'query'>, opts: KubeCallOptions): Promise<KubeWatch>;
-  /** Drops every connection of that class; what is in flight on them fails. The next call dials again. */
-  closeConnections(of: KubeClass): void;
-  /** The files of its credentials were just replaced: they are read now, and connections made with the old ones end. */
-  reload?(): Promise<void>;
   close(): void;
 }
 

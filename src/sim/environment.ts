@@ -13,9 +13,10 @@ import { shutdownTrouble } from './nemesis/shutdownTrouble.ts';
 import type { SimCertificate } from './world/identity/certificates.ts';
 import { keptPairs } from './world/identity/identity.ts';
 import { type Signer, signer } from './world/identity/signer.ts';
-import { type SimKube, simKube } from './world/kube/kubeApi.ts';
-import type { SimNode } from './world/node/node.ts';
+import { simKube } from './world/kube/kubeApi.ts';
+import type { SimKube } from './world/kube/types.ts';
 import type { NodeTuning } from './world/node/nodeTuning.ts';
+import type { SimNode } from './world/node/types.ts';
 import type { SimRng } from './world/rng.ts';
 
 export interface Environment {

@@ -11,7 +11,7 @@ import type { Checks } from './run/checks.ts';
 import { Loop } from './run/loop.ts';
 import { World } from './run/world.ts';
 import { keptChildren, lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
-import type { SimNode } from './world/node/node.ts';
+import type { SimNode } from './world/node/types.ts';
 import type { SimRng } from './world/rng.ts';
 
 /** Longer than any call of a runtime is drawn to take. */

@@ -1,8 +1,7 @@
-/** Which containers of a node at rest are expected to go on as they are. */
 import type { ActorState } from '../actors/supervision/types.ts';
-import { manifestName } from './invariants/checker.ts';
+
 import type { Operator } from './nemesis/operator.ts';
-import type { SimNode } from './world/node/node.ts';
+import type { SimNode } from './world/node/types.ts';
 
 /** Running containers of steady pods, as `ID NAME`. */
 export function steadyContainers(n: SimNode, op: Operator): string[] {
@@ -91,4 +90,10 @@ export function pathsOf(state: ActorState | undefined): string[] {
   if (state === undefined) return [];
   const below = state.children.flatMap(pathsOf);
   return state.path === 'node' || state.lifecycle !== 'running' ? below : [state.path, ...below];
+}
+
+/** A pod's name as in its manifest: the node adds its own name to those of static pods. */
+export function manifestName(podName: string, node: SimNode): string {
+  const suffix = `-${node.name}`;
+  return podName.endsWith(suffix) ? podName.slice(0, -suffix.length) : podName;
 }

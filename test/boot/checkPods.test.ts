@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Finding } from '../../src/boot/check/findings.ts';
 import { checkPods } from '../../src/boot/check/pods.ts';
+import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import type { KubeletConfiguration } from '../../src/machines/config.ts';
 import { tempDir } from './helpers.ts';
 
 const pod = (name: string, spec = '', more = ''): string =>

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noteFile, openHandling } from '../../src/boot/process/handling.ts';
 import { loadLibc } from '../../src/boot/process/libc.ts';
-import { STRIKES_WITHIN_MS, SUBJECTS_MAX } from '../../src/machines/pods/setAside.ts';
+import { STRIKES_WITHIN_MS, SUBJECTS_MAX } from '../../src/machines/pod/setAside.ts';
 import { pod } from '../machines/pods/fixtures.ts';
 import { tempDir, until } from './helpers.ts';
 

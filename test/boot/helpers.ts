@@ -10,8 +10,8 @@ import { validate } from '../../src/boot/config/validate.ts';
 import type { Problem } from '../../src/boot/errors.ts';
 import { parseFlags } from '../../src/boot/flags/parse.ts';
 import type { BootIo, BootNode, ProcessEvent, Wiring } from '../../src/boot/steps/context.ts';
+import type { NodeConfig } from '../../src/machines/config/config.ts';
 import { createFeatureGates } from '../../src/machines/config/gates.ts';
-import type { NodeConfig } from '../../src/machines/config.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 
 /** Kernel settings as a node has them. */

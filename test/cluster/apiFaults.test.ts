@@ -4,7 +4,7 @@
  * nothing runs twice, no status reaches another UID.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { type ApiProxy, type DoorCall, type DoorFault, startApiProxy } from '../e2e/lab/apiProxy.ts';
 import { sh, steady } from '../e2e/manifests.ts';

@@ -4,7 +4,7 @@
  * nothing flips.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { until } from '../e2e/lab/ports.ts';
 import { manifest, sh } from '../e2e/manifests.ts';

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { Authority, type KeyPair } from '../e2e/lab/pki.ts';
 import { sh } from '../e2e/manifests.ts';
 import { type Cluster, DEFAULT_NAMESPACE, LONG, lifeOf, STAY, startCluster } from './cluster.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PublishRequest } from '../../src/machines/csi.ts';
+import type { PublishRequest } from '../../src/machines/wire/csi.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { sh } from '../e2e/manifests.ts';
 import { startDriver, type TestDriver } from '../volumes/csiDriver.ts';

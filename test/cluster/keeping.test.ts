@@ -1,6 +1,7 @@
 /** What a node of a real cluster refuses, probes and keeps: pods that do not fit, containers that are not well, and pods over the death of the daemon. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Container, Pod, PodSpec } from '../../src/machines/k8s.ts';
+import type { Container, PodSpec } from '../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { sh, steady } from '../e2e/manifests.ts';
 import { sandboxes } from '../e2e/runtime.ts';

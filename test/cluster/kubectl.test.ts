@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Container } from '../../src/machines/k8s.ts';
+import type { Container } from '../../src/machines/kube/podTable.ts';
 import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../e2e/daemon.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
 import { type ControlPlane, startControlPlane } from '../e2e/lab/controlPlane.ts';

@@ -1,6 +1,6 @@
 /** The daemon as a member of a real cluster: real API server, controller manager and scheduler, real containerd underneath. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../e2e/daemon.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
 import { type ControlPlane, startControlPlane } from '../e2e/lab/controlPlane.ts';

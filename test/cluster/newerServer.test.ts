@@ -3,7 +3,7 @@
  * wrong type, which is that one object's trouble. The server is real; a proxy changes what it sends.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { type ApiProxy, startApiProxy } from '../e2e/lab/apiProxy.ts';
 import { minorVersion } from '../e2e/lab/controlPlane.ts';

@@ -2,7 +2,8 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Pod, PodSpec } from '../../src/machines/k8s.ts';
+import type { PodSpec } from '../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../e2e/daemon.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
 import { type ControlPlane, minorVersion, startControlPlane } from '../e2e/lab/controlPlane.ts';

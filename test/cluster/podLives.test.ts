@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { IMAGE, OTHER_IMAGE, sh, steady } from '../e2e/manifests.ts';
 import { containers, sandboxes } from '../e2e/runtime.ts';

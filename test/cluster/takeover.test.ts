@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { minorVersion } from '../e2e/lab/controlPlane.ts';
 import { createReferenceKubelet, REFERENCE_LOGS, type ReferenceKubelet, whyNoReferenceKubelet } from '../e2e/lab/referenceKubelet.ts';

@@ -5,9 +5,9 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CRI_ANNOTATIONS } from '../../src/machines/cri.ts';
-import { hashNameAndImage, hashWholeSpec } from '../../src/machines/pods/containerHash.ts';
+import { hashNameAndImage, hashWholeSpec } from '../../src/machines/pod/runtime/containerHash.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
+import { CRI_ANNOTATIONS } from '../../src/machines/wire/cri.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { call, containerConfig, sandboxConfig } from './lab/pods.ts';

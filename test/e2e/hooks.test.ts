@@ -5,7 +5,7 @@ import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Container, PodSpec } from '../../src/machines/k8s.ts';
+import type { Container, PodSpec } from '../../src/machines/kube/podTable.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { manifest, sh, steady } from './manifests.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
-import { EXEC_STRING_BYTES_MAX } from '../../src/machines/pods/workers/config/execLimits.ts';
+import { EXEC_STRING_BYTES_MAX } from '../../src/machines/pod/execLimits.ts';
 import { type Cri, CriError } from '../../src/ports/ports.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';

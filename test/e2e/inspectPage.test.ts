@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { adminClient } from '../../src/ctl/client.ts';
+import { adminClient } from '../../src/admin/client.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
 import { type KubeServer, startKubeServer, writeKubeconfig } from './lab/flood/kubeServer.ts';
 import { Authority } from './lab/pki.ts';

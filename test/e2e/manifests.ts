@@ -1,5 +1,5 @@
 /** Short forms of manifests for tests; busybox is in the lab's image store. */
-import type { Container, PodSpec } from '../../src/machines/k8s.ts';
+import type { Container, PodSpec } from '../../src/machines/kube/podTable.ts';
 
 export const IMAGE = 'docker.io/library/busybox:1.35';
 /** The same bytes under another name. */

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Container } from '../../src/machines/k8s.ts';
+import type { Container } from '../../src/machines/kube/podTable.ts';
 import { buildDaemon, createDaemon, type Daemon, type PodView } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { until } from './lab/ports.ts';

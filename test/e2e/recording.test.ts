@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { adminClient } from '../../src/ctl/client.ts';
+import { adminClient } from '../../src/admin/client.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
 import type { ActorView } from '../../src/machines/supervision/actorState.ts';
 

@@ -11,8 +11,10 @@ import type { ActorSpec, SupervisorSpec, Tree } from '../../src/actors/supervisi
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
-import { addr, view } from '../../src/machines/protocol.ts';
+import { criView } from '../../src/machines/runtime/cri/messages.ts';
 import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
 import type { Message, ReplyTo } from '../../src/machines/supervision/address.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
@@ -74,7 +76,7 @@ beforeAll(async () => {
   tree = createTree(spec, ports);
   await tree.start();
   client = criClient(tree.registry);
-  await until('the link', () => tree.registry.read(view.cri)?.value.state === 'ready');
+  await until('the link', () => tree.registry.read(criView)?.value.state === 'ready');
 });
 afterAll(async () => {
   await tree?.stop();
@@ -105,7 +107,7 @@ describe('the runtime actors on a real containerd', () => {
   });
 
   it('come to trust the stream and then list rarely, without missing an exit', async () => {
-    await until('trust', () => tree.registry.read(view.runtimePods)?.value.via === 'containerd', { timeoutMs: 20_000 });
+    await until('trust', () => tree.registry.read(runtimePodsView)?.value.via === 'containerd', { timeoutMs: 20_000 });
     const uid = 'uid-trusted';
     const { containerId } = await runPod(lab.cri, { name: 'trusted', uid, cgroupParent: lab.cgroupParent, command: ['sleep', '600'] });
     const killed = Date.now();
@@ -113,10 +115,10 @@ describe('the runtime actors on a real containerd', () => {
     // On a busy machine a listing may tell of the start only now.
     await until('the hint of the exit', () => dirty.some((d) => d.uid === uid && d.atMs >= killed && d.why.includes('hint')));
     await until('the listing that confirms it', () => {
-      const pod = tree.registry.read(view.runtimePods)?.value.pods.get(uid);
+      const pod = tree.registry.read(runtimePodsView)?.value.pods.get(uid);
       return pod?.containers[0]?.state === 'exited';
     });
-    expect(tree.registry.read(view.runtimePods)?.value.via).toBe('containerd');
+    expect(tree.registry.read(runtimePodsView)?.value.via).toBe('containerd');
   });
 
   it('run fenced acts of one pod one after the other', async () => {
@@ -131,7 +133,7 @@ describe('the runtime actors on a real containerd', () => {
   it('find a present image and fail a pull with the words of the runtime', async () => {
     const ensure = (image: string) =>
       tree.registry.ask(
-        addr.imagePuller,
+        imagePullerAddr,
         (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
           type: 'image.ensure',
           uid: 'u',
@@ -155,17 +157,17 @@ describe('the runtime actors on a real containerd', () => {
   it('survive a runtime that is killed: lost with a reason, ready again by themselves, every pod looked at again', async () => {
     const uid = 'uid-survives';
     const { containerId } = await runPod(lab.cri, { name: 'survives', uid, cgroupParent: lab.cgroupParent, command: ['sleep', '600'] });
-    await until('the pod to be listed', () => tree.registry.read(view.runtimePods)?.value.pods.has(uid));
+    await until('the pod to be listed', () => tree.registry.read(runtimePodsView)?.value.pods.has(uid));
     const killed = Date.now();
     await lab.kill();
-    await until('the loss', () => tree.registry.read(view.cri)?.value.state !== 'ready', { timeoutMs: 8000 });
+    await until('the loss', () => tree.registry.read(criView)?.value.state !== 'ready', { timeoutMs: 8000 });
     console.log(`runtime killed -> link knows: ${Date.now() - killed} ms`);
-    expect(tree.registry.read(view.cri)?.value.reason).not.toBe('');
+    expect(tree.registry.read(criView)?.value.reason).not.toBe('');
     await expect(client.read('ContainerStatus', { containerId })).rejects.toThrow(/ContainerStatus/);
     // From before the start: the link may be ready, and every pod marked, before this process sees containerd answer.
     const up = Date.now();
     await lab.start();
-    await until('the return', () => tree.registry.read(view.cri)?.value.state === 'ready', { timeoutMs: 8000 });
+    await until('the return', () => tree.registry.read(criView)?.value.state === 'ready', { timeoutMs: 8000 });
     console.log(`runtime back -> link ready: ${Date.now() - up} ms`);
     await until('every pod marked', () => dirtyAfter(uid, up));
     expect((await client.read('ContainerStatus', { containerId })).status?.state).toBe('CONTAINER_RUNNING');

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Container, PodSpec, SecurityContext } from '../../src/machines/k8s.ts';
+import type { Container, PodSpec, SecurityContext } from '../../src/machines/kube/podTable.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { until } from './lab/ports.ts';

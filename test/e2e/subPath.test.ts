@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
+import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { IMAGE, manifest, steady } from './manifests.ts';

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
+import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { manifest, sh, steady } from './manifests.ts';

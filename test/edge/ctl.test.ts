@@ -1,18 +1,23 @@
 /** actorctl against a real admin socket: what it prints, and the exit codes it ends with. */
+
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
+import { adminClient } from '../../src/admin/client.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
 import { runCtl, socketPathFrom } from '../../src/ctl/cli.ts';
-import { adminClient } from '../../src/ctl/client.ts';
 import { apiView } from '../../src/machines/api/messages.ts';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+import { criView } from '../../src/machines/runtime/cri/messages.ts';
+
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from './harness.ts';
-import { crashEvents, crashing, crashRecord, criReady, NOW, pod, podsView, record, running, statusView } from './samples.ts';
+import { crashEvents, crashing, crashRecord, criReady, NOW, pod, record, running, statusView, viewOfPods } from './samples.ts';
 
 const enders: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -29,10 +34,10 @@ async function daemon() {
   const ports = fakePorts({ net: createNet() });
   ports.jumpWall(NOW - ports.clock.wallMs());
   const registry = views();
-  registry.set(view.pods, podsView([crashRecord, record(pod('calm', { containers: ['a', 'b'] }))]));
-  registry.set(view.statuses, statusView({ 'uid-web-node1': crashing, 'uid-calm': running }));
-  registry.set(view.events, crashEvents);
-  registry.set(view.cri, criReady);
+  registry.set(podsView, viewOfPods([crashRecord, record(pod('calm', { containers: ['a', 'b'] }))]));
+  registry.set(statusesView, statusView({ 'uid-web-node1': crashing, 'uid-calm': running }));
+  registry.set(eventsView, crashEvents);
+  registry.set(criView, criReady);
   const at = { tree: sampleTree(), lines: ['one', 'two'] };
   const asked: unknown[] = [];
   const inspect = {
@@ -173,16 +178,16 @@ describe('actorctl', () => {
     const d = await daemon();
     const server = 'https://api:6443';
     d.at.tree = sampleTree({ 'node/edge/admin': { path: 'node/api/link' } });
-    d.registry.set(view.cri, { ...criReady, state: 'lost', reason: 'connect ENOENT /run/x.sock' });
+    d.registry.set(criView, { ...criReady, state: 'lost', reason: 'connect ENOENT /run/x.sock' });
     d.registry.set(apiView.link, { state: 'lost', server, reason: 'ECONNREFUSED', sinceMs: NOW });
     const { code, out } = await ctl(['healthz', '--socket', d.socketPath]);
     expect([code, out]).toEqual([1, expect.stringContaining('[-]node/runtime/cri failed: containerd does not answer: connect ENOENT')]);
     expect(out).toContain('[-]node/api/link failed: the API server https://api:6443 does not answer: ECONNREFUSED\n');
-    d.registry.set(view.cri, { ...criReady, networkReady: false, networkReason: 'no CNI' });
+    d.registry.set(criView, { ...criReady, networkReady: false, networkReason: 'no CNI' });
     d.registry.set(apiView.link, { state: 'reachable', server, reason: '', sinceMs: NOW });
     const network = await ctl(['healthz', '--socket', d.socketPath]);
     expect([network.code, network.out]).toEqual([1, expect.stringContaining('failed: the network of containerd is not ready: no CNI\n')]);
-    d.registry.set(view.cri, criReady);
+    d.registry.set(criView, criReady);
     expect((await ctl(['healthz', '--socket', d.socketPath])).code).toBe(0);
   });
   it('refuses the record of an actor that there is not, with the one that was probably meant', async () => {
@@ -218,7 +223,7 @@ describe('actorctl', () => {
   it('says that a list is old or incomplete, beside the list', async () => {
     const d = await daemon();
     d.at.tree = sampleTree({ 'node/pods/podManager': { lifecycle: 'restarting', lastError: 'boom' } });
-    d.registry.set(view.pods, podsView([crashRecord], false));
+    d.registry.set(podsView, viewOfPods([crashRecord], false));
     const { code, err } = await ctl(['pods', '--socket', d.socketPath]);
     expect([code, err]).toEqual([
       0,
@@ -328,7 +333,7 @@ describe('actorctl logs', () => {
     const running = structuredClone(crashing);
     const web = running.containerStatuses?.[0];
     if (web !== undefined) web.state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
-    d.registry.set(view.statuses, statusView({ 'uid-web-node1': running }));
+    d.registry.set(statusesView, statusView({ 'uid-web-node1': running }));
     expect(await previous()).toBe('line 6\n');
   });
   it('follows a log across a restart of the container and ends with the pod', async () => {
@@ -344,12 +349,12 @@ describe('actorctl logs', () => {
         const next = structuredClone(crashing);
         const web = next.containerStatuses?.[0];
         if (web !== undefined) web.restartCount = 4;
-        d.registry.set(view.statuses, statusView({ 'uid-web-node1': next }));
+        d.registry.set(statusesView, statusView({ 'uid-web-node1': next }));
       } else if (step === 2 && all.includes('line 3')) {
         step = 3;
         const web = crashing.containerStatuses?.[0];
         d.registry.set(
-          view.statuses,
+          statusesView,
           statusView({ 'uid-web-node1': { phase: 'Failed', containerStatuses: web === undefined ? [] : [{ ...web, restartCount: 4 }] } }),
         );
       }
@@ -363,8 +368,8 @@ describe('actorctl logs', () => {
     const onOut = (all: string) => {
       if (all !== 'line 1\n') return;
       appendFileSync(d.path, line(2));
-      d.registry.set(view.pods, podsView([successor]));
-      d.registry.set(view.statuses, statusView({ 'uid-2': crashing }));
+      d.registry.set(podsView, viewOfPods([successor]));
+      d.registry.set(statusesView, statusView({ 'uid-2': crashing }));
     };
     expect(await ctl(['logs', 'web', '-f', '--socket', d.socketPath], { onOut })).toEqual({ code: 0, out: 'line 1\nline 2\n', err: '' });
   });

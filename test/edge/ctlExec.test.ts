@@ -1,4 +1,5 @@
 /** actorctl exec: through the admin socket to the runtime's address, then the runtime's own protocol. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -9,11 +10,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
 import { runCtl } from '../../src/ctl/cli.ts';
-import { addr, type CriResult, view } from '../../src/machines/protocol.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+import { type CriResult, criAddr } from '../../src/machines/runtime/cri/messages.ts';
 import { CHANNEL, EXEC_PROTOCOL, frame, frameReader } from '../../src/sandbox/process/exec.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from './harness.ts';
-import { crashing, crashRecord, pod, podsView, record, running, statusView } from './samples.ts';
+import { crashing, crashRecord, pod, record, running, statusView, viewOfPods } from './samples.ts';
 
 const enders: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -41,12 +44,12 @@ async function daemon(serve: (socket: Duplex, onFrame: (fn: (channel: number, pa
   const withId = structuredClone(running);
   const web = withId.containerStatuses?.[0];
   if (web !== undefined) web.containerID = 'embedded://cafe';
-  registry.set(view.pods, podsView([record(pod('ok')), crashRecord]));
-  registry.set(view.statuses, statusView({ 'uid-ok': withId, 'uid-web-node1': crashing }));
+  registry.set(podsView, viewOfPods([record(pod('ok')), crashRecord]));
+  registry.set(statusesView, statusView({ 'uid-ok': withId, 'uid-web-node1': crashing }));
   const asked: unknown[] = [];
   const state = { url: `http+unix://${encodeURIComponent(runtimeSocket)}/exec/abc` };
   registry.answerer = (to, event) => {
-    if (to !== addr.cri.path || !('calls' in event)) return { kind: 'refused', reason: 'not for me' };
+    if (to !== criAddr.path || !('calls' in event)) return { kind: 'refused', reason: 'not for me' };
     asked.push(event.calls);
     return { kind: 'reply', value: [{ ok: true, value: { url: state.url } }] satisfies CriResult[] };
   };

@@ -11,8 +11,9 @@ import { join } from 'node:path';
 import { type Duplex, Readable } from 'node:stream';
 import { constants, inflateSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ExecFlags, runExec } from '../../src/ctl/exec/run.ts';
+import { runExec } from '../../src/ctl/exec/run.ts';
 import { data, FRAME, pong, spdyReader } from '../../src/ctl/exec/spdy.ts';
+import type { ExecFlags } from '../../src/ctl/exec/types.ts';
 import { until } from './harness.ts';
 import { expectRestored, type InTerminal, inTerminal, over } from './inTerminal.ts';
 

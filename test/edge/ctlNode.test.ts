@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { checkNode } from '../../src/ctl/commands/nodeApi.ts';
-import { type ApiNode, compareNode, type NodeFactsPage } from '../../src/machines/nodePage.ts';
+import { type ApiNode, compareNode, type NodeFactsPage } from '../../src/machines/shown/nodePage.ts';
 
 const NOW = Date.parse('2026-05-01T12:00:00Z');
 let dir = '';

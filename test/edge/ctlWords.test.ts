@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { runCtl } from '../../src/ctl/cli.ts';
-import { findSummary, podMeant } from '../../src/machines/findPod.ts';
+import { findSummary, podMeant } from '../../src/machines/shown/findPod.ts';
 import { actorsMeant } from '../../src/machines/supervision/actorState.ts';
 
 async function ctl(argv: readonly string[]): Promise<{ code: number; out: string; err: string }> {

@@ -1,11 +1,15 @@
 /** Families of the kubelet that follow from gates, the machine and views; logs and records of pulls as a scrape finds them. */
+
 import { describe, expect, it } from 'vitest';
 import { logMetrics } from '../../src/actors/edge/https/logMetrics.ts';
 import { pullRecordMetrics } from '../../src/actors/edge/https/pullRecordMetrics.ts';
 import { addKubeletFamilies } from '../../src/actors/edge/kubeletFamilies.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createFeatureGates } from '../../src/machines/config/gates.ts';
-import { type ListedPod, type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
+import type { ListedPod } from '../../src/machines/pod/runtime/seen.ts';
+import { type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
+import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
+import { runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
 import type { Metrics } from '../../src/ports/ports.ts';
 import { memFs } from '../integration/memFs.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
@@ -38,12 +42,12 @@ describe('families of the kubelet', () => {
       ({ removed, pod: { spec: { ephemeralContainers: Array.from({ length: n }, () => ({})) } } }) as unknown as PodRecord;
     const entry = (...conditions: object[]) => ({ status: { conditions } }) as unknown as StatusEntry;
     const pods = { records: new Map([record(false, 2), record(true, 1)].map((r, i) => [String(i), r])), sourcesReady: true };
-    registry.set(view.pods, pods);
+    registry.set(podsView, pods);
     const statuses = [
       entry({ type: 'PodResizeInProgress' }),
       entry({ type: 'PodResizePending', reason: 'Deferred' }, { type: 'PodResizeInProgress' }),
     ];
-    registry.set(view.statuses, new Map(statuses.map((s, i) => [String(i), s])));
+    registry.set(statusesView, new Map(statuses.map((s, i) => [String(i), s])));
     expect(await lines(metrics, 'kubelet_managed_ephemeral_containers')).toEqual(['kubelet_managed_ephemeral_containers 2']);
     expect(await lines(metrics, 'kubelet_pod_in_progress_resizes')).toEqual(['kubelet_pod_in_progress_resizes 2']);
     expect(await lines(metrics, 'kubelet_pod_pending_resizes')).toEqual([
@@ -67,10 +71,10 @@ describe('at a scrape', () => {
     fs.put('/logs/ns_web_u/main/0.log.1', 'x'.repeat(7));
     const logs = logMetrics(metrics, { fs, registry, podLogsDir: '/logs' });
     const text = () => lines(metrics, 'kubelet_container_log_filesystem_used_bytes');
-    registry.set(view.runtimePods, pods('running'));
+    registry.set(runtimePodsView, pods('running'));
     await logs.measure();
     expect(await text()).toEqual(['kubelet_container_log_filesystem_used_bytes{uid="u",namespace="ns",pod="web",container="main"} 17']);
-    registry.set(view.runtimePods, pods('exited'));
+    registry.set(runtimePodsView, pods('exited'));
     await logs.measure();
     expect(await text()).toEqual([]);
   });

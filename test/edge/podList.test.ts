@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/podList.ts';
 import { createYield } from '../../src/boot/dependencies/clock.ts';
-import type { PodsView } from '../../src/machines/protocol.ts';
+import type { PodsView } from '../../src/machines/pods/manager/messages.ts';
 import type { HttpReply } from '../../src/ports/ports.ts';
 
 const POD_CHARS = 20_000;

@@ -1,9 +1,15 @@
 /** Pods, statuses and views that the edge's tests share. */
-import type { Pod, PodStatus } from '../../src/machines/k8s.ts';
-import type { SourceName } from '../../src/machines/pods/types.ts';
-import type { CriView, PodRecord, PodsView, RecordedEvent, SourceError, StatusView, WorkerSummary } from '../../src/machines/protocol.ts';
+
+import type { RecordedEvent } from '../../src/machines/foundation/messages.ts';
+import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
+import type { SourceName } from '../../src/machines/pod/runtime/seen.ts';
+import type { PodRecord, PodsView } from '../../src/machines/pods/manager/messages.ts';
+import type { SourceError } from '../../src/machines/pods/podConfig/messages.ts';
+import type { StatusView } from '../../src/machines/pods/status/messages.ts';
+import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
+import type { CriView } from '../../src/machines/runtime/cri/messages.ts';
+import type { WhyInput } from '../../src/machines/shown/whySources.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
-import type { WhyInput } from '../../src/machines/why.ts';
 import { sampleTree } from './harness.ts';
 
 /** 2026-01-01T12:00:00Z: now, in every sample. */
@@ -41,7 +47,7 @@ export function worker(more: Partial<WorkerSummary> = {}): WorkerSummary {
 export function record(p: Pod, more: Partial<PodRecord> = {}): PodRecord {
   return { pod: p, source: 'file', removed: false, rejected: false, seenAtMs: NOW - 250_000, worker: worker(), ...more };
 }
-export function podsView(records: PodRecord[], sourcesReady = true): PodsView {
+export function viewOfPods(records: PodRecord[], sourcesReady = true): PodsView {
   return { sourcesReady, records: new Map(records.map((r) => [r.pod.metadata.uid, r])) };
 }
 export function statusView(entries: Record<string, PodStatus>): StatusView {
@@ -145,7 +151,7 @@ export function why(query: string, more: Partial<WhyInput> = {}): WhyInput {
     query,
     nowMs: NOW,
     monoMs: 60_900,
-    pods: podsView([crashRecord]),
+    pods: viewOfPods([crashRecord]),
     statuses: statusView({ 'uid-web-node1': crashing }),
     events: crashEvents,
     sourceErrors: new Map(),

@@ -1,4 +1,5 @@
 /** The edge's servers over real loopback ports: what they answer, and what they answer while the node is not well. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';
 import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
@@ -6,11 +7,13 @@ import { type Inspect, probePort } from '../../src/actors/edge/server.ts';
 import type { ActorState } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
-import { view } from '../../src/machines/protocol.ts';
-import { treeHealth } from '../../src/machines/supervision/actorState.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+
+import { treeHealth } from '../../src/machines/shown/treeHealth.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from './harness.ts';
-import { crashing, pod, podsView, record, running, statusView, worker } from './samples.ts';
+import { crashing, pod, record, running, statusView, viewOfPods, worker } from './samples.ts';
 
 const net = createNet();
 const enders: (() => Promise<void> | void)[] = [];
@@ -69,7 +72,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
 describe('the read-only port', () => {
   it('lists no pods as null, not as an empty list', async () => {
     const s = await readOnly();
-    s.registry.set(view.pods, podsView([]));
+    s.registry.set(podsView, viewOfPods([]));
     const res = await s.get('/pods');
     expect([res.status, res.type, res.text.trim()]).toEqual([
       200,
@@ -80,15 +83,15 @@ describe('the read-only port', () => {
   it('lists pods with their live status, without orphaned and without removed ones', async () => {
     const s = await readOnly();
     s.registry.set(
-      view.pods,
-      podsView([
+      podsView,
+      viewOfPods([
         record(pod('web')),
         record(pod('refused'), { rejected: true, worker: null }),
         record(pod('gone'), { removed: true }),
         record(pod('orphan'), { source: 'runtime' }),
       ]),
     );
-    s.registry.set(view.statuses, statusView({ 'uid-web': running }));
+    s.registry.set(statusesView, statusView({ 'uid-web': running }));
     const list = JSON.parse((await s.get('/pods')).text);
     expect(list.items.map((p: { metadata: { name: string }; status: { phase?: string } }) => [p.metadata.name, p.status.phase])).toEqual([
       ['web', 'Running'],
@@ -100,7 +103,7 @@ describe('the read-only port', () => {
     const s = await readOnly({ tree: sampleTree({ 'node/pods/podManager': { lifecycle: 'restarting', lastError: 'boom "x"\n' } }) });
     const none = await s.get('/pods');
     expect([none.status, none.text]).toEqual([503, '503: pods is not available: node/pods/podManager is restarting (boom "x"\n)\n']);
-    s.registry.set(view.pods, podsView([record(pod('web'))]));
+    s.registry.set(podsView, viewOfPods([record(pod('web'))]));
     const old = await s.get('/pods');
     expect([old.status, old.warning]).toEqual([200, '110 actorlet "stale: node/pods/podManager is restarting (boom  x  )"']);
     s.at.tree = sampleTree();
@@ -180,8 +183,8 @@ describe('the read-only port', () => {
   it('counts pods as the kubelet does', async () => {
     const s = await readOnly();
     s.registry.set(
-      view.pods,
-      podsView([
+      podsView,
+      viewOfPods([
         record(pod('a')),
         record(pod('done')),
         record(pod('refused'), { rejected: true, worker: null }),
@@ -190,7 +193,7 @@ describe('the read-only port', () => {
         record(pod('orphan'), { source: 'runtime', worker: worker({ phase: 'terminated' }) }),
       ]),
     );
-    s.registry.set(view.statuses, statusView({ 'uid-done': { phase: 'Succeeded' }, 'uid-a': crashing }));
+    s.registry.set(statusesView, statusView({ 'uid-done': { phase: 'Succeeded' }, 'uid-a': crashing }));
     const { text } = await s.get('/metrics');
     for (const line of [
       'kubelet_desired_pods{static=""} 1',

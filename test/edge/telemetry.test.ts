@@ -1,7 +1,9 @@
 /** Telemetry: events are counted, bounded, published and forgotten. */
+
 import { describe, expect, it } from 'vitest';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
-import { type EventsEvent, type PodRecord, type RecordedEvent, view } from '../../src/machines/protocol.ts';
+import { type EventsEvent, eventsView, type RecordedEvent } from '../../src/machines/foundation/messages.ts';
+import { type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, type Views, views } from './harness.ts';
 
@@ -13,7 +15,7 @@ function start(registry: Views = views(), limits?: { perPodMax: number; nodeMax:
     actor.send({ type: 'event.record', event: { type: 'Normal', reason: 'Started', message: 'm', ...event } });
   const shown = async (): Promise<readonly RecordedEvent[]> => {
     await ports.settle();
-    return registry.read(view.events)?.value ?? [];
+    return registry.read(eventsView)?.value ?? [];
   };
   return { ports, actor, registry, record, shown };
 }
@@ -46,7 +48,7 @@ describe('telemetry', () => {
     const t = start();
     for (let i = 0; i < 100; i++) t.record({ message: `m${i}` });
     await t.shown();
-    expect(t.registry.read(view.events)?.version).toBe(1);
+    expect(t.registry.read(eventsView)?.version).toBe(1);
   });
   it('logs each new event once: of a pod its warnings for information, all else for debugging; of the node as it is', async () => {
     const t = start();
@@ -79,11 +81,11 @@ describe('telemetry', () => {
   });
   it('forgets a pod 10 minutes after it went, and not before', async () => {
     const t = start();
-    t.registry.set(view.pods, wanted('a', 'b'));
+    t.registry.set(podsView, wanted('a', 'b'));
     t.record({ pod: pod('a') });
     t.record({ pod: pod('b') });
     await t.ports.advance(60_000);
-    t.registry.set(view.pods, wanted('b'));
+    t.registry.set(podsView, wanted('b'));
     await t.ports.advance(600_000);
     expect(await t.shown()).toHaveLength(2);
     await t.ports.advance(60_000);
@@ -91,7 +93,7 @@ describe('telemetry', () => {
   });
   it('forgets nothing before the sources have spoken', async () => {
     const t = start();
-    t.registry.set(view.pods, { sourcesReady: false, records: new Map() });
+    t.registry.set(podsView, { sourcesReady: false, records: new Map() });
     t.record({ pod: pod('a') });
     await t.ports.advance(3_600_000);
     expect(await t.shown()).toHaveLength(1);

@@ -1,4 +1,5 @@
 /** Foundation and edge under the real supervision: started as children, killed, asked while away. */
+
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
@@ -13,10 +14,16 @@ import { createTree } from '../../src/actors/supervision/tree.ts';
 import type { AnySpec, SupervisorSpec } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
-import { createRecorder, type DumpFilter } from '../../src/inspect/recorder.ts';
-import { addr, type CheckpointEvent, type CheckpointFound, view } from '../../src/machines/protocol.ts';
+import {
+  type CheckpointEvent,
+  type CheckpointFound,
+  checkpointAddr,
+  eventsAddr,
+  eventsView,
+} from '../../src/machines/foundation/messages.ts';
 import type { ActorView } from '../../src/machines/supervision/actorState.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
+import { createRecorder, type DumpFilter } from '../../src/recorder/recorder.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';
 import { memoryFs } from './memoryFs.ts';
@@ -140,18 +147,18 @@ describe('under the real supervision', () => {
   it('keeps events and documents over the death of the actors that hold them', async () => {
     const n = await node();
     const { registry } = n.tree;
-    registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', reason: 'Starting', message: 'hello' } });
-    registry.send(addr.checkpoint, { type: 'checkpoint.put', name: 'doc', value: [1, 2] });
-    await until(() => registry.read(view.events) !== undefined && [...n.fs.files.keys()].some((f) => f.endsWith('/doc.json')));
-    for (const path of [addr.events.path, addr.checkpoint.path]) {
+    registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', reason: 'Starting', message: 'hello' } });
+    registry.send(checkpointAddr, { type: 'checkpoint.put', name: 'doc', value: [1, 2] });
+    await until(() => registry.read(eventsView) !== undefined && [...n.fs.files.keys()].some((f) => f.endsWith('/doc.json')));
+    for (const path of [eventsAddr.path, checkpointAddr.path]) {
       const before = findActor(n.tree.state(), path)?.incarnation ?? 0;
       n.tree.kill(path, 'test');
       await until(() => (findActor(n.tree.state(), path)?.incarnation ?? 0) > before && n.lifecycle(path) === 'running');
     }
-    registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', reason: 'Starting', message: 'hello' } });
-    await until(() => registry.read(view.events)?.value[0]?.count === 2);
+    registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', reason: 'Starting', message: 'hello' } });
+    await until(() => registry.read(eventsView)?.value[0]?.count === 2);
     const found = await registry.ask<CheckpointEvent, CheckpointFound>(
-      addr.checkpoint,
+      checkpointAddr,
       (replyTo) => ({ type: 'checkpoint.get', name: 'doc', replyTo }),
       {
         timeoutMs: 2000,
@@ -161,9 +168,9 @@ describe('under the real supervision', () => {
   });
   it('shows in the recorder who died and why', async () => {
     const n = await node();
-    n.tree.kill(addr.events.path, 'test');
-    await until(() => n.lifecycle(addr.events.path) !== 'running');
-    expect(await get(n.socketPath, `/recorder?path=${addr.events.path}`)).toMatch(
+    n.tree.kill(eventsAddr.path, 'test');
+    await until(() => n.lifecycle(eventsAddr.path) !== 'running');
+    expect(await get(n.socketPath, `/recorder?path=${eventsAddr.path}`)).toMatch(
       /child\.exited node\/foundation\/telemetry killed by test/,
     );
   });

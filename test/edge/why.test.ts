@@ -1,7 +1,8 @@
 /** `why`: each answer in full, as a person reads it. */
 import { describe, expect, it } from 'vitest';
-import type { WaitingPod } from '../../src/machines/protocol.ts';
-import { explainPod, type WhyInput } from '../../src/machines/why.ts';
+import type { WaitingPod } from '../../src/machines/pods/manager/messages.ts';
+import { explainPod } from '../../src/machines/shown/why.ts';
+import type { WhyInput } from '../../src/machines/shown/whySources.ts';
 import {
   brokenManifest,
   crashEvents,
@@ -10,10 +11,10 @@ import {
   inTree,
   NOW,
   pod,
-  podsView,
   record,
   running,
   statusView,
+  viewOfPods,
   why,
   worker,
 } from './samples.ts';
@@ -29,26 +30,26 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a pod whose network is not ready': {
     input: why('one', {
-      pods: podsView([record(pod('one'))]),
+      pods: viewOfPods([record(pod('one'))]),
       statuses: statusView({}),
       cri: { ...criReady, networkReady: false, networkReason: 'cni plugin not initialized' },
     }),
     found: true,
   },
   'a healthy pod': {
-    input: why('one', { pods: podsView([record(pod('one'))]), statuses: statusView({ 'uid-one': running }) }),
+    input: why('one', { pods: viewOfPods([record(pod('one'))]), statuses: statusView({ 'uid-one': running }) }),
     found: true,
   },
   'a refused pod': {
     input: why('big', {
-      pods: podsView([record(pod('big'), { state: { is: 'refused' }, rejected: true, worker: null })]),
+      pods: viewOfPods([record(pod('big'), { state: { is: 'refused' }, rejected: true, worker: null })]),
       statuses: statusView({ 'uid-big': { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected: needs 8 cpu, 2 are free' } }),
     }),
     found: true,
   },
   'a pod that waits for devices': {
     input: why('gpu', {
-      pods: podsView([record(pod('one'))]),
+      pods: viewOfPods([record(pod('one'))]),
       waiting: new Map([
         ['uid-gpu', { ...waits, pod: pod('gpu'), asked: { ...asked, why: 'device manager: node/allocation/devices is restarting' } }],
       ]),
@@ -57,14 +58,14 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a pod that waits for room': {
     input: why('uid-big', {
-      pods: podsView([record(pod('one'))]),
+      pods: viewOfPods([record(pod('one'))]),
       waiting: new Map([['uid-big', { ...waits, pod: pod('big'), wait: 'room', leaving: new Map([['uid-one', 1_000]]) }]]),
     }),
     found: true,
   },
   'a changed pod that waits to be let in again': {
     input: why('one', {
-      pods: podsView([record(pod('one'))]),
+      pods: viewOfPods([record(pod('one'))]),
       waiting: new Map([['uid-one', { ...waits, pod: pod('one'), wait: 'later' }]]),
     }),
     found: true,
@@ -84,7 +85,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a pod being stopped since its manifest broke': {
     input: why('db', {
-      pods: podsView([
+      pods: viewOfPods([
         record(pod('db-node1'), {
           removed: true,
           worker: worker({
@@ -112,10 +113,10 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   'a manifest whose pod runs': { input: why('web.yaml', { manifests }), found: true },
   'a manifest by its relative path': { input: why('./manifests/web.yaml', { manifests }), found: true },
   'a pod that is older than the daemon': { input: why('web', { startedAtMs: NOW - 5_000 }), found: true },
-  'a pod that is gone': { input: why('default/web-node1', { pods: podsView([]) }), found: true },
-  'an unknown name': { input: why('nosuch', { sourceErrors: brokenManifest, pods: podsView([crashRecord], false) }), found: false },
+  'a pod that is gone': { input: why('default/web-node1', { pods: viewOfPods([]) }), found: true },
+  'an unknown name': { input: why('nosuch', { sourceErrors: brokenManifest, pods: viewOfPods([crashRecord], false) }), found: false },
   'an ambiguous name': {
-    input: why('web', { pods: podsView([record(pod('web', { uid: 'u1' })), record(pod('web', { uid: 'u2', namespace: 'shop' }))]) }),
+    input: why('web', { pods: viewOfPods([record(pod('web', { uid: 'u1' })), record(pod('web', { uid: 'u2', namespace: 'shop' }))]) }),
     found: false,
   },
   'a node that has just begun': {
@@ -137,7 +138,7 @@ describe('why', () => {
   });
   it('prefers the pod that is wanted over its predecessor of the same name', () => {
     const old = record(pod('web', { uid: 'old' }), { removed: true });
-    const said = explainPod(why('web', { pods: podsView([old, record(pod('web', { uid: 'new' }))]) }));
+    const said = explainPod(why('web', { pods: viewOfPods([old, record(pod('web', { uid: 'new' }))]) }));
     expect(said.lines[0]).toBe('Pod default/web  uid new');
   });
   it('cannot be made to move the cursor by what a container wrote', () => {

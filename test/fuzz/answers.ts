@@ -1,17 +1,19 @@
 /** What others answer: objects of the API, the runtime, the kernel. */
 import fc from 'fast-check';
 import { csiNodeUpdate, nodeMetadataPatch } from '../../src/machines/api/csiNodeMachine.ts';
-import { decodeWatchLine, isKubeObject, statusFailure } from '../../src/machines/api/kube.ts';
 import { type NodeStatus, nodeEvents, nodeStatus, nodeStatusPatch, sameNodeStatus } from '../../src/machines/api/nodeObject.ts';
-import type { CriContainer, CriContainerStatus, PodSandbox, PodSandboxStatus } from '../../src/machines/cri.ts';
-import { podFromListed } from '../../src/machines/pods/killOrder.ts';
-import { toContainer, toSandbox } from '../../src/machines/pods/runtimeStatus.ts';
-import { toServiceEntry } from '../../src/machines/pods/workers/config/serviceEnv.ts';
+import { isConfigMap } from '../../src/machines/kube/objects.ts';
+import { decodeWatchLine, isKubeObject, statusFailure } from '../../src/machines/kube/request.ts';
+import { podFromListed } from '../../src/machines/pod/runtime/killOrder.ts';
+import { groupByPod } from '../../src/machines/pod/runtime/listed.ts';
+import { toContainer, toSandbox } from '../../src/machines/pod/runtime/runtimeStatus.ts';
+import { toServiceEntry } from '../../src/machines/pod/serviceEnv.ts';
 import { pullCredentials } from '../../src/machines/runtime/imagePuller/keyring.ts';
 import { EMPTY_OOM_LEDGER, readOoms } from '../../src/machines/runtime/oom.ts';
-import { countRunning, diffListing, groupByPod } from '../../src/machines/runtime/pleg/pleg.ts';
-import { decodeObject, isConfigMap } from '../../src/machines/services/objects/decode.ts';
+import { countRunning, diffListing } from '../../src/machines/runtime/pleg/pleg.ts';
+import { decodeObject } from '../../src/machines/services/objects/decode.ts';
 import { boundClaim, claimedVolume } from '../../src/machines/services/volumes/claims.ts';
+import type { CriContainer, CriContainerStatus, PodSandbox, PodSandboxStatus } from '../../src/machines/wire/cri.ts';
 
 import {
   CLAIM,

@@ -1,7 +1,7 @@
 /** Inputs of any size, made from the schema of pods: every text hostile, or one list long. */
 import { createHash } from 'node:crypto';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { podShape } from '../../src/machines/pods/sources/podTable.ts';
+import { podShape } from '../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import type { Shape } from '../../src/machines/shape/shape.ts';
 
 export const md5Hex = (text: string): string => createHash('md5').update(text).digest('hex');

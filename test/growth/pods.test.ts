@@ -1,21 +1,21 @@
 /** Whatever a pod's author writes, checks of pods and decisions about them take time in proportion to its size. */
 import { expect, it } from 'vitest';
 import { statusPatch } from '../../src/machines/api/statusPatch.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { beyondBounds } from '../../src/machines/pod/bounds.ts';
+import { qosClass } from '../../src/machines/pod/resources/qos.ts';
+import { podReferences } from '../../src/machines/pod/volumes/references.ts';
+import { nestedMountPoints, podVolumes } from '../../src/machines/pod/volumes/volumes.ts';
 import { admit } from '../../src/machines/pods/admission/admission.ts';
-import { beyondBounds } from '../../src/machines/pods/bounds.ts';
+import { podFields } from '../../src/machines/pods/admission/supported.ts';
 import { emptyPodStorage, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
-import { qosClass } from '../../src/machines/pods/qos.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
-import { podFields } from '../../src/machines/pods/sources/supported.ts';
 import { generatePodStatus } from '../../src/machines/pods/status/generate.ts';
 import { generateContainerConfig } from '../../src/machines/pods/workers/config/containerConfig.ts';
 import { podDns } from '../../src/machines/pods/workers/config/dns.ts';
 import { etcHosts, podHostname } from '../../src/machines/pods/workers/config/hosts.ts';
 import { generateSandboxConfig } from '../../src/machines/pods/workers/config/sandboxConfig.ts';
 import { computePodActions } from '../../src/machines/pods/workers/podActions.ts';
-import { podReferences } from '../../src/machines/services/objects/references.ts';
-import { nestedMountPoints, podVolumes } from '../../src/machines/services/volumes/spec.ts';
 import { FACTS, NOW_MS, observed } from '../machines/pods/fixtures.ts';
 import { growth } from './growth.ts';
 import { asPod, documentOf, documentWith, md5Hex, places, TEXTS, texts } from './inputs.ts';

@@ -11,7 +11,7 @@ import { prepare } from '../../src/harness/options.ts';
 import { checkNode } from '../../src/harness/programs.ts';
 import { isOwn, mountsBelow } from '../../src/harness/reaper/cleanup.ts';
 import { cleanEnv } from '../../src/harness/reaper/client.ts';
-import type { ContainerStatus, PodPhase } from '../../src/machines/k8s.ts';
+import type { ContainerStatus, PodPhase } from '../../src/machines/kube/types.ts';
 
 const dirs: string[] = [];
 afterEach(() => {

@@ -9,7 +9,7 @@ import { expect, it } from 'vitest';
 import { hostFigures } from '../../src/boot/inspect/host.ts';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
-import { HARMLESS_SIGNALS } from '../../src/sandbox/process/signals.ts';
+import { HARMLESS_SIGNALS } from '../../src/process/signals.ts';
 import { collectingLogger } from '../supervision/fakePorts.ts';
 
 const project = join(import.meta.dirname, '..', '..');

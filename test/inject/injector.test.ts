@@ -2,9 +2,11 @@
  * The injector as a supervised actor in virtual time: windows begin, end and heal in time, also when it is killed,
  * and every one of them is told.
  */
+
 import { describe, expect, it } from 'vitest';
 import { LIVE_SCENARIOS_MAX, planLive } from '../../src/machines/faults/live.ts';
-import { addr } from '../../src/machines/protocol.ts';
+import { injectorAddr } from '../../src/machines/faults/messages.ts';
+
 import { address, type Message } from '../../src/machines/supervision/address.ts';
 import { injectorRig, NODE, scenario } from './rig.ts';
 
@@ -102,7 +104,7 @@ describe('the injector', () => {
     r.tree.registry.send(worker, { type: 'pod.dirty' });
     await r.base.settle();
     expect([active?.healed.aborted, r.heard]).toEqual([false, []]);
-    expect(r.tree.kill(addr.injector.path, 'the test')).toBe(true);
+    expect(r.tree.kill(injectorAddr.path, 'the test')).toBe(true);
     await r.base.settle();
     expect([active?.healed.aborted, r.activeFaults.size]).toEqual([true, 0]);
     expect(r.heard).toEqual(['pod.dirty']);

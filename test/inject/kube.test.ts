@@ -3,9 +3,9 @@
  * ends when it is healed.
  */
 import { describe, expect, it } from 'vitest';
-import type { KubeRequest, KubeResult } from '../../src/machines/api/kube.ts';
 import { apiSubject } from '../../src/machines/faults/subjects.ts';
-import type { KubeApi } from '../../src/ports/ports.ts';
+import type { KubeRequest, KubeResult } from '../../src/machines/kube/request.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
 import { injectorRig, watched } from './rig.ts';
 
 const OPTS = { timeoutMs: 10_000, signal: new AbortController().signal };

@@ -1,7 +1,11 @@
 /** The production tree with fault injection allowed, in virtual time. */
+
 import { describe, expect, it } from 'vitest';
 import type { InjectAnswer, InjectorEvent } from '../../src/machines/faults/live.ts';
-import { addr, view } from '../../src/machines/protocol.ts';
+import { injectorAddr } from '../../src/machines/faults/messages.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { criView } from '../../src/machines/runtime/cri/messages.ts';
+
 import type { Answer } from '../../src/machines/supervision/address.ts';
 import { manifest } from '../integration/hollowNode.ts';
 import { type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
@@ -16,7 +20,7 @@ async function inject(h: VirtualNode, faults: readonly object[]): Promise<void> 
     scenario: scenario(faults),
     replyTo,
   });
-  void h.tree.registry.ask<InjectorEvent, InjectAnswer>(addr.injector, event, { timeoutMs: 10_000 }).then((a) => {
+  void h.tree.registry.ask<InjectorEvent, InjectAnswer>(injectorAddr, event, { timeoutMs: 10_000 }).then((a) => {
     answer = a;
   });
   await h.until('an answer of the injector', () => answer !== undefined);
@@ -28,9 +32,9 @@ const web = () => virtualNode({ flags: { faultInjection: true }, manifests: { 'w
 describe('a whole node', () => {
   it('has no injector unless it was asked for', async () => {
     await using h = await virtualNode();
-    expect(h.actor(addr.injector.path)).toBeUndefined();
+    expect(h.actor(injectorAddr.path)).toBeUndefined();
     await using allowed = await virtualNode({ flags: { faultInjection: true } });
-    expect(allowed.actor(addr.injector.path)?.reason).toBe('fault injection is allowed: nothing is injected');
+    expect(allowed.actor(injectorAddr.path)?.reason).toBe('fault injection is allowed: nothing is injected');
     expect(allowed.lines.filter((l) => l.msg.startsWith('FAULT INJECTION IS ALLOWED'))).toHaveLength(1);
   });
 
@@ -58,7 +62,7 @@ describe('a whole node', () => {
     await h.until('late runs', () => h.phase('late') === 'Running' && h.running('late').length === 1, 600_000);
     expect(h.running('web').map((c) => c.id)).toEqual(before);
     expect(h.violations).toEqual([]);
-    const reasons = (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.pod === undefined).map((e) => e.reason);
+    const reasons = (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.pod === undefined).map((e) => e.reason);
     expect(reasons).toContain('FaultInjected');
     expect(reasons).toContain('FaultHealed');
   });
@@ -72,13 +76,13 @@ describe('a whole node', () => {
       { kind: 'disk.full' },
       { kind: 'mailbox', action: 'delay', delay: '10m', select: { actors: 'pods/**' } },
     ]);
-    await h.until('the link to be lost', () => h.tree.registry.read(view.cri)?.value.state !== 'ready');
+    await h.until('the link to be lost', () => h.tree.registry.read(criView)?.value.state !== 'ready');
     h.write('late.json', manifest('late'));
     await h.advance(5_000);
     expect(h.running('late')).toEqual([]);
-    expect(h.kill(addr.injector.path)).toBe(true);
+    expect(h.kill(injectorAddr.path)).toBe(true);
     await h.until('late runs', () => h.phase('late') === 'Running', 120_000);
     expect(h.running('web').map((c) => c.id)).toEqual(before);
-    expect(h.actor(addr.injector.path)?.reason).toBe('fault injection is allowed: nothing is injected');
+    expect(h.actor(injectorAddr.path)?.reason).toBe('fault injection is allowed: nothing is injected');
   });
 });

@@ -1,4 +1,5 @@
 /** A small tree with the fault injector in it, on virtual time, and ports behind its interceptors. */
+
 import { ActiveFaults } from '../../src/actors/foundation/injector/activeFaults.ts';
 import { injectorSpec } from '../../src/actors/foundation/injector/injector.ts';
 import { interceptPorts } from '../../src/actors/foundation/injector/interceptors/ports.ts';
@@ -7,10 +8,12 @@ import { createTree, type SupervisionTree } from '../../src/actors/supervision/t
 import type { ActorSpec } from '../../src/actors/supervision/types.ts';
 import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/decode.ts';
 import type { InjectAnswer, InjectionView, InjectorEvent } from '../../src/machines/faults/live.ts';
+import { injectorAddr } from '../../src/machines/faults/messages.ts';
 import type { Scenario } from '../../src/machines/faults/types.ts';
-import { addr, type RecordedEvent, view } from '../../src/machines/protocol.ts';
+import { eventsView, type RecordedEvent } from '../../src/machines/foundation/messages.ts';
 import type { Answer, Message, ReplyTo } from '../../src/machines/supervision/address.ts';
-import type { Cri, Host, HostFs, KubeApi, Net, Ports, Sys } from '../../src/ports/ports.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
+import type { Cri, Host, HostFs, Net, Ports, Sys } from '../../src/ports/ports.ts';
 import { type FakePorts, fakePorts } from '../supervision/fakePorts.ts';
 import { actor, layer, receiver } from '../supervision/helpers.ts';
 
@@ -108,7 +111,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; 
 
   const ask = async <R>(event: (replyTo: ReplyTo<R>) => InjectorEvent): Promise<R> => {
     let answer: Answer<R> | undefined;
-    void built.registry.ask<InjectorEvent, R>(addr.injector, event, { timeoutMs: 60_000 }).then((a) => {
+    void built.registry.ask<InjectorEvent, R>(injectorAddr, event, { timeoutMs: 60_000 }).then((a) => {
       answer = a;
     });
     await base.settle();
@@ -133,7 +136,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; 
     },
     list: () => ask((replyTo) => ({ type: 'faults.list', replyTo })),
     stop: (id) => ask((replyTo) => ({ type: 'faults.stop', id: id ?? null, replyTo })),
-    events: () => built.registry.read(view.events)?.value ?? [],
+    events: () => built.registry.read(eventsView)?.value ?? [],
     metric: async (line) => (await base.metrics.render()).split('\n').includes(line),
   };
 }

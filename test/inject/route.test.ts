@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { faultRoute } from '../../src/actors/edge/faultRoute.ts';
 import type { ActorCtx } from '../../src/actors/supervision/types.ts';
-import type { ServerEvent } from '../../src/machines/edge/serverMachine.ts';
+import type { ServerEvent } from '../../src/machines/edge/messages.ts';
 import { SCENARIO_BYTES_MAX } from '../../src/machines/faults/decode.ts';
 import type { HttpReply, HttpRequest } from '../../src/ports/ports.ts';
 import { injectorRig, type Rig } from './rig.ts';

@@ -1,7 +1,7 @@
 /** The history of a pod's calls: commands of probes, which run all the time, do not push the others out. */
 import { expect, it } from 'vitest';
-import { createHistory } from '../../src/inspect/history.ts';
 import { type Cri, CriError } from '../../src/ports/ports.ts';
+import { createHistory } from '../../src/recorder/history.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const POD = { config: { metadata: { uid: 'u' } } };

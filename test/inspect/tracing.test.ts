@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Span } from '../../src/inspect/tracing/model.ts';
 import { isSampled, PodTracer, START_LIMIT_MS } from '../../src/inspect/tracing/tracer.ts';
-import type { CriMethod } from '../../src/machines/cri.ts';
+import type { CriMethod } from '../../src/machines/wire/cri.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import { create, drop, inApi, isReady } from '../integration/clusterPods.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../integration/virtualNode.ts';

@@ -1,6 +1,8 @@
 /** Cgroups of the node's own, in a whole node: resources 1.4 to 1.8, and traps 13 to 19. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import type { Ports } from '../../src/ports/ports.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
@@ -12,7 +14,7 @@ const groups = (h: VirtualNode): string[] => [...h.cgroups.groups.keys()].filter
 const pods = (h: VirtualNode): string[] => groups(h).filter((p) => p.includes('/pod'));
 const value = (h: VirtualNode, path: string, file: keyof typeof FILES): string | undefined => h.cgroups.groups.get(path)?.get(FILES[file]);
 const events = (h: VirtualNode, reason: string): string[] =>
-  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => `${e.type} ${e.message}`);
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => `${e.type} ${e.message}`);
 const both = { cpu: '500m', memory: '64Mi' };
 const limited = (resources: object) => [{ name: 'main', image: 'busybox:1', resources }];
 

@@ -1,6 +1,6 @@
 /** Claims of pods of the API, bound to volumes of this node: a whole node in virtual time (resources and volumes 8.4, 8.18). */
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { cluster, create, created, dirOf, drop, events, isReady, NS, patch, post } from './clusterPods.ts';
 import { ROOT, type VirtualNode } from './virtualNode.ts';
 

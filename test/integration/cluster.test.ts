@@ -1,8 +1,10 @@
 /** A whole node that belongs to a cluster, in virtual time, against the simulated API server. */
+
 import { describe, expect, it } from 'vitest';
 import { apiView } from '../../src/machines/api/messages.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { view } from '../../src/machines/protocol.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -471,7 +473,7 @@ describe('a mirror pod', () => {
     const [container] = running(h, 'web-n1').map((c) => c.id);
     remove(h, 'web-n1', 0);
     const { uid } = create(h, 'web-n1').metadata;
-    const waits = () => h.tree.registry.read(view.pods)?.value.records.get(uid)?.worker?.reason === 'WaitingForPredecessor';
+    const waits = () => h.tree.registry.read(podsView)?.value.records.get(uid)?.worker?.reason === 'WaitingForPredecessor';
     await h.until('it waits', waits);
     await h.advance(30_000);
     expect(sandboxes(h, uid)).toEqual([]);

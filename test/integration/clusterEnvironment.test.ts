@@ -1,8 +1,10 @@
 /** Environment and pull credentials of pods of the API: a whole node in virtual time. */
+
 import { describe, expect, it } from 'vitest';
-import type { CriRequest } from '../../src/machines/cri.ts';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { servicesView } from '../../src/machines/services/objects/messages.ts';
+import type { CriRequest } from '../../src/machines/wire/cri.ts';
 import {
   ACCESS,
   account,
@@ -120,8 +122,8 @@ describe('pull secrets', () => {
       h.lines,
       h.node.recorder(),
       h.tree.state(),
-      h.tree.registry.read(view.events)?.value,
-      h.tree.registry.read(view.pods)?.value.records.size,
+      h.tree.registry.read(eventsView)?.value,
+      h.tree.registry.read(podsView)?.value.records.size,
     ]);
     expect(said).not.toMatch(new RegExp(`hunter2|${btoa('hunter2')}|token\\.[0-9a-f]`));
   });
@@ -142,7 +144,7 @@ describe('pull secrets', () => {
     create(h, 'web', priv('pull'));
     await h.until('told', () => waiting(h, 'web')?.reason === 'ErrImagePull');
     expect(pulls(h)).toEqual([]);
-    expect(JSON.stringify([inApi(h, 'web'), h.lines, h.tree.registry.read(view.events)?.value])).not.toMatch(/hunter2|aHVudGVy/);
+    expect(JSON.stringify([inApi(h, 'web'), h.lines, h.tree.registry.read(eventsView)?.value])).not.toMatch(/hunter2|aHVudGVy/);
   });
 });
 

@@ -1,8 +1,9 @@
 /** Pods of the API and the objects they name, in the API server of a virtual node: in few words. */
 
-import type { ContainerConfig, CriRequest } from '../../src/machines/cri.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import type { ContainerConfig, CriRequest } from '../../src/machines/wire/cri.ts';
+
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 export const NS = '/api/v1/namespaces/default';
@@ -43,7 +44,7 @@ export const isReady = (h: VirtualNode, name: string) =>
   inApi(h, name)?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 export const waiting = (h: VirtualNode, name: string) => inApi(h, name)?.status.containerStatuses?.[0]?.state?.waiting;
 export const events = (h: VirtualNode, reason: string) =>
-  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
 export const created = (h: VirtualNode, name: string): ContainerConfig[] =>
   h.calls
     .filter((c) => c.method === 'CreateContainer')

@@ -1,6 +1,6 @@
 /** Writers to the API that are lost over their work, found by the simulation: what they had still to write is written all the same. */
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { pod as manifest, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';

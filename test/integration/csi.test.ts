@@ -1,8 +1,8 @@
 /** Volumes of CSI drivers that registered themselves beside the node: a whole node in virtual time (resources and volumes 8.17, 10). */
 import { describe, expect, it } from 'vitest';
-import type { CsiMethod, PublishRequest, StageRequest } from '../../src/machines/csi.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { driversView } from '../../src/machines/services/plugins/messages.ts';
+import type { CsiMethod, PublishRequest, StageRequest } from '../../src/machines/wire/csi.ts';
 import type { SimDriver } from '../../src/sim/world/plugins/drivers.ts';
 import { cluster, create, created, dirOf, drop, events, isReady, NS, secret } from './clusterPods.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';

@@ -1,6 +1,6 @@
 /** Drivers that fail at random, die and come back, under a daemon that is killed at random: nothing is left, nothing is done out of order. */
 import { describe, expect, it } from 'vitest';
-import type { CsiMethod } from '../../src/machines/csi.ts';
+import type { CsiMethod } from '../../src/machines/wire/csi.ts';
 import { seededRng } from '../supervision/fakePorts.ts';
 import { cluster, create, drop, inApi, NS } from './clusterPods.ts';
 import { ROOT, type VirtualNode } from './virtualNode.ts';

@@ -1,8 +1,10 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
+
 import { describe, expect, it } from 'vitest';
 import { devicesAddr, devicesView } from '../../src/machines/allocation/devices/messages.ts';
 import { RESOURCES_MAX } from '../../src/machines/allocation/devices/rules.ts';
-import { view } from '../../src/machines/protocol.ts';
+import { waitingPodsView } from '../../src/machines/pods/manager/messages.ts';
+
 import { healthy } from '../../src/sim/world/plugins/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from './clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
@@ -123,7 +125,7 @@ describe('device plugins', () => {
     create(h, 'second', asking(1));
     await h.advance(10_000);
     expect([inApi(h, 'first')?.status.phase, inApi(h, 'second')?.status.phase]).toEqual(['Running', 'Pending']);
-    const [waiting] = h.tree.registry.read(view.waitingPods)?.value.values() ?? [];
+    const [waiting] = h.tree.registry.read(waitingPodsView)?.value.values() ?? [];
     expect([waiting?.wait, waiting?.asked?.why]).toEqual(['allocating', expect.stringContaining('on their way out still have some')]);
     await h.until('the next is ready', () => isReady(h, 'second'), 60_000);
     expect(allocations(h)).toEqual(['a', 'a']);

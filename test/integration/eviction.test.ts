@@ -1,8 +1,11 @@
 /** A node that runs short of memory or disk: what it says, whom it evicts and whom it lets in. A whole node in virtual time. */
+
 import { describe, expect, it } from 'vitest';
 import type { NodeCondition } from '../../src/machines/api/nodeObject.ts';
-import type { KubeletConfiguration } from '../../src/machines/config.ts';
-import { view } from '../../src/machines/protocol.ts';
+import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+
 import { cluster, create, events, inApi, patch } from './clusterPods.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 
@@ -25,8 +28,8 @@ function running(h: VirtualNode, name: string): number {
   const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
   return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
 }
-const recordOf = (h: VirtualNode, uid: string) => h.tree.registry.read(view.pods)?.value.records.get(uid);
-const statusOf = (h: VirtualNode, uid: string) => h.tree.registry.read(view.statuses)?.value.get(uid)?.status;
+const recordOf = (h: VirtualNode, uid: string) => h.tree.registry.read(podsView)?.value.records.get(uid);
+const statusOf = (h: VirtualNode, uid: string) => h.tree.registry.read(statusesView)?.value.get(uid)?.status;
 const requests = (memory: string) => ({ container: { resources: { requests: { memory } } } });
 
 describe('a node that is short of memory', () => {

@@ -12,9 +12,10 @@ import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
 import { createProber } from '../../src/boot/dependencies/prober.ts';
 import { createSys } from '../../src/boot/dependencies/sys.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
-import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
+import { type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
+import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { collectingLogger, type LogLine } from '../supervision/fakePorts.ts';
@@ -92,12 +93,12 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
     },
     remove: (file) => unlinkSync(join(manifests, file)),
     record(name) {
-      const records = self.node.tree.registry.read(view.pods)?.value.records ?? new Map<string, PodRecord>();
+      const records = self.node.tree.registry.read(podsView)?.value.records ?? new Map<string, PodRecord>();
       return [...records.values()].find((r) => r.pod.metadata.name === `${name}-n1` && !r.removed);
     },
     status(name) {
       const uid = self.record(name)?.pod.metadata.uid;
-      return uid === undefined ? undefined : self.node.tree.registry.read(view.statuses)?.value.get(uid);
+      return uid === undefined ? undefined : self.node.tree.registry.read(statusesView)?.value.get(uid);
     },
     async reboot() {
       await self.node.stop();

@@ -1,14 +1,17 @@
 /** Lifecycle hooks on a whole node in virtual time (pod lifecycle 5.13, 5.14; traps 31, 32, 45, 46). */
+
 import { describe, expect, it } from 'vitest';
-import type { CriMethod } from '../../src/machines/cri.ts';
-import { addr, view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { workersAddr } from '../../src/machines/pods/workers/messages.ts';
+import type { CriMethod } from '../../src/machines/wire/cri.ts';
+
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const HOOK = 'hook';
 /** Takes so long, then ends with that code. */
 const command = (delayMs: number, exitCode = 0): object => ({ exec: { command: [HOOK, String(delayMs), String(exitCode)] } });
 const messages = (h: VirtualNode, reason: string): string[] =>
-  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
 
 interface Seen {
   method: CriMethod;
@@ -157,7 +160,7 @@ describe('preStop', () => {
     h.remove('web');
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
     await h.advance(5_000);
-    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 3 });
+    h.tree.registry.send(workersAddr, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 3 });
     await h.until('it has ended', () => h.running('web').length === 0, 10_000);
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([2]);
   });
@@ -176,7 +179,7 @@ describe('preStop', () => {
     const uid = h.uid('web');
     h.remove('web');
     await h.until('the hook has ended', () => h.of('StopContainer').length === 1);
-    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 4 });
+    h.tree.registry.send(workersAddr, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 4 });
     await h.until('it has ended', () => h.running('web').length === 0);
     expect(h.of('ExecSync')).toHaveLength(1);
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([57, 4]);

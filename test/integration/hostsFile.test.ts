@@ -1,6 +1,6 @@
 /** /etc/hosts of containers (resources and volumes 8.20, 11.2): whose it is, and when it is written. */
 import { describe, expect, it } from 'vitest';
-import type { ContainerConfig } from '../../src/machines/cri.ts';
+import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const hostsOf = (h: VirtualNode, name: string) => `${ROOT}/pods/${h.uid(name)}/etc-hosts`;

@@ -1,7 +1,9 @@
 /** A node whose images take too much room, or grew too old: which of them go, and what is said of it. A whole node in virtual time. */
+
 import { describe, expect, it } from 'vitest';
-import type { KubeletConfiguration } from '../../src/machines/config.ts';
-import { view } from '../../src/machines/protocol.ts';
+import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import { cluster, create, events, inApi } from './clusterPods.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
@@ -28,7 +30,7 @@ const start = (
       fill(h, o.used ?? 90);
     },
   });
-const said = (h: VirtualNode, reason: string) => (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason);
+const said = (h: VirtualNode, reason: string) => (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason);
 const looked = (h: VirtualNode) =>
   h.until('it has looked', () => h.calls.some((c) => c.method === 'ImageFsInfo') && h.state(path) === 'idle');
 

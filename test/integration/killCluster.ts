@@ -1,7 +1,9 @@
 /** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
+
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
-import { addr } from '../../src/machines/protocol.ts';
-import type { KubeVerdict } from '../../src/sim/world/kube/kubeApi.ts';
+import { eventsAddr } from '../../src/machines/foundation/messages.ts';
+
+import type { KubeVerdict } from '../../src/sim/world/kube/types.ts';
 import { create, drop, isReady } from './clusterPods.ts';
 import type { KillCase } from './killing.ts';
 import type { VirtualNode } from './virtualNode.ts';
@@ -46,7 +48,7 @@ const STATUS = 'node/api/nodeStatus';
 const LEASE = 'node/api/lease';
 const EVENTS = 'node/api/events';
 const tell = (h: VirtualNode) =>
-  h.tree.registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', reason: 'Told', message: 'by a test' } });
+  h.tree.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', reason: 'Told', message: 'by a test' } });
 const SOURCE = 'node/pods/sources/api';
 const writer = (h: VirtualNode): string => `node/api/podWriters/${h.uid('web')}`;
 

@@ -1,6 +1,8 @@
 /** The pod manager, killed while a pod's life is in each state. `quarantined` is not here: `lateOrphan.test.ts` has it. */
-import type { PodLifeState } from '../../src/machines/pods/manager/life.ts';
-import { view } from '../../src/machines/protocol.ts';
+
+import type { PodLifeState } from '../../src/machines/pods/manager/messages.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 
@@ -18,7 +20,7 @@ const replaced = (h: VirtualNode) => runs(h) && h.record('subject')?.pod.spec.co
 
 /** States of the subject's lives: two pods can have its name. */
 function livesOf(h: VirtualNode): (PodLifeState | undefined)[] {
-  const records = [...(h.tree.registry.read(view.pods)?.value.records.values() ?? [])];
+  const records = [...(h.tree.registry.read(podsView)?.value.records.values() ?? [])];
   return records.filter((r) => r.pod.metadata.name === 'subject-n1').map((r) => r.state?.is);
 }
 

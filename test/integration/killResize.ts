@@ -1,6 +1,7 @@
 /** For every state of a change of resources: how a node is driven there; and the pod manager killed while one waits. */
 import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
-import type { Pod, ResourceRequirements } from '../../src/machines/k8s.ts';
+import type { ResourceRequirements } from '../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 

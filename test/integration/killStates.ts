@@ -1,6 +1,8 @@
 /** For every state that can be held or caught: how a node is driven there. Comments only where the recipe is not plain. */
+
 import { criClient } from '../../src/actors/runtime/client.ts';
-import { addr, type PodRecord } from '../../src/machines/protocol.ts';
+import { type PodRecord, podManagerAddr } from '../../src/machines/pods/manager/messages.ts';
+import { plegAddr } from '../../src/machines/runtime/pleg/messages.ts';
 import { BYSTANDERS, type KillCase } from './killing.ts';
 import { charts } from './killObjects.ts';
 import { MANIFESTS, pod, type VirtualNode } from './virtualNode.ts';
@@ -245,7 +247,7 @@ export const WORKER_CASES: KillCase[] = [
       await up(h);
       await h.advance(1_000);
       const [c] = h.running('subject');
-      h.tree.registry.send(addr.podManager, { type: 'pods.dirty', uid: h.uid('subject'), why: 'test', ended: [c?.id ?? ''] });
+      h.tree.registry.send(podManagerAddr, { type: 'pods.dirty', uid: h.uid('subject'), why: 'test', ended: [c?.id ?? ''] });
     },
     rests: runs(),
   },
@@ -470,7 +472,7 @@ export const RUNTIME_CASES: KillCase[] = [
     arrange: async (h) => {
       h.faults.fault = (_, req) =>
         JSON.stringify(req).includes('unknown') ? { kind: 'refuse', code: 2, details: 'cannot say' } : undefined;
-      h.tree.registry.send(addr.pleg, { type: 'pleg.hint', id: 'unknown', kind: 'stopped' });
+      h.tree.registry.send(plegAddr, { type: 'pleg.hint', id: 'unknown', kind: 'stopped' });
       await h.settle();
     },
     at: inPleg('relist.now'),

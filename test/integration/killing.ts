@@ -1,7 +1,7 @@
 /** Killing an actor in a chosen state and judging what came after: against what was before, and against a run without the kill. */
 import { expect } from 'vitest';
 import type { ActorState } from '../../src/actors/supervision/types.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 type Listed = Omit<Pod, 'kind' | 'apiVersion'>;

@@ -1,6 +1,8 @@
 /** How pods end, and how they are replaced: grace, edits, pinned UIDs, lost sandboxes. */
+
 import { describe, expect, it } from 'vitest';
-import { addr } from '../../src/machines/protocol.ts';
+import { workersAddr } from '../../src/machines/pods/workers/messages.ts';
+
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 async function running(h: VirtualNode, name: string, manifest: object): Promise<void> {
@@ -53,7 +55,7 @@ describe('grace', () => {
     const beganMs = h.time.clock.monoMs();
     h.remove('web');
     await h.advance(10_000);
-    const kill = (seconds: number) => h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: seconds });
+    const kill = (seconds: number) => h.tree.registry.send(workersAddr, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: seconds });
     kill(5);
     await h.advance(1_000);
     kill(900);

@@ -1,6 +1,8 @@
 /** What supervision means for pods: quarantine, layers that give up, a root that gives up, orphans, a worker's own look. */
+
 import { describe, expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import { allActors, notRunning, workerless } from './killing.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
@@ -23,7 +25,7 @@ describe('a worker that keeps crashing', () => {
     const before = h.running().map((c) => c.id);
     await quarantined(h, 'bad');
     await h.advance(120_000);
-    expect((h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === 'WorkerQuarantined')).toMatchObject([
+    expect((h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === 'WorkerQuarantined')).toMatchObject([
       { type: 'Warning', pod: { name: 'bad-n1' } },
     ]);
     expect(h.running().map((c) => c.id)).toEqual(before);

@@ -1,6 +1,6 @@
 /** Logs that have grown too large: what is made of them, and what is done when the runtime does not go along. A whole node in virtual time. */
 import { describe, expect, it } from 'vitest';
-import type { KubeletConfiguration } from '../../src/machines/config.ts';
+import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const LOGS = '/var/log/actorlet/pods';

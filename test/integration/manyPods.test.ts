@@ -1,6 +1,8 @@
 /** A node whose API server has far more pods for it than it has places. */
+
 import { describe, expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+
 import { cluster, create, inApi } from './clusterPods.ts';
 import type { VirtualNode } from './virtualNode.ts';
 
@@ -9,7 +11,7 @@ const PODS = 400;
 const names = Array.from({ length: PODS }, (_, i) => `p${i}`);
 const phases = (h: VirtualNode, phase: string) => names.filter((name) => inApi(h, name)?.status.phase === phase).length;
 const failed = (h: VirtualNode) =>
-  [...(h.tree.registry.read(view.statuses)?.value.values() ?? [])].filter(({ status }) => status.phase === 'Failed').length;
+  [...(h.tree.registry.read(statusesView)?.value.values() ?? [])].filter(({ status }) => status.phase === 'Failed').length;
 
 describe('hundreds of pods for five places', () => {
   it.each([

@@ -1,8 +1,10 @@
 /** A machine that goes down while pods run: which pods end when, what the node says of it, and what a restart or a cancellation finds. */
+
 import { describe, expect, it } from 'vitest';
 import type { NodeCondition } from '../../src/machines/api/nodeObject.ts';
-import type { KubeletConfiguration } from '../../src/machines/config.ts';
-import { view } from '../../src/machines/protocol.ts';
+import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+
 import { nodeShutdownView } from '../../src/machines/reclaim/nodeShutdown/messages.ts';
 import { cluster, create, drop, events, inApi } from './clusterPods.ts';
 import { pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
@@ -366,6 +368,6 @@ it('is not there without a period, and without its gate', async () => {
   await using none = await virtualNode({});
   expect(none.actor(PATH)).toBeUndefined();
   await using records = await virtualNode({ config: periods });
-  expect(records.tree.registry.read(view.pods)).toBeDefined();
+  expect(records.tree.registry.read(podsView)).toBeDefined();
   expect(records.actor(PATH)).toBeDefined();
 });

@@ -1,6 +1,6 @@
 /** Certificates with what is older than the node: a control plane of certificates v1beta1 only, pairs of the older layout. */
 import { describe, expect, it } from 'vitest';
-import type { KubeApi } from '../../src/ports/ports.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
 import {
   approve,
   asked,

@@ -1,6 +1,8 @@
 /** The watch on the kernel's log, in a whole node. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import { oomView } from '../../src/machines/runtime/oom.ts';
 import { type VirtualNode, virtualNode } from './virtualNode.ts';
 
@@ -11,7 +13,7 @@ const detail = (pid: number, limit = 'global_oom'): string =>
 const say = (h: VirtualNode, pid: number): void =>
   h.kernelLog.say([INVOKED, detail(pid), `Out of memory: Killed process ${pid} (hog) total-vm:1kB`]);
 const told = (h: VirtualNode): string[] =>
-  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === 'SystemOOM').map((e) => `${e.type} ${e.count} ${e.message}`);
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === 'SystemOOM').map((e) => `${e.type} ${e.count} ${e.message}`);
 const event = (pid: number): string => `Warning 1 System OOM encountered, victim process: hog, pid: ${pid}`;
 const complaints = (h: VirtualNode): number => h.lines.filter((l) => l.msg.includes("the kernel's log cannot be read")).length;
 

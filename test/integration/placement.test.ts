@@ -3,8 +3,8 @@
  * room change while it runs or while it is down, and what it does then about pods that run already.
  */
 import { describe, expect, it } from 'vitest';
-import type { CriRequest } from '../../src/machines/cri.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import type { CriRequest } from '../../src/machines/wire/cri.ts';
 import { cluster, create, created, events, inApi, isReady } from './clusterPods.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 

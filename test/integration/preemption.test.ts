@@ -1,6 +1,8 @@
 /** Critical pods on a node that is full, in virtual time: who makes room for them, how, and who does not. */
+
 import { describe, expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { waitingPodsView } from '../../src/machines/pods/manager/messages.ts';
+
 import { cluster, create, events, inApi, isReady } from './clusterPods.ts';
 import { pod as manifest, type VirtualNode } from './virtualNode.ts';
 
@@ -28,12 +30,12 @@ describe('a critical pod that finds no room', () => {
     expect(running(h, 'large')).toHaveLength(1);
     expect(running(h, 'critical')).toEqual([]);
     expect(h.actor('node/pods/podManager')?.reason).toBe('LookingAgain');
-    const waiting = [...(h.tree.registry.read(view.waitingPods)?.value.values() ?? [])];
+    const waiting = [...(h.tree.registry.read(waitingPodsView)?.value.values() ?? [])];
     expect(waiting.map((w) => [w.pod.metadata.name, w.wait, [...w.leaving.keys()]])).toEqual([
       ['critical', 'room', [inApi(h, 'large')?.metadata.uid]],
     ]);
     await h.until('Ready', () => isReady(h, 'critical'), 60_000);
-    expect(h.tree.registry.read(view.waitingPods)?.value.size).toBe(0);
+    expect(h.tree.registry.read(waitingPodsView)?.value.size).toBe(0);
     expect(running(h, 'large')).toEqual([]);
     expect(isReady(h, 'small')).toBe(true);
     expect(inApi(h, 'large')?.status).toMatchObject({ phase: 'Failed', reason: 'Preempting', message: MESSAGE });

@@ -1,6 +1,9 @@
 /** Probes of whole nodes in virtual time: what they do to a pod, when they come, and that nothing flips for a restart. */
+
 import { describe, expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const exec = { exec: { command: ['check'] } };
@@ -21,7 +24,7 @@ function condition(h: VirtualNode, name: string, type: string) {
 const ready = (h: VirtualNode, name: string) => condition(h, name, 'Ready')?.status === 'True';
 const main = (h: VirtualNode, name: string) => h.status(name)?.status.containerStatuses?.find((c) => c.name === 'main');
 function eventsOf(h: VirtualNode, reason: string): string[] {
-  return (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+  return (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
 }
 /** Every value that Ready of this pod has from here on, across restarts of anything. */
 function watchReady(h: VirtualNode, name: string): string[] {
@@ -31,7 +34,7 @@ function watchReady(h: VirtualNode, name: string): string[] {
     if (status !== undefined && seen.at(-1) !== status) seen.push(status);
   };
   look();
-  h.tree.registry.watch(view.statuses, look);
+  h.tree.registry.watch(statusesView, look);
   return seen;
 }
 

@@ -1,7 +1,8 @@
 /** Cpu and memory of running containers, changed in place on a whole node in virtual time (pod lifecycle 6.6). */
 import { describe, expect, it } from 'vitest';
-import type { CriRequest } from '../../src/machines/cri.ts';
-import type { Container, PodCondition, ResourceRequirements } from '../../src/machines/k8s.ts';
+import type { Container, ResourceRequirements } from '../../src/machines/kube/podTable.ts';
+import type { PodCondition } from '../../src/machines/kube/types.ts';
+import type { CriRequest } from '../../src/machines/wire/cri.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from './clusterPods.ts';
 import type { VirtualNode } from './virtualNode.ts';
 

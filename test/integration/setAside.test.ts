@@ -1,6 +1,8 @@
 /** A pod that is set aside, on a whole node: refused by name, none of it handled, and given another chance. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import type { Handling } from '../../src/ports/handling.ts';
 import { pod, virtualNode } from './virtualNode.ts';
 
@@ -29,7 +31,7 @@ it('is refused with an event and a reason that why tells, asks the runtime for n
   await h.until('it is refused', () => h.phase('web') === 'Failed', 60_000);
   await h.until('the other runs', () => h.phase('good') === 'Running', 60_000);
   expect(h.status('web')?.status).toMatchObject({ reason: 'SetAside', message: 'Pod was rejected: the daemon died 2 times' });
-  const said = (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === 'SetAside');
+  const said = (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === 'SetAside');
   expect(said).toMatchObject([{ type: 'Warning', message: 'the daemon died 2 times', pod: { uid: 'pinned' } }]);
   expect(JSON.stringify(h.record('web')?.pod)).not.toContain('of the bomb');
   expect(h.runtime.dump().sandboxes).toHaveLength(1);

@@ -1,6 +1,6 @@
 /** Pods that write more to the disk than their own limits allow, on a whole node in virtual time that is short of nothing. */
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { cluster, create, dirOf, events, inApi } from './clusterPods.ts';
 import { pod as manifest, type VirtualNode } from './virtualNode.ts';
 

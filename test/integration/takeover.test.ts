@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
-import { CRI_ANNOTATIONS } from '../../src/machines/cri.ts';
-import { hashNameAndImage, hashWholeSpec } from '../../src/machines/pods/containerHash.ts';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { hashNameAndImage, hashWholeSpec } from '../../src/machines/pod/runtime/containerHash.ts';
+import { CRI_ANNOTATIONS } from '../../src/machines/wire/cri.ts';
+
 import { hollowNode, manifest, until } from './hollowNode.ts';
 
 const call = { timeoutMs: 1_000, signal: new AbortController().signal };
@@ -51,7 +52,7 @@ it.each(['name and image', 'whole'] as const)('takes over a static pod of anothe
   await until('web is shown running', () => h.status('web')?.status.phase === 'Running');
   expect(running(h).map((c) => c.id)).toEqual([id]);
   expect(h.record('web')?.pod.metadata.uid).toBe('theirs');
-  expect((h.node.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === 'TakenOver')).toMatchObject([
+  expect((h.node.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === 'TakenOver')).toMatchObject([
     { type: 'Normal', pod: { uid: 'theirs' }, count: 1 },
   ]);
   expect(h.status('web')?.status.containerStatuses?.[0]).toMatchObject({ restartCount: 3, containerID: expect.stringContaining(id) });

@@ -1,6 +1,11 @@
 /** What a virtual node says of a pod of the API, and what of it runs. */
-import { view } from '../../src/machines/protocol.ts';
-import { explainPod } from '../../src/machines/why.ts';
+
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+import { podsView, waitingPodsView } from '../../src/machines/pods/manager/messages.ts';
+import { sourceErrorsView } from '../../src/machines/pods/podConfig/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+import { criView } from '../../src/machines/runtime/cri/messages.ts';
+import { explainPod } from '../../src/machines/shown/why.ts';
 import type { VirtualNode } from './virtualNode.ts';
 
 /** What `actorctl why` prints. */
@@ -9,9 +14,9 @@ export function whyOf(h: VirtualNode, query: string): string {
   const [nowMs, monoMs] = [h.time.clock.wallMs(), h.time.clock.monoMs()];
   return explainPod({
     ...{ query, nowMs, monoMs, actorAt: () => undefined },
-    ...{ pods: registry.read(view.pods)?.value, waiting: registry.read(view.waitingPods)?.value },
-    ...{ statuses: registry.read(view.statuses)?.value, events: registry.read(view.events)?.value },
-    ...{ sourceErrors: registry.read(view.sourceErrors)?.value, cri: registry.read(view.cri)?.value },
+    ...{ pods: registry.read(podsView)?.value, waiting: registry.read(waitingPodsView)?.value },
+    ...{ statuses: registry.read(statusesView)?.value, events: registry.read(eventsView)?.value },
+    ...{ sourceErrors: registry.read(sourceErrorsView)?.value, cri: registry.read(criView)?.value },
   }).lines.join('\n');
 }
 

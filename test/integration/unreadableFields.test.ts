@@ -3,8 +3,8 @@
  * well when the server tells the truth again.
  */
 import { expect, it } from 'vitest';
-import { isKubeRecord } from '../../src/machines/api/kube.ts';
-import { KINDS, kindAt } from '../../src/machines/api/objects/kinds.ts';
+import { KINDS, kindAt } from '../../src/machines/kube/read/kinds.ts';
+import { isKubeRecord } from '../../src/machines/kube/request.ts';
 import { everyWrong, sample, shapeOf } from '../machines/api/shapes.ts';
 import { cluster, configMap, create, drop, inApi, patch, secret, service } from './clusterPods.ts';
 import { fallen, runningOf } from './told.ts';

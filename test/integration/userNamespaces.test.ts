@@ -3,7 +3,7 @@
  * the same, that a pod keeps its ids over restarts of the daemon, and what becomes of them where the runtime cannot.
  */
 import { describe, expect, it } from 'vitest';
-import type { CriRequest, UserNamespace } from '../../src/machines/cri.ts';
+import type { CriRequest, UserNamespace } from '../../src/machines/wire/cri.ts';
 import { cluster, create, created, drop, events, inApi, isReady } from './clusterPods.ts';
 import { ROOT, type VirtualNode } from './virtualNode.ts';
 

@@ -1,9 +1,10 @@
 /** Keys, requests and certificates as plain text, and a cluster's signer: what a virtual node's certificates are made with. */
 
-import type { CertificateFacts, CertificateTemplate } from '../../src/machines/api/certificates/template.ts';
-import type { KubeObject } from '../../src/machines/api/kube.ts';
+import type { CertificateTemplate } from '../../src/machines/api/certificates/messages.ts';
+import type { CertificateFacts } from '../../src/machines/api/certificates/template.ts';
+import type { KubeObject } from '../../src/machines/kube/request.ts';
 import type { Certificates, ClientCredentials } from '../../src/ports/certificates.ts';
-import type { KubeApi } from '../../src/ports/ports.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
 import { type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 export const CSRS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';

@@ -12,24 +12,27 @@ import type { SupervisionTree, TreeOptions } from '../../src/actors/supervision/
 import type { ActorState, SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
-import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
+import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire/cri.ts';
 import type { Certificates } from '../../src/ports/certificates.ts';
 import type { Handling } from '../../src/ports/handling.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
 import type { PathKind } from '../../src/ports/mounter.ts';
 import type { PodResourcesAnswers } from '../../src/ports/podResources.ts';
-import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/ports/ports.ts';
+import { type Cri, CriError, type Metrics, type Ports } from '../../src/ports/ports.ts';
 import { PlainAnswerError, type Prober } from '../../src/ports/prober.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type SimIptables, simIptables } from '../../src/sim/world/host/iptables.ts';
 import { type SimKernelLog, simKernelLog } from '../../src/sim/world/host/kernelLog.ts';
 import { type SimLogind, simLogind } from '../../src/sim/world/host/logind.ts';
-import { type SimKube, simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import type { SimKube } from '../../src/sim/world/kube/types.ts';
 import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/plugins/devicePlugins.ts';
 import { type SimDrivers, simDrivers } from '../../src/sim/world/plugins/drivers.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -423,18 +426,18 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       return uid;
     },
     record(name) {
-      const records = [...(present().tree.registry.read(view.pods)?.value.records.values() ?? [])];
+      const records = [...(present().tree.registry.read(podsView)?.value.records.values() ?? [])];
       const named = records.filter((r) => r.pod.metadata.name === `${name}-n1`);
       return named.find((r) => !r.removed) ?? named[0];
     },
     status(name) {
       const uid = self.record(name)?.pod.metadata.uid;
-      return uid === undefined ? undefined : present().tree.registry.read(view.statuses)?.value.get(uid);
+      return uid === undefined ? undefined : present().tree.registry.read(statusesView)?.value.get(uid);
     },
     pods() {
       const { registry } = present().tree;
-      const pods = registry.read(view.pods)?.value;
-      return pods === undefined ? [] : (podList(pods, registry.read(view.statuses)?.value).items ?? []);
+      const pods = registry.read(podsView)?.value;
+      return pods === undefined ? [] : (podList(pods, registry.read(statusesView)?.value).items ?? []);
     },
     running: (name) =>
       (name === undefined ? runtime.dump().containers : self.containers(name)).filter((c) => c.state === 'CONTAINER_RUNNING'),

@@ -1,9 +1,11 @@
 /** Volumes on a whole node in virtual time: waiting, sharing, failing, taking down, finding again. */
+
 import { describe, expect, it } from 'vitest';
-import type { ContainerConfig } from '../../src/machines/cri.ts';
-import { addr, view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
 import type { VolumesResult } from '../../src/machines/services/volumes/messages.ts';
+import { volumesAddr, volumesView } from '../../src/machines/services/volumes/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
+import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const VOLUMES = {
@@ -23,7 +25,7 @@ function withVolumes(name: string, o: { uid?: string; life?: string; volumes?: o
 const up = (h: VirtualNode, name: string) => h.phase(name) === 'Running' && h.running(name).length === 1;
 const volumesDir = (h: VirtualNode, name: string) => `${ROOT}/pods/${h.uid(name)}/volumes`;
 const events = (h: VirtualNode, reason: string) =>
-  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
 const created = (h: VirtualNode) =>
   h.calls.filter((c) => c.method === 'CreateContainer').map((c) => (c.req as { config: ContainerConfig }).config);
 const text = async (h: VirtualNode, path: string) => new TextDecoder().decode(await h.fs.readFile(path, { bytesMax: 1 << 16 }));
@@ -147,7 +149,7 @@ describe('volumes of a pod', () => {
     expect(h.record('web')?.worker?.phase).toBe('terminated');
     expect(
       h.tree.registry
-        .read(view.volumes)
+        .read(volumesView)
         ?.value.get(h.uid('web'))
         ?.map((v) => [v.name, v.state]),
     ).toEqual([
@@ -169,14 +171,14 @@ it('a question whose asker has gone on changes nothing, also for a manager that 
   const asker = new AbortController();
   h.kill('node/services/volumes');
   const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.mount' as const, uid: pod.metadata.uid, pod, replyTo });
-  const answer = registry.ask(addr.volumes, question, { timeoutMs: 60_000, signal: asker.signal });
+  const answer = registry.ask(volumesAddr, question, { timeoutMs: 60_000, signal: asker.signal });
   asker.abort();
   await answer;
   await h.advance(30_000);
   expect(h.mounts.table).toHaveLength(2);
   expect(
     registry
-      .read(view.volumes)
+      .read(volumesView)
       ?.value.get(pod.metadata.uid)
       ?.map((v) => v.state),
   ).toEqual(['mounted', 'mounted', 'mounted']);
@@ -272,7 +274,7 @@ describe('a new daemon', () => {
     await h.until('web runs', () => up(h, 'web'));
     const states = () =>
       h.tree.registry
-        .read(view.volumes)
+        .read(volumesView)
         ?.value.get(h.uid('web'))
         ?.map((v) => v.state);
     await h.until('they are known as mounted', () => states()?.every((s) => s === 'mounted') === true && states()?.length === 3);

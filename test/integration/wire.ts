@@ -1,6 +1,7 @@
 /** What an API server sends, changed on its way to the node: answers, items of lists, objects of watches. */
-import { isKubeRecord } from '../../src/machines/api/kube.ts';
-import type { KubeApi, Ports } from '../../src/ports/ports.ts';
+import { isKubeRecord } from '../../src/machines/kube/request.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 
 export interface Wire {
   /** In place of the object that the server sends from this path. The same object by default. */

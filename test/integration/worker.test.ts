@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
-import { reading } from '../../src/machines/facts.ts';
-import type { PodStatus } from '../../src/machines/k8s.ts';
-import type { PodRuntimeStatus } from '../../src/machines/pods/types.ts';
+import type { PodStatus } from '../../src/machines/kube/types.ts';
+import type { PodRuntimeStatus } from '../../src/machines/pod/runtime/seen.ts';
 import type { WorkerFacts, WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
+import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
 import { workerMachineWith } from '../../src/machines/pods/workers/provided.ts';
-import type { WorkerSummary } from '../../src/machines/protocol.ts';
-import { withEffects } from '../../src/machines/provide.ts';
+import { reading } from '../../src/machines/xstate/facts.ts';
+import { withEffects } from '../../src/machines/xstate/provide.ts';
 import { box, container, FACTS, observed, pod, rc } from '../machines/pods/fixtures.ts';
 import { virtualTime } from './virtualTime.ts';
 

@@ -1,6 +1,6 @@
 /** Groups of pods in a shutdown of the machine, and the file that says when it began. */
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { groupOf, shutdownGraceSeconds, shutdownGroups, totalMs } from '../../src/machines/reclaim/nodeShutdown/groups.ts';
 import { decodeState, encodeState } from '../../src/machines/reclaim/nodeShutdown/stateFile.ts';
 

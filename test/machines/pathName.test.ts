@@ -1,15 +1,16 @@
 /** Names that become files: which are let in, for each kind, and that what builds paths stays below its folder. */
 import { join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/cri.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { isPathName, pathName, UnsafeName, unsafeName } from '../../src/machines/pathName.ts';
-import { containerLogDir, containerLogLink, podFolder } from '../../src/machines/pods/logNames.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { isPathName, pathName, UnsafeName, unsafeName } from '../../src/machines/pod/pathName.ts';
+import { groupByPod } from '../../src/machines/pod/runtime/listed.ts';
+import { containerLogDir, containerLogLink, podFolder } from '../../src/machines/pod/runtime/logNames.ts';
+import { podDir, volumePath, volumeRef } from '../../src/machines/pod/volumes/volumePaths.ts';
+import { inlineCsi } from '../../src/machines/pod/volumes/volumes.ts';
 import { containerSecurity } from '../../src/machines/pods/workers/config/security.ts';
-import { groupByPod } from '../../src/machines/runtime/pleg/pleg.ts';
 import { decodeVolumeData } from '../../src/machines/services/volumes/csi/data.ts';
-import { inlineCsi, persistentCsi } from '../../src/machines/services/volumes/csi/volume.ts';
-import { podDir, volumePath, volumeRef } from '../../src/machines/services/volumes/paths.ts';
+import { persistentCsi } from '../../src/machines/services/volumes/csi/volume.ts';
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/wire/cri.ts';
 import { HOSTILE_NAMES } from '../hostileNames.ts';
 import { container, FACTS, pod } from './pods/fixtures.ts';
 

@@ -9,8 +9,9 @@ import {
   podResourcesByName,
   takeToken,
 } from '../../src/machines/edge/podResources.ts';
-import type { Container, Pod } from '../../src/machines/k8s.ts';
-import type { PodRecord } from '../../src/machines/protocol.ts';
+import type { Container } from '../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import type { PodRecord } from '../../src/machines/pods/manager/messages.ts';
 
 const NO_RESPONSE = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
 const container = (name: string, o: Partial<Container> = {}) => ({ name, image: 'i', ...o }) as Container;

@@ -7,9 +7,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import type { KubeResult } from '../../src/machines/api/kube.ts';
 import { reviewWith } from '../../src/machines/edge/https/reviewMachine.ts';
-import { momentOf, reading } from '../../src/machines/facts.ts';
+import type { KubeResult } from '../../src/machines/kube/request.ts';
+import { momentOf, reading } from '../../src/machines/xstate/facts.ts';
 import { BYSTANDERS, bystandersUp, type KillCase } from '../integration/killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from '../integration/killTables.ts';
 import { virtualNode } from '../integration/virtualNode.ts';

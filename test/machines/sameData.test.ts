@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalJson } from '../../src/machines/pods/sources/decode.ts';
-import { sameData } from '../../src/machines/sameData.ts';
+import { sameData } from '../../src/machines/data/sameData.ts';
+import { canonicalJson } from '../../src/machines/pod/names.ts';
 
 const VALUES: readonly unknown[] = [
   undefined,

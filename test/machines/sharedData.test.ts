@@ -1,6 +1,6 @@
 /** New versions of plain data that share with the old one what did not change. */
 import { describe, expect, it } from 'vitest';
-import { shareData, shareWithin } from '../../src/machines/sharedData.ts';
+import { shareData, shareWithin } from '../../src/machines/data/sharedData.ts';
 
 const version = (status: string) =>
   JSON.parse(`{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"list":[{"a":1},{"b":[1,2]}]},"status":{"phase":"${status}"}}`);

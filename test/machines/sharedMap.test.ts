@@ -1,6 +1,6 @@
 /** A map whose copies share their entries: it must do what a Map does, and copy far less. */
 import { describe, expect, it } from 'vitest';
-import { SharedMap } from '../../src/machines/sharedMap.ts';
+import { SharedMap } from '../../src/machines/data/sharedMap.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 
 describe('a shared map', () => {

@@ -1,7 +1,7 @@
 import { expectTypeOf, it } from 'vitest';
 import type { NodeObject, NodeStatus } from '../../src/machines/api/nodeObject.ts';
-import type { WireNode, WirePodStatus } from '../../src/machines/api/wire.ts';
-import type { ContainerStatus, PodStatus } from '../../src/machines/k8s.ts';
+import type { ContainerStatus, PodStatus } from '../../src/machines/kube/types.ts';
+import type { WireNode, WirePodStatus } from '../../src/machines/kube/wire.ts';
 
 // Held by the compiler; when it runs there is nothing left of it.
 it('what is said of pods and of the node has the fields of the API, of its types', () => {

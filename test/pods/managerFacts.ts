@@ -1,7 +1,7 @@
 /** Facts for the pod manager's steps: a node with room for all, where nothing has to be asked. */
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { ANNOTATION_SOURCE } from '../../src/machines/pod/names.ts';
 import type { Facts } from '../../src/machines/pods/manager/records.ts';
-import { ANNOTATION_SOURCE } from '../../src/machines/pods/sources/decode.ts';
 
 export function managerFacts(o: Partial<Facts> = {}): Facts {
   return {

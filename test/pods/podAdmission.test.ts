@@ -1,9 +1,10 @@
 /** Which pods the pod manager admits, keeps waiting and refuses, and what it asks for meanwhile: its steps, with facts made up. */
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import type { ListedPod } from '../../src/machines/pod/runtime/seen.ts';
+import type { PodManagerEvent } from '../../src/machines/pods/manager/messages.ts';
 import { emptyLedger, type Facts, type Out, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { type StepEvent, step } from '../../src/machines/pods/manager/step.ts';
-import type { ListedPod, PodManagerEvent } from '../../src/machines/protocol.ts';
 import { managerFacts, ofApi } from './managerFacts.ts';
 
 const CRITICAL = 2_000_000_000;

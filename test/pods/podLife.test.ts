@@ -2,19 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
-import {
-  LIFE_STATES,
-  LIFE_STEPS_MAX,
-  LIFE_TRANSITIONS,
-  lifeChart,
-  lifeStateId,
-  lifeTransitionsOf,
-} from '../../src/machines/pods/manager/life.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { LEFT_ALONE_ANNOTATION, shellOf } from '../../src/machines/pod/setAside.ts';
+import { LIFE_STEPS_MAX, LIFE_TRANSITIONS, lifeChart, lifeStateId, lifeTransitionsOf } from '../../src/machines/pods/manager/life.ts';
+import type { PodManagerEvent, PodRecord } from '../../src/machines/pods/manager/messages.ts';
+import { LIFE_STATES } from '../../src/machines/pods/manager/messages.ts';
 import { emptyLedger, type Facts, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
-import { LEFT_ALONE_ANNOTATION, shellOf } from '../../src/machines/pods/setAside.ts';
-import type { PodManagerEvent, PodRecord, WorkerPhase } from '../../src/machines/protocol.ts';
+import type { WorkerPhase } from '../../src/machines/pods/workers/messages.ts';
 import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
 import { managerFacts, refusable } from './managerFacts.ts';
 

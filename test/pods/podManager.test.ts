@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import type { PodManagerEvent } from '../../src/machines/pods/manager/messages.ts';
 import { emptyLedger, type Facts, type Out, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
-import type { PodManagerEvent, WorkerPhase } from '../../src/machines/protocol.ts';
+import type { WorkerPhase } from '../../src/machines/pods/workers/messages.ts';
 import { managerFacts, ofApi, refusable } from './managerFacts.ts';
 
 function pod(name: string, uid: string, image = 'a'): Pod {

@@ -1,5 +1,6 @@
 /** The tables of probes, row by row: thresholds, the ledger of results, schedules, slots, what is carried over a restart. */
 import { describe, expect, it } from 'vitest';
+import type { ContainerProbes, ProbeLedger, ProbeOutcome, ProbeType } from '../../src/machines/pod/probes.ts';
 import { fromCheckpoint, toCheckpoint } from '../../src/machines/services/probes/carried.ts';
 import {
   firstDelayMs,
@@ -14,7 +15,6 @@ import {
 } from '../../src/machines/services/probes/schedule.ts';
 import { initialResult, lookedAt, probeVerdicts, targetsOf, withoutPods, withResult } from '../../src/machines/services/probes/state.ts';
 import { countOutcome, NO_RUN, type Run } from '../../src/machines/services/probes/threshold.ts';
-import type { ContainerProbes, ProbeLedger, ProbeOutcome, ProbeType } from '../../src/machines/services/probes/types.ts';
 import { container, observed, pod, rc, sidecar } from '../machines/pods/fixtures.ts';
 import { EXEC, facts, STARTED_MS, target } from './fixtures.ts';
 

@@ -1,5 +1,5 @@
 /** Pods of every fate, for a look at how two node agents tell of the same thing. */
-import type { Container, PodSpec } from '../../src/machines/k8s.ts';
+import type { Container, PodSpec } from '../../src/machines/kube/podTable.ts';
 import { sh, steady } from '../e2e/manifests.ts';
 import { SHAPES } from './shapes.ts';
 

@@ -1,5 +1,5 @@
 /** Pods of odd shapes: resources, volumes, namespaces, ports, security and ends that pods of every fate do not have. */
-import type { Container, PodSpec } from '../../src/machines/k8s.ts';
+import type { Container, PodSpec } from '../../src/machines/kube/podTable.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { OTHER_IMAGE, sh, steady } from '../e2e/manifests.ts';
 

@@ -1,6 +1,8 @@
 /** Pod lifecycle 6.3: a pod that outlives its active deadline is told so, once, by an event. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 it('records DeadlineExceeded', async () => {
@@ -8,7 +10,7 @@ it('records DeadlineExceeded', async () => {
   h.write('web', pod('web', { spec: { activeDeadlineSeconds: 30 } }));
   await h.until('it failed', () => h.phase('web') === 'Failed' && h.running('web').length === 0, 90_000);
   await h.advance(60_000);
-  const said = h.tree.registry.read(view.events)?.value.filter((e) => e.reason === 'DeadlineExceeded') ?? [];
+  const said = h.tree.registry.read(eventsView)?.value.filter((e) => e.reason === 'DeadlineExceeded') ?? [];
   expect(said.map((e) => [e.type, e.message, e.count])).toEqual([
     ['Normal', 'Pod was active on the node longer than the specified deadline', 1],
   ]);

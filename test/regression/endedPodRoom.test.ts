@@ -1,6 +1,8 @@
 /** A pod that had ended before it was said again, and the room on the node. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+
 import { cluster, create, inApi, isReady } from '../integration/clusterPods.ts';
 
 it('one that was refused for what it asks holds none of it when its source says it again', async () => {
@@ -12,7 +14,7 @@ it('one that was refused for what it asks holds none of it when its source says 
   h.faults.latencyMs.ListPodSandbox = 10_000;
   expect(h.tree.kill('node/pods/config', 'the test')).toBe(true);
   create(h, 'small', asking('100m'));
-  const known = () => [...(h.tree.registry.read(view.pods)?.value.records.values() ?? [])].map((r) => r.pod.metadata.name);
+  const known = () => [...(h.tree.registry.read(podsView)?.value.records.values() ?? [])].map((r) => r.pod.metadata.name);
   await h.until('judged', () => known().includes('small'));
   h.faults.latencyMs = {};
   await h.until('Ready', () => isReady(h, 'small'), 60_000);

@@ -1,15 +1,15 @@
 /** Keys that every object has by inheritance, chosen by somebody else: they are what was given, or not there. */
 import { describe, expect, it } from 'vitest';
 import { nodeMetadataPatch } from '../../src/machines/api/csiNodeMachine.ts';
-import type { KubeObject } from '../../src/machines/api/kube.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { own, put } from '../../src/machines/own.ts';
+import { own, put } from '../../src/machines/data/own.ts';
+import type { KubeObject } from '../../src/machines/kube/request.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { httpProbe } from '../../src/machines/pod/netRequests.ts';
 import { nodeMismatch } from '../../src/machines/pods/admission/nodeAffinity.ts';
 import { isGranted } from '../../src/machines/pods/resize/allocation.ts';
 import { fieldValue } from '../../src/machines/pods/workers/config/env.ts';
-import { built } from '../../src/machines/pods/workers/config/result.ts';
+import { built } from '../../src/machines/result.ts';
 import { decodeObject } from '../../src/machines/services/objects/decode.ts';
-import { httpProbe } from '../../src/machines/services/probes/requests.ts';
 
 const NAMES = ['constructor', 'toString', 'hasOwnProperty', '__proto__', 'valueOf'];
 const parsed = (name: string, value: unknown = 'given') => JSON.parse(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`);

@@ -1,10 +1,11 @@
 /** What was said to a pod manager that is no more, about pods that its successor does not know yet. */
+
 import { expect, it } from 'vitest';
-import { addr, type PodManagerEvent, view } from '../../src/machines/protocol.ts';
+import { type PodManagerEvent, podManagerAddr, podsView } from '../../src/machines/pods/manager/messages.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 /** The pods of the present view, and which pod manager says so. */
-const epochOf = (h: Awaited<ReturnType<typeof virtualNode>>) => h.tree.registry.read(view.pods)?.value.epoch ?? 0;
+const epochOf = (h: Awaited<ReturnType<typeof virtualNode>>) => h.tree.registry.read(podsView)?.value.epoch ?? 0;
 
 it('an orphan that was found by the ledger of an earlier pod manager is not stopped by the next one', async () => {
   await using h = await virtualNode({ manifests: { web: pod('web') } });
@@ -21,7 +22,7 @@ it('an orphan that was found by the ledger of an earlier pod manager is not stop
     epoch,
     listed: { uid, name: 'web-node1', namespace: 'default', sandboxes: [], containers: [] },
   };
-  expect(h.tree.registry.send(addr.podManager, orphan)).toBe('queued');
+  expect(h.tree.registry.send(podManagerAddr, orphan)).toBe('queued');
   await h.until('the next one has begun', () => epochOf(h) === 2);
   await h.until('and knows the pod', () => h.record('web')?.worker?.phase === 'syncing', 60_000);
   await h.advance(60_000);
@@ -35,7 +36,7 @@ it('a pod whose worker was set aside under an earlier pod manager is worked on u
   const [before] = h.running('web');
   // Its mailbox is slow: the word arrives when the next one has begun and knows the pod.
   using _ = h.tree.tap((to, __, e) => (to === 'node/pods/podManager' && e.type === 'pods.quarantined' ? { delayMs: 2_000 } : 'pass'));
-  h.tree.registry.send(addr.podManager, { type: 'pods.quarantined', uid: 'pinned-1', error: 'kept failing', epoch: epochOf(h) });
+  h.tree.registry.send(podManagerAddr, { type: 'pods.quarantined', uid: 'pinned-1', error: 'kept failing', epoch: epochOf(h) });
   h.kill('node/pods/podManager');
   await h.advance(10_000);
   expect(epochOf(h)).toBe(2);

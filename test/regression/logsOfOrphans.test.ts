@@ -1,6 +1,9 @@
 /** The log of a container that runs stays, also while the ledger of pods, begun anew, does not know its pod (found by the simulation, seed 1500368). */
+
 import { expect, it } from 'vitest';
-import { addr, view } from '../../src/machines/protocol.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { containerGcAddr } from '../../src/machines/reclaim/messages.ts';
+
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 const LOGS = '/var/log/actorlet/pods';
@@ -17,9 +20,9 @@ it('keeps the log of a container that still runs while nobody knows its pod', as
   // Nobody tells the new ledger of what the runtime holds besides what its sources name.
   const untold = h.tree.tap((_path, _lane, { type }) => (type === 'pods.orphan' ? 'drop' : 'pass'));
   h.kill('node/pods/podManager');
-  const ledger = () => h.tree.registry.read(view.pods)?.value;
+  const ledger = () => h.tree.registry.read(podsView)?.value;
   await h.until('there is a ledger that does not know it', () => ledger()?.sourcesReady === true && ledger()?.records.has(uid) === false);
-  h.tree.registry.send(addr.containerGc, { type: 'gc.run', why: 'a test' });
+  h.tree.registry.send(containerGcAddr, { type: 'gc.run', why: 'a test' });
   const sweeps = () =>
     h.events.filter((e) => e.kind === 'transition' && e.path === 'node/reclaim/containerGc' && e.from === 'sweeping').length;
   const before = sweeps();

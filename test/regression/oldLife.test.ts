@@ -1,7 +1,9 @@
 /** A static pod that brings its own UID may go, or be refused, and come back: nothing of its earlier life is taken for the new one's. */
+
 import { expect, it } from 'vitest';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { addr } from '../../src/machines/protocol.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { statusAddr } from '../../src/machines/pods/status/messages.ts';
+
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 const good = pod('web', { uid: 'pinned-1', life: 'term=1s' });
@@ -34,7 +36,7 @@ it('a new life is not forgotten with the one before', async () => {
   h.write('web', good);
   await h.until('it runs again', () => h.phase('web') === 'Running', 60_000);
   expect(h.status('web')?.life).toBeGreaterThan(life);
-  h.tree.registry.send(addr.status, { type: 'status.forget', uid: 'pinned-1', life });
+  h.tree.registry.send(statusAddr, { type: 'status.forget', uid: 'pinned-1', life });
   await h.settle();
   expect(h.phase('web')).toBe('Running');
 });

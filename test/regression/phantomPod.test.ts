@@ -1,6 +1,9 @@
 /** A pod that has gone does not come back as an orphaned pod because a listing is older than its end. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
+
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 it('is not seen again after its end', async () => {
@@ -12,7 +15,7 @@ it('is not seen again after its end', async () => {
   await h.advance(300_000);
   const orphans: string[] = [];
   h.tree.observe(() => {
-    for (const r of h.tree.registry.read(view.pods)?.value.records.values() ?? [])
+    for (const r of h.tree.registry.read(podsView)?.value.records.values() ?? [])
       if (r.source === 'runtime' && !orphans.includes(r.pod.metadata.name)) orphans.push(r.pod.metadata.name);
   });
   for (const name of names) {
@@ -32,8 +35,8 @@ it('has no status left over when the pod manager died in that very moment', asyn
   h.remove('web');
   await h.until(
     'it is not known any more',
-    () => h.tree.registry.read(view.pods)?.value.sourcesReady === true && h.record('web') === undefined,
+    () => h.tree.registry.read(podsView)?.value.sourcesReady === true && h.record('web') === undefined,
   );
   await h.advance(120_000);
-  expect([...(h.tree.registry.read(view.statuses)?.value.keys() ?? [])]).toEqual([]);
+  expect([...(h.tree.registry.read(statusesView)?.value.keys() ?? [])]).toEqual([]);
 });

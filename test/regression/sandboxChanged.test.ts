@@ -1,9 +1,11 @@
 /** Traps 34, 35: a sandbox that died is stopped (its network is released) and its replacement is announced. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 
-const announced = (h: VirtualNode) => h.tree.registry.read(view.events)?.value.filter((e) => e.reason === 'SandboxChanged').length ?? 0;
+const announced = (h: VirtualNode) => h.tree.registry.read(eventsView)?.value.filter((e) => e.reason === 'SandboxChanged').length ?? 0;
 
 it('died with all its containers: stopped before the new one is made, and announced once', async () => {
   await using h = await virtualNode();

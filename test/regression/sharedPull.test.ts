@@ -1,6 +1,8 @@
 /** Two containers of one pod that want the same image share its pull, and its failure counts once. */
+
 import { expect, it } from 'vitest';
-import { view } from '../../src/machines/protocol.ts';
+import { eventsView } from '../../src/machines/foundation/messages.ts';
+
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 it('backs off 10 s after the first failure', async () => {
@@ -10,5 +12,5 @@ it('backs off 10 s after the first failure', async () => {
   await h.until('it was pulled once', () => pulls() === 1);
   await h.advance(16_000);
   expect(pulls()).toBeGreaterThan(1);
-  expect(h.tree.registry.read(view.events)?.value.filter((e) => e.reason === 'Pulling').length).toBeGreaterThan(0);
+  expect(h.tree.registry.read(eventsView)?.value.filter((e) => e.reason === 'Pulling').length).toBeGreaterThan(0);
 });

@@ -1,7 +1,6 @@
 /** Credential provider programs: their configuration, whom they are asked about, what their answers mean and how long they hold. */
 import { describe, expect, it } from 'vitest';
 import { ProviderKeyring } from '../../src/actors/runtime/imagePuller/providers.ts';
-import { parseGoDuration } from '../../src/machines/config/duration.ts';
 import {
   authsFor,
   type CredentialProvider,
@@ -10,6 +9,7 @@ import {
   readAnswer,
   readProviders,
 } from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
+import { parseGoDuration } from '../../src/machines/text/goDuration.ts';
 import { collectingLogger, fakePorts } from '../supervision/fakePorts.ts';
 
 const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };

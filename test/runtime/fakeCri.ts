@@ -8,7 +8,7 @@ import {
   type CriRequest,
   type PodSandbox,
   type RuntimeHint,
-} from '../../src/machines/cri.ts';
+} from '../../src/machines/wire/cri.ts';
 import { type Cri, CriError } from '../../src/ports/ports.ts';
 
 export interface FakeCall {

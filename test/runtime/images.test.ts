@@ -1,9 +1,10 @@
 /** The image puller: policies, back-off, one pull for many pods, and a stop that waits for none of it. */
+
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CriRequest, Image } from '../../src/machines/cri.ts';
-import { addr } from '../../src/machines/protocol.ts';
 import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
+import type { CriRequest, Image } from '../../src/machines/wire/cri.ts';
 import { fail } from './fakeCri.ts';
 import { type World, world } from './world.ts';
 
@@ -26,7 +27,7 @@ const image = (id: string): Image => ({
 function ensure(uid: string, name: string, o: { policy?: ImageEvent['policy']; signal?: AbortSignal } = {}): Promise<ImageResult | string> {
   return w.tree.registry
     .ask(
-      addr.imagePuller,
+      imagePullerAddr,
       (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
         type: 'image.ensure',
         uid,

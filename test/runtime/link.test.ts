@@ -1,10 +1,10 @@
 /** The CRI link: does it find, watch and lose the runtime; does it fence what changes a pod. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
-import type { PodSandboxConfig } from '../../src/machines/cri.ts';
-import { addr, type CriEvent, type CriResult, view } from '../../src/machines/protocol.ts';
-import { runtimeBusy } from '../../src/machines/runtime/cri/startGate.ts';
+import { type CriEvent, type CriResult, criAddr, criView, runtimeBusy } from '../../src/machines/runtime/cri/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
+import type { PodSandboxConfig } from '../../src/machines/wire/cri.ts';
 import { CriError, type Host } from '../../src/ports/ports.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { type FakeCri, fail, fakeCri, healthy } from './fakeCri.ts';
@@ -14,7 +14,7 @@ let w: World;
 afterEach(async () => {
   await w.stop();
 });
-const link = () => w.tree.registry.read(view.cri)?.value;
+const link = () => w.tree.registry.read(criView)?.value;
 const client = () => criClient(w.tree.registry);
 const stopOf = (id: string) => criCall('StopContainer', { containerId: id, timeout: 5 });
 
@@ -258,7 +258,7 @@ describe('the CRI link', () => {
   it('refuses to change a pod without knowing which', async () => {
     w = await world({ only: ['cri'] });
     const answer = w.tree.registry.ask(
-      addr.cri,
+      criAddr,
       (replyTo: ReplyTo<readonly CriResult[]>): CriEvent => ({
         type: 'cri.call',
         calls: [{ method: 'StopContainer', request: {}, timeoutMs: 1 }],

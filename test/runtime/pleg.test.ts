@@ -1,6 +1,8 @@
 /** Lifecycle events: who is told what, when the runtime is listed, when the hint stream is believed. */
+
 import { afterEach, describe, expect, it } from 'vitest';
-import { addr, view } from '../../src/machines/protocol.ts';
+import { plegAddr, runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
+
 import { CriError } from '../../src/ports/ports.ts';
 import { type FakeCri, fail, fakeCri, healthy, listedContainer, listedSandbox } from './fakeCri.ts';
 import { type World, world } from './world.ts';
@@ -21,13 +23,13 @@ async function start(pods: Parameters<typeof listing>[1], adjust?: (cri: FakeCri
 }
 const lists = () => w.cri.of('ListPodSandbox').length;
 const told = () => w.dirty.map((d) => d.uid);
-const podsView = () => w.tree.registry.read(view.runtimePods)?.value;
+const viewOfPods = () => w.tree.registry.read(runtimePodsView)?.value;
 
 describe('lifecycle events', () => {
   it('list as soon as the runtime is ready and mark every pod found dirty', async () => {
     await start({ a: 'CONTAINER_RUNNING', b: 'CONTAINER_EXITED' });
     expect(told().sort()).toEqual(['a', 'b']);
-    expect([...(podsView()?.pods.keys() ?? [])]).toEqual(['a', 'b']);
+    expect([...(viewOfPods()?.pods.keys() ?? [])]).toEqual(['a', 'b']);
     const text = await w.ports.metrics.render();
     expect(text).toContain('kubelet_running_pods 2');
     expect(text).toContain('kubelet_running_containers{container_state="exited"} 1');
@@ -95,7 +97,7 @@ describe('lifecycle events', () => {
     const before = lists();
     await w.ports.advance(300_000);
     expect(lists() - before).toBe(10);
-    expect(podsView()?.via).toBe('containerd');
+    expect(viewOfPods()?.via).toBe('containerd');
   });
 
   it('go back to every second when a listing finds what the stream had missed', async () => {
@@ -106,7 +108,7 @@ describe('lifecycle events', () => {
     for (let second = 0; second < 61 && told().length === 0; second++) await w.ports.advance(1000);
     expect(told()).toEqual(['a']);
     await w.ports.advance(1000);
-    expect(podsView()?.via).toBe('poll');
+    expect(viewOfPods()?.via).toBe('poll');
     const before = lists();
     await w.ports.advance(2900);
     expect(lists() - before).toBeGreaterThanOrEqual(2);
@@ -148,8 +150,8 @@ describe('lifecycle events', () => {
     w.cri.hint({ kind: 'stopped', id: 'c-a' });
     await w.ports.advance(1000);
     expect(lists()).toBe(before + 1);
-    expect(podsView()?.pods.get('a')?.containers[0]?.state).toBe('exited');
-    expect(podsView()?.via).toBe('containerd');
+    expect(viewOfPods()?.pods.get('a')?.containers[0]?.state).toBe('exited');
+    expect(viewOfPods()?.via).toBe('containerd');
   });
 
   it('wait while the runtime is lost and mark every known pod dirty when it is back', async () => {
@@ -203,7 +205,7 @@ describe('lifecycle events', () => {
   it('take a hint from another actor as they take one from the stream', async () => {
     await start({ a: 'CONTAINER_RUNNING' });
     w.dirty.length = 0;
-    w.tree.registry.send(addr.pleg, { type: 'pleg.hint', id: 'c-a', kind: 'oom' });
+    w.tree.registry.send(plegAddr, { type: 'pleg.hint', id: 'c-a', kind: 'oom' });
     await w.ports.settle();
     expect(told()).toEqual(['a']);
   });

@@ -1,7 +1,7 @@
 /** A node has a writer for each of thousands of pods: what is alike in them is in memory once. */
 import { describe, expect, it } from 'vitest';
 import { podWritersSpec } from '../../src/actors/api/podWriters.ts';
-import { readingOf } from '../../src/machines/facts.ts';
+import { readingOf } from '../../src/machines/xstate/facts.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 
 describe('writers of pods', () => {

@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { loadCriProto, loadEventsProto } from '../../src/boot/dependencies/cri/load.ts';
 import { protoRoot } from '../../src/boot/dependencies/cri/protoPath.ts';
-import type { CriCalls } from '../../src/machines/cri.ts';
-import { CRI_METHODS } from '../../src/machines/runtime/cri/methods.ts';
+import type { CriCalls } from '../../src/machines/wire/cri.ts';
+import { CRI_METHODS } from '../../src/machines/wire/criMethods.ts';
 
 const cri = loadCriProto();
 function roundTrip<T extends object>(message: string, value: T): Record<string, unknown> {

@@ -3,16 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { ProviderKeyring, type PullingPod } from '../../src/actors/runtime/imagePuller/providers.ts';
 import { type AccountSource, accountSource, serviceAccountOf } from '../../src/actors/services/client.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
-import type { KubeResult } from '../../src/machines/api/kube.ts';
-import { parseGoDuration } from '../../src/machines/config/duration.ts';
-import { ANNOTATION_SOURCE } from '../../src/machines/pods/sources/decode.ts';
+import type { TokenRequest } from '../../src/machines/kube/objects.ts';
+import type { KubeResult } from '../../src/machines/kube/request.ts';
+import { ANNOTATION_SOURCE } from '../../src/machines/pod/names.ts';
 import {
   type CredentialProvider,
   readProviders,
   type TokenAttributes,
 } from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
 import { accessOf, grantedBy } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
-import type { TokenRequest } from '../../src/machines/services/volumes/objects.ts';
+import { parseGoDuration } from '../../src/machines/text/goDuration.ts';
 import { views } from '../edge/harness.ts';
 import { pod } from '../edge/samples.ts';
 import { collectingLogger, fakePorts, type LogLine } from '../supervision/fakePorts.ts';

@@ -2,13 +2,13 @@
  * Who may use an image that is on the node already (resources and volumes 4.4): the policies, what counts as credentials
  * that opened it before, the files that say so, and that whatever cannot be known means "ask the registry".
  */
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { VerificationOptions } from '../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
-import type { AuthConfig, CriRequest, Image } from '../../src/machines/cri.ts';
-import { addr } from '../../src/machines/protocol.ts';
 import type { OwnedAuth, PullOwner } from '../../src/machines/runtime/imagePuller/keyring.ts';
 import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
 import {
   type AccessGranted,
   accessOf,
@@ -23,6 +23,7 @@ import {
   withAccess,
 } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
+import type { AuthConfig, CriRequest, Image } from '../../src/machines/wire/cri.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { fail, fakeCri, healthy } from './fakeCri.ts';
 import { type World, world } from './world.ts';
@@ -181,7 +182,7 @@ describe('the image puller', () => {
   async function ensure(name: string, auths: readonly OwnedAuth[] = [], policy: ImageEvent['policy'] = 'IfNotPresent') {
     const uid = `u${Math.max(0, w.events.length)}-${w.cri.of('ImageStatus').length}`;
     const answer = w.tree.registry.ask(
-      addr.imagePuller,
+      imagePullerAddr,
       (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
         type: 'image.ensure',
         uid,

@@ -1,15 +1,16 @@
 /** Pure decisions of the container side. */
 import { describe, expect, it } from 'vitest';
-import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/cri.ts';
+import { TokenBucket } from '../../src/machines/data/tokenBucket.ts';
+import { parseImageRef, shownImage, withDefaultTag } from '../../src/machines/kube/imageRef.ts';
+import { groupByPod } from '../../src/machines/pod/runtime/listed.ts';
 import { linkBackoffMs, readStatus } from '../../src/machines/runtime/cri/criLinkMachine.ts';
 import { deadlineMs } from '../../src/machines/runtime/cri/deadlines.ts';
 import { type FencedJob, Fences } from '../../src/machines/runtime/cri/fence.ts';
 import { ImageBackoffs, remainingMs } from '../../src/machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, imageFailures, pullDuration } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
-import { parseImageRef, shownImage, withDefaultTag } from '../../src/machines/runtime/imagePuller/imageRef.ts';
-import { TokenBucket } from '../../src/machines/runtime/imagePuller/tokenBucket.ts';
 import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/pleg/hintTrust.ts';
-import { diffListing, diffPod, groupByPod, tells } from '../../src/machines/runtime/pleg/pleg.ts';
+import { diffListing, diffPod, tells } from '../../src/machines/runtime/pleg/pleg.ts';
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/wire/cri.ts';
 
 describe('deadlines', () => {
   const timeout = 120_000;

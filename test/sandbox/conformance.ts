@@ -12,7 +12,7 @@ import type {
   CriResponse,
   PodSandboxConfig,
   RuntimeHint,
-} from '../../src/machines/cri.ts';
+} from '../../src/machines/wire/cri.ts';
 import { type Cri, CriError } from '../../src/ports/ports.ts';
 
 /** `forever` ends on TERM; `stubborn` ignores it, and says `ready` in its log, if there are logs, once it does; `exit3` ends by itself within a second with code 3; `exit0` likewise with 0. */

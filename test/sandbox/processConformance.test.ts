@@ -1,5 +1,5 @@
 /** The process runtime against the conformance suite: as this user, and as plain processes. */
-import type { ContainerConfig } from '../../src/machines/cri.ts';
+import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
 import { criConformance, type Recipe } from './conformance.ts';
 import { startRuntime } from './processRuntime.ts';
 

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ContainerConfig, PodSandboxConfig } from '../../src/machines/cri.ts';
+import type { ContainerConfig, PodSandboxConfig } from '../../src/machines/wire/cri.ts';
 import { readStat, scanProcesses, signal } from '../../src/sandbox/process/container/procfs.ts';
 import { calls, codeOf, containerConfig, eventually, podConfig } from './conformance.ts';
 import { logLines, marked, markedAll, startRuntime, type TestRuntime } from './processRuntime.ts';

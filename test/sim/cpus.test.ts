@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { cpuPlaceOf } from '../../src/actors/cpuPlace.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { qosClass } from '../../src/machines/pods/qos.ts';
-import { quantityToMilli } from '../../src/machines/pods/quantity.ts';
+import { quantityToMilli } from '../../src/machines/kube/quantity.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { qosClass } from '../../src/machines/pod/resources/qos.ts';
 import { drawWholeCpus } from '../../src/sim/nemesis/draws/cpus.ts';
 import { withDraw } from '../../src/sim/nemesis/draws/podDraw.ts';
 import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';

@@ -1,15 +1,18 @@
 /** Faults of one simulated node: disk, mailboxes. */
+
 import { describe, expect, it } from 'vitest';
 import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import type { FaultSpec } from '../../src/machines/faults/types.ts';
-import { addr } from '../../src/machines/protocol.ts';
+import { containerGcAddr } from '../../src/machines/reclaim/messages.ts';
+
 import { drain } from '../../src/sim/globals.ts';
 import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';
 import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
 import { operator } from '../../src/sim/nemesis/operator.ts';
 import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
-import { type SimNode, simNode } from '../../src/sim/world/node/node.ts';
+import { simNode } from '../../src/sim/world/node/node.ts';
+import type { SimNode } from '../../src/sim/world/node/types.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
 
@@ -118,7 +121,7 @@ describe('mailboxes', () => {
     await w.advance(1);
     w.events.length = 0;
     const tree = w.node.daemon?.tree;
-    for (let i = 0; i < count; i++) tree?.registry.send(addr.containerGc, { type: 'gc.run', why: `test ${i}` });
+    for (let i = 0; i < count; i++) tree?.registry.send(containerGcAddr, { type: 'gc.run', why: `test ${i}` });
     await w.advance(1);
     return arrived(w);
   }

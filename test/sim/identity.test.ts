@@ -1,7 +1,7 @@
 /** The parts of a world that have to do with certificates and with who may ask a node what: each by itself, then in a run. */
 import { describe, expect, it, vi } from 'vitest';
 import { clientTemplate, SIGNERS } from '../../src/machines/api/certificates/template.ts';
-import type { KubeObject } from '../../src/machines/api/kube.ts';
+import type { KubeObject } from '../../src/machines/kube/request.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '../../src/ports/ports.ts';
 import type { Fault } from '../../src/sim/index.ts';
 import { runSim } from '../../src/sim/index.ts';
@@ -17,7 +17,8 @@ import {
   simCertificates,
 } from '../../src/sim/world/identity/certificates.ts';
 import { type Signer, signer } from '../../src/sim/world/identity/signer.ts';
-import { type SimKube, simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import type { SimKube } from '../../src/sim/world/kube/types.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { type SimTime, simTime, WALL_START_MS } from '../../src/sim/world/time.ts';
 

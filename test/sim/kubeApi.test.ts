@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decodeWatchLine, type KubeResult } from '../../src/machines/api/kube.ts';
-import type { KubeCallOptions } from '../../src/ports/ports.ts';
+import { decodeWatchLine, type KubeResult } from '../../src/machines/kube/request.ts';
+import type { KubeCallOptions } from '../../src/ports/kube.ts';
 import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';

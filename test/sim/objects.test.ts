@@ -3,8 +3,9 @@ import { expect, it } from 'vitest';
 import { drawTuning, type Fault, runSim } from '../../src/sim/index.ts';
 import { filesFrom, objectVolumes } from '../../src/sim/invariants/objectFiles.ts';
 import type { WorkloadAct } from '../../src/sim/nemesis/faults.ts';
-import { dataOf, nameObjects, type SimObject } from '../../src/sim/nemesis/objects.ts';
+import { dataOf, nameObjects } from '../../src/sim/nemesis/objects.ts';
 import { drawPod } from '../../src/sim/nemesis/pods.ts';
+import type { SimObject } from '../../src/sim/nemesis/subjects.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 
 /** The first seed whose only node belongs to a cluster and hears of objects in this way. */

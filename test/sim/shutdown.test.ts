@@ -4,7 +4,7 @@ import { runSim } from '../../src/sim/index.ts';
 import { drawShutdown } from '../../src/sim/nemesis/draws/shutdown.ts';
 import { shutdownTrouble } from '../../src/sim/nemesis/shutdownTrouble.ts';
 import { simLogind } from '../../src/sim/world/host/logind.ts';
-import type { SimNode } from '../../src/sim/world/node/node.ts';
+import type { SimNode } from '../../src/sim/world/node/types.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 

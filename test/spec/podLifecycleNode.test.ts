@@ -1,8 +1,10 @@
 /** Traps of the pod lifecycle that only a whole node shows, in virtual time: restarts of the daemon, lost instances, long work. */
+
 import { describe, expect, it } from 'vitest';
-import type { CriMethod, CriRequest } from '../../src/machines/cri.ts';
-import type { ContainerStatus } from '../../src/machines/k8s.ts';
-import { addr } from '../../src/machines/protocol.ts';
+import type { ContainerStatus } from '../../src/machines/kube/types.ts';
+import { workersAddr } from '../../src/machines/pods/workers/messages.ts';
+import type { CriMethod, CriRequest } from '../../src/machines/wire/cri.ts';
+
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 
 const main = (h: VirtualNode, name: string) => h.status(name)?.status.containerStatuses?.find((c) => c.name === 'main');
@@ -167,9 +169,9 @@ describe('a burst of changes during long work', () => {
     await h.until('its sandbox is being made', () => making(h));
     const { pod: definition } = h.record('web') ?? {};
     if (definition === undefined) throw new Error('no pod');
-    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid: 'pinned-1', life: 1 });
+    h.tree.registry.send(workersAddr, { type: 'pod.kill', uid: 'pinned-1', life: 1 });
     for (let i = 0; i < 5; i++) {
-      h.tree.registry.send(addr.workers, {
+      h.tree.registry.send(workersAddr, {
         type: 'pod.update',
         uid: 'pinned-1',
         life: 1,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TAP_HELD_MAX, TAP_REORDER_MS } from '../../src/actors/supervision/mailbox/tap.ts';
-import type { MailboxTap, MailboxVerdict } from '../../src/machines/faults/types.ts';
 import { type Answer, address, type ReplyTo } from '../../src/machines/supervision/address.ts';
+import type { MailboxTap, MailboxVerdict } from '../../src/machines/supervision/mailboxTap.ts';
 import { actor, layer, type Rig, receiver, rig, type Say } from './helpers.ts';
 
 type Ask = Say & { replyTo?: ReplyTo<number> };

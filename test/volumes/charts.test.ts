@@ -2,14 +2,16 @@
 
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import { reading } from '../../src/machines/facts.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../src/machines/protocol.ts';
-import { containerMounts } from '../../src/machines/services/volumes/containerMounts.ts';
-import { volumeRef } from '../../src/machines/services/volumes/paths.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import type { ListedPod, RuntimePodsView } from '../../src/machines/pod/runtime/seen.ts';
+import { containerMounts } from '../../src/machines/pod/volumes/containerMounts.ts';
+import { volumeRef } from '../../src/machines/pod/volumes/volumePaths.ts';
+import type { PodVolume } from '../../src/machines/pod/volumes/volumes.ts';
+import type { PodRecord, PodsView } from '../../src/machines/pods/manager/messages.ts';
+import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
 import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
-import type { PodVolume } from '../../src/machines/services/volumes/spec.ts';
 import { VOLUME_BACKOFF, type VolumeIo, volumeWith } from '../../src/machines/services/volumes/volumeMachine.ts';
+import { reading } from '../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const POD: Pod = {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { loadCsiProto } from '../../src/boot/dependencies/csi/grpcCsi.ts';
-import type { CsiMethod, PublishRequest } from '../../src/machines/csi.ts';
+import type { CsiMethod, PublishRequest } from '../../src/machines/wire/csi.ts';
 
 export interface DriverOptions {
   name: string;

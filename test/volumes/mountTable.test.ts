@@ -1,7 +1,7 @@
 /** One reading of the mount table for all who ask at the same time, and none that began before the question. */
 import { expect, it } from 'vitest';
 import { createMountTable } from '../../src/boot/dependencies/mountTable.ts';
-import { parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
+import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 
 const line = (path: string) => `36 35 98:0 / ${path} rw - tmpfs tmpfs rw\n`;
 

@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MountBatches } from '../../src/boot/dependencies/mountBatches.ts';
 import { createMounter, runHelper } from '../../src/boot/dependencies/mounter.ts';
-import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
+import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 
 let dir: string;
 beforeEach(() => {

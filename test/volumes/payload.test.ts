@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Pod, Volume } from '../../src/machines/k8s.ts';
-import { type ObjectAnswer, queryKey } from '../../src/machines/services/volumes/objects.ts';
+import { type ObjectAnswer, queryKey } from '../../src/machines/kube/objects.ts';
+import type { Volume } from '../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { commonUser, decodeVolume, nestedMountPoints, podVolumes, tmpfsBytes } from '../../src/machines/pod/volumes/volumes.ts';
 import { buildPayload, objectsNeeded } from '../../src/machines/services/volumes/payload.ts';
-import { commonUser, decodeVolume, nestedMountPoints, podVolumes, tmpfsBytes } from '../../src/machines/services/volumes/spec.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';
 
 interface GoldenCase {

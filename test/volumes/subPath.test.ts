@@ -21,9 +21,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMounter } from '../../src/boot/dependencies/mounter.ts';
 import { SubPathHelpers } from '../../src/boot/dependencies/subPath/helper.ts';
 import { fdPath, openBelow } from '../../src/boot/dependencies/subPath/walk.ts';
-import type { Container } from '../../src/machines/k8s.ts';
-import { built } from '../../src/machines/pods/workers/config/result.ts';
-import { mountsBelow, parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
+import { mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.ts';
+import type { Container } from '../../src/machines/kube/podTable.ts';
+import { built } from '../../src/machines/result.ts';
 import { subPathParts } from '../../src/machines/services/volumes/subPaths.ts';
 
 let dir: string;

@@ -1,4 +1,5 @@
 /** What volumes of pods use: files that are counted, drivers that are asked, how often, and what one that hangs holds up. */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,13 +9,14 @@ import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts
 import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
 import { createDiskUsage, readFigures } from '../../src/boot/dependencies/diskUsage.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { view } from '../../src/machines/protocol.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type CsiDriver, driversView } from '../../src/machines/services/plugins/messages.ts';
 import type { VolumeSummary } from '../../src/machines/services/volumes/messages.ts';
+import { volumesView } from '../../src/machines/services/volumes/messages.ts';
 import type { DiskUsage } from '../../src/ports/diskUsage.ts';
 import { views } from '../edge/harness.ts';
-import { pod, podsView, record } from '../edge/samples.ts';
+import { pod, record, viewOfPods } from '../edge/samples.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { type DriverOptions, startDriver, type TestDriver } from './csiDriver.ts';
 
@@ -59,8 +61,8 @@ function source(o: { volumes?: readonly VolumeSummary[]; of?: Pod; periodMs?: nu
     csi: createGrpcCsi({ clock: createClock() }),
   });
   const registry = views();
-  registry.set(view.pods, podsView([record(o.of ?? web([]))]));
-  registry.set(view.volumes, new Map([[UID, o.volumes ?? []]]));
+  registry.set(podsView, viewOfPods([record(o.of ?? web([]))]));
+  registry.set(volumesView, new Map([[UID, o.volumes ?? []]]));
   const ctx = { ports, registry, log: ports.log, signal: gone.signal };
   const read = volumeUsage(ctx, { rootDir: dir, periodMs: o.periodMs ?? MINUTE_MS, health: o.health ?? false });
   /** What the pod's volumes use, by name, with those that count as its own use of the disk. */
@@ -144,7 +146,7 @@ describe('volumes of our own', () => {
     await s.ports.advance(MINUTE_MS);
     await s.told();
     expect(measured.slice(3).sort()).toEqual(['disk room', 'scratch tree']);
-    s.registry.set(view.volumes, new Map());
+    s.registry.set(volumesView, new Map());
     expect((await s.told()).volumes.size).toBe(0);
   });
   it('are not looked at with a period of nothing or less', async () => {

@@ -4,8 +4,9 @@ import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import { cpusOf } from '../../machines/allocation/cpus/ledger.ts';
 import { exclusiveCpus } from '../../machines/allocation/cpus/policy.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
-import type { Container, Pod } from '../../machines/k8s.ts';
-import type { Built } from '../../machines/pods/workers/config/result.ts';
+import type { Container } from '../../machines/kube/podTable.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import type { Built } from '../../machines/result.ts';
 import type { Registry } from '../supervision/types.ts';
 
 export interface ContainerCpus {

@@ -1,9 +1,9 @@
 /** What the actors that allocate the resources of the node are made of, from its configuration. */
 import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/nodeCapacity.ts';
-import type { NodeConfig } from '../../machines/config.ts';
-import { quantityToInteger } from '../../machines/pods/quantity.ts';
-import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import { quantityToInteger } from '../../machines/kube/quantity.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { AgentGroupsOptions } from './cgroups/agentGroups.ts';
 import type { CgroupsOptions } from './cgroups/cgroups.ts';
 import type { CpusOptions } from './cpus/cpus.ts';

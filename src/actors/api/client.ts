@@ -1,6 +1,11 @@
 /** The way to the API server for every other actor: requests that tell the link how they went, and list-watch. Holds nothing. */
 
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
+import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
+import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import { shareWithin } from '../../machines/data/sharedData.ts';
+import { malformed, readAnswer, readItem } from '../../machines/kube/read/answers.ts';
+import { kindAt } from '../../machines/kube/read/kinds.ts';
 import {
   decodeWatchLine,
   isKubeRecord,
@@ -8,18 +13,15 @@ import {
   type KubeObject,
   type KubeRequest,
   type KubeResult,
+  objectKey,
   type ReadItem,
   type WatchEvent,
   wasAnswered,
-} from '../../machines/api/kube.ts';
-import { type Listed, type ListWatchContext, listWatchMachine, objectKey, type WatchInput } from '../../machines/api/listWatchMachine.ts';
-import { apiAddr, apiView } from '../../machines/api/messages.ts';
-import { malformed, readAnswer, readItem } from '../../machines/api/objects/answers.ts';
-import { kindAt } from '../../machines/api/objects/kinds.ts';
-import { momentOf, reading } from '../../machines/facts.ts';
-import { shareWithin } from '../../machines/sharedData.ts';
+} from '../../machines/kube/request.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../../ports/ports.ts';
+import { momentOf, reading } from '../../machines/xstate/facts.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch } from '../../ports/kube.ts';
+import type { Ports } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 
 /** An answer that takes longer is given up; the server's own limit is a minute. */

@@ -6,10 +6,10 @@
  * Rebuilt from: the view of drivers, the objects in the API server.
  */
 import { csiNodeUpdate, csiNodeWith, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
-import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
-import { momentOf, reading } from '../../machines/facts.ts';
+import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { driversView } from '../../machines/services/plugins/messages.ts';
+import { momentOf, reading } from '../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 

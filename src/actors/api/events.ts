@@ -8,10 +8,10 @@
 import { fromPromise } from 'xstate';
 import { EVENTS_WAITING_MAX, EventCorrelator, eventObject, eventPatch } from '../../machines/api/eventCorrelator.ts';
 import { type EventOutcome, type EventWriterFacts, eventWriterMachine } from '../../machines/api/eventWriterMachine.ts';
-import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import type { EventWriterEvent } from '../../machines/api/messages.ts';
-import { LazyMoment, reading } from '../../machines/facts.ts';
-import { runtimeBusy } from '../../machines/runtime/cri/startGate.ts';
+import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import { runtimeBusy } from '../../machines/runtime/cri/messages.ts';
+import { LazyMoment, reading } from '../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 

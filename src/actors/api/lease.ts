@@ -6,11 +6,11 @@
  * Rebuilt from: the lease in the API server, which is renewed as soon as it is read.
  */
 import { fromPromise } from 'xstate';
-import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { type LeaseOutcome, leaseMachine } from '../../machines/api/leaseMachine.ts';
 import { apiView, type LeaseEvent } from '../../machines/api/messages.ts';
-import type { WireLease, WireOwner } from '../../machines/api/wire.ts';
-import { momentOf, reading } from '../../machines/facts.ts';
+import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import type { WireLease, WireOwner } from '../../machines/kube/wire.ts';
+import { momentOf, reading } from '../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
 

@@ -3,13 +3,14 @@
  * Lost on restart: that; it is asked again at once.
  * Rebuilt from: the API server's answer to `GET /version`.
  */
+
 import { fromPromise } from 'xstate';
-import { kubePath, wasAnswered } from '../../machines/api/kube.ts';
 import { apiLinkMachine, LINK_PROBE_TIMEOUT_MS, type ProbeResult } from '../../machines/api/linkMachine.ts';
 import { type ApiLinkEvent, type ApiLinkView, apiAddr, apiView } from '../../machines/api/messages.ts';
-import { momentOf, reading } from '../../machines/facts.ts';
-import { view } from '../../machines/protocol.ts';
+import { kubePath, wasAnswered } from '../../machines/kube/request.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
 import { objectsAddr } from '../../machines/services/objects/messages.ts';
+import { momentOf, reading } from '../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubePort } from './client.ts';
 
@@ -54,7 +55,7 @@ function linkActor(ctx: ActorCtx<ApiLinkEvent>) {
         const { objects, serviceLister } = objectsAddr;
         for (const to of [apiAddr.lease, apiAddr.nodeWatch, apiAddr.nodeStatus, apiAddr.source, apiAddr.events, objects, serviceLister])
           registry.send(to, { type: 'api.found' });
-        for (const uid of registry.read(view.statuses)?.value.keys() ?? [])
+        for (const uid of registry.read(statusesView)?.value.keys() ?? [])
           registry.send(apiAddr.podWriters, { type: 'pod.write', uid, urgent: true });
       },
     },

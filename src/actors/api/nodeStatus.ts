@@ -8,24 +8,13 @@
 
 import { fromPromise } from 'xstate';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
-import {
-  failureText,
-  isKubeObject,
-  isKubeRecord,
-  type KubeFailure,
-  type KubeObject,
-  type KubeRequest,
-  kubePath,
-  slim,
-} from '../../machines/api/kube.ts';
-import { isOlder, SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
+import { SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
   extendedOfOthers,
   fieldsNotKept,
   initialNode,
   type NodeEvent,
-  type NodeIdentity,
   type NodeObject,
   type NodeReadings,
   nodeEvents,
@@ -37,12 +26,28 @@ import {
   schedulableEvent,
 } from '../../machines/api/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
-import { momentOf, reading } from '../../machines/facts.ts';
-import { addr, view } from '../../machines/protocol.ts';
+import { sameData } from '../../machines/data/sameData.ts';
+import { eventsAddr, eventsView } from '../../machines/foundation/messages.ts';
+import {
+  failureText,
+  isKubeObject,
+  isKubeRecord,
+  isOlder,
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  kubePath,
+  slim,
+} from '../../machines/kube/request.ts';
+import type { NodeIdentity } from '../../machines/nodeFacts.ts';
+import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
 import { nodeShutdownView } from '../../machines/reclaim/nodeShutdown/messages.ts';
-import { sameData } from '../../machines/sameData.ts';
+import { criView } from '../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { objectTtlView } from '../../machines/services/objects/messages.ts';
+import { volumesInUseView } from '../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { momentOf, reading } from '../../machines/xstate/facts.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
@@ -149,7 +154,7 @@ class Reporter {
     this.#o = o;
     this.#client = kubeClient(ctx);
     // Once in the life of the daemon, not of this actor.
-    const said = ctx.registry.read(view.events)?.value.some((e) => e.pod === undefined && e.reason === STARTING.reason);
+    const said = ctx.registry.read(eventsView)?.value.some((e) => e.pod === undefined && e.reason === STARTING.reason);
     if (said !== true) this.#say([STARTING]);
   }
 
@@ -233,7 +238,7 @@ class Reporter {
     return { ...this.#o.identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' };
   }
   #say(events: readonly NodeEvent[]): void {
-    for (const event of events) this.#ctx.registry.send(addr.events, { type: 'event.record', event });
+    for (const event of events) this.#ctx.registry.send(eventsAddr, { type: 'event.record', event });
   }
   #saySchedulable(node: NodeObject): void {
     const unschedulable = node.spec.unschedulable === true;
@@ -245,7 +250,7 @@ class Reporter {
   /** A runtime that makes the pods' network itself needs the range that the cluster gave this node. True: it was told. */
   async #sendPodCidr(node: NodeObject, signal: AbortSignal): Promise<boolean> {
     const podCidr = (node.spec.podCIDRs ?? []).join(',');
-    if (podCidr === this.#podCidr || podCidr === '' || this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return false;
+    if (podCidr === this.#podCidr || podCidr === '' || this.#ctx.registry.read(criView)?.value.state !== 'ready') return false;
     const call = { method: 'UpdateRuntimeConfig' as const, request: { runtimeConfig: { networkConfig: { podCidr } } } };
     try {
       await criClient(this.#ctx.registry).mutate(RUNTIME_CONFIG_LANE, null, call, { signal });
@@ -320,7 +325,7 @@ class Reporter {
 
   async #readings(signal: AbortSignal): Promise<NodeReadings> {
     const { registry, ports } = this.#ctx;
-    const cri = registry.read(view.cri)?.value;
+    const cri = registry.read(criView)?.value;
     const devices = registry.read(devicesView)?.value;
     const machine = ports.host.identity?.();
     const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${cri.runtimeVersion}`;
@@ -352,10 +357,10 @@ class Reporter {
       })),
       declaredFeatures: this.#o.declaredFeatures,
       cri,
-      listing: registry.read(view.runtimePods)?.value,
+      listing: registry.read(runtimePodsView)?.value,
       shuttingDown: registry.read(nodeShutdownView)?.value.active === true,
-      volumesInUse: registry.read(view.volumesInUse)?.value,
-      pressures: registry.read(view.pressure)?.value.pressures ?? [],
+      volumesInUse: registry.read(volumesInUseView)?.value,
+      pressures: registry.read(pressureView)?.value.pressures ?? [],
       nowMonoMs: ports.clock.monoMs(),
       nowWallMs: ports.clock.wallMs(),
     };
@@ -365,7 +370,7 @@ class Reporter {
   async #imageList(signal: AbortSignal): Promise<readonly Image[]> {
     const nowMs = this.#ctx.ports.clock.monoMs();
     if (this.#images !== undefined && nowMs - this.#images.atMs < IMAGES_EVERY_MS) return this.#images.list;
-    if (this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return this.#images?.list ?? [];
+    if (this.#ctx.registry.read(criView)?.value.state !== 'ready') return this.#images?.list ?? [];
     try {
       const { images } = await criClient(this.#ctx.registry).read('ListImages', {}, { signal });
       const all = images

@@ -6,10 +6,10 @@
  * Rebuilt from: one list.
  */
 
-import { isExtendedResource } from '../../machines/allocation/devices/rules.ts';
-import { isKubeRecord, type KubeObject, kubePath } from '../../machines/api/kube.ts';
 import { type ApiFound, apiAddr, apiView } from '../../machines/api/messages.ts';
-import { sameData } from '../../machines/sameData.ts';
+import { sameData } from '../../machines/data/sameData.ts';
+import { isExtendedResource } from '../../machines/kube/names.ts';
+import { isKubeRecord, type KubeObject, kubePath } from '../../machines/kube/request.ts';
 import type { ActorSpec } from '../supervision/types.ts';
 import { listWatch } from './client.ts';
 

@@ -1,7 +1,7 @@
 /** What the actors that speak to the API server are made of, from the configuration. */
 import { namesAddresses } from '../../machines/api/nodeAddresses.ts';
-import type { NodeConfig } from '../../machines/config.ts';
-import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { CertificateOptions } from './certificates/certificate.ts';
 import type { LeaseOptions } from './lease.ts';
 import type { NodeStatusOptions } from './nodeStatus.ts';

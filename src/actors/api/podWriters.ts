@@ -5,8 +5,7 @@
  * Lost on restart: both; a status that stands there already is not written again.
  * Rebuilt from: the views of statuses, of pods and of the API server's pods.
  */
-import { toApiPod } from '../../machines/api/apiPod.ts';
-import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+
 import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
 import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
 import {
@@ -16,11 +15,15 @@ import {
   podWriterWith,
   type WriteOutcome,
 } from '../../machines/api/podWriterMachine.ts';
-import { LazyMoment, reading } from '../../machines/facts.ts';
-import type { Pod } from '../../machines/k8s.ts';
-import { PODS_NAMED_MAX } from '../../machines/pods/bounds.ts';
-import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
-import { view } from '../../machines/protocol.ts';
+import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { PODS_NAMED_MAX } from '../../machines/pod/bounds.ts';
+import { ANNOTATION_MIRROR } from '../../machines/pod/names.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { toApiPod } from '../../machines/pods/sources/apiPod.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { LazyMoment, reading } from '../../machines/xstate/facts.ts';
+
 import type { ActorCtx, ActorSpec, DynamicSpec, Registry } from '../supervision/types.ts';
 import { type KubeClient, kubeClient } from './client.ts';
 
@@ -110,10 +113,10 @@ class Facts extends LazyMoment implements PodWriterFacts {
     this.#uid = uid;
   }
   get pods(): PodWriterFacts['pods'] {
-    return this.#registry.read(view.pods)?.value;
+    return this.#registry.read(podsView)?.value;
   }
   get entry(): PodWriterFacts['entry'] {
-    return this.#registry.read(view.statuses)?.value.get(this.#uid);
+    return this.#registry.read(statusesView)?.value.get(this.#uid);
   }
   get api(): PodWriterFacts['api'] {
     return this.#registry.read(apiView.pods)?.value;

@@ -5,18 +5,24 @@
  */
 
 import { apiAddr, apiView, isDeaf } from '../../machines/api/messages.ts';
-import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
-import { findPod, recordMeant, uidOf } from '../../machines/findPod.ts';
-import { logFileOf } from '../../machines/podLogs.ts';
-import { summarizePods } from '../../machines/podSummary.ts';
-import { addr, type PodsView, view } from '../../machines/protocol.ts';
-import { actorsMeant, allPaths, findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
+import { eventsView } from '../../machines/foundation/messages.ts';
+import { type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
+import { manifestsView, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { criAddr, criView } from '../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
+import { findPod, recordMeant, uidOf } from '../../machines/shown/findPod.ts';
+import { logFileOf } from '../../machines/shown/podLogs.ts';
+import { summarizePods } from '../../machines/shown/podSummary.ts';
+import { renderTree } from '../../machines/shown/tree.ts';
+import { treeHealth } from '../../machines/shown/treeHealth.ts';
+import { type Explanation, explainPod } from '../../machines/shown/why.ts';
+import { explainNode } from '../../machines/shown/whyNode.ts';
+import { actorsMeant, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { renderTree } from '../../machines/text/tree.ts';
-import { type Explanation, explainPod } from '../../machines/why.ts';
-import { explainNode } from '../../machines/whyNode.ts';
 import type { Clock, HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers.ts';
@@ -52,7 +58,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
   const { registry, ports } = ctx;
   const from = { registry, stateAt: o.inspect.stateAt };
   const withPods = (fn: (pods: PodsView, stale: string) => HttpReply): HttpReply => {
-    const pods = readView(from, view.pods, addr.podManager.path);
+    const pods = readView(from, podsView, podManagerAddr.path);
     return pods.ok ? fn(pods.value, pods.stale) : pods.reply;
   };
   return router({
@@ -71,7 +77,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) =>
         withPods((pods, stale) => {
-          const statuses = registry.read(view.statuses)?.value;
+          const statuses = registry.read(statusesView)?.value;
           const lines = summarizePods(pods, statuses, ports.clock.wallMs());
           const whole = (uid: string) => {
             const pod = pods.records.get(uid)?.pod;
@@ -120,15 +126,15 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           query,
           nowMs: ports.clock.wallMs(),
           monoMs: ports.clock.monoMs(),
-          pods: registry.read(view.pods)?.value,
-          waiting: registry.read(view.waitingPods)?.value,
-          statuses: registry.read(view.statuses)?.value,
-          events: registry.read(view.events)?.value,
-          sourceErrors: registry.read(view.sourceErrors)?.value,
-          listed: registry.read(view.runtimePods)?.value.pods,
-          manifests: registry.read(view.manifests)?.value,
+          pods: registry.read(podsView)?.value,
+          waiting: registry.read(waitingPodsView)?.value,
+          statuses: registry.read(statusesView)?.value,
+          events: registry.read(eventsView)?.value,
+          sourceErrors: registry.read(sourceErrorsView)?.value,
+          listed: registry.read(runtimePodsView)?.value.pods,
+          manifests: registry.read(manifestsView)?.value,
           startedAtMs: inspect.started?.wallMs,
-          cri: registry.read(view.cri)?.value,
+          cri: registry.read(criView)?.value,
           actorAt: (path) => inspect.stateAt(path),
         }),
       );
@@ -137,7 +143,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
 }
 
 function whyNode(registry: Registry, inspect: Inspect, clock: Clock): Explanation {
-  const errors = [...(registry.read(view.sourceErrors)?.value ?? [])];
+  const errors = [...(registry.read(sourceErrorsView)?.value ?? [])];
   return explainNode({
     known: nodePage(registry, inspect),
     state: inspect.state(),
@@ -150,11 +156,11 @@ function whyNode(registry: Registry, inspect: Inspect, clock: Clock): Explanatio
 /** What the node needs outside itself and cannot reach, by the actor that has the link. */
 export function lostPeers(registry: Registry, { stateAt }: Pick<Inspect, 'stateAt'>, nowMonoMs: number): ReadonlyMap<string, string> {
   const lost = new Map<string, string>();
-  const cri = registry.read(view.cri)?.value;
+  const cri = registry.read(criView)?.value;
   const runtime = cri?.runtimeName || 'the container runtime';
-  if (cri !== undefined && cri.state !== 'ready') lost.set(addr.cri.path, `${runtime} does not answer: ${cri.reason}`);
-  else if (cri?.runtimeReady === false) lost.set(addr.cri.path, `${runtime} says that it is not ready: ${cri.reason}`);
-  else if (cri?.networkReady === false) lost.set(addr.cri.path, `the network of ${runtime} is not ready: ${cri.networkReason}`);
+  if (cri !== undefined && cri.state !== 'ready') lost.set(criAddr.path, `${runtime} does not answer: ${cri.reason}`);
+  else if (cri?.runtimeReady === false) lost.set(criAddr.path, `${runtime} says that it is not ready: ${cri.reason}`);
+  else if (cri?.networkReady === false) lost.set(criAddr.path, `the network of ${runtime} is not ready: ${cri.networkReason}`);
   const api = registry.read(apiView.link)?.value;
   if (api !== undefined && api.state !== 'reachable') {
     lost.set(apiAddr.link.path, `the API server ${api.server} does not answer${api.reason === '' ? ' yet' : `: ${api.reason}`}`);
@@ -207,7 +213,7 @@ const FOLLOWED_LINES_MAX = 2_000;
 
 /** Manifests that no pod came of. */
 function unusableManifests(registry: Registry): number {
-  return [...(registry.read(view.sourceErrors)?.value.values() ?? [])].reduce(
+  return [...(registry.read(sourceErrorsView)?.value.values() ?? [])].reduce(
     (n, errors) => n + errors.filter((e) => e.note !== true).length,
     0,
   );
@@ -223,7 +229,7 @@ interface Known {
 function actorPathOf({ registry, inspect }: Known, asked: string): string {
   const path = actorPattern(asked);
   if (inspect.stateAt(path) !== undefined) return path;
-  const records = registry.read(view.pods)?.value.records ?? new Map();
+  const records = registry.read(podsView)?.value.records ?? new Map();
   const [only, ...others] = actorsMeant(allPaths(inspect.state()), path, (query) => uidOf(findPod(query, records)));
   return only === undefined || others.length > 0 ? path : only;
 }
@@ -253,11 +259,11 @@ function chart({ registry, inspect }: Known, req: HttpRequest): HttpReply {
 }
 
 function events(ctx: ActorCtx<ServerEvent>, inspect: Inspect, req: HttpRequest): HttpReply {
-  const all = ctx.registry.read(view.events)?.value ?? [];
+  const all = ctx.registry.read(eventsView)?.value ?? [];
   const sinceMs = inspect.started?.wallMs;
   const query = req.query.get('pod');
   if (query === null || query === '') return json({ sinceMs, events: all });
-  const records = ctx.registry.read(view.pods)?.value.records ?? new Map();
+  const records = ctx.registry.read(podsView)?.value.records ?? new Map();
   const found = findPod(query, records);
   if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
   // A pod that is gone still has events: then its name or UID is looked for among them.
@@ -279,7 +285,7 @@ function logFile(ctx: ActorCtx<ServerEvent>, o: { pods: PodsView; podLogsDir: st
     return text(`404: no pod called ${JSON.stringify(query)} on this node${recordMeant(query, o.pods.records)}\n`, 404);
   const file = logFileOf({
     record: found.record,
-    status: ctx.registry.read(view.statuses)?.value.get(found.uid)?.status,
+    status: ctx.registry.read(statusesView)?.value.get(found.uid)?.status,
     container: o.req.query.get('container') ?? '',
     previous: o.req.query.has('previous'),
     podLogsDir: o.podLogsDir,

@@ -1,9 +1,11 @@
 /** `POST /exec` of the admin socket: asks the runtime for a streaming address; the bytes never pass through the daemon. */
 
-import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
-import { findPod, recordMeant } from '../../machines/findPod.ts';
-import { containerStatus, pickContainer } from '../../machines/podLogs.ts';
-import { addr, type CriEvent, type CriResult, view } from '../../machines/protocol.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { type CriEvent, type CriResult, criAddr } from '../../machines/runtime/cri/messages.ts';
+import { findPod, recordMeant } from '../../machines/shown/findPod.ts';
+import { containerStatus, pickContainer } from '../../machines/shown/podLogs.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
@@ -24,14 +26,14 @@ export async function execOffer(ctx: ActorCtx<ServerEvent>, req: HttpRequest): P
   if (req.method !== 'POST') return METHOD_NOT_ALLOWED;
   const ask = parse(req.body);
   if (ask === null) return text('400: expected JSON {pod, container, stdin, tty, cmd: [program, argument...]}\n', 400);
-  const records = ctx.registry.read(view.pods)?.value.records ?? new Map();
+  const records = ctx.registry.read(podsView)?.value.records ?? new Map();
   const found = findPod(ask.pod, records);
   if (found.kind === 'many') return text(`400: ${ask.pod} fits several pods: ${found.names.join(', ')}\n`, 400);
   if (found.kind === 'none')
     return text(`404: no pod called ${JSON.stringify(ask.pod)} on this node${recordMeant(ask.pod, records)}\n`, 404);
   const picked = pickContainer(found.record, ask.container);
   if (!picked.ok) return text(`${picked.status}: ${picked.reason}\n`, picked.status);
-  const status = containerStatus(ctx.registry.read(view.statuses)?.value.get(found.uid)?.status, picked.name);
+  const status = containerStatus(ctx.registry.read(statusesView)?.value.get(found.uid)?.status, picked.name);
   if (status?.state.running === undefined || status.containerID === undefined) {
     const why = status?.state.waiting?.reason ?? status?.state.terminated?.reason ?? 'no status yet';
     return text(`400: container ${picked.name} does not run (${why})\n`, 400);
@@ -39,7 +41,7 @@ export async function execOffer(ctx: ActorCtx<ServerEvent>, req: HttpRequest): P
   // `<runtime>://<id>` in a status, the bare id in CRI.
   const containerId = status.containerID.replace(/^[^:]*:\/\//, '');
   const answer = await ctx.registry.ask<CriEvent, readonly CriResult[]>(
-    addr.cri,
+    criAddr,
     (replyTo) => ({
       type: 'cri.call',
       calls: [

@@ -1,9 +1,10 @@
 /** `/inject` of the admin socket: fault scenarios in, what is at work out, and healing. */
 
-import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import type { InjectAnswer, InjectionView, InjectorEvent } from '../../machines/faults/live.ts';
-import { addr } from '../../machines/protocol.ts';
+import { injectorAddr } from '../../machines/faults/messages.ts';
+
 import type { Answer } from '../../machines/supervision/address.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
@@ -49,7 +50,7 @@ async function inject(ctx: ActorCtx<ServerEvent>, req: HttpRequest): Promise<Htt
   if (!decoded.ok) return text(`400: ${decoded.errors.map((e) => scenarioErrorText('scenario', e)).join('\n')}\n`, 400);
   const { scenario } = decoded;
   const answer = await ctx.registry.ask<InjectorEvent, InjectAnswer>(
-    addr.injector,
+    injectorAddr,
     (replyTo) => ({ type: 'faults.inject', scenario, replyTo }),
     asked(req),
   );
@@ -58,7 +59,7 @@ async function inject(ctx: ActorCtx<ServerEvent>, req: HttpRequest): Promise<Htt
 
 async function list(ctx: ActorCtx<ServerEvent>): Promise<HttpReply> {
   const answer = await ctx.registry.ask<InjectorEvent, readonly InjectionView[]>(
-    addr.injector,
+    injectorAddr,
     (replyTo) => ({ type: 'faults.list', replyTo }),
     asked(),
   );
@@ -67,7 +68,7 @@ async function list(ctx: ActorCtx<ServerEvent>): Promise<HttpReply> {
 
 async function stop(ctx: ActorCtx<ServerEvent>, id: string | null): Promise<HttpReply> {
   const answer = await ctx.registry.ask<InjectorEvent, readonly string[]>(
-    addr.injector,
+    injectorAddr,
     (replyTo) => ({ type: 'faults.stop', id, replyTo }),
     asked(),
   );

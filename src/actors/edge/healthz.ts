@@ -3,7 +3,7 @@
  * Lost on restart: requests in progress.
  * Rebuilt from: nothing needed.
  */
-import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
 import type { ActorSpec } from '../supervision/types.ts';
 import { router } from './answers.ts';
 import { healthRoutes } from './healthChecks.ts';

@@ -1,5 +1,6 @@
 /** The kubelet's checks of itself, and the service level indicators that their results are. */
-import { addr } from '../../machines/protocol.ts';
+
+import { podManagerAddr } from '../../machines/pods/manager/messages.ts';
 import type { Metrics } from '../../ports/ports.ts';
 import type { Checks } from './healthChecks.ts';
 import type { Inspect } from './server.ts';
@@ -18,7 +19,7 @@ export function kubeletChecks(o: Pick<Inspect, 'stateAt'> & { syncFrequencyMs: n
     // The logger writes synchronously or through its own worker; there is no flush loop that could hang.
     log: () => undefined,
     syncloop: () => {
-      const actor = o.stateAt(addr.podManager.path);
+      const actor = o.stateAt(podManagerAddr.path);
       if (actor === undefined) return undefined;
       if (actor.lifecycle === 'failed' || actor.lifecycle === 'parked' || actor.lifecycle === 'quarantined') {
         return `the pod manager is ${actor.lifecycle}: ${actor.lastError ?? actor.reason}`;

@@ -1,6 +1,9 @@
 /** Families of the kubelet that follow from the configuration, the machine and views: set once, or counted at each scrape. */
-import type { GateState } from '../../machines/config.ts';
-import { view } from '../../machines/protocol.ts';
+
+import type { GateState } from '../../machines/config/config.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+
 import type { Host, Metrics } from '../../ports/ports.ts';
 import type { Registry } from '../supervision/types.ts';
 
@@ -36,9 +39,9 @@ function addPodFamilies(metrics: Metrics, registry: FamilyFacts['registry']): vo
   metrics.onCollect(() => {
     let [ephemeral, inProgress] = [0, 0];
     const waiting = new Map<string, number>();
-    for (const { pod, removed } of registry.read(view.pods)?.value.records.values() ?? [])
+    for (const { pod, removed } of registry.read(podsView)?.value.records.values() ?? [])
       if (!removed) ephemeral += pod.spec.ephemeralContainers?.length ?? 0;
-    for (const { status } of registry.read(view.statuses)?.value.values() ?? []) {
+    for (const { status } of registry.read(statusesView)?.value.values() ?? []) {
       for (const { type, reason = '' } of status.conditions ?? []) {
         if (type === 'PodResizeInProgress') inProgress++;
         if (type === 'PodResizePending') waiting.set(reason.toLowerCase(), (waiting.get(reason.toLowerCase()) ?? 0) + 1);

@@ -1,7 +1,11 @@
 /** Metrics computed from views and the tree at each scrape: pods as the kubelet counts them, and the tree itself. */
+
 import { apiView } from '../../machines/api/messages.ts';
-import { type PodRecord, view, type WorkerPhase } from '../../machines/protocol.ts';
-import { pluginName } from '../../machines/services/volumes/paths.ts';
+import { pluginName } from '../../machines/pod/volumes/volumePaths.ts';
+import { type PodRecord, podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import type { WorkerPhase } from '../../machines/pods/workers/messages.ts';
+import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { Metrics } from '../../ports/ports.ts';
 import type { ActorState, Registry } from '../supervision/types.ts';
 
@@ -63,8 +67,8 @@ function addPodMetrics(metrics: Metrics, registry: Registry): void {
   ]);
   const mirror = metrics.gauge('kubelet_mirror_pods', 'The number of mirror pods the kubelet will try to create.');
   metrics.onCollect(() => {
-    const counts = countPods(registry.read(view.pods)?.value.records ?? new Map(), (uid) => {
-      const phase = registry.read(view.statuses)?.value.get(uid)?.status.phase;
+    const counts = countPods(registry.read(podsView)?.value.records ?? new Map(), (uid) => {
+      const phase = registry.read(statusesView)?.value.get(uid)?.status.phase;
       return phase === 'Succeeded' || phase === 'Failed';
     });
     for (const isStatic of ['', 'true']) {
@@ -128,8 +132,8 @@ function addVolumeMetrics(metrics: Metrics, registry: Registry): void {
       const before = counts.get(key);
       counts.set(key, { labels: { plugin_name, state }, n: (before?.n ?? 0) + 1 });
     };
-    const records = registry.read(view.pods)?.value.records;
-    for (const [uid, volumes] of registry.read(view.volumes)?.value ?? []) {
+    const records = registry.read(podsView)?.value.records;
+    for (const [uid, volumes] of registry.read(volumesView)?.value ?? []) {
       for (const { plugin, state } of volumes) {
         if (records?.get(uid)?.removed === false) add(pluginName(plugin), 'desired_state_of_world');
         if (IN_PLACE.has(state)) add(pluginName(plugin), 'actual_state_of_world');

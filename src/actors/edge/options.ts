@@ -1,8 +1,8 @@
 /** What the servers of the node are made of, from its configuration. */
 import { podsGroup } from '../../machines/allocation/cgroups/names.ts';
-import type { NodeConfig } from '../../machines/config.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { tlsVersion } from '../../machines/edge/https/tls.ts';
-import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { AdminOptions } from './admin.ts';
 import type { HealthzOptions } from './healthz.ts';
 import type { FigureOptions } from './https/figures.ts';

@@ -1,6 +1,7 @@
 /** The PodList of /pods: what the pod manager knows, each with its live status. */
-import type { Pod } from '../../machines/k8s.ts';
-import type { PodsView, StatusView } from '../../machines/protocol.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import type { PodsView } from '../../machines/pods/manager/messages.ts';
+import type { StatusView } from '../../machines/pods/status/messages.ts';
 import type { HttpReply, Ports } from '../../ports/ports.ts';
 import { inTurn } from '../../ports/turns.ts';
 

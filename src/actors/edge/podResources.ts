@@ -3,8 +3,10 @@
  * Lost on restart: calls in progress.
  * Rebuilt from: nothing needed; answers come from published views.
  */
+
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
 import {
   allocatableResources,
   FULL_BUCKET,
@@ -13,8 +15,9 @@ import {
   podResourcesByName,
   takeToken,
 } from '../../machines/edge/podResources.ts';
-import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
-import { view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+
 import { codeOf } from '../../machines/text/errors.ts';
 import type { PodResourcesAnswers } from '../../ports/podResources.ts';
 import type { Ports } from '../../ports/ports.ts';
@@ -60,8 +63,8 @@ function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResou
   const counts = metricsOf(ports.metrics);
   let bucket = FULL_BUCKET;
   const facts = (): PodResourcesFacts => ({
-    records: registry.read(view.pods)?.value.records ?? new Map(),
-    statuses: registry.read(view.statuses)?.value,
+    records: registry.read(podsView)?.value.records ?? new Map(),
+    statuses: registry.read(statusesView)?.value,
     devices: registry.read(devicesView)?.value.ledger,
     cpus: registry.read(allocationView.cpus)?.value,
   });

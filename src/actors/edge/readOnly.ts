@@ -4,8 +4,10 @@
  * Rebuilt from: nothing needed; answers come from published views and the tree.
  */
 
-import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
-import { addr, view } from '../../machines/protocol.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
+import { podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { router, text } from './answers.ts';
@@ -42,9 +44,9 @@ function readOnlyHandler(ctx: ActorCtx<ServerEvent>, o: ReadOnlyOptions): (req: 
     any: { ...figures.health, '/stats/summary': figures.summary },
     get: {
       '/pods': () => {
-        const pods = readView(from, view.pods, addr.podManager.path);
+        const pods = readView(from, podsView, podManagerAddr.path);
         if (!pods.ok) return pods.reply;
-        const statuses = ctx.registry.read(view.statuses)?.value;
+        const statuses = ctx.registry.read(statusesView)?.value;
         return podListReply(ctx.ports, { pods: pods.value, statuses, headers: staleHeaders(pods.stale) });
       },
       '/metrics': figures.metrics(''),

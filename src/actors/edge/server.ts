@@ -2,10 +2,12 @@
 
 import { fromPromise } from 'xstate';
 import type { Chart } from '../../machines/chart/definition.ts';
-import { type ServerEvent, serverMachine } from '../../machines/edge/serverMachine.ts';
+import type { ServerEvent } from '../../machines/edge/messages.ts';
+import { serverMachine } from '../../machines/edge/serverMachine.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
-import type { HttpReply, HttpRequest, Listening, Net } from '../../ports/ports.ts';
+import type { Listening } from '../../ports/listening.ts';
+import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
 /** What the edge may look at besides the published views; given by whoever builds the tree. */

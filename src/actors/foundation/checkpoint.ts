@@ -6,9 +6,9 @@
 
 import { fromPromise } from 'xstate';
 import { checkpointMachine } from '../../machines/foundation/checkpointMachine.ts';
-import { addr, type CheckpointEvent } from '../../machines/protocol.ts';
-import { providing } from '../../machines/provide.ts';
+import { type CheckpointEvent, checkpointAddr } from '../../machines/foundation/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { providing } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type CheckpointStore, createCheckpointStore } from './checkpointStore.ts';
 
@@ -21,7 +21,7 @@ export interface CheckpointOptions {
 export function checkpointSpec(opts: CheckpointOptions): ActorSpec<CheckpointEvent> {
   return {
     type: 'actor',
-    id: addr.checkpoint.path.split('/').at(-1) ?? 'checkpoint',
+    id: checkpointAddr.path.split('/').at(-1) ?? 'checkpoint',
     // Long enough for a slow disk; what is lost after it only delays (design, section 5).
     shutdownMs: 5000,
     backoff: { minMs: 100 },

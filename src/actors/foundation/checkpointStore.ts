@@ -1,7 +1,7 @@
 /** Reads and writes checkpoint files; one write per name at a time, the newest value wins, failed writes are retried. */
 
 import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/foundation/checkpoint.ts';
-import type { CheckpointFound } from '../../machines/protocol.ts';
+import type { CheckpointFound } from '../../machines/foundation/messages.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { LastingFolder } from '../../ports/lastingFolder.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';

@@ -3,10 +3,12 @@
  * Lost on restart: nothing that was published; the gone-since times begin anew (events stay a little longer).
  * Rebuilt from: the last published view.events.
  */
+
 import { fromCallback } from 'xstate';
 import { apiAddr } from '../../machines/api/messages.ts';
-import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '../../machines/eventLog.ts';
-import { addr, type EventsEvent, type RecordedEvent, view } from '../../machines/protocol.ts';
+import { type EventsEvent, eventsAddr, eventsView, type RecordedEvent } from '../../machines/foundation/messages.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '../../machines/shown/eventLog.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
 export interface TelemetryOptions {
@@ -23,7 +25,7 @@ export interface TelemetryOptions {
 export function telemetrySpec(opts: TelemetryOptions = {}): ActorSpec<EventsEvent> {
   return {
     type: 'actor',
-    id: addr.events.path.split('/').at(-1) ?? 'telemetry',
+    id: eventsAddr.path.split('/').at(-1) ?? 'telemetry',
     shutdownMs: 1000,
     backoff: { minMs: 100 },
     // Telemetry may lose the oldest of a storm; nobody waits for it.
@@ -37,7 +39,7 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
   const goneMs = opts.goneMs ?? 600_000;
   const sweepMs = opts.sweepMs ?? 60_000;
   return fromCallback<EventsEvent>(({ receive }) => {
-    const log = createEventLog(opts.limits ?? EVENT_LOG_LIMITS, ctx.registry.read(view.events)?.value);
+    const log = createEventLog(opts.limits ?? EVENT_LOG_LIMITS, ctx.registry.read(eventsView)?.value);
     const goneSince = new Map<string, number>();
     let publishing = false;
     let stopped = false;
@@ -48,7 +50,7 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
       publishing = true;
       ctx.ports.yield.defer(() => {
         publishing = false;
-        if (!stopped) ctx.publish(view.events, log.list());
+        if (!stopped) ctx.publish(eventsView, log.list());
       });
     };
     const sweep = () => {
@@ -91,7 +93,7 @@ function forgetGone(
   ctx: ActorCtx<EventsEvent>,
   o: { log: ReturnType<typeof createEventLog>; goneSince: Map<string, number>; goneMs: number },
 ): boolean {
-  const pods = ctx.registry.read(view.pods)?.value;
+  const pods = ctx.registry.read(podsView)?.value;
   // Before the sources have spoken nobody knows which pods are gone.
   if (pods === undefined || !pods.sourcesReady) return false;
   const nowMs = ctx.ports.clock.monoMs();

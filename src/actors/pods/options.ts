@@ -1,6 +1,7 @@
 /** What the managers of pods and their sources are made of, from the configuration. */
-import type { NodeConfig } from '../../machines/config.ts';
-import type { NodeFacts, SourceName } from '../../machines/pods/types.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
+import type { SourceName } from '../../machines/pod/runtime/seen.ts';
 import type { PodManagerOptions } from './manager/podManager.ts';
 import type { ConfigOptions } from './podConfig/podConfig.ts';
 import type { FileSourceOptions } from './sources/file.ts';

@@ -4,8 +4,9 @@
  * Rebuilt from: the runtime's lists, the pod manager's view, the log directories.
  */
 
-import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/cri.ts';
-import { pathName } from '../../machines/pathName.ts';
+import { eventsAddr } from '../../machines/foundation/messages.ts';
+import { pathName } from '../../machines/pod/pathName.ts';
+import { groupByPod } from '../../machines/pod/runtime/listed.ts';
 import {
   containerIdOfLink,
   containerLogDir,
@@ -13,12 +14,14 @@ import {
   logFilesOf,
   podFolder,
   podUidOfLogDir,
-} from '../../machines/pods/logNames.ts';
-import { addr, type ContainerGcEvent, view } from '../../machines/protocol.ts';
+} from '../../machines/pod/runtime/logNames.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
+import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
-import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
+import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { exists, listOrEmpty, removeTree, unlinkIfThere } from './files.ts';
@@ -60,7 +63,7 @@ async function sweep(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, 
   } catch (error) {
     const message = messageOf(error);
     if (!signal.aborted)
-      ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason: 'ContainerGCFailed', message } });
+      ctx.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: 'ContainerGCFailed', message } });
     throw error;
   }
 }
@@ -79,18 +82,18 @@ class Sweep {
   }
 
   async run(): Promise<string> {
-    if (this.ctx.registry.read(view.cri)?.value.state !== 'ready') return '';
+    if (this.ctx.registry.read(criView)?.value.state !== 'ready') return '';
     const [{ items }, { containers }] = await Promise.all([
       this.cri.read('ListPodSandbox', {}, { signal: this.signal }),
       this.cri.read('ListContainers', {}, { signal: this.signal }),
     ]);
     const pods = groupByPod(items, containers);
-    const ledger = this.ctx.registry.read(view.pods)?.value;
+    const ledger = this.ctx.registry.read(podsView)?.value;
     const sourcesReady = ledger?.sourcesReady === true;
     // Wanted by nobody, or wound down to the end and gone from its source: the record goes in that very moment. Asked
     // again before each step: a pod may have come back during the sweep, and a ledger that was begun anew knows nobody yet.
     const isRemovable = (uid: string): boolean => {
-      const now = this.ctx.registry.read(view.pods)?.value;
+      const now = this.ctx.registry.read(podsView)?.value;
       return now?.sourcesReady === true && !now.records.has(uid);
     };
     const removable = new Set([...pods.keys()].filter(isRemovable));

@@ -4,13 +4,17 @@
  * Rebuilt from: the pod manager's view, the runtime's listing, the pods directory.
  */
 
+import { type MountEntry, mountsBelow } from '../../machines/host/mountinfo.ts';
+import { groupByPod } from '../../machines/pod/runtime/listed.ts';
+import type { ListedPod, SourceName } from '../../machines/pod/runtime/seen.ts';
+import { type PodsView, podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
 import { keepsRefused, keptPods } from '../../machines/pods/podConfig/kept.ts';
-import type { SourceName } from '../../machines/pods/types.ts';
-import { addr, type HousekeepingEvent, type ListedPod, type PodsView, type SourceError, view } from '../../machines/protocol.ts';
-import { removingDirs } from '../../machines/reclaim/removing.ts';
+import { type SourceError, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
+import { statusAddr, statusesView } from '../../machines/pods/status/messages.ts';
+import { containerGcAddr, type HousekeepingEvent, removingDirs } from '../../machines/reclaim/messages.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
-import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
-import { type MountEntry, mountsBelow } from '../../machines/services/volumes/mountinfo.ts';
+import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
+import { volumesView } from '../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
@@ -84,14 +88,14 @@ async function sweep(
   ctx: ActorCtx<HousekeepingEvent>,
   { opts, seen, signal }: { opts: HousekeepingOptions; seen: Seen; signal: AbortSignal },
 ): Promise<string> {
-  const pods = ctx.registry.read(view.pods);
-  const listed = ctx.registry.read(view.runtimePods);
+  const pods = ctx.registry.read(podsView);
+  const listed = ctx.registry.read(runtimePodsView);
   // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
   if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
-  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(view.sourceErrors)?.version ?? 0}/${ctx.registry.read(view.volumes)?.version ?? 0}`;
+  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(sourceErrorsView)?.version ?? 0}/${ctx.registry.read(volumesView)?.version ?? 0}`;
   const nowMonoMs = ctx.ports.clock.monoMs();
   if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS)) return '';
-  const records = () => ctx.registry.read(view.pods)?.value.records ?? pods.value.records;
+  const records = () => ctx.registry.read(podsView)?.value.records ?? pods.value.records;
   forgetStatuses(ctx, records());
   const dirs = await listOrEmpty(ctx.ports.fs, podsDir(opts));
   const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
@@ -99,7 +103,7 @@ async function sweep(
   let orphans = 0;
   let removed = 0;
   const orphaned = (of: PodsView['records'], listed: ReadonlyMap<string, ListedPod>) =>
-    orphanedPods(of, listed, ctx.registry.read(view.sourceErrors)?.value ?? new Map());
+    orphanedPods(of, listed, ctx.registry.read(sourceErrorsView)?.value ?? new Map());
   if (orphaned(records(), listed.value.pods).length > 0 || unknown().length > 0) {
     // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
     // since and took what it knew with it: decided on what the runtime holds now.
@@ -109,18 +113,18 @@ async function sweep(
       cri.read('ListContainers', {}, { signal }),
     ]);
     // The pod manager may have begun anew over this: what it does not know yet is no orphan.
-    const ledger = ctx.registry.read(view.pods)?.value;
+    const ledger = ctx.registry.read(podsView)?.value;
     if (ledger?.sourcesReady !== true) return '';
     const now = groupByPod(items, containers);
     for (const pod of orphaned(records(), now)) {
-      ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod, epoch: ledger.epoch ?? 1 });
+      ctx.registry.send(podManagerAddr, { type: 'pods.orphan', listed: pod, epoch: ledger.epoch ?? 1 });
       seen.metrics.found.inc();
       orphans += 1;
     }
     const held = (uid: string) => known(uid) || now.has(uid);
     // An earlier daemon may have died before its containers were collected.
     if (unknown().some((uid) => now.has(uid) && !isUp(now.get(uid))))
-      ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the runtime still has containers of a pod that is gone' });
+      ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the runtime still has containers of a pod that is gone' });
     removed = await removeOrphanDirs(ctx, { root: podsDir(opts), dirs, known: held, stuck: seen.stuck, signal });
   }
   // What a claim is for goes with its pod's directory; an earlier sweep may have got no further than that.
@@ -158,8 +162,8 @@ function isUp(pod: ListedPod | undefined): boolean {
 
 /** Statuses of pods that went while the pod manager was away. */
 function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['records']): void {
-  for (const [uid, { life }] of ctx.registry.read(view.statuses)?.value ?? []) {
-    if (!records.has(uid)) ctx.registry.send(addr.status, { type: 'status.forget', uid, life });
+  for (const [uid, { life }] of ctx.registry.read(statusesView)?.value ?? []) {
+    if (!records.has(uid)) ctx.registry.send(statusAddr, { type: 'status.forget', uid, life });
   }
 }
 
@@ -172,7 +176,7 @@ async function removeOrphanDirs(
   o: { root: string; dirs: readonly string[]; known(uid: string): boolean; stuck: Map<string, string>; signal: AbortSignal },
 ): Promise<number> {
   const { fs } = ctx.ports;
-  const orphaned = (uid: string) => !o.known(uid) && ctx.registry.read(view.volumes)?.value.has(uid) === false;
+  const orphaned = (uid: string) => !o.known(uid) && ctx.registry.read(volumesView)?.value.has(uid) === false;
   const orphans = o.dirs.filter(orphaned);
   if (orphans.length === 0) return 0;
   // Once for all, since it is long: for a pod that is unknown nothing is mounted meanwhile.

@@ -4,13 +4,15 @@
  * Rebuilt from: the listing of the runtime, the log directories.
  */
 
-import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
-import { pathName } from '../../machines/pathName.ts';
-import { containerLogDir, containerLogPath, podFolder } from '../../machines/pods/logNames.ts';
-import { type ListedPod, view } from '../../machines/protocol.ts';
+import { pathName } from '../../machines/pod/pathName.ts';
+import { containerLogDir, containerLogPath, podFolder } from '../../machines/pod/runtime/logNames.ts';
+import type { ListedPod } from '../../machines/pod/runtime/seen.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
+import { criView } from '../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -77,7 +79,7 @@ class Rotation {
   /** Of the containers that run; what cannot be rotated keeps no other from it. */
   async sweep(signal: AbortSignal): Promise<string> {
     // A log that is put aside has no name until the runtime opens it anew.
-    if (this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return 'not while the runtime is away';
+    if (this.#ctx.registry.read(criView)?.value.state !== 'ready') return 'not while the runtime is away';
     const logs = this.#logs();
     const ids = new Set(logs.map((log) => log.id));
     this.#silent = new Set([...this.#silent].filter((id) => ids.has(id)));
@@ -95,7 +97,7 @@ class Rotation {
   }
 
   #logs(): Log[] {
-    const pods = this.#ctx.registry.read(view.runtimePods)?.value.pods.values() ?? [];
+    const pods = this.#ctx.registry.read(runtimePodsView)?.value.pods.values() ?? [];
     return [...pods].flatMap((pod) =>
       pod.containers
         .filter((c) => c.state === 'running')

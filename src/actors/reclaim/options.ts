@@ -1,8 +1,8 @@
 /** What the actors that free resources of the node are made of, from its configuration. */
 import { podsGroup } from '../../machines/allocation/cgroups/names.ts';
-import type { KubeletConfiguration, NodeConfig } from '../../machines/config.ts';
-import { quantityToInteger } from '../../machines/pods/quantity.ts';
-import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { KubeletConfiguration, NodeConfig } from '../../machines/config/config.ts';
+import { quantityToInteger } from '../../machines/kube/quantity.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import { thresholdsOf } from '../../machines/reclaim/eviction/thresholds.ts';
 import type { ContainerGcOptions } from './containerGc.ts';
 import type { EvictionOptions } from './eviction/eviction.ts';

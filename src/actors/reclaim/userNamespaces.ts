@@ -1,9 +1,9 @@
 /** Releases the ids of pods whose directory is gone. */
 
-import { isPathName } from '../../machines/pathName.ts';
-import { removingDirs } from '../../machines/reclaim/removing.ts';
+import { isPathName } from '../../machines/pod/pathName.ts';
+import { podDir } from '../../machines/pod/volumes/volumePaths.ts';
+import { removingDirs } from '../../machines/reclaim/messages.ts';
 import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
-import { podDir } from '../../machines/services/volumes/paths.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 import { listOrEmpty, unlinkIfThere } from './files.ts';

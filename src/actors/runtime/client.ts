@@ -1,10 +1,10 @@
 /** The typed way to the CRI link: what other actors use instead of building `cri.call` by hand. Holds nothing. */
 
-import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
-import { addr, type CriEvent, type CriFailure, type CriResult } from '../../machines/protocol.ts';
 import { deadlineMs, RUNTIME_REQUEST_TIMEOUT_MS } from '../../machines/runtime/cri/deadlines.ts';
-import { CRI_METHODS } from '../../machines/runtime/cri/methods.ts';
+import { type CriEvent, type CriFailure, type CriResult, criAddr } from '../../machines/runtime/cri/messages.ts';
 import type { ReplyTo } from '../../machines/supervision/address.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
+import { CRI_METHODS } from '../../machines/wire/criMethods.ts';
 import { CriError } from '../../ports/ports.ts';
 import type { Registry } from '../supervision/types.ts';
 
@@ -86,7 +86,7 @@ export function criClient(registry: Registry, o: { runtimeRequestTimeoutMs?: num
       }));
     if (signal?.aborted) return fail(CANCELLED, 'given up before it was sent', false);
     const answer = await registry.ask(
-      addr.cri,
+      criAddr,
       (replyTo: ReplyTo<readonly CriResult[]>): CriEvent => ({
         type: 'cri.call',
         ...(fence.uid === undefined ? {} : { uid: fence.uid }),
@@ -119,7 +119,7 @@ export function criClient(registry: Registry, o: { runtimeRequestTimeoutMs?: num
       only(call.method, await ask([criCall(call.method, call.request, call.timeoutMs)], { uid, incarnation }, opts.signal)),
     fence: async (uid, incarnation, opts = {}) => {
       const answer = await registry.ask(
-        addr.cri,
+        criAddr,
         (replyTo: ReplyTo<{ monoMs: number }>): CriEvent => ({ type: 'cri.fence', uid, incarnation, replyTo }),
         { timeoutMs: FOREVER_MS, ...(opts.signal === undefined ? {} : { signal: opts.signal }) },
       );

@@ -7,7 +7,8 @@
  */
 
 import { fromCallback } from 'xstate';
-import { addr } from '../../machines/protocol.ts';
+import { eventsAddr } from '../../machines/foundation/messages.ts';
+
 import { EMPTY_OOM_LEDGER, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
 import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcherMachine.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -80,7 +81,7 @@ class Watcher {
       this.#kills.inc({ scope: system ? 'node' : 'group' });
       if (!system) continue;
       const event = { type: 'Warning', reason: SYSTEM_OOM, message: systemOomMessage(kill) } as const;
-      this.#ctx.registry.send(addr.events, { type: 'event.record', event });
+      this.#ctx.registry.send(eventsAddr, { type: 'event.record', event });
     }
   }
 

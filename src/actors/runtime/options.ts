@@ -1,6 +1,8 @@
 /** What the actors that speak to the container runtime are made of, from the configuration. */
-import type { NodeConfig } from '../../machines/config.ts';
-import { DEFAULT_VERIFICATION, pullRecordsDir, VERIFICATION_POLICIES } from '../../machines/runtime/imagePuller/pullRecords.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import { VERIFICATION_POLICIES } from '../../machines/config/words.ts';
+import { pullRecordsDir } from '../../machines/runtime/imagePuller/messages.ts';
+import { DEFAULT_VERIFICATION } from '../../machines/runtime/imagePuller/pullRecords.ts';
 import type { CriLinkOptions } from './cri/cri.ts';
 import type { ImagePullerOptions } from './imagePuller/imagePuller.ts';
 import type { VerificationOptions } from './imagePuller/pullRecords.ts';

@@ -1,14 +1,16 @@
 /** What workers ask of the services layer for one container: environment from the API, and pull credentials. Holds nothing. */
-import { failureText, isKubeObject, isKubeRecord, kubePath } from '../../machines/api/kube.ts';
-import type { Container, Pod } from '../../machines/k8s.ts';
-import { ANNOTATION_SOURCE } from '../../machines/pods/sources/decode.ts';
+
+import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/kube/objects.ts';
+import type { Container } from '../../machines/kube/podTable.ts';
+import { failureText, isKubeObject, isKubeRecord, kubePath } from '../../machines/kube/request.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { ANNOTATION_SOURCE } from '../../machines/pod/names.ts';
+import { serviceVariables } from '../../machines/pod/serviceEnv.ts';
+import { containerReferences, pullSecretNames, refKey } from '../../machines/pod/volumes/references.ts';
 import type { EnvSources } from '../../machines/pods/workers/config/env.ts';
-import { type Built, built, refused } from '../../machines/pods/workers/config/result.ts';
-import { serviceVariables } from '../../machines/pods/workers/config/serviceEnv.ts';
+import { type Built, built, refused } from '../../machines/result.ts';
 import { type PullCredentials, type PullSecret, pullCredentials } from '../../machines/runtime/imagePuller/keyring.ts';
 import { servicesView } from '../../machines/services/objects/messages.ts';
-import { containerReferences, pullSecretNames, refKey } from '../../machines/services/objects/references.ts';
-import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/services/volumes/objects.ts';
 import { kubeClient } from '../api/client.ts';
 import type { ActorCtx, Registry } from '../supervision/types.ts';
 import { objectSource } from './objects/source.ts';

@@ -1,6 +1,6 @@
 /** What the services of pods are made of, from the configuration. */
-import type { NodeConfig } from '../../machines/config.ts';
-import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import { objectSource } from './objects/source.ts';
 import type { PluginsOptions } from './plugins/plugins.ts';
 import type { ProbesOptions } from './probes/probes.ts';

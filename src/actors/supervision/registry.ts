@@ -1,7 +1,7 @@
 /** Typed addresses, questions and views of one tree. Actors get a {@link ScopedRegistry}, which knows when they are stale. */
 
-import type { MailboxTap } from '../../machines/faults/types.ts';
 import type { Address, Answer, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
+import type { MailboxTap } from '../../machines/supervision/mailboxTap.ts';
 import type { Ports } from '../../ports/ports.ts';
 import type { DeadLetters } from './deadLetters.ts';
 import { type PendingAsk, Question } from './mailbox/ask.ts';

@@ -1,7 +1,7 @@
 /** `createTree`: builds the nodes of a specification, starts them, stops them, and shows what they do. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { MailboxTap } from '../../machines/faults/types.ts';
 import type { Message } from '../../machines/supervision/address.ts';
+import type { MailboxTap } from '../../machines/supervision/mailboxTap.ts';
 import type { Ports } from '../../ports/ports.ts';
 import { DeadLetters } from './deadLetters.ts';
 import { SpecError } from './errors.ts';

@@ -1,6 +1,6 @@
 /** `actorlet --check`: reads flags, files and the host, starts nothing, changes nothing, and says what will differ or fail. */
 
-import type { NodeConfig } from '../../machines/config.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { processIo } from '../boot.ts';
 import { Cleanup } from '../cleanup.ts';

@@ -2,7 +2,7 @@
 
 import { access, readdir, readFile } from 'node:fs/promises';
 import { readKernelSettings } from '../../actors/kernelSettings.ts';
-import type { NodeConfig } from '../../machines/config.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { createKernelSettings, PROC_SYS } from '../dependencies/kernelSettings.ts';

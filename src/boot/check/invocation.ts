@@ -1,7 +1,7 @@
 /** The command line of `--check`: its own flags, and those of the node, which a kubeadm node has in files. */
 
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { readRegular } from '../../sandbox/process/regularFile.ts';
+import { readRegular } from '../../process/regularFile.ts';
 import type { Finding } from './findings.ts';
 
 /** A kubeadm file of arguments is one line. */

@@ -5,7 +5,7 @@ import { type StaticSourceOptions, staticSourceOptions } from '../../actors/pods
 import { decodeDocument } from '../../actors/pods/sources/document.ts';
 import { listManifests } from '../../actors/pods/sources/fileReader.ts';
 import { MANIFEST_BYTES_MAX } from '../../actors/pods/sources/manifest.ts';
-import type { NodeConfig } from '../../machines/config.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { unsupported } from '../../machines/pods/admission/admission.ts';
 import type { Decoded } from '../../machines/pods/sources/decode.ts';
 import { applyListing, emptyFileStore, toSet } from '../../machines/pods/sources/fileStore.ts';

@@ -1,6 +1,6 @@
 /** What `--check` asks the container runtime: whether it answers, its version, its cgroup driver. */
 
-import type { NodeConfig } from '../../machines/config.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Cri, Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';

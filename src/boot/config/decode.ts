@@ -3,11 +3,11 @@
  * What only strict decoding objects to (unknown and duplicate fields) is a warning; a wrong type, kind or version is an error.
  */
 import { dirname, resolve } from 'node:path';
-import { parseGoDuration } from '../../machines/config/duration.ts';
 import { KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
+import { put } from '../../machines/data/own.ts';
 import { readDocument } from '../../machines/document/read.ts';
-import { put } from '../../machines/own.ts';
 import type { Fields, Shape } from '../../machines/shape/shape.ts';
+import { parseGoDuration } from '../../machines/text/goDuration.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import type { Problem } from '../errors.ts';
 import { getPath, isTree, type Tree, withPath } from './paths.ts';

@@ -1,9 +1,9 @@
 /** Defaulting and merging of configurations by the schema (boot-and-node 2.3, 3). Pure. */
 
+import type { KubeletConfiguration } from '../../machines/config/config.ts';
 import { defaultKubeletConfiguration } from '../../machines/config/defaults.ts';
 import { KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
-import type { KubeletConfiguration } from '../../machines/config.ts';
-import { own, put } from '../../machines/own.ts';
+import { own, put } from '../../machines/data/own.ts';
 import type { Fields, Shape } from '../../machines/shape/shape.ts';
 import { getPath, isTree, type Tree } from './paths.ts';
 

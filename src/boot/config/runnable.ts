@@ -3,10 +3,10 @@
  * a warning. Nothing here takes a protection away; what would is refused by a rule. Pure.
  */
 import { isIP } from 'node:net';
+import type { FeatureGates, KubeletConfiguration, KubeletFlags } from '../../machines/config/config.ts';
 import { defaultKubeletConfiguration } from '../../machines/config/defaults.ts';
 import { type ConfigField, KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
-import type { FeatureGates, KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
-import { parseQuantity } from '../../machines/pods/quantity.ts';
+import { parseQuantity } from '../../machines/kube/quantity.ts';
 import type { Problem } from '../errors.ts';
 import { flagHint } from '../flags/table.ts';
 

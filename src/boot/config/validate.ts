@@ -1,5 +1,5 @@
 /** Checks of the complete configuration and flags (boot-and-node 2.6, 3): every violation, each naming field and flag. */
-import type { FeatureGates, KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
+import type { FeatureGates, KubeletConfiguration, KubeletFlags } from '../../machines/config/config.ts';
 import type { Problem } from '../errors.ts';
 import type { GivenFlag } from '../flags/parse.ts';
 import { flagHint } from '../flags/table.ts';

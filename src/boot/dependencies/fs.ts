@@ -16,7 +16,7 @@ import {
   unlink,
 } from 'node:fs/promises';
 import type { FileInfo, HostFs, ReadHandle } from '../../ports/ports.ts';
-import { openOwn, openRegular } from '../../sandbox/process/regularFile.ts';
+import { openOwn, openRegular } from '../../process/regularFile.ts';
 import { O_PATH, openWithin } from './within.ts';
 
 /** Read chunk once the size that stat gave is used up: below /proc, /sys and in cgroups stat says 0 or one page. */

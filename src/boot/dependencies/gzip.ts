@@ -3,7 +3,7 @@ import { constants, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Gzip } from '../../ports/gzip.ts';
-import { openRegular } from '../../sandbox/process/regularFile.ts';
+import { openRegular } from '../../process/regularFile.ts';
 
 /** As logs are made by runtimes. */
 const MODE = 0o640;

@@ -4,7 +4,7 @@ import type { IpFamily } from '../../machines/services/iptables/families.ts';
 import { KILLED } from '../../machines/services/iptables/rules.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Iptables, IptablesResult } from '../../ports/iptables.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 
 const PROGRAMS: Readonly<Record<IpFamily, string>> = { 4: 'iptables', 6: 'ip6tables' };
 /** The program itself waits 5 s for the lock of the tables. */

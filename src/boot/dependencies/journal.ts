@@ -1,7 +1,7 @@
 /** The real {@link Journal} port: journalctl, as a process of its own. */
 import { PassThrough } from 'node:stream';
 import type { Journal } from '../../ports/journal.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 
 /** @param command The program; a test has its own. */
 export function createJournal(command = 'journalctl'): Journal {

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { MountCall } from '../../ports/mounter.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 
 const CALLS_MAX = 32;

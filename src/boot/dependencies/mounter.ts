@@ -7,10 +7,10 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { parseMountinfo } from '../../machines/services/volumes/mountinfo.ts';
+import { parseMountinfo } from '../../machines/host/mountinfo.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../ports/mounter.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 import { MountBatches } from './mountBatches.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';

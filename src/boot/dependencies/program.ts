@@ -3,7 +3,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 const ERROR_CHARACTERS_MAX = 300;

@@ -2,10 +2,11 @@
 
 import { servingFiles } from '../../actors/edge/options.ts';
 import { configuredShutdownGroups } from '../../actors/reclaim/nodeShutdown/options.ts';
-import type { NodeConfig } from '../../machines/config.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Certificates } from '../../ports/certificates.ts';
-import type { Cri, KubeApi, Ports } from '../../ports/ports.ts';
+import type { KubeApi } from '../../ports/kube.ts';
+import type { Cri, Ports } from '../../ports/ports.ts';
 import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
 import { GIT_VERSION, versionInfo } from '../version.ts';

@@ -1,7 +1,8 @@
 /** The text of --help: what the program is, usage, the kubelet's flags, and ours apart. */
+
+import type { KubeletConfiguration, KubeletFlags } from '../../machines/config/config.ts';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import { gateHelp } from '../../machines/config/gates.ts';
-import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
 import { flagValue, valueText } from './shown.ts';
 import { FLAGS } from './table.ts';
 import type { FlagSpec } from './types.ts';

@@ -1,5 +1,5 @@
 /** What a command-line flag is: the vocabulary of the flag tables. */
-import type { KubeletFlags } from '../../machines/config.ts';
+import type { KubeletFlags } from '../../machines/config/config.ts';
 
 export type FlagType =
   | 'bool'

@@ -4,8 +4,8 @@
  */
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
-import { parseGoDuration } from '../../machines/config/duration.ts';
-import type { ConfigTaint, MemoryReservation, VModuleItem } from '../../machines/config.ts';
+import type { ConfigTaint, MemoryReservation, VModuleItem } from '../../machines/config/config.ts';
+import { parseGoDuration } from '../../machines/text/goDuration.ts';
 import { isLabelValue, isQualifiedName } from '../names.ts';
 import type { FlagType } from './types.ts';
 

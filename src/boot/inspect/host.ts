@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { HostFrame } from '../../inspect/feed/frames.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { NODE_FLAGS, startProcess } from '../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
 
 /** What the child tells each time. */
 export type HostReading = Pick<HostFrame, 'figures' | 'error'>;

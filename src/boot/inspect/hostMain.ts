@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import si from 'systeminformation';
 import type { HostFigures } from '../../inspect/feed/frames.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { outliveSignals } from '../../sandbox/process/signals.ts';
+import { outliveSignals } from '../../process/signals.ts';
 import type { HostReading } from './host.ts';
 
 const EVERY_MS = 2_000;

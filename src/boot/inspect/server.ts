@@ -3,15 +3,17 @@
  * actor: it shows the tree from outside, also while the edge layer restarts. Reading needs nothing but this machine;
  * acting needs fault injection to be on and the token, which only the admin socket (0600) tells.
  */
+
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Bridge } from '../../inspect/bridges/bridge.ts';
 import { Hub } from '../../inspect/feed/hub.ts';
 import { PageServer, reply } from '../../inspect/server/pageServer.ts';
-import type { Inspected } from '../../inspect/source.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import type { InjectAnswer, InjectorEvent } from '../../machines/faults/live.ts';
-import { addr } from '../../machines/protocol.ts';
+import { injectorAddr } from '../../machines/faults/messages.ts';
+import type { Inspected } from '../../recorder/source.ts';
+
 import type { PageAddress } from '../steps/context.ts';
 import { hostFigures } from './host.ts';
 
@@ -59,7 +61,7 @@ class Acts {
     if (!decoded.ok) return reply(res, 400, `400: ${decoded.errors.map((e) => scenarioErrorText('scenario', e)).join('\n')}\n`);
     const { scenario } = decoded;
     const answer = await this.#node.tree.registry.ask<InjectorEvent, InjectAnswer>(
-      addr.injector,
+      injectorAddr,
       (replyTo) => ({ type: 'faults.inject', scenario, replyTo }),
       { timeoutMs: ASK_TIMEOUT_MS },
     );

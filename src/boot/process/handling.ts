@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, ftruncateSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Pod } from '../../machines/k8s.ts';
+import type { Pod } from '../../machines/kube/types.ts';
 import {
   definitionText,
   isSetAside,
@@ -16,11 +16,11 @@ import {
   type Suspect,
   strike,
   whyAside,
-} from '../../machines/pods/setAside.ts';
+} from '../../machines/pod/setAside.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Handling } from '../../ports/handling.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { openOwnSync, readRegularSync, writeOwnSync } from '../../sandbox/process/regularFile.ts';
+import { openOwnSync, readRegularSync, writeOwnSync } from '../../process/regularFile.ts';
 import type { Libc } from './libc.ts';
 
 /** Layout of the note, which the watchdog thread writes to as well: whether, of what, how many bytes, who. */

@@ -2,7 +2,7 @@
 
 import { closeSync, constants, ftruncateSync, writeSync } from 'node:fs';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { openRegularSync, readRegularSync } from '../../sandbox/process/regularFile.ts';
+import { openRegularSync, readRegularSync } from '../../process/regularFile.ts';
 import { IN_DELETE_SELF, IN_OPEN, type Libc, LOCK_EX, LOCK_NB } from './libc.ts';
 
 /** Time between two attempts, and between two looks for contention. */

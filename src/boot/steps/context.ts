@@ -2,10 +2,10 @@
 
 import type { Registry } from '../../actors/supervision/types.ts';
 import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
-import type { Inspected } from '../../inspect/source.ts';
-import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
+import type { FeatureGates, NodeConfig } from '../../machines/config/config.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
-import type { HARMLESS_SIGNALS } from '../../sandbox/process/signals.ts';
+import type { HARMLESS_SIGNALS } from '../../process/signals.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';

@@ -5,7 +5,7 @@ import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../machines/allocation/cpus/file.ts';
 import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { readRegular } from '../../sandbox/process/regularFile.ts';
+import { readRegular } from '../../process/regularFile.ts';
 import { readCpus } from '../dependencies/cpuTopology.ts';
 import { createHostFs } from '../dependencies/fs.ts';
 import { StartError } from '../errors.ts';

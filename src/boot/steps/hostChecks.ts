@@ -3,8 +3,9 @@
 import { access, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { missingGroup } from '../../machines/allocation/cgroups/hierarchies.ts';
-import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
-import type { KubeletConfiguration } from '../../machines/config.ts';
+import { configuredName, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
+import type { KubeletConfiguration } from '../../machines/config/config.ts';
+import type { GroupDriver } from '../../machines/nodeFacts.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { Cgroups } from '../../ports/cgroups.ts';
 import { createCgroups } from '../dependencies/cgroups/cgroups.ts';

@@ -1,6 +1,6 @@
 /** Whether this host has what the configuration asks for in the way of swap and memory of containers (resources 1.11, 1.12). */
 
-import type { FeatureGates, KubeletConfiguration } from '../../machines/config.ts';
+import type { FeatureGates, KubeletConfiguration } from '../../machines/config/config.ts';
 import type { MemoryControlOfHost } from '../../ports/ports.ts';
 import { hostMemoryControl } from '../dependencies/memoryControl.ts';
 import { type Problem, StartError } from '../errors.ts';

@@ -1,7 +1,10 @@
 /** Run-once (boot-and-node 10.6): the static pods are brought up once and the process ends; containers keep running. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from '../../actors/supervision/types.ts';
-import { view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+
 import { EXIT } from '../errors.ts';
 import { need, type Step } from './context.ts';
 import { ended, stopTheNode } from './run.ts';
@@ -49,8 +52,8 @@ interface OncePod {
 
 /** Rejected pods count as done: their status says why. */
 function podsOf(registry: Registry): OncePod[] {
-  const pods = registry.read(view.pods)?.value;
-  const statuses = registry.read(view.statuses)?.value;
+  const pods = registry.read(podsView)?.value;
+  const statuses = registry.read(statusesView)?.value;
   if (pods === undefined || !pods.sourcesReady) return [];
   const out: OncePod[] = [];
   for (const [uid, record] of pods.records) {

@@ -7,7 +7,7 @@ import { Client, type ClientUnaryCall, credentials, Metadata, type ServiceDefini
 import type { Attributes, Span } from '../../inspect/tracing/model.ts';
 import type { Sent, SpanSender } from '../../inspect/tracing/queue.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { loadProtoFile } from '../../sandbox/process/protoFile.ts';
+import { loadProtoFile } from '../../process/protoFile.ts';
 import { cancelCall } from '../dependencies/cancelCall.ts';
 import { rpcOf } from '../dependencies/cri/load.ts';
 import { protoRoot } from '../dependencies/cri/protoPath.ts';

@@ -1,9 +1,10 @@
 /** `actorctl logs` and `actorctl exec`. */
-import type { LogFile } from '../../machines/podLogs.ts';
+
+import { CtlError, EXIT } from '../../admin/client.ts';
+import { printLogs } from '../../admin/logs.ts';
+import type { LogFile } from '../../machines/shown/podLogs.ts';
 import { type Command, printData, wantsData } from '../asked.ts';
-import { CtlError, EXIT } from '../client.ts';
 import { checkTerminal, runExec } from '../exec/run.ts';
-import { printLogs } from '../logs.ts';
 import { named } from './show.ts';
 
 export interface LogsArgs {

@@ -1,7 +1,7 @@
 /** `actorctl debugger`: the daemon's debugger on a loopback port of this process, for a tool of this machine, until Ctrl-C. */
 import { connect, createServer, type Socket } from 'node:net';
+import { adminClient, EXIT } from '../../admin/client.ts';
 import { type Asked, printData, wantsData } from '../asked.ts';
-import { adminClient, EXIT } from '../client.ts';
 
 /** A tool has one or two. Every user of the machine can connect; without the path of the address the daemon answers 400. */
 const CONNECTIONS_MAX = 16;

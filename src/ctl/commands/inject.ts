@@ -1,18 +1,18 @@
 /** `actorctl inject`: faults in a running daemon. */
+
 import { readFile } from 'node:fs/promises';
+import { type AdminClient, CtlError, EXIT, refusal } from '../../admin/client.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { type InjectionView, planLive } from '../../machines/faults/live.ts';
 import { SCENARIO_API_VERSION, SCENARIO_KIND } from '../../machines/faults/table.ts';
 import type { ScenarioError } from '../../machines/faults/types.ts';
-import { findSummary, podMeant } from '../../machines/findPod.ts';
-import type { PodSummary } from '../../machines/podSummary.ts';
-import { addr } from '../../machines/protocol.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import { findSummary, podMeant } from '../../machines/shown/findPod.ts';
+import type { PodSummary } from '../../machines/shown/podSummary.ts';
 import { type ActorView, findActor } from '../../machines/supervision/actorState.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
-
 import { printable, renderTable } from '../../machines/text/table.ts';
 import { actorNamed } from '../actorNamed.ts';
-import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 
 /** One fault as the file would have it. */
@@ -156,7 +156,7 @@ async function workerPath(client: AdminClient, state: ActorView, query: string):
   if (found.kind === 'many')
     throw new CtlError(EXIT.no, `${query} fits several pods, say which:\n${found.names.map((name) => `  ${name}`).join('\n')}`);
   const { namespace, name, reason, phase } = found.record.summary;
-  const path = `${addr.workers.path}/${found.uid}`;
+  const path = `${workersAddr.path}/${found.uid}`;
   if (findActor(state, path) === undefined) throw new CtlError(EXIT.no, `pod ${namespace}/${name} has no worker: ${reason || phase}.`);
   return path;
 }

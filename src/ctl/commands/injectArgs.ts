@@ -1,6 +1,6 @@
 /** The command line of `actorctl inject`; what it does is in inject.ts, loaded only when it is wanted. */
 import type { Argv } from 'yargs';
-import { CtlError, EXIT } from '../client.ts';
+import { CtlError, EXIT } from '../../admin/client.ts';
 import type { FaultEntry, InjectRequest } from './inject.ts';
 
 interface Common {

@@ -1,12 +1,12 @@
 /** `actorctl ui` and `actorctl chart`: the inspection page's address, and a machine's chart for other tools. */
 
+import { CtlError, EXIT, refusal } from '../../admin/client.ts';
 import type { Chart } from '../../machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../machines/chart/export.ts';
 import type { ActorView } from '../../machines/supervision/actorState.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 import { actorNamed } from '../actorNamed.ts';
 import { type Asked, printData, wantsData } from '../asked.ts';
-import { CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 import type { ChartFormat } from './chartFormats.ts';
 

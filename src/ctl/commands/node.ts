@@ -1,11 +1,11 @@
 /** `actorctl node`: the Node object beside what its daemon knows; cordon, uncordon and drain. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Pod } from '@kubernetes/client-node';
-import { compareNode, type NodeFactsPage } from '../../machines/nodePage.ts';
+import { CtlError, EXIT } from '../../admin/client.ts';
+import { compareNode, type NodeFactsPage } from '../../machines/shown/nodePage.ts';
 import { clockTime, shortDuration } from '../../machines/text/duration.ts';
 import { renderTable } from '../../machines/text/table.ts';
 import { type Asked, type Command, print, printData, wantsData, widthOf } from '../asked.ts';
-import { CtlError, EXIT } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 import { apiError, isMirror, type NodeApi, nodeApi, podsOf, readNode } from './nodeApi.ts';
 

@@ -1,9 +1,9 @@
 /** The Node object through the official client, which is loaded only when it is wanted. */
 
 import type { CoordinationV1Api, CoreV1Api, V1Pod } from '@kubernetes/client-node';
-import type { ApiNode } from '../../machines/nodePage.ts';
+import { CtlError, EXIT } from '../../admin/client.ts';
+import type { ApiNode } from '../../machines/shown/nodePage.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { CtlError, EXIT } from '../client.ts';
 
 /** The oldest Node.js on which the client's HTTP library runs. */
 const NODE_MIN = [22, 19] as const;

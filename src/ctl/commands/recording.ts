@@ -1,13 +1,13 @@
 /** `actorctl --recording FILE`: a daemon's recording in the place of the daemon. */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { type AdminClient, CtlError, EXIT, refusal } from '../../admin/client.ts';
 import { RecordedAnswers } from '../../inspect/recording/answers.ts';
 import { beginsLikeRecording } from '../../inspect/recording/format.ts';
 import { Recording } from '../../inspect/recording/recording.ts';
-import { parseGoDuration } from '../../machines/config/duration.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
+import { parseGoDuration } from '../../machines/text/goDuration.ts';
 import { printable } from '../../machines/text/table.ts';
-import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
 
 /** A recording is read into memory; the daemon writes at most 1 GiB. */
 const FILE_BYTES_MAX = 1024 * 1024 * 1024;

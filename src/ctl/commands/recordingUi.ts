@@ -1,9 +1,9 @@
 /** `actorctl --recording FILE ui`: the inspection page of a node that was, with a slider through its time. */
 
+import { CtlError, EXIT } from '../../admin/client.ts';
 import { PastFeed } from '../../inspect/recording/pastFeed.ts';
 import { PageServer } from '../../inspect/server/pageServer.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { CtlError, EXIT } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 import { openBrowser } from './inspect.ts';
 import { openRecording } from './recording.ts';

@@ -1,16 +1,16 @@
 /** Commands that show what a daemon, or a recording, knows. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findSummary, podMeant } from '../../machines/findPod.ts';
-import type { PodSummary } from '../../machines/podSummary.ts';
-import type { RecordedEvent } from '../../machines/protocol.ts';
+import { type AdminClient, CtlError, EXIT, refusal } from '../../admin/client.ts';
+import type { RecordedEvent } from '../../machines/foundation/messages.ts';
+import { findSummary, podMeant } from '../../machines/shown/findPod.ts';
+import type { PodSummary } from '../../machines/shown/podSummary.ts';
+import { renderTree } from '../../machines/shown/tree.ts';
+import type { Explanation } from '../../machines/shown/why.ts';
 import type { ActorView } from '../../machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '../../machines/text/duration.ts';
 import { printable } from '../../machines/text/table.ts';
 import { renderTimeline, type TimelineData } from '../../machines/text/timeline.ts';
-import { renderTree } from '../../machines/text/tree.ts';
-import type { Explanation } from '../../machines/why.ts';
 import { type Asked, type Command, print, printData, wantsData, widthOf } from '../asked.ts';
-import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
 import { renderEvents, renderPods } from '../render.ts';
 
 interface PodsAnswer {

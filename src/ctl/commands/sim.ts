@@ -2,11 +2,12 @@
 
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { CtlError, EXIT } from '../../admin/client.ts';
 import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { describeScenario } from '../../machines/faults/describe.ts';
 import type { Scenario } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { NODE_FLAGS, startProcess } from '../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
 import {
   addTotals,
   emptyTotals,
@@ -20,7 +21,6 @@ import {
   type Totals,
   totalsOf,
 } from '../../sim/index.ts';
-import { CtlError, EXIT } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 
 export interface SimArgs {

@@ -1,13 +1,13 @@
 /** `actorctl try`: a throw-away node for some manifests, faults if wanted, expectations checked, a timeline as it happens. */
 
 import { existsSync, readFileSync } from 'node:fs';
+import { CtlError, EXIT } from '../../admin/client.ts';
 import { type Expectation, parseExpectation, parseTime } from '../../harness/expectation.ts';
 import { startNode, type TestNode, type TimelineEntry, type Timings } from '../../harness/index.ts';
 import type { PodHandle } from '../../harness/pod.ts';
 import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { printable } from '../../machines/text/table.ts';
-import { CtlError, EXIT } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 
 export interface TryArgs {

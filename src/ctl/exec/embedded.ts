@@ -1,8 +1,8 @@
 /** `actorctl exec`: speaks the embedded runtime's `actorlet-exec.v1` (docs/embedded-runtime.md) over its unix socket. */
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { CtlError, EXIT } from '../client.ts';
-import type { ExecFlags, ExecIo } from './run.ts';
+import { CtlError, EXIT } from '../../admin/client.ts';
+import type { ExecFlags, ExecIo } from './types.ts';
 
 const PROTOCOL = 'actorlet-exec.v1';
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const;

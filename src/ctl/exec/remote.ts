@@ -5,10 +5,10 @@
 
 import { type RequestOptions, request } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { CtlError, EXIT } from '../../admin/client.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { CtlError, EXIT } from '../client.ts';
-import type { ExecFlags, ExecIo } from './run.ts';
 import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synStream } from './spdy.ts';
+import type { ExecFlags, ExecIo } from './types.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
 const CONNECT_TIMEOUT_MS = 10_000;

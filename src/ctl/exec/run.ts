@@ -1,14 +1,9 @@
 /** `actorctl exec`: runs an offered command over its runtime's own protocol, with or without a terminal. */
-import { CtlError, EXIT } from '../client.ts';
-import type { CtlIo } from '../io.ts';
+
+import { CtlError, EXIT } from '../../admin/client.ts';
 import { runEmbedded } from './embedded.ts';
 import { runSpdy } from './remote.ts';
-
-export type ExecIo = Pick<CtlIo, 'stdin' | 'outBytes' | 'errBytes' | 'signal' | 'terminal'>;
-export interface ExecFlags {
-  stdin: boolean;
-  tty: boolean;
-}
+import type { ExecFlags, ExecIo } from './types.ts';
 
 /** Before anything is asked of the node. @throws CtlError where `-it` has no terminal to work with. */
 export function checkTerminal(io: ExecIo, { stdin, tty }: ExecFlags): void {

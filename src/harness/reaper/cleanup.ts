@@ -5,8 +5,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CRI_LABELS } from '../../machines/cri.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { CRI_LABELS } from '../../machines/wire/cri.ts';
 import type { Charge } from './charge.ts';
 
 const run = promisify(execFile);

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { NODE_FLAGS, startProcess } from '../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
 import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 

@@ -9,10 +9,10 @@ import { createHash } from 'node:crypto';
 import { closeSync, openSync, realpathSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { CRI_LABELS } from '../../machines/cri.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { outliveSignals } from '../../sandbox/process/signals.ts';
-import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { CRI_LABELS } from '../../machines/wire/cri.ts';
+import { outliveSignals } from '../../process/signals.ts';
+import { startProcess } from '../../process/startProcess.ts';
 import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 

@@ -2,13 +2,14 @@
  * Every xstate actor of one node, children included, as the stock inspectors want to hear of them: it is there, it got an
  * event, it has another snapshot, it stopped. Raw inspection (three events a message) is attached only while this lives.
  */
+
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import { type Chart, chartOf } from '../../machines/chart/definition.ts';
-import { view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import { childrenOf, logicOf } from '../feed/actorDetail.ts';
 import { podOf } from '../feed/rows.ts';
-import type { Inspected } from '../source.ts';
 
 /** Events and snapshots of one actor in one second; above it only its last snapshot of that second is told. */
 const FRAMES_PER_SECOND_MAX = 100;
@@ -125,7 +126,7 @@ export class AllActors implements Disposable {
 
   #nameOf(path: string): string {
     const uid = podOf(path);
-    const pod = uid === '' ? undefined : this.#node.tree.registry.read(view.pods)?.value.records.get(uid)?.pod.metadata.name;
+    const pod = uid === '' ? undefined : this.#node.tree.registry.read(podsView)?.value.records.get(uid)?.pod.metadata.name;
     return pod === undefined ? path : path.replace(uid, pod);
   }
 

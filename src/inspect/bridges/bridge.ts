@@ -3,8 +3,9 @@
  * in each turn of the event loop. One that reads too slowly misses frames and gets every live actor again once it has caught
  * up; one that does not is let go.
  */
+
+import type { Inspected } from '../../recorder/source.ts';
 import { BACKLOG_BYTES_MAX, type Joined, LAG_MAX_MS, VIEWERS_MAX, type Viewer } from '../feed/hub.ts';
-import type { Inspected } from '../source.ts';
 import { AllActors, type SeenActor } from './allActors.ts';
 import { classicWords, statelyWords, type Words } from './words.ts';
 

@@ -2,8 +2,8 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { dottedState } from '../../actors/supervision/nodes/snapshots.ts';
 import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import { projectSnapshot } from '../project.ts';
-import type { Inspected } from '../source.ts';
 import type { ActorFrame, ChartFrame, NextEvent, StepTaken } from './frames.ts';
 
 /** Between the path of an actor and the id of one that it spawned or invoked. */

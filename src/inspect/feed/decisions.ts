@@ -1,12 +1,15 @@
 /** What the node has decided about pods, images, CPUs and devices, as far as its actors publish it. */
+
 import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
-import { addr, type PodRecord, view } from '../../machines/protocol.ts';
-import { NODE_PRESSURES } from '../../machines/reclaim/eviction/thresholds.ts';
+import { NODE_PRESSURES } from '../../machines/nodeFacts.ts';
+import { type PodRecord, podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
 import { imageLedger } from '../../machines/reclaim/imageGc/imageGc.ts';
-import type { RecorderEntry } from '../recorder.ts';
-import type { Inspected } from '../source.ts';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import type { DecisionsFrame } from './frames.ts';
 
 const EVICTION = 'node/reclaim/eviction';
@@ -17,14 +20,14 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   const { registry } = node.tree;
   const monoMs = node.clock.monoMs();
   const wallOffset = node.clock.wallMs() - monoMs;
-  const records = [...(registry.read(view.pods)?.value.records ?? [])];
-  const statuses = registry.read(view.statuses)?.value;
-  const pressure = registry.read(view.pressure)?.value;
+  const records = [...(registry.read(podsView)?.value.records ?? [])];
+  const statuses = registry.read(statusesView)?.value;
+  const pressure = registry.read(pressureView)?.value;
   const cpus = registry.read(allocationView.cpus)?.value.ledger;
   const devices = registry.read(devicesView)?.value;
   const images = [...(registry.read(imageLedger)?.value.records ?? [])];
   const podName = (uid: string): string => {
-    const pod = registry.read(view.pods)?.value.records.get(uid)?.pod.metadata;
+    const pod = registry.read(podsView)?.value.records.get(uid)?.pod.metadata;
     return pod === undefined ? uid : `${pod.namespace}/${pod.name}`;
   };
   const judged = (pick: (r: PodRecord) => boolean) =>
@@ -75,7 +78,7 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
 /** What workers report to the pod manager is no decision. Passes that find nothing to do come and go all the time: their states say nothing. */
 function isDecision(e: RecorderEntry): boolean {
   if (e.path === EVICTION) return true;
-  if (e.path === addr.podManager.path) return e.kind !== 'message' || e.what === 'pods.op';
+  if (e.path === podManagerAddr.path) return e.kind !== 'message' || e.what === 'pods.op';
   return e.path.startsWith('node/reclaim/') && e.kind !== 'transition';
 }
 

@@ -4,14 +4,15 @@
  */
 
 import type { Chart } from '../../machines/chart/definition.ts';
-import type { PodSummary } from '../../machines/podSummary.ts';
-import type { LifeStep } from '../../machines/pods/manager/life.ts';
-import type { ContainerSummary, RecordedEvent } from '../../machines/protocol.ts';
+import type { RecordedEvent } from '../../machines/foundation/messages.ts';
+import type { LifeStep } from '../../machines/pods/manager/messages.ts';
+import type { ContainerSummary } from '../../machines/pods/workers/messages.ts';
 import type { VolumeSummary } from '../../machines/services/volumes/messages.ts';
+import type { PodSummary } from '../../machines/shown/podSummary.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
-import type { PodHistory } from '../history.ts';
+import type { PodHistory } from '../../recorder/history.ts';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { Shown } from '../project.ts';
-import type { RecorderEntry } from '../recorder.ts';
 
 /** Grows with each change that an older page could not read. */
 export const PROTOCOL_VERSION = 1;

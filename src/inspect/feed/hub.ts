@@ -3,10 +3,12 @@
  * viewers it writes one frame for all of them 100 ms after something happened, and looks around once a second.
  * A viewer that reads too slowly misses frames and gets a fresh snapshot once it has caught up; no actor ever waits.
  */
+
 import type { ActorState } from '../../actors/supervision/types.ts';
-import { view } from '../../machines/protocol.ts';
-import type { RecorderEntry } from '../recorder.ts';
-import type { Inspected } from '../source.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+
+import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import { WatchedActor } from './actorDetail.ts';
 import { decisionsFrame } from './decisions.ts';
 import {
@@ -260,7 +262,7 @@ export class Hub {
   #look(only?: ReadonlySet<string>): Changes {
     const { tree, clock } = this.#node;
     const nowMs = clock.wallMs();
-    const records = tree.registry.read(view.pods)?.value.records;
+    const records = tree.registry.read(podsView)?.value.records;
     const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
     const rowsOf = (state: ActorState) => actorRows(state, { nowMs, podName });
     const pods = this.#pods.update(tree.registry, nowMs);

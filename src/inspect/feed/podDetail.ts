@@ -1,10 +1,18 @@
 /** One pod that somebody watches, gathered from published views, the recorder and its history. Nothing of its environment. */
 
-import type { ContainerStatus, PodStatus } from '../../machines/k8s.ts';
-import { addr, type PodRecord, view } from '../../machines/protocol.ts';
-import { explainPod } from '../../machines/why.ts';
-import type { RecorderEntry } from '../recorder.ts';
-import type { Inspected } from '../source.ts';
+import { eventsView } from '../../machines/foundation/messages.ts';
+import type { ContainerStatus, PodStatus } from '../../machines/kube/types.ts';
+import { type PodRecord, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
+import { sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import { criView } from '../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
+import { probesView } from '../../machines/services/probes/messages.ts';
+import { volumesView } from '../../machines/services/volumes/messages.ts';
+import { explainPod } from '../../machines/shown/why.ts';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import type { ContainerRow, PodFrame } from './frames.ts';
 
 export const MESSAGES_MAX = 160;
@@ -18,11 +26,11 @@ export type PodSource = Pick<Inspected, 'recorder' | 'history' | 'clock'> & { tr
 /** `past: false`: without its history and messages, which are searched for. */
 export function podFrame(node: PodSource, uid: string, { past = true } = {}): PodFrame {
   const { registry } = node.tree;
-  const record = registry.read(view.pods)?.value.records.get(uid);
+  const record = registry.read(podsView)?.value.records.get(uid);
   const history = (past ? node.history.of(uid) : undefined) ?? NO_HISTORY;
   const messages = past ? node.recorder.last(MESSAGES_MAX, (e) => isAbout(e, uid)) : [];
   if (record === undefined) {
-    const path = `${addr.workers.path}/${uid}`;
+    const path = `${workersAddr.path}/${uid}`;
     const kept = history.steps.length + history.calls.length > 0;
     return {
       t: 'pod',
@@ -30,8 +38,8 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
       pod: kept ? { ...nothingKnown(uid, path), history, messages } : null,
     };
   }
-  const status = registry.read(view.statuses)?.value.get(uid)?.status ?? record.pod.status;
-  const probes = [...(registry.read(view.probes)?.value.values() ?? [])].filter((p) => p.uid === uid);
+  const status = registry.read(statusesView)?.value.get(uid)?.status ?? record.pod.status;
+  const probes = [...(registry.read(probesView)?.value.values() ?? [])].filter((p) => p.uid === uid);
   const { worker, pod } = record;
   return {
     t: 'pod',
@@ -63,10 +71,10 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
           return result === undefined ? [] : [{ container: p.container, type, result: String(result) }];
         }),
       ),
-      volumes: registry.read(view.volumes)?.value.get(uid) ?? [],
+      volumes: registry.read(volumesView)?.value.get(uid) ?? [],
       causes: worker?.causes ?? [],
       why: whyOf(node, uid),
-      events: (registry.read(view.events)?.value ?? []).filter((e) => e.pod?.uid === uid).slice(-EVENTS_MAX),
+      events: (registry.read(eventsView)?.value ?? []).filter((e) => e.pod?.uid === uid).slice(-EVENTS_MAX),
       history,
       messages,
     },
@@ -104,13 +112,13 @@ function whyOf(node: PodSource, uid: string): readonly string[] {
     query: uid,
     nowMs: node.clock.wallMs(),
     monoMs: node.clock.monoMs(),
-    pods: registry.read(view.pods)?.value,
-    waiting: registry.read(view.waitingPods)?.value,
-    statuses: registry.read(view.statuses)?.value,
+    pods: registry.read(podsView)?.value,
+    waiting: registry.read(waitingPodsView)?.value,
+    statuses: registry.read(statusesView)?.value,
     events: [],
-    sourceErrors: registry.read(view.sourceErrors)?.value,
-    listed: registry.read(view.runtimePods)?.value.pods,
-    cri: registry.read(view.cri)?.value,
+    sourceErrors: registry.read(sourceErrorsView)?.value,
+    listed: registry.read(runtimePodsView)?.value.pods,
+    cri: registry.read(criView)?.value,
     actorAt: (path) => node.tree.stateAt(path),
   }).lines;
 }

@@ -1,13 +1,17 @@
 /** The supervision tree and the pods as flat rows, and what changed between two looks. */
+
 import type { ActorState, Registry } from '../../actors/supervision/types.ts';
-import { summarizePods } from '../../machines/podSummary.ts';
-import { addr, type PodRecord, type PodsView, type StatusView, view } from '../../machines/protocol.ts';
-import { treeHealth } from '../../machines/supervision/actorState.ts';
+import { type PodRecord, type PodsView, podsView } from '../../machines/pods/manager/messages.ts';
+import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import { probesAddr } from '../../machines/services/probes/messages.ts';
+import { summarizePods } from '../../machines/shown/podSummary.ts';
+import { treeHealth } from '../../machines/shown/treeHealth.ts';
 import type { ActorRow, PodRow } from './frames.ts';
 
 /** Since-times of rows are computed from ages: less than this apart they are the same moment. */
 const SINCE_JITTER_MS = 50;
-const UNDER_A_POD = [`${addr.workers.path}/`, `${addr.probes.path}/`];
+const UNDER_A_POD = [`${workersAddr.path}/`, `${probesAddr.path}/`];
 
 /** Of `root` and all below it. */
 export function actorRows(root: ActorState, o: { nowMs: number; podName(uid: string): string | undefined }): ActorRow[] {
@@ -63,10 +67,10 @@ function nameOf(last: string, pod: string, name: string | undefined): string {
 
 /** `only`: these alone. */
 export function podRows(registry: Registry, nowMs: number, only?: Iterable<string>): PodRow[] {
-  const pods = registry.read(view.pods)?.value;
+  const pods = registry.read(podsView)?.value;
   if (pods === undefined) return [];
   const wanted = only === undefined ? pods : { ...pods, records: new Map([...only].flatMap((uid) => recordOf(pods, uid))) };
-  return summarizePods(wanted, registry.read(view.statuses)?.value, nowMs).map(({ ageMs, ...row }) => ({
+  return summarizePods(wanted, registry.read(statusesView)?.value, nowMs).map(({ ageMs, ...row }) => ({
     ...row,
     seenAtMs: Math.round(nowMs - ageMs),
   }));
@@ -87,8 +91,8 @@ export class PodLook {
   }
 
   update(registry: Registry, nowMs: number): { changed: PodRow[]; gone: string[] } {
-    const records = registry.read(view.pods)?.value.records ?? new Map();
-    const statuses = registry.read(view.statuses)?.value;
+    const records = registry.read(podsView)?.value.records ?? new Map();
+    const statuses = registry.read(statusesView)?.value;
     const [before, statusesBefore] = [this.#records, this.#statuses];
     if (records === before && statuses === statusesBefore) return { changed: [], gone: [] };
     this.#records = records;

@@ -1,6 +1,7 @@
 /** Where a pod's life stands in the pod manager, as its chart, and the way it came there. */
 import { useMemo, useState } from 'react';
-import { LIFE_STATES, type LifeStep, lifeChart, lifeStateId, lifeTransitionsOf } from '../../machines/pods/manager/life.ts';
+import { lifeChart, lifeStateId, lifeTransitionsOf } from '../../machines/pods/manager/life.ts';
+import { LIFE_STATES, type LifeStep } from '../../machines/pods/manager/messages.ts';
 import { Section } from './bits.tsx';
 import { Statechart } from './Statechart.tsx';
 import { clock, duration } from './words.ts';

@@ -1,7 +1,7 @@
 /** Small parts that several views share. */
 import { type ReactNode, useState } from 'react';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { Shown } from '../project.ts';
-import type { RecorderEntry } from '../recorder.ts';
 import { hrefOf } from './route.ts';
 import { usePage } from './store.ts';
 import { clock } from './words.ts';

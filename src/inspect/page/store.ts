@@ -1,5 +1,6 @@
 /** What the page knows of the node: one WebSocket, its frames folded into one state that components subscribe to. */
 import { useSyncExternalStore } from 'react';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type {
   ActorFrame,
   ActorRow,
@@ -12,7 +13,6 @@ import type {
   ServerFrame,
   WatchFrame,
 } from '../feed/frames.ts';
-import type { RecorderEntry } from '../recorder.ts';
 
 /** Events kept by the page; more than a person scrolls through. */
 const EVENTS_MAX = 3000;

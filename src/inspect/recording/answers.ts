@@ -1,13 +1,14 @@
 /** Answers what `actorctl` asks a daemon, from a recording: the same paths, the same shapes, at one moment of it. */
 
-import { type Findable, findPod } from '../../machines/findPod.ts';
-import type { PodSummary } from '../../machines/podSummary.ts';
-import { compare } from '../../machines/podSummary.ts';
-import type { RecordedEvent } from '../../machines/protocol.ts';
-import { type ActorView, findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
+import type { RecordedEvent } from '../../machines/foundation/messages.ts';
+import { type Findable, findPod } from '../../machines/shown/findPod.ts';
+import type { PodSummary } from '../../machines/shown/podSummary.ts';
+import { compare } from '../../machines/shown/podSummary.ts';
+import { treeHealth } from '../../machines/shown/treeHealth.ts';
+import { type ActorView, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
 import { clockTime } from '../../machines/text/duration.ts';
+import { entryLine, isBelow } from '../../recorder/recorder.ts';
 import type { ActorRow, PodRow } from '../feed/frames.ts';
-import { entryLine, isBelow } from '../recorder.ts';
 import { activeStates } from './activeStates.ts';
 import type { Picture, Recording } from './recording.ts';
 

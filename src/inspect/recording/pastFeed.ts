@@ -1,6 +1,8 @@
 /** The page's feed from a recording: the frames of a live node, at the moment that each viewer chose. */
+
 import type { Chart } from '../../machines/chart/definition.ts';
-import { addr } from '../../machines/protocol.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+
 import { statesOf } from '../feed/actorDetail.ts';
 import {
   type ActorFrame,
@@ -125,7 +127,7 @@ export class PastFeed {
     const detail = this.#recording.podAt(uid, picture.atMs);
     const history = this.#recording.historyAt(uid, picture, POD_STEPS_MAX);
     const messages = this.#recording.lastEntries(picture, MESSAGES_MAX, (e) => isAbout(e, uid));
-    const known = detail ?? (history.steps.length + history.calls.length > 0 ? nothingKnown(uid, `${addr.workers.path}/${uid}`) : null);
+    const known = detail ?? (history.steps.length + history.calls.length > 0 ? nothingKnown(uid, `${workersAddr.path}/${uid}`) : null);
     return { t: 'pod', uid, pod: known === null ? null : { ...known, history, messages } };
   }
 }

@@ -2,12 +2,13 @@
  * A recording as a whole: what a node was at any moment of it. Reads the segments once; the picture of a moment is the
  * last whole picture before it and the entries since. Pure.
  */
+
 import type { Chart } from '../../machines/chart/definition.ts';
-import type { CriMethod } from '../../machines/cri.ts';
-import { addr } from '../../machines/protocol.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import type { CriMethod } from '../../machines/wire/cri.ts';
+import { isReady, type PodHistory, type RuntimeCall } from '../../recorder/history.ts';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { ActorRow, PodRow } from '../feed/frames.ts';
-import { isReady, type PodHistory, type RuntimeCall } from '../history.ts';
-import type { RecorderEntry } from '../recorder.ts';
 import { decodeFrame } from './decode.ts';
 import { type Scanned, scan } from './format.ts';
 import { type KeyFrame, kindOf, type PodChange, RECORDING_VERSION, type RecordingFrame, type RunFrame } from './frames.ts';
@@ -233,7 +234,7 @@ export class Recording {
 
   /** States of its worker and calls of the runtime up to that moment; of the newest so many each. */
   historyAt(uid: string, picture: Picture, max: number): PodHistory {
-    const path = `${addr.workers.path}/${uid}`;
+    const path = `${workersAddr.path}/${uid}`;
     const steps: PodHistory['steps'] = [];
     for (let i = 0; i < picture.entriesEnd; i++) {
       const e = this.entries[i];

@@ -1,13 +1,15 @@
 /** Leads a picture of the supervision tree on by what the flight recorder saw. Pure. */
-import { addr } from '../../machines/protocol.ts';
+
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import { probesAddr } from '../../machines/services/probes/messages.ts';
+import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { ActorRow } from '../feed/frames.ts';
 import { podOf } from '../feed/rows.ts';
-import type { RecorderEntry } from '../recorder.ts';
 
 /** Lifecycles of an actor that is not well. */
 const UNWELL = new Set(['restarting', 'failed', 'parked', 'quarantined', 'stopped']);
 /** A pod's worker leaves the tree when it has ended. */
-const LEAVES = [`${addr.workers.path}/`, `${addr.probes.path}/`, 'node/api/podWriters/'];
+const LEAVES = [`${workersAddr.path}/`, `${probesAddr.path}/`, 'node/api/podWriters/'];
 const STARTED = /^incarnation (\d{1,15})$/;
 const CAME = /^on (\S+)(?: \((.*)\))?$/s;
 

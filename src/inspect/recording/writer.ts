@@ -2,17 +2,19 @@
  * Writes what the flight recorder holds into frames, as it happens. It looks at the recorder a quarter of a second after
  * something happened and never waits for the disk: while the sink is full, entries are left out and counted.
  */
+
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { chartOf } from '../../machines/chart/definition.ts';
-import { addr, view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusAddr } from '../../machines/pods/status/messages.ts';
+import type { RuntimeCall } from '../../recorder/history.ts';
+import { RECORDER_CAPACITY, type RecorderEntry } from '../../recorder/recorder.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import { actorRefAt, logicOf } from '../feed/actorDetail.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
 import type { PodRow } from '../feed/frames.ts';
 import { podFrame } from '../feed/podDetail.ts';
 import { actorRows, podOf, podRows } from '../feed/rows.ts';
-import type { RuntimeCall } from '../history.ts';
-import { RECORDER_CAPACITY, type RecorderEntry } from '../recorder.ts';
-import type { Inspected } from '../source.ts';
 import { frameOf } from './format.ts';
 import { type CallsFrame, kindOf, RECORDING_VERSION, type RecordingFrame } from './frames.ts';
 import { Packer } from './pack.ts';
@@ -157,7 +159,7 @@ export class RecordingWriter implements Disposable {
     const { tree, clock } = this.#node;
     const atMs = clock.wallMs();
     this.#keyAtMs = monoMs;
-    const records = tree.registry.read(view.pods)?.value.records;
+    const records = tree.registry.read(podsView)?.value.records;
     const actors = actorRows(tree.state(), { nowMs: atMs, podName: (uid) => records?.get(uid)?.pod.metadata.name });
     const pods = podRows(tree.registry, atMs);
     const { notes: _, ...decisions } = decisionsFrame(this.#node);
@@ -203,7 +205,7 @@ export class RecordingWriter implements Disposable {
 
   /** A pod whose worker moved or told its status has another row than before. */
   #markPod(e: RecorderEntry): void {
-    if (e.kind === 'message' ? e.path !== addr.status.path : e.kind !== 'transition' && e.kind !== 'child.exited') return;
+    if (e.kind === 'message' ? e.path !== statusAddr.path : e.kind !== 'transition' && e.kind !== 'child.exited') return;
     const uid = podOf(e.kind === 'message' ? e.from : e.path);
     if (uid !== '') this.#dirty.add(uid);
   }
@@ -218,7 +220,7 @@ export class RecordingWriter implements Disposable {
   #podChanges(): RecordingFrame[] {
     const { tree, clock } = this.#node;
     const { registry } = tree;
-    const pods = registry.read(view.pods)?.value;
+    const pods = registry.read(podsView)?.value;
     const atMs = clock.wallMs();
     const out: RecordingFrame[] = [];
     for (const uid of this.#pods.keys()) {

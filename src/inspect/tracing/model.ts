@@ -1,7 +1,7 @@
 /** What is known of one start or stop of a pod, and the spans it becomes. Plain data; nothing of a pod's environment or arguments. */
 
-import type { CriMethod } from '../../machines/cri.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
+import type { CriMethod } from '../../machines/wire/cri.ts';
 
 export type TraceKind = 'start' | 'stop';
 

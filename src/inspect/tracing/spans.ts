@@ -1,12 +1,13 @@
 /** From what is known of a pod's start or stop to the spans of one trace. Pure. */
 
-import { addr } from '../../machines/protocol.ts';
-import { CRI_METHODS } from '../../machines/runtime/cri/methods.ts';
+import { podManagerAddr } from '../../machines/pods/manager/messages.ts';
+import { podConfigAddr } from '../../machines/pods/podConfig/messages.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
+import { CRI_METHODS } from '../../machines/wire/criMethods.ts';
 import type { Attributes, PodTrace, Span, TracedCall, TracedEvent, WorkerStep } from './model.ts';
 
 /** Paths of the actors that read pods: `node/pods/sources/file` and its siblings. */
-const SOURCES = `${addr.config.path.slice(0, addr.config.path.lastIndexOf('/'))}/sources/`;
+const SOURCES = `${podConfigAddr.path.slice(0, podConfigAddr.path.lastIndexOf('/'))}/sources/`;
 
 /** What a worker does in a state, where its name does not say it. */
 const STEP_NAMES: Readonly<Record<string, string>> = {
@@ -97,8 +98,8 @@ function podAttributes({ pod, left }: PodTrace): Attributes {
 
 /** Source and admission, as the causes tell them: a source read the pod, config passed it on, the pod manager took it up. */
 function decisionParts(causes: readonly Cause[]): Part[] {
-  const taken = causes.findLastIndex((c) => c.by === addr.podManager.path);
-  const passed = causes.slice(0, Math.max(0, taken)).findLastIndex((c) => c.by === addr.config.path);
+  const taken = causes.findLastIndex((c) => c.by === podManagerAddr.path);
+  const passed = causes.slice(0, Math.max(0, taken)).findLastIndex((c) => c.by === podConfigAddr.path);
   const read = causes.slice(0, Math.max(0, passed)).findLastIndex((c) => c.by.startsWith(SOURCES));
   const at = (i: number): Cause | undefined => (i < 0 ? undefined : causes[i]);
   const [source, config, manager] = [at(read), at(passed), at(taken)];

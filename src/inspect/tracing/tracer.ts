@@ -2,13 +2,17 @@
  * Follows each pod from its worker's start to Ready, and from the wish to stop it to its worker's end, by what the
  * supervision tells anyway. It sends no message, and no actor knows of it. Everything it keeps is bounded.
  */
+
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { apiAddr } from '../../machines/api/messages.ts';
-import { addr, type StatusView, view } from '../../machines/protocol.ts';
+import { eventsView } from '../../machines/foundation/messages.ts';
+import { podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
+import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
 import { CriError } from '../../ports/ports.ts';
-import { type CallSpan, isReady, type RuntimeCall } from '../history.ts';
-import type { Inspected } from '../source.ts';
+import { type CallSpan, isReady, type RuntimeCall } from '../../recorder/history.ts';
+import type { Inspected } from '../../recorder/source.ts';
 import type { PodTrace, Span, StatusWrite, TracedCall, TraceKind, WorkerStep } from './model.ts';
 import { spansOf } from './spans.ts';
 
@@ -63,7 +67,7 @@ interface Known {
   traced: Set<TraceKind>;
 }
 
-const WORKERS = `${addr.workers.path}/`;
+const WORKERS = `${workersAddr.path}/`;
 const WRITERS = `${apiAddr.podWriters.path}/`;
 
 export class PodTracer implements Disposable {
@@ -80,7 +84,7 @@ export class PodTracer implements Disposable {
     this.#o = o;
     this.#taps = [
       node.tree.observe((e) => this.#see(e)),
-      node.tree.registry.watch(view.statuses, (statuses) => this.#lookForReady(statuses)),
+      node.tree.registry.watch(statusesView, (statuses) => this.#lookForReady(statuses)),
       node.history.traceCalls((uid, call) => this.#call(uid, call)),
     ];
   }
@@ -100,7 +104,7 @@ export class PodTracer implements Disposable {
 
   #see(e: SupervisionEvent): void {
     if (e.kind === 'message') {
-      if (e.to === addr.workers.path && e.type === 'pod.update' && e.key !== undefined) this.#heard(e.key, e.causes);
+      if (e.to === workersAddr.path && e.type === 'pod.update' && e.key !== undefined) this.#heard(e.key, e.causes);
     } else if (e.kind === 'transition') {
       if (e.path.startsWith(WORKERS)) this.#step(e.path.slice(WORKERS.length), e);
       else if (e.path.startsWith(WRITERS)) this.#writer(e.path.slice(WRITERS.length), e);
@@ -234,7 +238,7 @@ export class PodTracer implements Disposable {
 
   /** While the pod manager still knows the pod. */
   #name(trace: Open): void {
-    const record = this.#node.tree.registry.read(view.pods)?.value.records.get(trace.uid);
+    const record = this.#node.tree.registry.read(podsView)?.value.records.get(trace.uid);
     if (record === undefined) return;
     const { name, namespace } = record.pod.metadata;
     trace.pod = { uid: trace.uid, name, namespace, source: record.source };
@@ -243,10 +247,10 @@ export class PodTracer implements Disposable {
   #findStopCauses(trace: Open): void {
     if (trace.pod.name === '') this.#name(trace);
     if (trace.causes.length > 0) return;
-    const worker = this.#node.tree.registry.read(view.pods)?.value.records.get(trace.uid)?.worker;
+    const worker = this.#node.tree.registry.read(podsView)?.value.records.get(trace.uid)?.worker;
     if (worker?.phase !== 'terminating' && worker?.phase !== 'terminated') return;
     // A pod that ended by itself was not asked to: what is there is why it began.
-    const asked = worker.causes.findLast((c) => c.by === addr.podManager.path);
+    const asked = worker.causes.findLast((c) => c.by === podManagerAddr.path);
     if (asked !== undefined && asked.atMs > trace.workerSinceMs) trace.causes = worker.causes;
   }
 
@@ -258,7 +262,7 @@ export class PodTracer implements Disposable {
       if (trace.pod.name === '') this.#name(trace);
       const { kind, traceId, pod, beganAtMs, causes, steps, calls, writes, left } = trace;
       const endedAtMs = trace.reachedAtMs ?? nowMs;
-      const events = (this.#node.tree.registry.read(view.events)?.value ?? [])
+      const events = (this.#node.tree.registry.read(eventsView)?.value ?? [])
         .filter((e) => e.pod?.uid === trace.uid)
         .map(({ atMs, reason, fieldPath }) => ({ atMs, reason, fieldPath: fieldPath ?? '' }));
       const facts = { kind, traceId, pod, beganAtMs, endedAtMs, causes, steps, calls, writes, left, events, error: trace.error || error };

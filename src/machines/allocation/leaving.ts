@@ -1,5 +1,5 @@
 /** Which allocations may be released soon. Pure. */
-import type { PodsView } from '../protocol.ts';
+import type { PodsView } from '../pods/manager/messages.ts';
 
 /** On its way out, or over, or not known for certain to be wanted: nobody is refused for what it has. */
 export function mayLeave(uid: string, pods: PodsView | undefined): boolean {

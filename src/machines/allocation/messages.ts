@@ -1,6 +1,6 @@
 /** What the layer `allocation` is asked and what it publishes; each of its actors is there where it is configured. */
 
-import type { Pod } from '../k8s.ts';
+import type { Pod } from '../kube/types.ts';
 import { address, type Message, type ReplyTo, viewKey } from '../supervision/address.ts';
 import type { CpuSet } from './cpus/cpuSet.ts';
 import type { CpuLedger } from './cpus/ledger.ts';

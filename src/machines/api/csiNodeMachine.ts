@@ -1,16 +1,16 @@
 /** What the cluster is told of drivers on this node: an object of kind CSINode, an annotation and labels of the node (resources and volumes 8.17). */
 
 import { assign, fromPromise, setup } from 'xstate';
-import { factsOf } from '../facts.ts';
-import { own, put } from '../own.ts';
-import { projecting } from '../projection.ts';
-import { providing, unprovided } from '../provide.ts';
-import { sameData } from '../sameData.ts';
+import { own, put } from '../data/own.ts';
+import { sameData } from '../data/sameData.ts';
+import { isKubeRecord as isRecord } from '../kube/request.ts';
+import type { WireCsiNode } from '../kube/wire.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { messageOf } from '../text/errors.ts';
-import { isKubeRecord as isRecord } from './kube.ts';
-import type { WireCsiNode } from './wire.ts';
+import { factsOf } from '../xstate/facts.ts';
+import { projecting } from '../xstate/projection.ts';
+import { providing, unprovided } from '../xstate/provide.ts';
 
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 

@@ -2,9 +2,10 @@
  * Events on their way to the API: similar ones combined, floods cut per object, repeats counted into the event that is
  * there already (boot-and-node 9.9). State without I/O.
  */
-import type { RecordedEvent } from '../protocol.ts';
-import { TokenBucket } from '../runtime/imagePuller/tokenBucket.ts';
-import type { WireEvent } from './wire.ts';
+
+import { TokenBucket } from '../data/tokenBucket.ts';
+import type { RecordedEvent } from '../foundation/messages.ts';
+import type { WireEvent } from '../kube/wire.ts';
 
 /** Events that wait; beyond it the oldest is dropped. */
 export const EVENTS_WAITING_MAX = 1_000;

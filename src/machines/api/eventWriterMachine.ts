@@ -1,7 +1,7 @@
 /** Sends events to the API one after another, as a statechart. The request is given with `provide`. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf, type Moment } from '../facts.ts';
-import { projecting } from '../projection.ts';
+import { factsOf, type Moment } from '../xstate/facts.ts';
+import { projecting } from '../xstate/projection.ts';
 import type { EventWriterEvent } from './messages.ts';
 
 /** Between tries of one event, lengthened by up to half. */

@@ -1,10 +1,10 @@
 /** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). The requests are given with `provide`. */
 
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf } from '../facts.ts';
-import { failureOf, projecting } from '../projection.ts';
+import type { KubeFailure } from '../kube/request.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import type { KubeFailure } from './kube.ts';
+import { factsOf } from '../xstate/facts.ts';
+import { failureOf, projecting } from '../xstate/projection.ts';
 import type { LeaseEvent } from './messages.ts';
 
 /** Between tries to find or make it: doubles from the first to the second. */

@@ -1,9 +1,9 @@
 /** Whether the API server can be reached, as a statechart: everybody's calls say how it goes, and while it is lost it is asked. */
 
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf } from '../facts.ts';
-import { projecting } from '../projection.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
+import { factsOf } from '../xstate/facts.ts';
+import { projecting } from '../xstate/projection.ts';
 import type { ApiLinkEvent } from './messages.ts';
 
 /** A question that is not answered within this counts as no answer. */

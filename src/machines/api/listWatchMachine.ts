@@ -4,12 +4,12 @@
  */
 
 import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf } from '../facts.ts';
-import { failureOf, projecting } from '../projection.ts';
-import { shareData } from '../sharedData.ts';
-import { SharedMap } from '../sharedMap.ts';
+import { shareData } from '../data/sharedData.ts';
+import { SharedMap } from '../data/sharedMap.ts';
+import { isExpired, isRefusal, type KubeFailure, type KubeObject, objectKey, UNREADABLE, type WatchEvent } from '../kube/request.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { isExpired, isRefusal, type KubeFailure, type KubeObject, UNREADABLE, type WatchEvent } from './kube.ts';
+import { factsOf } from '../xstate/facts.ts';
+import { failureOf, projecting } from '../xstate/projection.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
 const LIST_WATCH_RETRY_MS = 800;
@@ -20,8 +20,7 @@ export const SILENCE_MAX_MS = 90_000;
 const WATCH_LIFE_MIN_MS = 1_000;
 /** A stream of initial events that is quiet for longer is given up for a list: a server that ignores the wish for it never ends it. */
 export const INITIAL_SILENCE_MAX_MS = 15_000;
-/** Reasons of states in which the initial state is awaited. */
-export const AWAITING_REASONS: readonly string[] = ['Listing', 'StreamingInitialEvents'];
+
 /** Streams in a row that broke off before the end of the initial events; then a list is asked for. */
 const BROKEN_STREAMS_MAX = 2;
 
@@ -73,16 +72,6 @@ export interface ListWatchContext extends ListWatchInput {
   /** What the last event changed: objects as they are now, or as they last were where they are gone. */
   changed: readonly KubeObject[];
   next: 'listing' | 'watching';
-}
-
-export function objectKey(o: KubeObject): string {
-  return `${o.metadata.namespace ?? ''}/${o.metadata.name}`;
-}
-
-/** Versions of one server grow; only whether an answer is older than what is known already is ever asked. */
-export function isOlder(version: string, than: string): boolean {
-  if (!/^\d+$/.test(version) || !/^\d+$/.test(than)) return false;
-  return BigInt(version) < BigInt(than);
 }
 
 /**

@@ -1,10 +1,10 @@
 /** What the `api` layer is told and what it publishes; absent in standalone mode. */
 
-import type { Pod, Taint } from '../k8s.ts';
-import type { RecordedEvent } from '../protocol.ts';
+import type { RecordedEvent } from '../foundation/messages.ts';
+import type { KubeObject } from '../kube/request.ts';
+import type { Pod, Taint } from '../kube/types.ts';
 import { type Address, address, type Message, viewKey } from '../supervision/address.ts';
-import type { CertificateTemplate, ReportedAddress } from './certificates/template.ts';
-import type { KubeObject } from './kube.ts';
+import type { CertificateTemplate, ReportedAddress } from './certificates/messages.ts';
 
 /** To the link, from everybody who calls the API server: how it went, where that is news. */
 export type ApiLinkEvent = Message &
@@ -113,3 +113,6 @@ export const apiView = {
   placement: viewKey<PlacementView>('apiPlacement'),
   volumes: viewKey<NodeVolumesView>('apiNodeVolumes'),
 } as const;
+
+/** Reasons of states in which the initial state is awaited. */
+export const AWAITING_REASONS: readonly string[] = ['Listing', 'StreamingInitialEvents'];

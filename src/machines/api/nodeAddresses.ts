@@ -1,5 +1,5 @@
 /** Which addresses a node has (boot-and-node 9.5): given by flag, else that of its name, else that of its default route. Pure. */
-import { canonicalIp } from './certificates/template.ts';
+import { canonicalIp } from '../text/addresses.ts';
 
 /** An address of this machine that peers can reach: not loopback, link-local, multicast or unspecified. */
 export interface HostAddress {

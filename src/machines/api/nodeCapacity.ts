@@ -1,6 +1,6 @@
 /** What the node has and what of it pods may use: capacity and allocatable (boot-and-node 9.6). Pure. */
-import type { KubeletConfiguration } from '../config.ts';
-import { bytesQuantity, ceilDiv, scaledCeil } from '../pods/quantity.ts';
+import type { KubeletConfiguration } from '../config/config.ts';
+import { bytesQuantity, ceilDiv, scaledCeil } from '../kube/quantity.ts';
 
 /** What the host has. */
 export interface HostResources {

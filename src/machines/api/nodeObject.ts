@@ -1,10 +1,11 @@
 /** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
 
-import { isExtendedResource } from '../allocation/devices/rules.ts';
-import { own } from '../own.ts';
-import type { CriView, RuntimePodsView } from '../protocol.ts';
-import { NODE_PRESSURES, type NodePressure } from '../reclaim/eviction/thresholds.ts';
-import { sameData } from '../sameData.ts';
+import { own } from '../data/own.ts';
+import { sameData } from '../data/sameData.ts';
+import { isExtendedResource } from '../kube/names.ts';
+import { NODE_PRESSURES, type NodeIdentity, type NodePressure } from '../nodeFacts.ts';
+import type { RuntimePodsView } from '../pod/runtime/seen.ts';
+import type { CriView } from '../runtime/cri/messages.ts';
 import { shortDuration } from '../text/duration.ts';
 import { HUGE_PAGES_PREFIX } from './nodeCapacity.ts';
 
@@ -52,22 +53,6 @@ export interface NodeObject {
   status: NodeStatus;
 }
 
-/** What does not change while the node runs. */
-export interface NodeIdentity {
-  name: string;
-  hostname: string;
-  labels: Readonly<Record<string, string>>;
-  taints: readonly { key: string; value: string; effect: string }[];
-  schedulable: boolean;
-  providerID: string;
-  externalCloud: boolean;
-  /** For the cloud's controller, which checks them: the addresses that were named, joined by commas; '' none. */
-  providedIPs: string;
-  controllerAttachDetach: boolean;
-  /** Go's spelling: `linux`, `amd64`. */
-  os: string;
-  arch: string;
-}
 /** What a status is made of. */
 export interface NodeReadings {
   addresses: readonly string[];

@@ -1,10 +1,10 @@
 /** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). The requests are given with `provide`. */
 
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf } from '../facts.ts';
-import { failureOf, projecting } from '../projection.ts';
+import type { KubeFailure } from '../kube/request.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import type { KubeFailure } from './kube.ts';
+import { factsOf } from '../xstate/facts.ts';
+import { failureOf, projecting } from '../xstate/projection.ts';
 import type { NodeStatusEvent } from './messages.ts';
 
 /** Between tries of registration: doubles from the first to the second. */

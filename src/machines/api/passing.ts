@@ -1,7 +1,8 @@
 /** Which changes of a status are about to be overtaken by the next one, and may wait for it: each patch costs everybody. Pure. */
-import type { Pod, PodStatus } from '../k8s.ts';
-import { isTerminal } from '../pods/status/generate.ts';
-import { sameData } from '../sameData.ts';
+
+import { sameData } from '../data/sameData.ts';
+import type { Pod, PodStatus } from '../kube/types.ts';
+import { isTerminal } from '../pod/phase.ts';
 
 /** A pod that starts has a sandbox and addresses, and its containers follow. */
 const OF_A_SANDBOX: ReadonlySet<string> = new Set(['podIP', 'podIPs', 'conditions', 'containerStatuses', 'initContainerStatuses']);

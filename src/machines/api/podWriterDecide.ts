@@ -1,10 +1,12 @@
 /** What is to be done about one pod's object in the API, from everything known of it: one pure step (pod lifecycle 2.7, 7.5). */
-import type { Pod, PodStatus } from '../k8s.ts';
-import { ANNOTATION_HASH, ANNOTATION_MIRROR, ANNOTATION_SOURCE, fullName } from '../pods/sources/decode.ts';
-import { isTerminal } from '../pods/status/generate.ts';
+
+import { isOlder } from '../kube/request.ts';
+import type { Pod, PodStatus } from '../kube/types.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR, ANNOTATION_SOURCE, fullName } from '../pod/names.ts';
+import { isMirror, isTerminal } from '../pod/phase.ts';
+import type { PodRecord } from '../pods/manager/messages.ts';
 import { mergeStatus } from '../pods/status/manager.ts';
-import type { PodRecord, StatusEntry } from '../protocol.ts';
-import { isOlder } from './listWatchMachine.ts';
+import type { StatusEntry } from '../pods/status/messages.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
 import { passing, type Wait } from './passing.ts';
 import { ownPart, saysNothingNew, statusPatch, withoutUnknown } from './statusPatch.ts';
@@ -69,10 +71,6 @@ export type WriterPlan =
   | { kind: 'delete'; target: Pod; why: string }
   | { kind: 'createMirror'; body: Record<string, unknown>; namespace: string }
   | { kind: 'deleteMirror'; target: Pod; why: string };
-
-export function isMirror(pod: Pod): boolean {
-  return pod.metadata.annotations?.[ANNOTATION_MIRROR] !== undefined;
-}
 
 export function decideWrite(f: WriterFacts): WriterPlan {
   const plan = planned(f);

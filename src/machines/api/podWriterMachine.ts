@@ -4,14 +4,14 @@
  */
 
 import { assign, fromPromise, not, setup } from 'xstate';
-import { factsOf, type Moment } from '../facts.ts';
-import type { Pod } from '../k8s.ts';
-import { failureOf, names, podName, projecting } from '../projection.ts';
-import type { PodsView, StatusEntry } from '../protocol.ts';
-import { effectsOf, providing, unprovided, withEffects } from '../provide.ts';
+import { isOlder, isRefusal, type KubeFailure } from '../kube/request.ts';
+import type { Pod } from '../kube/types.ts';
+import type { PodsView } from '../pods/manager/messages.ts';
+import type { StatusEntry } from '../pods/status/messages.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { isRefusal, type KubeFailure } from './kube.ts';
-import { isOlder } from './listWatchMachine.ts';
+import { factsOf, type Moment } from '../xstate/facts.ts';
+import { failureOf, names, podName, projecting } from '../xstate/projection.ts';
+import { effectsOf, providing, unprovided, withEffects } from '../xstate/provide.ts';
 import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
 import { decideWrite, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { leftOutOf, ownPart } from './statusPatch.ts';

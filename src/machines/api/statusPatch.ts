@@ -1,8 +1,9 @@
 /** The strategic merge patch that makes one pod status of another, and what of a status is ours to compare. Pure. */
-import type { PodCondition, PodStatus } from '../k8s.ts';
-import { canonicalJson } from '../pods/sources/decode.ts';
+
+import { sameData } from '../data/sameData.ts';
+import type { PodCondition, PodStatus } from '../kube/types.ts';
+import { canonicalJson } from '../pod/names.ts';
 import { isOwnedCondition } from '../pods/status/conditions.ts';
-import { sameData } from '../sameData.ts';
 
 /** Fields that this node writes. Of these the ones below may also be taken away again; an unset other one is left as it is. */
 const FIELDS = [

@@ -2,7 +2,7 @@
  * Built-in defaults (boot-and-node 3, values of 1.36): the v1beta1 defaults, with or without a configuration file, and
  * a whole default node configuration for simulation and tests. Pure.
  */
-import type { KubeletConfiguration, KubeletFlags, NodeConfig } from '../config.ts';
+import type { KubeletConfiguration, KubeletFlags, NodeConfig } from './config.ts';
 import { createFeatureGates } from './gates.ts';
 
 const SECOND = 1_000;

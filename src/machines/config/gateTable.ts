@@ -3,7 +3,7 @@
  * (or will); the second went GA and was removed upstream but still stands in shared configuration files; the third
  * belongs to other components and is accepted so that one featureGates map can serve all of them. Pure data.
  */
-import type { GateStage } from '../config.ts';
+import type { GateStage } from './config.ts';
 
 export interface GateSpec {
   readonly stage: GateStage;

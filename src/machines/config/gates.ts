@@ -2,7 +2,7 @@
  * Feature gates (boot-and-node 4.1): named switches with a default, a stage and maybe a lock. Pure: a set of gates is a
  * value made from a map, never a global that is added to.
  */
-import type { FeatureGates, GateStage, GateState } from '../config.ts';
+import type { FeatureGates, GateStage, GateState } from './config.ts';
 import { GATES, type GateSpec } from './gateTable.ts';
 
 export interface GateResult {

@@ -3,7 +3,7 @@
  * false), what /configz leaves out, and what the rules of `src/boot/config` allow. The TypeScript type, the decoder,
  * defaulting, drop-in merging, the renderer and the JSON Schema for editors all come from it. Pure.
  */
-import { VERIFICATION_POLICIES } from '../runtime/imagePuller/pullRecords.ts';
+
 import {
   about,
   bool,
@@ -28,6 +28,7 @@ import {
   words,
 } from '../shape/shape.ts';
 import { CIPHER_SUITES } from './cipherSuites.ts';
+import { VERIFICATION_POLICIES } from './words.ts';
 
 type Field = Shape & Typed<unknown>;
 

@@ -1,8 +1,9 @@
 /** Renders the configuration back as v1beta1 JSON, as /configz shows it. Pure. */
-import type { KubeletConfiguration } from '../config.ts';
+
 import type { Fields, Shape } from '../shape/shape.ts';
+import { formatGoDuration } from '../text/goDuration.ts';
 import { MASKED, shownUrl } from '../text/shownUrl.ts';
-import { formatGoDuration } from './duration.ts';
+import type { KubeletConfiguration } from './config.ts';
 import { KUBELET_CONFIGURATION } from './schema.ts';
 
 /**

@@ -2,7 +2,7 @@
  * JSON as Kubernetes reads it: what `JSON.parse` takes, with the place of each field, and with fields that are there twice. Of
  * those the last one counts, and objects are joined field by field, as Go's decoder does. Pure.
  */
-import { own, put } from '../own.ts';
+import { own, put } from '../data/own.ts';
 
 /** Where a field is: by the object that has it, then by its name, as an offset into the text. */
 export type Places = Map<object, Map<string | number, number>>;

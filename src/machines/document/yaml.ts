@@ -1,6 +1,6 @@
 /** The first document of a YAML text, as Kubernetes' Go programs read it: from the nodes of the `yaml` package to plain data. Pure. */
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Pair, parseDocument, type Scalar } from 'yaml';
-import { put } from '../own.ts';
+import { put } from '../data/own.ts';
 import type { Places, Twice } from './json.ts';
 import { keyOf, plainScalar, taggedScalar } from './scalar.ts';
 

@@ -2,10 +2,12 @@
 import { cpusOf } from '../allocation/cpus/ledger.ts';
 import { type Allocation, type DeviceLedger, NO_DEVICES, NO_NODE } from '../allocation/devices/types.ts';
 import type { CpusView } from '../allocation/messages.ts';
-import type { Container, Pod } from '../k8s.ts';
-import { isRestartableInit } from '../pods/shouldRestart.ts';
-import { isTerminal } from '../pods/status/generate.ts';
-import type { PodRecord, StatusView } from '../protocol.ts';
+import type { Container } from '../kube/podTable.ts';
+import type { Pod } from '../kube/types.ts';
+import { isTerminal } from '../pod/phase.ts';
+import { isRestartableInit } from '../pod/runtime/shouldRestart.ts';
+import type { PodRecord } from '../pods/manager/messages.ts';
+import type { StatusView } from '../pods/status/messages.ts';
 
 /** One device, once for each NUMA node that it is near to. */
 export interface ContainerDevices {

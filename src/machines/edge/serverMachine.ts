@@ -1,13 +1,10 @@
 /** Life of one listening server: opening, listening, waiting for its address to become free, closing. Pure. */
 
 import { assign, fromPromise, setup } from 'xstate';
-import { projecting } from '../projection.ts';
-import { address, type Message } from '../supervision/address.ts';
 import { messageOf } from '../text/errors.ts';
+import { projecting } from '../xstate/projection.ts';
+import { CANNOT_LISTEN, type ServerEvent } from './messages.ts';
 
-/** `server.refresh`: its certificate was replaced; other servers have none. */
-export type ServerEvent = Message & { type: 'server.close' | 'server.refresh' };
-export const serverAddr = { https: address<ServerEvent>('node/edge/https') } as const;
 export interface ServerContext {
   /** What it listens on once it does. */
   address: string;
@@ -15,8 +12,7 @@ export interface ServerContext {
   error: string;
   attempts: number;
 }
-/** `meta.reason` of the state in which a server waits for its address. */
-export const CANNOT_LISTEN = 'CannotListen';
+
 /** Waits between attempts to listen; the last one repeats (the kubelet's health server retries every 5 s, for ever). */
 export const LISTEN_RETRY_MS = [100, 500, 2000, 5000] as const;
 

@@ -3,9 +3,9 @@
  * field has to be written down in one place only: where it is read.
  */
 import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Node, type YAMLMap } from 'yaml';
-import { parseGoDuration } from '../config/duration.ts';
-import { parseQuantity, quantityToInteger } from '../pods/quantity.ts';
+import { parseQuantity, quantityToInteger } from '../kube/quantity.ts';
 import type { Of, Shape, Typed } from '../shape/shape.ts';
+import { parseGoDuration } from '../text/goDuration.ts';
 import { didYouMean } from '../text/nearest.ts';
 import { DURATION_MAX_MS } from './table.ts';
 import type { ScenarioError } from './types.ts';

@@ -1,5 +1,5 @@
 /** What a call or a file operation is about, so that selectors can be held against it. Pure. */
-import { isKubeObject, type KubeRequest } from '../api/kube.ts';
+import { isKubeObject, type KubeRequest } from '../kube/request.ts';
 import type { ApiVerb, FsOp } from './types.ts';
 
 /** Group of each operation of the host's file system port; `read` is one of an open file. */

@@ -2,8 +2,7 @@
  * The table of scenario files, but for the kinds of faults (`kinds.ts`): what a fault selects, the fields that all faults
  * have, and `spec.simulation`. Types (`types.ts`), the decoder and the JSON Schema for editors come from it.
  */
-import type { CriMethod } from '../cri.ts';
-import { CRI_METHODS } from '../runtime/cri/methods.ts';
+
 import {
   about,
   any,
@@ -20,6 +19,8 @@ import {
   type Typed,
   words,
 } from '../shape/shape.ts';
+import type { CriMethod } from '../wire/cri.ts';
+import { CRI_METHODS } from '../wire/criMethods.ts';
 
 export const SCENARIO_API_VERSION = 'actorlet.dev/v1alpha1';
 export const SCENARIO_KIND = 'FaultScenario';

@@ -4,7 +4,6 @@
  */
 
 import type { ObjectOf, Of } from '../shape/shape.ts';
-import type { Message } from '../supervision/address.ts';
 import type { FaultKind, FaultKinds } from './kinds.ts';
 import type { METADATA, SELECT, SIMULATION, WHEN, WORKLOAD, WORKLOAD_WHEN, WorkloadKind } from './table.ts';
 
@@ -65,11 +64,3 @@ export interface ScenarioError {
   field: string;
   message: string;
 }
-
-/**
- * Decides what becomes of one message on its way into a mailbox. Installed in a tree; asked once per message
- * that an actor sends, never for what the supervision itself puts back (retries, resyncs). `path` is the address as the
- * sender names it. A dropped message counts as delivered to its sender; a dropped question is lost to its asker.
- */
-export type MailboxTap = (path: string, lane: 'control' | 'data', event: Message) => MailboxVerdict;
-export type MailboxVerdict = 'pass' | 'drop' | 'reorder' | { delayMs: number };

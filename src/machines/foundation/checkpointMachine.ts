@@ -1,8 +1,8 @@
 /** Small documents on disk: read and written as asked, and before the stop what is pending is written. */
 import { assign, setup } from 'xstate';
-import { names, projecting } from '../projection.ts';
-import type { CheckpointEvent } from '../protocol.ts';
-import { unprovided } from '../provide.ts';
+import { names, projecting } from '../xstate/projection.ts';
+import { unprovided } from '../xstate/provide.ts';
+import type { CheckpointEvent } from './messages.ts';
 
 interface Context {
   /** Names of documents that could not be written before the stop. */

@@ -3,9 +3,9 @@
  * Nothing here removes anything; the collector does, and asks again before it does.
  */
 
-import { containerIdOfLink, podUidOfLogDir } from '../pods/logNames.ts';
-import { sortContainers, sortSandboxes } from '../pods/runtimeStatus.ts';
-import type { ListedPod } from '../protocol.ts';
+import { containerIdOfLink, podUidOfLogDir } from '../pod/runtime/logNames.ts';
+import { sortContainers, sortSandboxes } from '../pod/runtime/runtimeStatus.ts';
+import type { ListedPod } from '../pod/runtime/seen.ts';
 
 const NS_PER_MS = 1_000_000n;
 /** The runtime may stamp a little ahead of what this node reads. */

@@ -5,9 +5,9 @@
  */
 
 import { assign, fromPromise, setup } from 'xstate';
-import { projecting } from '../projection.ts';
-import { providing, unprovided } from '../provide.ts';
 import { messageOf } from '../text/errors.ts';
+import { projecting } from '../xstate/projection.ts';
+import { providing, unprovided } from '../xstate/provide.ts';
 
 /** The longest that one who asked waits for quiet: on a busy node there is always another who asks. */
 const GATHER_MS_MAX = 15_000;

@@ -1,8 +1,8 @@
 /** Statechart of the watch on the kernel's log: reading, or waiting to try again. Pure. */
 
 import { assign, fromCallback, setup } from 'xstate';
-import { projecting } from '../projection.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
+import { projecting } from '../xstate/projection.ts';
 
 /** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
 const RETRY_MIN_MS = 5_000;

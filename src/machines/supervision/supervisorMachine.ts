@@ -5,7 +5,7 @@
  * children: that is the dynamic supervisor.
  */
 import { setup } from 'xstate';
-import { projecting, some } from '../projection.ts';
+import { projecting, some } from '../xstate/projection.ts';
 import {
   allDown,
   initialSupervisor,

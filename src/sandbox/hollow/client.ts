@@ -3,8 +3,8 @@
  * out or is cancelled still has its effect: the outcome is unknown, as with a real runtime.
  */
 
-import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import { type Clock, type Cri, CriError } from '../../ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { createHintStream, type HintStream } from './hints.ts';

@@ -1,5 +1,5 @@
 /** Containers of a hollow runtime: each lives the life that its annotations, its image and the script give it. */
-import type { CriContainerState, CriRequest, CriResponse } from '../../machines/cri.ts';
+import type { CriContainerState, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import { CODE, containerItem, containerKey, containerStatus, exitReason, matchContainer, RuntimeRefusal } from '../shared/model.ts';
 import type { Images } from './images.ts';
 import { annotatedLife, DEFAULT_LIFE, type HollowLife } from './life.ts';

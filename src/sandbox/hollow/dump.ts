@@ -1,5 +1,5 @@
 /** The state of a hollow runtime as plain data, for checks. */
-import type { Image } from '../../machines/cri.ts';
+import type { Image } from '../../machines/wire/cri.ts';
 import type { Container, Sandbox, State } from './state.ts';
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from './types.ts';
 

@@ -1,5 +1,5 @@
 /** A bounded stream of hints for one reader: when the reader is too slow the stream ends with an error, as a runtime's would. */
-import type { RuntimeHint } from '../../machines/cri.ts';
+import type { RuntimeHint } from '../../machines/wire/cri.ts';
 
 /** Hints waiting for a slow reader before its stream is cut. */
 const WAITING_MAX = 4096;

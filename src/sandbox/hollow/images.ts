@@ -1,20 +1,12 @@
 /** Images of a hollow runtime: which names exist, what was pulled, and how an id is made from a name. */
-import type { CriRequest, CriResponse, Image } from '../../machines/cri.ts';
+
+import type { CriRequest, CriResponse, Image } from '../../machines/wire/cri.ts';
 import { CODE, imageTag, nanos, RuntimeRefusal } from '../shared/model.ts';
-import { annotatedLife, DEFAULT_LIFE, type HollowLife } from './life.ts';
+import { annotatedLife, DEFAULT_LIFE } from './life.ts';
 import type { Shared } from './state.ts';
+import type { HollowImage } from './types.ts';
 
 export const MiB = 1024 * 1024;
-
-/** What an image name is worth in this world. */
-export interface HollowImage {
-  /** Present without a pull. Default false. */
-  present?: boolean;
-  /** Default 1 MiB. */
-  sizeBytes?: number;
-  /** Life of every container made from it, unless annotations or the script say otherwise. */
-  life?: Partial<HollowLife>;
-}
 
 /** Same name, same id, on every run: 256 bits from eight FNV-1a passes. An identity, not a digest of anything. */
 export function imageId(tag: string): string {

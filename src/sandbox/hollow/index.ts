@@ -1,6 +1,14 @@
 /** `embedded://hollow`: a simulated container runtime, in-process, scripted, on ports only. */
-export type { HollowImage } from './images.ts';
+
 export { imageId } from './images.ts';
 export { DEFAULT_LIFE, HOLLOW_ANNOTATION, type HollowLife, parseLife } from './life.ts';
 export { createHollowRuntime } from './runtime.ts';
-export type { HollowContainerDump, HollowDump, HollowOptions, HollowRuntime, HollowSandboxDump, ScriptedContainer } from './types.ts';
+export type {
+  HollowContainerDump,
+  HollowDump,
+  HollowImage,
+  HollowOptions,
+  HollowRuntime,
+  HollowSandboxDump,
+  ScriptedContainer,
+} from './types.ts';

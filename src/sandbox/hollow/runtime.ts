@@ -5,7 +5,7 @@
  * It answers with objects it keeps (labels, annotations): callers treat CRI messages as immutable.
  */
 
-import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import type { Cri } from '../../ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { createHollowClient } from './client.ts';

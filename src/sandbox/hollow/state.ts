@@ -1,5 +1,5 @@
 /** The state of a hollow runtime: sandboxes and containers, their names and ids, conditions, counts, open hint streams. */
-import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig, RuntimeHint } from '../../machines/cri.ts';
+import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig, RuntimeHint } from '../../machines/wire/cri.ts';
 import { CODE, type ContainerRow, RuntimeRefusal, type SandboxRow } from '../shared/model.ts';
 import type { HintStream } from './hints.ts';
 import type { HollowLife } from './life.ts';

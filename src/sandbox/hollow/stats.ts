@@ -1,5 +1,5 @@
 /** What a running hollow container claims to use. */
-import type { CriContainerStats } from '../../machines/cri.ts';
+import type { CriContainerStats } from '../../machines/wire/cri.ts';
 import { nanos } from '../shared/model.ts';
 import { MiB } from './images.ts';
 import type { Container } from './state.ts';

@@ -7,9 +7,9 @@ import type {
   CriResponse,
   LinuxContainerResources,
   PodSandboxMetadata,
-} from '../../machines/cri.ts';
+} from '../../machines/wire/cri.ts';
 import type { Clock, Cri, Rng } from '../../ports/ports.ts';
-import type { HollowImage } from './images.ts';
+
 import type { HollowLife } from './life.ts';
 
 export interface ScriptedContainer {
@@ -94,4 +94,14 @@ export interface HollowRuntime extends Cri {
   setCondition(type: 'RuntimeReady' | 'NetworkReady', ok: boolean, reason: string): void;
   /** Ends every hint stream, as a restarted runtime does. Containers live on. */
   dropStreams(): void;
+}
+
+/** What an image name is worth in this world. */
+export interface HollowImage {
+  /** Present without a pull. Default false. */
+  present?: boolean;
+  /** Default 1 MiB. */
+  sizeBytes?: number;
+  /** Life of every container made from it, unless annotations or the script say otherwise. */
+  life?: Partial<HollowLife>;
 }

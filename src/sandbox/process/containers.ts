@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { CriRequest, CriResponse } from '../../machines/cri.ts';
+import type { CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import { CODE, containerItem, containerKey, containerStatus, matchContainer, RuntimeRefusal } from '../shared/model.ts';
 import { planContainer } from './container/plan.ts';
 import { scanProcesses } from './container/procfs.ts';

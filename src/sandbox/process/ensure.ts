@@ -2,8 +2,8 @@
 import { closeSync, constants } from 'node:fs';
 import { connect } from 'node:net';
 import { resolve } from 'node:path';
-import { openRegularSync } from './regularFile.ts';
-import { NODE_FLAGS, startProcess } from './startProcess.ts';
+import { openRegularSync } from '../../process/regularFile.ts';
+import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
 import { type Layout, layout, prepareFolders, readPidFile } from './store.ts';
 
 /** The runtime's exit code when another one serves the same root directory. */

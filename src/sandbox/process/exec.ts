@@ -8,13 +8,13 @@ import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
+import { startProcess } from '../../process/startProcess.ts';
 import { CHANNEL, EXEC_PROTOCOL, FRAME_BYTES_MAX, frame, frameReader } from '../shared/execProtocol.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { signal } from './container/procfs.ts';
 import { execCommand } from './container/shim.ts';
 import type { Supervised } from './container/supervise.ts';
 import { findCommand, type Isolation } from './probe.ts';
-import { startProcess } from './startProcess.ts';
 
 /** Per stream, as CRI runtimes cap it. What goes beyond is dropped. */
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;

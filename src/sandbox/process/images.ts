@@ -2,20 +2,14 @@
  * The catalogue of the process runtime: images are names for commands of this host, no file system of their own.
  * A name outside the catalogue fails its pull in the words of a registry.
  */
+
 import { createHash } from 'node:crypto';
-import type { Image } from '../../machines/cri.ts';
+import type { Image } from '../../machines/wire/cri.ts';
+import { NODE_FLAGS } from '../../process/startProcess.ts';
 import { CODE, imageTag, nanos, RuntimeRefusal } from '../shared/model.ts';
-import { NODE_FLAGS } from './startProcess.ts';
+import type { CatalogueEntry } from './catalogue.ts';
 import type { State } from './state.ts';
 import type { ProcessHandlers } from './types.ts';
-
-export interface CatalogueEntry {
-  name: string;
-  /** One line, shown by documentation and `--status`. */
-  about: string;
-  entrypoint: readonly string[];
-  cmd: readonly string[];
-}
 
 /** A tiny HTTP server: answers every request with the pod's host name and the path asked for. */
 const WEB = `

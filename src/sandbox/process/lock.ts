@@ -2,7 +2,7 @@
  * One runtime per root directory: an flock held by a small helper process (`sh` that became `cat`) for as long as the
  * pipe to it is open. The kernel lets go when either ends, so there is never a stale lock.
  */
-import { startProcess } from './startProcess.ts';
+import { startProcess } from '../../process/startProcess.ts';
 
 export interface HeldLock {
   release(): void;

@@ -9,15 +9,15 @@ import { rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { writeOwnSync } from '../../process/regularFile.ts';
+import { outliveSignals } from '../../process/signals.ts';
 import { statusOf, stopAll } from './admin.ts';
 import { EXIT_LOCKED } from './ensure.ts';
 import { createStreamingServer } from './exec.ts';
 import { acquireLock } from './lock.ts';
 import { probeIsolation } from './probe.ts';
-import { writeOwnSync } from './regularFile.ts';
 import { createProcessRuntime } from './runtime.ts';
 import { serveCri } from './server.ts';
-import { outliveSignals } from './signals.ts';
 import { layout, prepareFolders } from './store.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ServiceDefinition } from '@grpc/grpc-js';
-import { loadProtoFile } from './protoFile.ts';
+import { loadProtoFile } from '../../process/protoFile.ts';
 
 const FILE = join('proto', 'runtime', 'v1', 'api.proto');
 

@@ -1,6 +1,6 @@
 /** CRI calls about pod sandboxes: rows alone, as pods are on the host's network. */
 import { randomBytes } from 'node:crypto';
-import type { CriRequest, CriResponse } from '../../machines/cri.ts';
+import type { CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../shared/model.ts';
 import { checkSandbox } from './container/plan.ts';
 import type { Isolation } from './probe.ts';

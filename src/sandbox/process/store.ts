@@ -4,10 +4,10 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { NotRegular, readRegularSync, writeOwnSync } from '../../process/regularFile.ts';
 import type { ContainerRow, SandboxRow } from '../shared/model.ts';
 import type { ContainerPlan } from './container/plan.ts';
 import type { ProcId } from './container/procfs.ts';
-import { NotRegular, readRegularSync, writeOwnSync } from './regularFile.ts';
 
 const VERSION = 1;
 

@@ -1,5 +1,5 @@
 /** What the process runtime is given and what it shows. */
-import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/wire/cri.ts';
 import type { StreamingServer } from './exec.ts';
 import type { Isolation } from './probe.ts';
 import type { Layout, StoredContainer, StoredSandbox } from './store.ts';

@@ -3,6 +3,7 @@
  * (lists, filters, statuses). Pure.
  */
 
+import { own } from '../../machines/data/own.ts';
 import type {
   ContainerMetadata,
   CriContainer,
@@ -16,8 +17,7 @@ import type {
   PodSandboxState,
   PodSandboxStatus,
   StringMap,
-} from '../../machines/cri.ts';
-import { own } from '../../machines/own.ts';
+} from '../../machines/wire/cri.ts';
 
 /** gRPC status codes the embedded runtimes answer with. */
 export const CODE = {

@@ -1,9 +1,9 @@
 /** Invariants about what the node writes to the API server: whose status it is, when an object goes for good, how phases move. */
 
-import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import { apiView } from '../../machines/api/messages.ts';
 import { apiSubject } from '../../machines/faults/subjects.ts';
-import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
+import { isKubeRecord as isRecord, type KubeObject } from '../../machines/kube/request.ts';
+import { ANNOTATION_MIRROR } from '../../machines/pod/names.ts';
 import type { Checker, Scene } from './checker.ts';
 
 const TERMINAL = new Set<unknown>(['Succeeded', 'Failed']);

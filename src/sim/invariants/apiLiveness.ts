@@ -1,12 +1,13 @@
 /** What the API server must say some time after everything healed: each pod as its node has it, and no other pod of that node. */
-import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
-import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
-import type { PodsView, StatusView } from '../../machines/protocol.ts';
-import { NODE_PRESSURES } from '../../machines/reclaim/eviction/thresholds.ts';
+import { isKubeRecord as isRecord, type KubeObject } from '../../machines/kube/request.ts';
+import { NODE_PRESSURES } from '../../machines/nodeFacts.ts';
+import { ANNOTATION_MIRROR } from '../../machines/pod/names.ts';
+import type { PodsView } from '../../machines/pods/manager/messages.ts';
+import type { StatusView } from '../../machines/pods/status/messages.ts';
 import { apiName } from '../nemesis/apiUser.ts';
 import type { Operator } from '../nemesis/operator.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
 
 interface Known {
   op: Operator;

@@ -5,7 +5,7 @@ import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';
 import { REFUSED_QUERIES } from '../nemesis/logQueries.ts';
 import { JOURNAL_UNITS } from '../world/beside/journal.ts';
 import { ASKED_ABOUT } from '../world/beside/programs.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { ROOT_DIR } from '../world/paths.ts';
 import type { Checker, Scene } from './checker.ts';
 

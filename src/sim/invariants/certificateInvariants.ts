@@ -5,7 +5,7 @@ import { messageOf } from '../../machines/text/errors.ts';
 import { REVIEWS } from '../world/identity/accounts.ts';
 import { readPair, SECRET, type SimCertificate, textAt } from '../world/identity/certificates.ts';
 import { keptPairs, type PairUse, pairPath } from '../world/identity/identity.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { traceText } from '../world/trace.ts';
 import type { Checker, Scene } from './checker.ts';
 

@@ -1,9 +1,11 @@
 /** Invariants about the cgroups that a node keeps for its pods. */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { componentOf, uidOf } from '../../machines/allocation/cgroups/names.ts';
-import { view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { processesIn } from '../world/runtime/processes.ts';
 import type { Checker } from './checker.ts';
 
@@ -39,7 +41,7 @@ export function nothingAtWorkIsKilled(): Checker {
     name: 'nothing-at-work-is-killed',
     booted({ node }) {
       node.cgroups.killed = (pids, path) => {
-        const records = node.daemon?.tree.registry.read(view.pods)?.value.records;
+        const records = node.daemon?.tree.registry.read(podsView)?.value.records;
         for (const p of processesIn(node.runtime.hollow.dump(), path)) {
           const phase = records?.get(p.podUid)?.worker?.phase;
           if (pids.includes(p.pid) && (phase === 'syncing' || phase === 'terminating'))
@@ -59,7 +61,7 @@ export function groupsUnsettled(node: SimNode, o: { tree: SupervisionTree; uids:
   const snapshot: unknown = o.tree.actorAt(MANAGER)?.getSnapshot();
   const value = snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
   if (value !== 'enforced' && value !== 'renewing') found.push(`the cgroups of the node are ${String(value)}`);
-  const records = o.tree.registry.read(view.pods)?.value.records;
+  const records = o.tree.registry.read(podsView)?.value.records;
   for (const [path, files] of node.cgroups.groups) {
     const uid = uidOf(componentOf(path.split('/').at(-1) ?? '', node.tuning.cgroups.systemd ? 'systemd' : 'cgroupfs'));
     if (uid === null) continue;

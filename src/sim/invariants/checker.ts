@@ -1,9 +1,11 @@
 /** What a checker is: a named invariant of the node that is looked at whenever something happens that could break it. */
+
 import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
-import type { KubeRequest } from '../../machines/api/kube.ts';
+import type { KubeRequest } from '../../machines/kube/request.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
-import { type StatusView, view } from '../../machines/protocol.ts';
-import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
+import { EVICTED } from '../../machines/reclaim/eviction/messages.ts';
 import { NOT_ADMITTED, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { Environment } from '../environment.ts';
@@ -11,12 +13,12 @@ import type { Asked } from '../nemesis/caller.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
 import type { SimCertificate } from '../world/identity/certificates.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
 import type { StoreEvent } from '../world/kube/kubeStore.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { DriverCall } from '../world/plugins/drivers.ts';
 import { DEVICE_DOMAIN } from '../world/plugins/machineDevices.ts';
-import type { CallSeen } from '../world/runtime/runtime.ts';
+import type { CallSeen } from '../world/runtime/types.ts';
 
 /** Everything a checker may look at. */
 export interface Scene {
@@ -68,12 +70,6 @@ export interface Checker {
   exited?(s: Scene): void;
 }
 
-/** A pod's name as in its manifest: the node adds its own name to those of static pods. */
-export function manifestName(podName: string, node: SimNode): string {
-  const suffix = `-${node.name}`;
-  return podName.endsWith(suffix) ? podName.slice(0, -suffix.length) : podName;
-}
-
 /** What a pod comes to that had to go, or was not let in, for something that is no fault of its own. */
 const TURNED_AWAY: readonly string[] = [EVICTED, PREEMPTING, 'OutOfcpu', 'UnexpectedAdmissionError', 'SMTAlignmentError'];
 
@@ -94,9 +90,9 @@ export function isByShutdown(status: { reason?: string } | undefined): boolean {
 /** By the ledger of pods, or, where a restart took that away, by what was said of it. */
 export function isEvicted(node: SimNode, uid: string): boolean {
   const registry = node.daemon?.tree.registry;
-  const status = registry?.read(view.statuses)?.value.get(uid)?.status;
+  const status = registry?.read(statusesView)?.value.get(uid)?.status;
   return (
-    Boolean(registry?.read(view.pods)?.value.records.get(uid)?.eviction) ||
+    Boolean(registry?.read(podsView)?.value.records.get(uid)?.eviction) ||
     TURNED_AWAY.includes(status?.reason ?? '') ||
     isByShutdown(status) ||
     isForDevices(status ?? {})

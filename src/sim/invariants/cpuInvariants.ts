@@ -1,17 +1,19 @@
 /** Invariants about the CPUs that a node allocates (resources and volumes 2.2). */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { type CpuSet, cpuSet, formatCpuSet, parseCpuSet, sameSet, shared, union, without } from '../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE, decodeCpuState } from '../../machines/allocation/cpus/file.ts';
 import { type CpuEntries, cpusOf } from '../../machines/allocation/cpus/ledger.ts';
-import type { CriRequest } from '../../machines/cri.ts';
-import type { Pod } from '../../machines/k8s.ts';
-import { hasPodLevel } from '../../machines/pods/podLevel.ts';
-import { qosClass } from '../../machines/pods/qos.ts';
-import { quantityToMilli } from '../../machines/pods/quantity.ts';
-import { view } from '../../machines/protocol.ts';
+import { quantityToMilli } from '../../machines/kube/quantity.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { hasPodLevel } from '../../machines/pod/resources/podLevel.ts';
+import { qosClass } from '../../machines/pod/resources/qos.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import type { CriRequest } from '../../machines/wire/cri.ts';
+
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
-import type { CpuTuning } from '../world/host/cpus.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { CpuTuning } from '../world/node/nodeTuning.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { ROOT_DIR } from '../world/paths.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 
@@ -25,7 +27,7 @@ function asked(pod: Pod, name: string): number {
 }
 
 function recordOf(node: SimNode, uid: string) {
-  return node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  return node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
 }
 function online({ count }: CpuTuning): CpuSet {
   return Array.from({ length: count }, (_, id) => id);
@@ -124,7 +126,7 @@ export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: H
   const ledger = written(node);
   if (ledger === null) return [`${FILE} does not say which CPUs are allocated`];
   const found: string[] = [];
-  const records = o.tree.registry.read(view.pods)?.value.records;
+  const records = o.tree.registry.read(podsView)?.value.records;
   let handedOut: CpuSet = [];
   for (const [uid, containers] of ledger.entries) {
     const phase = records?.get(uid)?.worker?.phase;

@@ -1,18 +1,21 @@
 /** Invariants about devices of plugins: who holds them, what containers get with them, who is refused for want of them, and what is left. */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { allocationOrder, deviceRequests } from '../../machines/allocation/devices/allocate.ts';
 import { CHECKPOINT_FILE, decodeCheckpoint } from '../../machines/allocation/devices/checkpoint.ts';
 import { devicesAddr, devicesView } from '../../machines/allocation/devices/messages.ts';
 import { type Allocation, deviceIds } from '../../machines/allocation/devices/types.ts';
-import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
-import type { Container, Pod } from '../../machines/k8s.ts';
-import { view } from '../../machines/protocol.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { Container } from '../../machines/kube/podTable.ts';
+import { isKubeRecord as isRecord } from '../../machines/kube/request.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { manifestName } from '../steady.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
 import { responseFor } from '../world/plugins/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/plugins/machineDevices.ts';
-import { type Checker, isForDevices, manifestName, type Scene, targetOf } from './checker.ts';
+import { type Checker, isForDevices, type Scene, targetOf } from './checker.ts';
 import { DeviceRoom } from './deviceRoom.ts';
 
 interface Config {
@@ -26,7 +29,7 @@ interface Config {
 const DEV = '/dev/';
 
 function podOf(s: Scene, uid: string): Pod | undefined {
-  return s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod;
+  return s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
 }
 function containerOf(pod: Pod | undefined, name: string): Container | undefined {
   return pod === undefined ? undefined : allocationOrder(pod).find(({ container }) => container.name === name)?.container;

@@ -1,11 +1,13 @@
 /** How many devices of a node somebody may hold, at the most: who is refused while there were more than that is refused for nothing. */
+
 import { allocationOrder, deviceRequests } from '../../machines/allocation/devices/allocate.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
-import type { Pod } from '../../machines/k8s.ts';
-import { type PodRecord, view } from '../../machines/protocol.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { type PodRecord, podsView } from '../../machines/pods/manager/messages.ts';
+import { manifestName } from '../steady.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
 import { pluginSocket } from '../world/plugins/machineDevices.ts';
-import { manifestName, type Scene } from './checker.ts';
+import type { Scene } from './checker.ts';
 
 /** What went this long ago may still count for somebody: a listing, a status, a pod that was refused half way. */
 const HELD_MS = 30_000;
@@ -28,7 +30,7 @@ export class DeviceRoom {
 
   look(s: Scene): void {
     const registry = s.node.daemon?.tree.registry;
-    const ledger = registry?.read(view.pods)?.value;
+    const ledger = registry?.read(podsView)?.value;
     if (ledger?.sourcesReady !== true) this.#heardSinceMs = Number.POSITIVE_INFINITY;
     else this.#heardSinceMs = Math.min(this.#heardSinceMs, s.monoMs);
     const left = new Set(s.node.runtime.hollow.dump().containers.flatMap((c) => (c.state === 'CONTAINER_EXITED' ? [] : [c.podUid])));

@@ -1,13 +1,14 @@
 /** Invariants about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
-import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
-import type { CsiRequest } from '../../machines/csi.ts';
-import { view } from '../../machines/protocol.ts';
+import { isKubeRecord as isRecord } from '../../machines/kube/request.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
 import { driversView } from '../../machines/services/plugins/messages.ts';
+import type { CsiRequest } from '../../machines/wire/csi.ts';
 import { DRIVER_VOLUME } from '../nemesis/draws/drivers.ts';
 import { handleOf } from '../nemesis/objectBodies.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { ROOT_DIR } from '../world/paths.ts';
 import { DRIVER } from '../world/plugins/machineDrivers.ts';
 import { type Checker, targetOf } from './checker.ts';
@@ -46,7 +47,7 @@ export function publishedFirst(): Checker {
     arrived(s, call) {
       if (call.method !== 'CreateContainer' || s.node.tuning.driver === null) return undefined;
       const { uid } = targetOf(call, s.node.runtime.hollow.dump());
-      const pod = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod;
+      const pod = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
       const { config } = call.req as Created;
       const name = config?.metadata?.name ?? '';
       const container = pod?.spec.containers.find((c) => c.name === name);

@@ -2,7 +2,7 @@
 import type { Asked, Caller } from '../nemesis/caller.ts';
 import { PAGES, PROFILES } from '../nemesis/caller.ts';
 import { OUTSIDE } from '../nemesis/logQueries.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { Checker } from './checker.ts';
 
 /** A refusal says why, and nothing of what was asked for. */

@@ -1,11 +1,13 @@
 /** Invariants about lifecycle hooks (pod lifecycle 5.13, 5.14): in which order, for how long, and what waits for them. */
-import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
-import type { LifecycleHandler } from '../../machines/k8s.ts';
-import { findContainer } from '../../machines/pods/killOrder.ts';
-import { view } from '../../machines/protocol.ts';
-import type { HookSeen } from '../world/runtime/runtime.ts';
+
+import type { LifecycleHandler } from '../../machines/kube/podTable.ts';
+import { findContainer } from '../../machines/pod/runtime/killOrder.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
+import { manifestName } from '../steady.ts';
 import { HOOK_COMMAND } from '../world/runtime/runtimeClient.ts';
-import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
+import type { HookSeen } from '../world/runtime/types.ts';
+import { type Checker, isEvicted, type Scene, targetOf } from './checker.ts';
 
 /** A hook's answer and the end of its grace may come in the same moment, and calls take their time. */
 const TOGETHER_MS = 1_000;
@@ -25,7 +27,7 @@ function preStopOf(
   uid: string,
   c: { name: string; annotations: Readonly<Record<string, string>> },
 ): LifecycleHandler | undefined {
-  const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   if (record === undefined || record.source === 'runtime') return undefined;
   const handler = findContainer(record.pod, c.name)?.lifecycle?.preStop;
   if (handler?.exec?.command?.[0] !== HOOK_COMMAND) return undefined;
@@ -49,7 +51,7 @@ export function hooksComeFirst(): Checker {
       const { uid, id } = targetOf(call, dump);
       const c = dump.containers.find((one) => one.id === id);
       if (c?.state !== 'CONTAINER_RUNNING' || preStopOf(s, uid, c) === undefined) return undefined;
-      const pod = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod;
+      const pod = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
       const graceSeconds = pod?.metadata.deletionGracePeriodSeconds ?? pod?.spec.terminationGracePeriodSeconds ?? 0;
       const box = dump.sandboxes.find((b) => b.id === c.sandboxId);
       // Deleted by force, evicted, or without any grace: nobody waits for a hook.
@@ -92,7 +94,7 @@ export function hooksComeFirst(): Checker {
 
 /** Its definition has a postStart command, and is not one of several of its UID that its start may have been decided on. */
 function postStartOf(s: Scene, uid: string, name: string): boolean {
-  const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   // Of a pod that goes no hook is begun any more, also of a container that was just started.
   if (record === undefined || record.source === 'runtime' || record.removed || record.pod.metadata.deletionTimestamp) return false;
   const wanted = s.operator.wanted.get(manifestName(record.pod.metadata.name, s.node));

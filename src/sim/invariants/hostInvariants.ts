@@ -3,7 +3,7 @@ import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { apiView } from '../../machines/api/messages.ts';
 import { FAMILIES } from '../../machines/services/iptables/families.ts';
 import { actsOf } from '../../machines/services/iptables/rules.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { Checker } from './checker.ts';
 
 const CHAINS = 'node/services/iptables';

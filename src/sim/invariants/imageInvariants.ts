@@ -1,5 +1,5 @@
 /** Invariants about images: which of them may be removed. */
-import type { CriRequest } from '../../machines/cri.ts';
+import type { CriRequest } from '../../machines/wire/cri.ts';
 import { imageId } from '../../sandbox/hollow/images.ts';
 import { PINNED_IMAGE } from '../world/runtime/runtime.ts';
 import type { Checker, Scene } from './checker.ts';

@@ -1,9 +1,11 @@
 /** Invariants about what the kernel says of processes that it killed for want of memory. */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
-import { view } from '../../machines/protocol.ts';
+import { eventsView } from '../../machines/foundation/messages.ts';
+
 import { EMPTY_OOM_LEDGER, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';
 import type { KernelVoice } from '../nemesis/kernelVoice.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { Checker } from './checker.ts';
 
 const OOM_WATCHER = 'node/runtime/oomWatcher';
@@ -15,7 +17,7 @@ export function nodeKillsAreReportedOnce(): Checker {
     beat(s) {
       const kernel = s.environment.kernelOf(s.node);
       if (kernel === undefined) return undefined;
-      for (const { reason, message, count } of s.node.daemon?.tree.registry.read(view.events)?.value ?? []) {
+      for (const { reason, message, count } of s.node.daemon?.tree.registry.read(eventsView)?.value ?? []) {
         if (reason !== SYSTEM_OOM) continue;
         if (count > 1) return `${s.node.name}: told ${count} times: ${message}`;
         if (!kernel.nodeKills.some(({ pid }) => message === `System OOM encountered, victim process: hog${pid}, pid: ${pid}`))

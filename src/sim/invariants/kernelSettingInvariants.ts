@@ -1,6 +1,6 @@
 /** Invariants of the kernel settings that a node relies on. */
 import { KERNEL_SETTINGS } from '../../machines/host/kernelSettings.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { Checker } from './checker.ts';
 
 /** Settings of the machine that are not those of a node, as the refusal of a start names them. */

@@ -1,16 +1,21 @@
 /** What must be true some time after everything healed: the runtime holds what the manifests say and nothing else, and every actor is at rest. */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import type { ActorState } from '../../actors/supervision/types.ts';
-import { view } from '../../machines/protocol.ts';
-import { isCritical } from '../../machines/reclaim/eviction/rank.ts';
+import { isCritical } from '../../machines/pod/phase.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
+import { probesView } from '../../machines/services/probes/messages.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Wanted } from '../nemesis/operator.ts';
-import type { SimNode } from '../world/node/node.ts';
+import { manifestName } from '../steady.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { ONE_MANIFEST, ROOT_DIR } from '../world/paths.ts';
 import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateInvariants.ts';
 import { groupsUnsettled } from './cgroupInvariants.ts';
-import { isEvicted, manifestName, type Scene } from './checker.ts';
+import { isEvicted, type Scene } from './checker.ts';
 import { cpusUnsettled } from './cpuInvariants.ts';
 import { devicesUnsettled, waitsForDevices } from './deviceInvariants.ts';
 import { driversUnsettled } from './driverInvariants.ts';
@@ -68,8 +73,8 @@ export async function unsettled(
     { timeoutMs: null, signal: new AbortController().signal },
   );
   const images = new Map(listed.map((c) => [c.id, c.image?.userSpecifiedImage ?? '']));
-  const records = daemon.tree.registry.read(view.pods)?.value.records;
-  const statuses = daemon.tree.registry.read(view.statuses)?.value;
+  const records = daemon.tree.registry.read(podsView)?.value.records;
+  const statuses = daemon.tree.registry.read(statusesView)?.value;
   const currentUids = new Set<string>();
   for (const [name, w] of op.wanted) {
     const record = [...(records?.values() ?? [])].find((r) => !r.removed && manifestName(r.pod.metadata.name, node) === name);
@@ -96,7 +101,7 @@ export async function unsettled(
     if (waits) continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
     // Its worker may have lost the hint, and looks at the next resync.
-    const probed = daemon.tree.registry.read(view.probes)?.value;
+    const probed = daemon.tree.registry.read(probesView)?.value;
     for (const c of containers) {
       const { liveness, startup } = probed?.get(c.id) ?? {};
       if (c.state === 'CONTAINER_RUNNING' && (liveness === 'failure' || startup === 'failure'))
@@ -118,7 +123,7 @@ export async function unsettled(
     if (path.startsWith(below) && !currentUids.has(uid)) found.push(`${path} is still mounted`);
   }
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
-  const { pressures = [] } = daemon.tree.registry.read(view.pressure)?.value ?? {};
+  const { pressures = [] } = daemon.tree.registry.read(pressureView)?.value ?? {};
   for (const p of pressures) found.push(`the node still says ${p}`);
   if (records !== undefined) found.push(...resourcesUnsettled(records, statuses, dump));
   if (node.kube !== undefined) {

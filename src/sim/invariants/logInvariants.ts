@@ -1,6 +1,6 @@
 /** Invariants about logs of containers that grow. */
-import { restartCountOfLogName } from '../../machines/pods/logNames.ts';
-import type { SimNode } from '../world/node/node.ts';
+import { restartCountOfLogName } from '../../machines/pod/runtime/logNames.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { Checker } from './checker.ts';
 
 /** From a log that has become too large to another. */

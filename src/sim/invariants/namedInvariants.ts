@@ -1,6 +1,8 @@
 /** Invariants about what containers are given of claims and images, and with whose credentials images are pulled. */
-import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
-import { view } from '../../machines/protocol.ts';
+
+import { isKubeRecord as isRecord, type KubeObject } from '../../machines/kube/request.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+
 import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';
 import { CLAIM_VOLUME } from '../nemesis/draws/named.ts';
@@ -13,7 +15,7 @@ interface Created {
 }
 
 function podOf(s: Scene, uid: string) {
-  return s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod;
+  return s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
 }
 
 /** A container that mounts a claim gets what that claim's volume holds, after the claim was bound; one that mounts an image gets that. */

@@ -2,11 +2,11 @@
  * Files of volumes that are made of objects of the API: what a pod's definition makes of them, and what stands on disk.
  * Worked out apart from the node's own code, so that each is a check of the other.
  */
-import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
+import { isKubeRecord as isRecord, type KubeObject } from '../../machines/kube/request.ts';
 import { NAMESPACE } from '../nemesis/apiUser.ts';
 import { TOKEN_FILE } from '../nemesis/objects.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { ROOT_DIR } from '../world/paths.ts';
 
 export type ObjectKind = 'configMap' | 'secret';

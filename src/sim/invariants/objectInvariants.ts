@@ -1,8 +1,9 @@
 /** Invariants about what containers are given of the objects that their pods name: in files, and in the environment. */
 import { ENV_PREFIX, ENV_SECRET } from '../nemesis/objects.ts';
+import { manifestName } from '../steady.ts';
 import { ROOT_DIR } from '../world/paths.ts';
-import type { CallSeen } from '../world/runtime/runtime.ts';
-import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
+import type { CallSeen } from '../world/runtime/types.ts';
+import { type Checker, type Scene, targetOf } from './checker.ts';
 import { filesFrom, filesOf, type ObjectKind, objectVolumes, type Shown, textsOf, volumeDir } from './objectFiles.ts';
 
 const KINDS: Readonly<Record<string, ObjectKind>> = { configmaps: 'configMap', secrets: 'secret' };

@@ -1,12 +1,16 @@
 /** Invariants about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
-import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
-import type { Pod, PodStatus } from '../../machines/k8s.ts';
-import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
-import { fullName } from '../../machines/pods/manager/records.ts';
+
+import type { Pod, PodStatus } from '../../machines/kube/types.ts';
+import { fullName } from '../../machines/pod/names.ts';
+import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pod/runtime/killOrder.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
 import type { PodStorage } from '../../machines/pods/podConfig/merge.ts';
-import { view } from '../../machines/protocol.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
+
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
-import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
+import { manifestName } from '../steady.ts';
+import { type Checker, isEvicted, type Scene, targetOf } from './checker.ts';
 
 const GRACE = 'io.kubernetes.pod.terminationGracePeriod';
 /** Starts of one container of one pod that the back-off allows in a window: 0, 10, 20 s and so on, with room for what others cause. */
@@ -14,7 +18,7 @@ const STARTS_MAX = 12;
 const STARTS_WINDOW_MS = 60_000;
 
 function records(s: Scene) {
-  return s.node.daemon?.tree.registry.read(view.pods)?.value;
+  return s.node.daemon?.tree.registry.read(podsView)?.value;
 }
 function up(c: HollowContainerDump): boolean {
   return c.state === 'CONTAINER_RUNNING';
@@ -85,7 +89,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       const record = ledger.records.get(uid);
       if (record !== undefined && !record.removed) return undefined;
       // It is over for a reason of its own: its deadline, an eviction, an end that the API server showed.
-      const shown = s.node.daemon?.tree.registry.read(view.statuses)?.value.get(uid)?.status;
+      const shown = s.node.daemon?.tree.registry.read(statusesView)?.value.get(uid)?.status;
       // What its worker has to say is not shown while an init container that had ended runs again, in another sandbox.
       if (hasEnded(shown) || hasEnded(wordOf(s, uid))) return undefined;
       // Its source had asked for its end before it named it no more.

@@ -1,9 +1,10 @@
 /** What containers were granted and what is in force, some time after everything healed. */
 
-import { quantityToInteger, quantityToMilli } from '../../machines/pods/quantity.ts';
-import { amountsOf, resizableContainers } from '../../machines/pods/resize/amounts.ts';
-import { cpuShares } from '../../machines/pods/workers/config/resources.ts';
-import type { PodsView, StatusView } from '../../machines/protocol.ts';
+import { quantityToInteger, quantityToMilli } from '../../machines/kube/quantity.ts';
+import { amountsOf, resizableContainers } from '../../machines/pod/resources/amounts.ts';
+import { cpuShares } from '../../machines/pod/resources/resources.ts';
+import type { PodsView } from '../../machines/pods/manager/messages.ts';
+import type { StatusView } from '../../machines/pods/status/messages.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 
 /** More than any node has: never granted. */

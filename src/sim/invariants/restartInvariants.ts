@@ -1,6 +1,9 @@
 /** An invariant about who is started again: what its own policy and rules, or its pod's policy, say of the end it came to. */
-import type { Container, Pod } from '../../machines/k8s.ts';
-import { view } from '../../machines/protocol.ts';
+
+import type { Container } from '../../machines/kube/podTable.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+
 import { type Checker, targetOf } from './checker.ts';
 
 /** In words of its own: the node's are what is held against it. */
@@ -32,7 +35,7 @@ export function endsAreHeeded(): Checker {
       if (call.method !== 'CreateContainer') return undefined;
       const { config, podSandboxId } = call.req as { config?: { metadata?: { name?: string } }; podSandboxId: string };
       const name = config?.metadata?.name ?? '';
-      const pod = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod;
+      const pod = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
       const container = pod?.spec.containers.find((c) => c.name === name);
       if (pod === undefined || container === undefined) return undefined;
       const earlier = dump.containers.filter((c) => c.sandboxId === podSandboxId && c.name === name);

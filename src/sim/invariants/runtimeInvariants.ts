@@ -1,7 +1,8 @@
 /** Invariants about what the node does to its runtime: doubles, starts during a stop, overlapping acts, healthy containers stopped. */
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
+import { manifestName } from '../steady.ts';
 import { ROOT_DIR } from '../world/paths.ts';
-import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
+import { type Checker, isEvicted, type Scene, targetOf } from './checker.ts';
 
 /** Longest time in which a node may still act on what was true before a change: missed hints, late effects, a slow disk. */
 const SLACK_MS = 60_000;

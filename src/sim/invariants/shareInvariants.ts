@@ -1,8 +1,9 @@
 /** Invariants about what pods share a node by: whose ids of the host are whose, and who has to make room for whom. */
-import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
+
+import { isKubeRecord as isRecord } from '../../machines/kube/request.ts';
+import { CRITICAL_PRIORITY } from '../../machines/pod/phase.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
-import { view } from '../../machines/protocol.ts';
-import { CRITICAL_PRIORITY } from '../../machines/reclaim/eviction/rank.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 
 interface Asked {
@@ -12,7 +13,7 @@ interface Asked {
 }
 
 function records(s: Scene) {
-  return s.node.daemon?.tree.registry.read(view.pods)?.value.records;
+  return s.node.daemon?.tree.registry.read(podsView)?.value.records;
 }
 
 /** A pod that asks for users of its own gets some, the same with each sandbox, and no other pod that is there has them. */

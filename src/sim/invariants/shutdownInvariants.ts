@@ -1,9 +1,12 @@
 /** Invariants about a machine that goes down: for whom it is waited, and what is left of a shutdown that was cancelled. */
+
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
-import { view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
+
 import { groupOf, shutdownGroups } from '../../machines/reclaim/nodeShutdown/groups.ts';
 import { NOT_ADMITTED, nodeShutdownView, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { type Checker, isByShutdown, type Scene } from './checker.ts';
 
 const MANAGER = 'node/reclaim/nodeShutdown';
@@ -15,7 +18,7 @@ function droppedTooEarly({ node, monoMs }: Scene): string | undefined {
   const since = registry?.read(nodeShutdownView)?.value.startedMonoMs;
   if (node.tuning.shutdown === null || since === null || since === undefined) return undefined;
   const groups = shutdownGroups(node.tuning.shutdown, GATES);
-  const records = registry?.read(view.pods)?.value.records;
+  const records = registry?.read(podsView)?.value.records;
   for (const c of node.runtime.hollow.dump().containers) {
     const record = records?.get(c.podUid);
     // Of what no source wants housekeeping knows; what was refused runs nothing by its own doing.
@@ -56,9 +59,9 @@ export function shutdownUnsettled(node: SimNode, tree: SupervisionTree): string[
   if (value?.logind !== 'watching' || value.pods !== 'waiting') found.push(`the node shutdown manager is ${JSON.stringify(value)}`);
   if (!node.logind.held) found.push('no lock delays a shutdown of the machine');
   if (tree.registry.read(nodeShutdownView)?.value.active === true) found.push('the node believes that its machine is going down');
-  for (const { pod, source, removed } of tree.registry.read(view.pods)?.value.records.values() ?? []) {
+  for (const { pod, source, removed } of tree.registry.read(podsView)?.value.records.values() ?? []) {
     if (removed || source === 'api' || source === 'runtime') continue;
-    if (isByShutdown(tree.registry.read(view.statuses)?.value.get(pod.metadata.uid)?.status))
+    if (isByShutdown(tree.registry.read(statusesView)?.value.get(pod.metadata.uid)?.status))
       found.push(`static pod ${pod.metadata.name} was ended for a shutdown, and has not begun again`);
   }
   return found;

@@ -1,12 +1,15 @@
 /** Invariants about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
-import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
+
+import { isKubeRecord as isRecord } from '../../machines/kube/request.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
 import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
+import type { StatusEntry } from '../../machines/pods/status/messages.ts';
 import { SANDBOX_LOST } from '../../machines/pods/workers/decide.ts';
-import { type StatusEntry, view } from '../../machines/protocol.ts';
-import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
+import { EVICTED } from '../../machines/reclaim/eviction/messages.ts';
 import { NOT_ADMITTED, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
-import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
+import { manifestName } from '../steady.ts';
+import { type Checker, type Scene, targetOf } from './checker.ts';
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
 /** After a change to a pod its old and new life may both still speak. */
@@ -65,7 +68,7 @@ function podName(s: Scene, uid: string): string | undefined {
 
 /** A life that is on its way out, however long that takes, says nothing of the one that may follow under its UID. */
 function isLeaving(s: Scene, uid: string): boolean {
-  const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   const phase = record?.worker?.phase;
   return record === undefined || record.removed || phase === 'terminating' || phase === 'terminated';
 }
@@ -78,7 +81,7 @@ function timeWentBack(s: Scene, name: string): boolean {
 
 /** What was said of it is kept by the API server. */
 function isOfApi(s: Scene, uid: string): boolean {
-  return s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source === 'api';
+  return s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.source === 'api';
 }
 
 /** The API server has it that this pod came to its end. */
@@ -187,7 +190,7 @@ const OWN_LIMIT = /exceeds the (total )?limit|exceeded its local ephemeral stora
 
 /** By what its containers are said to hold. */
 function writesTooMuch(s: Scene, uid: string): boolean {
-  const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   return Object.values(record?.pod.metadata.annotations ?? {}).some((text) => text.includes('writes='));
 }
 
@@ -199,13 +202,13 @@ export function nobodyIsEvictedForNothing(): Checker {
       for (const [uid, { status }] of statuses) {
         if (status.reason !== EVICTED) continue;
         if (OWN_LIMIT.test(status.message ?? '')) {
-          const name = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod.metadata.name;
+          const name = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod.metadata.name;
           if (name === undefined || writesTooMuch(s, uid)) continue;
           return `${s.node.name}: pod ${uid} (${name}) is evicted for what it wrote, and wrote too little: ${status.message ?? ''}`;
         }
         if (!SHORTAGES.some((kind) => (s.nemesis.counts.get(kind) ?? 0) > 0))
           return `${s.node.name}: pod ${uid} is ${status.phase ?? '-'}, ${status.message ?? ''}, and nothing was ever short`;
-        const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+        const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
         if (record !== undefined && record.source !== 'api' && record.source !== 'runtime')
           return `${s.node.name}: pod ${uid} of source ${record.source} is evicted`;
       }

@@ -1,12 +1,11 @@
 /** Whoever else writes to the API server: creates pods that are bound to a node, edits and deletes them, meddles with what the node wrote. */
-import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
-import type { SimNode } from '../world/node/node.ts';
+import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { isResizing, resized } from './draws/resizes.ts';
 import type { Meddling } from './faults.ts';
 import { bindVolume, bodyOf, objectPath } from './objectBodies.ts';
-import type { SimObject } from './objects.ts';
-import type { SimPod } from './pods.ts';
+import type { SimObject, SimPod } from './subjects.ts';
 
 export const NAMESPACE = 'default';
 /** Where no node is. */

@@ -1,11 +1,13 @@
 /** One pod with an own UID, what happens to its definition, and trouble that is aimed at it: the words in which attacks are written. */
-import type { CriMethod } from '../../machines/cri.ts';
+
 import type { FsOp } from '../../machines/faults/types.ts';
+import type { CriMethod } from '../../machines/wire/cri.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Add } from './entries.ts';
 import type { PodSource } from './faults.ts';
 import { nameObjects } from './objects.ts';
-import { deletePod, drawPod, editImages, relabel, type SimPod } from './pods.ts';
+import { deletePod, drawPod, editImages, relabel } from './pods.ts';
+import type { SimPod } from './subjects.ts';
 
 export const WORKERS = 'node/pods/workers/*';
 /** Pods that are drawn until one is as wanted; the last will do. */

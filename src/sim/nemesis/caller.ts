@@ -4,13 +4,14 @@
  */
 
 import { accessAttributes } from '../../machines/edge/https/attributes.ts';
-import { view } from '../../machines/protocol.ts';
+import { podsView } from '../../machines/pods/manager/messages.ts';
+
 import type { Clock } from '../../ports/ports.ts';
 import type { Answer } from '../world/host/net.ts';
 import { type Account, isAllowed, NOBODY, OPERATOR, tokenOf, VIEWER } from '../world/identity/accounts.ts';
 import { SECRET, type SimCertificate } from '../world/identity/certificates.ts';
 import { API_PORT } from '../world/identity/identity.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { SimRng } from '../world/rng.ts';
 import { WALL_START_MS } from '../world/time.ts';
 import { drawLogQuery, LOGS_PATH } from './logQueries.ts';
@@ -211,7 +212,7 @@ function certificateOf(way: Way, account: Account | null): SimCertificate | null
 
 /** `NAMESPACE/POD/CONTAINER` of some pod that the node knows. */
 function chooseContainer(node: SimNode, rng: SimRng): string | null {
-  const records = [...(node.daemon?.tree.registry.read(view.pods)?.value.records.values() ?? [])];
+  const records = [...(node.daemon?.tree.registry.read(podsView)?.value.records.values() ?? [])];
   const pod = rng.pick(records)?.pod;
   const container = pod?.spec.containers[0]?.name;
   return pod === undefined || container === undefined ? null : `${pod.metadata.namespace}/${pod.metadata.name}/${container}`;

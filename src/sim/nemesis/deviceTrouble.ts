@@ -4,8 +4,8 @@
  */
 
 import { VERSION } from '../../machines/allocation/devices/rules.ts';
-import { sameData } from '../../machines/sameData.ts';
-import type { SimNode } from '../world/node/node.ts';
+import { sameData } from '../../machines/data/sameData.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
 import { type DevicePluginMethod, healthy, type SimDevicePlugins } from '../world/plugins/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/plugins/machineDevices.ts';

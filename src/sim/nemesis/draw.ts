@@ -4,9 +4,9 @@
  */
 
 import type { Scenario } from '../../machines/faults/types.ts';
-import type { CpuTuning } from '../world/host/cpus.ts';
 import type { SimRng } from '../world/rng.ts';
 import { attacks } from './attacks.ts';
+import type { DrawOptions } from './drawOptions.ts';
 import { bursts, removals } from './draws/bursts.ts';
 import { cpuTrouble } from './draws/cpus.ts';
 import { drawDeviceFaults } from './draws/devices.ts';
@@ -49,34 +49,6 @@ export interface SizeAsked {
   restMinutesMax?: number;
   scenario?: Scenario;
   schedule?: readonly Fault[];
-}
-
-export interface DrawOptions {
-  minutes: number;
-  /** About how many faults a node gets, workload not counted. Absent: as the kinds that are on have it. */
-  faults?: number;
-  pods: number;
-  nodes: number;
-  /** Per node: pods may also come over HTTP. */
-  http: readonly boolean[];
-  /** Per node: it belongs to a cluster, and pods may come from the API. */
-  api: readonly boolean[];
-  /** Per node: it has eviction thresholds. */
-  evicts?: readonly boolean[];
-  /** Per node: it gets certificates from its cluster, what it serves with among them, and its API is served. */
-  identity?: readonly { certificates: boolean; edge: boolean; serving?: boolean }[];
-  /** Per node: its static pod path is one file. */
-  oneManifest?: readonly boolean[];
-  /** Per node: a storage driver is beside it. */
-  drivers?: readonly boolean[];
-  /** Per node: resources of its device plugins. */
-  devices?: readonly (readonly string[])[];
-  /** Per node: it keeps chains in the packet filter. */
-  packetFilters?: readonly boolean[];
-  /** Per node: it relies on kernel settings. */
-  kernels?: readonly boolean[];
-  /** Per node: what CPUs it allocates; null: none. */
-  cpus?: readonly (CpuTuning | null)[];
 }
 
 /** The whole schedule, oldest first. */

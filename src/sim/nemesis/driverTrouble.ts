@@ -3,7 +3,7 @@
  * it did not, does not listen, goes and comes back, is started over.
  */
 
-import type { CsiMethod } from '../../machines/csi.ts';
+import type { CsiMethod } from '../../machines/wire/csi.ts';
 import { DRIVER_SOCKET } from '../world/paths.ts';
 import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 

@@ -1,6 +1,6 @@
 /** Trouble that comes in bursts: some time of peace, then one thing is wrong for a while, over and over until the world heals. */
 import type { Clock } from '../../ports/ports.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { SimRng } from '../world/rng.ts';
 
 /** What is wrong with somebody beside a node while faults rain. */

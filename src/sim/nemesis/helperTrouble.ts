@@ -1,6 +1,6 @@
 /** What becomes of the programs and processes that a node runs beside itself while faults rain: one of them at a time is slow, fails, hangs or answers garbage. */
 import { FAULT_MODES, type FaultMode } from '../world/beside/faultMode.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const EVERY_MS = { min: 500, max: 8_000 } as const;

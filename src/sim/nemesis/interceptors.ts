@@ -1,11 +1,13 @@
 /** Interceptors of one node: its runtime, disk, HTTP source and mailboxes ask here which lasting fault hits a call. */
-import type { CriMethod } from '../../machines/cri.ts';
+
 import { createMatcher, type Matcher } from '../../machines/faults/match.ts';
 import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '../../machines/faults/subjects.ts';
-import type { MailboxTap, Select } from '../../machines/faults/types.ts';
-import type { KubeVerdict, SimKube, WatchVerdict } from '../world/kube/kubeApi.ts';
-import type { SimNode } from '../world/node/node.ts';
-import type { SimRuntime, Verdict } from '../world/runtime/runtime.ts';
+import type { Select } from '../../machines/faults/types.ts';
+import type { MailboxTap } from '../../machines/supervision/mailboxTap.ts';
+import type { CriMethod } from '../../machines/wire/cri.ts';
+import type { KubeVerdict, SimKube, WatchVerdict } from '../world/kube/types.ts';
+import type { SimNode } from '../world/node/types.ts';
+import type { SimRuntime, Verdict } from '../world/runtime/types.ts';
 import type { ActiveFaults } from './hits.ts';
 
 export interface InterceptorOptions {

@@ -1,5 +1,5 @@
 /** The manifest files of one node. Their directory may be away: then nothing is written or removed. */
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { MANIFESTS, ONE_MANIFEST } from '../world/paths.ts';
 
 export class ManifestFiles {

@@ -1,9 +1,10 @@
 /** What objects that pods name look like in the API, and where they are there. */
-import { type KubeObject, kubePath } from '../../machines/api/kube.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
+import { type KubeObject, kubePath } from '../../machines/kube/request.ts';
+import type { SimKube } from '../world/kube/types.ts';
 import { CLAIMED } from '../world/paths.ts';
 import { DRIVER } from '../world/plugins/machineDrivers.ts';
-import { DRIVER_CLAIM, dataOf, type SimObject, versionText } from './objects.ts';
+import { DRIVER_CLAIM, dataOf } from './objects.ts';
+import { type SimObject, versionText } from './subjects.ts';
 
 const NAMESPACE = 'default';
 /** As the secrets of the simulation call the registry that its images come from. */

@@ -2,20 +2,13 @@
  * Config maps and secrets of the simulated cluster, what becomes of them, and pods that name them: in volumes, in projected
  * volumes beside a token, and in the environment. Each value of an object says which version of which object it is.
  */
+
 import type { FaultSpec } from '../../machines/faults/types.ts';
 import { nodeName } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Add } from './entries.ts';
-import type { SimPod } from './pods.ts';
-
-export interface SimObject {
-  /** `pullSecret`: credentials of a registry. `claim`: of a volume, together with that volume. */
-  kind: 'configMap' | 'secret' | 'pullSecret' | 'claim';
-  /** Ends in the name of the node whose pods name it, as names of pods do. */
-  name: string;
-  rev: number;
-  immutable: boolean;
-}
+import type { SimPod } from './subjects.ts';
+import { type SimObject, versionText } from './subjects.ts';
 
 /** Key that each version has. */
 const STEADY_KEY = 'rev';
@@ -36,10 +29,6 @@ export const DRIVER_CLAIM = 'disk0';
 const CONFIG_MAPS = ['cm0', 'cm1', 'cm2'] as const;
 const SECRETS = ['sec0', 'sec1'] as const;
 
-/** What every value of this version is: the object, its version, and `!` where that cannot change. */
-export function versionText(o: SimObject): string {
-  return `${o.name}#${o.rev}${o.immutable ? '!' : ''}`;
-}
 /** Of one version, by key: one key is always there, another only in every second version. */
 export function dataOf(o: SimObject): Record<string, string> {
   return { [STEADY_KEY]: versionText(o), [`only-${o.rev % 2}`]: versionText(o) };

@@ -1,11 +1,10 @@
 /** The person at a simulated node: puts, edits, removes and breaks manifests, and is the one who knows what ought to run. */
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { SimTime } from '../world/time.ts';
 import type { ApiUser } from './apiUser.ts';
 import type { Meddling, PodSource } from './faults.ts';
 import { ManifestFiles } from './manifestFiles.ts';
-import type { SimObject } from './objects.ts';
-import type { SimPod } from './pods.ts';
+import type { SimObject, SimPod } from './subjects.ts';
 
 export interface Wanted {
   pod: SimPod;

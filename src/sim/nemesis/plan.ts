@@ -1,7 +1,7 @@
 /** The schedule of a run that was not given one: of its scenario, or of its seed. */
 import type { SimOptions } from '../result.ts';
 import { keptPairs } from '../world/identity/identity.ts';
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import type { SimRng } from '../world/rng.ts';
 import { drawSchedule } from './draw.ts';
 import type { Fault } from './faults.ts';

@@ -2,6 +2,7 @@
  * Pods for the simulation: manifests drawn from the seed, with lives for the hollow runtime and what is to be expected of
  * each. Only fields that this node honours.
  */
+
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
 import { HOOK_COMMAND } from '../world/runtime/runtimeClient.ts';
@@ -10,29 +11,7 @@ import { drawRestarts } from './draws/restarts.ts';
 import { drawStorage } from './draws/storage.ts';
 import { drawUsers } from './draws/users.ts';
 import { drawHugePages, drawImageVolume } from './draws/volumes.ts';
-import type { SimObject } from './objects.ts';
-
-/** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. `deleted`: its source asks for its end. */
-export type PodFate = 'steady' | 'ends' | 'loops' | 'deleted';
-
-export interface SimPod {
-  name: string;
-  /** Counts the definitions of this name. */
-  rev: number;
-  /** Undefined: the node derives it from the content, so an edit makes another pod. */
-  uid: string | undefined;
-  fate: PodFate;
-  restartPolicy: 'Always' | 'OnFailure' | 'Never';
-  /** Regular containers and sidecars: what runs in a steady pod. */
-  containers: readonly string[];
-  /** Image by container name. */
-  images: Readonly<Record<string, string>>;
-  manifest: object;
-  /** It has a limit of what it may write, and writes more: whoever holds pods to that has to end it. */
-  writesTooMuch?: boolean;
-  /** Config maps and secrets that it names; absent: none. */
-  objects?: readonly Pick<SimObject, 'kind' | 'name'>[];
-}
+import type { PodFate, SimPod } from './subjects.ts';
 
 /** What any pod may have beside what {@link drawPod} draws itself, by the name that its chances are forked by. */
 const DRAWS: Readonly<Record<string, PodDraw>> = {

@@ -6,10 +6,10 @@ import { windowsOf } from '../../machines/faults/windows.ts';
 import { NOTHING_BESIDE } from '../world/beside/beside.ts';
 import type { NodeTuning } from '../world/node/nodeTuning.ts';
 import type { SimRng } from '../world/rng.ts';
-import type { DrawOptions } from './draw.ts';
+import type { DrawOptions } from './drawOptions.ts';
 import { type Drawn, inOrder } from './entries.ts';
 import type { Fault, WorkloadAct } from './faults.ts';
-import type { SimPod } from './pods.ts';
+import type { SimPod } from './subjects.ts';
 import { drawWorkload } from './workload.ts';
 
 /** `nodes` are the names of the world's nodes, in order. */

@@ -2,7 +2,7 @@
  * What becomes of a node's machine while faults rain: it begins to go down and does, or the shutdown is cancelled, or the
  * daemon is killed in the middle; and systemd-logind or its bus is away, slow, restarts, or drops the lock.
  */
-import type { SimNode } from '../world/node/node.ts';
+import type { SimNode } from '../world/node/types.ts';
 import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['down', 'down', 'cancelled', 'cancelled', 'crash', 'away', 'slow', 'restart', 'broken'] as const;

@@ -1,8 +1,8 @@
 /** What the operator of each node does, and others in its cluster: pods come, change and go. */
-import type { CpuTuning } from '../world/host/cpus.ts';
+import type { CpuTuning } from '../world/node/nodeTuning.ts';
 import { nodeName } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
-import type { DrawOptions } from './draw.ts';
+import type { DrawOptions } from './drawOptions.ts';
 import { drawWholeCpus } from './draws/cpus.ts';
 import { drawCrowd } from './draws/crowd.ts';
 import { drawDeviceRequests } from './draws/devices.ts';
@@ -12,7 +12,8 @@ import { withDraw } from './draws/podDraw.ts';
 import { drawResizes } from './draws/resizes.ts';
 import { type Add, adder, type Drawn } from './entries.ts';
 import { driverClaimLife, nameObjects, objectLife } from './objects.ts';
-import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
+import { deletePod, drawPod, editImages } from './pods.ts';
+import type { SimPod } from './subjects.ts';
 
 /** The workload alone, for faults that come from elsewhere. */
 export function drawWorkload(rng: SimRng, o: DrawOptions): Drawn[] {

@@ -2,8 +2,8 @@
 import { allCheckers } from '../invariants/all.ts';
 import type { Checker, Scene } from '../invariants/checker.ts';
 import type { Violation } from '../result.ts';
-import type { SimNode } from '../world/node/node.ts';
-import type { CallSeen } from '../world/runtime/runtime.ts';
+import type { SimNode } from '../world/node/types.ts';
+import type { CallSeen } from '../world/runtime/types.ts';
 
 type Question = Exclude<keyof Checker, 'name' | 'settled' | 'exited'>;
 type About<K extends Question> = Required<Checker>[K] extends (s: Scene, ...about: infer A) => unknown ? A : never;

@@ -1,8 +1,8 @@
 /** Hears what the nodes of a run and the parts beside them do: for the trace, the counts of edges and the checkers. */
 import { targetOf } from '../invariants/checker.ts';
-import type { SimKube } from '../world/kube/kubeApi.ts';
-import type { NodeWatcher, SimNode } from '../world/node/node.ts';
-import type { CallSeen } from '../world/runtime/runtime.ts';
+import type { SimKube } from '../world/kube/types.ts';
+import type { NodeWatcher, SimNode } from '../world/node/types.ts';
+import type { CallSeen } from '../world/runtime/types.ts';
 import { traceText } from '../world/trace.ts';
 import type { Checks } from './checks.ts';
 

@@ -6,7 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createPki } from '../../../src/boot/dependencies/certificates/pki.ts';
-import { type CertificateTemplate, clientTemplate, SIGNERS } from '../../../src/machines/api/certificates/template.ts';
+import type { CertificateTemplate } from '../../../src/machines/api/certificates/messages.ts';
+import { clientTemplate, SIGNERS } from '../../../src/machines/api/certificates/template.ts';
 import { issue } from '../kube/certs.ts';
 
 const pki = createPki();

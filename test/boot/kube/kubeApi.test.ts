@@ -9,8 +9,9 @@ import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
-import type { KubeResult } from '../../../src/machines/api/kube.ts';
-import type { KubeApi, KubeCallOptions, Metrics } from '../../../src/ports/ports.ts';
+import type { KubeResult } from '../../../src/machines/kube/request.ts';
+import type { KubeApi, KubeCallOptions } from '../../../src/ports/kube.ts';
+import type { Metrics } from '../../../src/ports/ports.ts';
 import { collectingLogger, type LogLine } from '../../supervision/fakePorts.ts';
 import { type Issued, issue } from './certs.ts';
 

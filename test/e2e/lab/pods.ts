@@ -7,7 +7,7 @@ import {
   type CriRequest,
   type CriResponse,
   type PodSandboxConfig,
-} from '../../../src/machines/cri.ts';
+} from '../../../src/machines/wire/cri.ts';
 import type { Cri } from '../../../src/ports/ports.ts';
 import { BUSYBOX_IMAGES } from './images.ts';
 

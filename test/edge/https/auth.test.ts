@@ -1,14 +1,17 @@
 /** Who may ask the API what: every page with missing, wrong and insufficient credentials, and no data in any refusal. */
+
 import { rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ASKING_MAX, WAITING_MAX } from '../../../src/actors/edge/https/authenticate.ts';
-import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
-import { view } from '../../../src/machines/protocol.ts';
+import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../../src/machines/pods/status/messages.ts';
+
 import { until } from '../harness.ts';
-import { pod, podsView, record, running, statusView } from '../samples.ts';
+import { pod, record, running, statusView, viewOfPods } from '../samples.ts';
 import { clientCa, type Lab, serverCa, startLab, TestCa } from './lab.ts';
 
 const labs: Lab[] = [];
@@ -18,8 +21,8 @@ afterEach(async () => {
 async function start(o: Parameters<typeof startLab>[0] = {}): Promise<Lab> {
   const lab = await startLab(o);
   labs.push(lab);
-  lab.registry.set(view.pods, podsView([record(pod('secret-pod'))]));
-  lab.registry.set(view.statuses, statusView({ 'uid-secret-pod': running }));
+  lab.registry.set(podsView, viewOfPods([record(pod('secret-pod'))]));
+  lab.registry.set(statusesView, statusView({ 'uid-secret-pod': running }));
   return lab;
 }
 

@@ -1,4 +1,5 @@
 /** The API server of a node on a loopback port with real TLS, real files and a runtime and an API server that the test plays. */
+
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
@@ -16,11 +17,12 @@ import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../../src/boot/dependencies/net.ts';
 import { createSys } from '../../../src/boot/dependencies/sys.ts';
 import { type CertificateRequest, issueCertificate, type Subject } from '../../../src/boot/process/selfSigned.ts';
-import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
-import type { CriMethod } from '../../../src/machines/cri.ts';
-import { addr, type CriResult } from '../../../src/machines/protocol.ts';
+import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
+import { type CriResult, criAddr } from '../../../src/machines/runtime/cri/messages.ts';
+import type { CriMethod } from '../../../src/machines/wire/cri.ts';
 import type { Journal } from '../../../src/ports/journal.ts';
-import type { Clock, KubeApi, Profiler } from '../../../src/ports/ports.ts';
+import type { KubeApi } from '../../../src/ports/kube.ts';
+import type { Clock, Profiler } from '../../../src/ports/ports.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from '../harness.ts';
 
@@ -150,7 +152,7 @@ export async function startLab(
   const registry = views();
   const lab: Pick<Lab, 'cri' | 'calls'> = { cri: {}, calls: [] };
   registry.answerer = (to, event) => {
-    if (to !== addr.cri.path || !('calls' in event)) return { kind: 'lost', reason: 'no such actor here' };
+    if (to !== criAddr.path || !('calls' in event)) return { kind: 'lost', reason: 'no such actor here' };
     const calls = event.calls as { method: CriMethod; request: unknown }[];
     return { kind: 'reply', value: calls.map((c) => answerOf(lab, c)) };
   };

@@ -1,11 +1,14 @@
 /** Logs of containers and of the host: options, runs, following over rotations, and no way out of their folders. */
+
 import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { view } from '../../../src/machines/protocol.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../../src/machines/pods/status/messages.ts';
+
 import { until } from '../harness.ts';
-import { podsView, record, running, statusView } from '../samples.ts';
+import { record, running, statusView, viewOfPods } from '../samples.ts';
 import { type Lab, serverCa } from './lab.ts';
 import { ann, say, start, uid, WAIT_MS, web } from './node.ts';
 
@@ -145,14 +148,14 @@ describe('container logs', () => {
       },
     ];
     const ofApi = record({ ...web, status: { ...running, containerStatuses } });
-    s.lab.registry.set(view.pods, podsView([ofApi]));
+    s.lab.registry.set(podsView, viewOfPods([ofApi]));
     const file = put(s.dir, '0.log', lines('one'));
     const { got } = follow(s.lab, '');
     await until(() => got.text === 'one\n', WAIT_MS);
     appendFileSync(file, lines('bye'));
     rmSync(logDir(s.dir), { recursive: true });
-    s.lab.registry.set(view.statuses, statusView({}));
-    s.lab.registry.set(view.pods, podsView([]));
+    s.lab.registry.set(statusesView, statusView({}));
+    s.lab.registry.set(podsView, viewOfPods([]));
     await until(() => got.ended, WAIT_MS);
     expect(got.text).toBe('one\nbye\n');
   });

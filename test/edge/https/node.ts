@@ -1,9 +1,12 @@
 /** A node with one pod behind its API, for somebody who was let in. Ends with the test. */
+
 import { onTestFinished } from 'vitest';
-import { CRI_LABELS } from '../../../src/machines/cri.ts';
-import type { ContainerStatus, PodStatus } from '../../../src/machines/k8s.ts';
-import { view } from '../../../src/machines/protocol.ts';
-import { pod, podsView, record, running, statusView } from '../samples.ts';
+import type { ContainerStatus, PodStatus } from '../../../src/machines/kube/types.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../../src/machines/pods/status/messages.ts';
+import { CRI_LABELS } from '../../../src/machines/wire/cri.ts';
+
+import { pod, record, running, statusView, viewOfPods } from '../samples.ts';
 import { type Ask, clientCa, type Lab, startLab } from './lab.ts';
 
 export const ann = clientCa.leaf({ commonName: 'ann', organizations: ['dev'] });
@@ -15,7 +18,7 @@ export const WAIT_MS = 20_000;
 export async function start(o: Parameters<typeof startLab>[0] = {}) {
   const lab = await startLab(o);
   onTestFinished(() => lab.stop());
-  lab.registry.set(view.pods, podsView([record(web), record(pod('orphan', { uid: 'r' }), { source: 'runtime' })]));
+  lab.registry.set(podsView, viewOfPods([record(web), record(pod('orphan', { uid: 'r' }), { source: 'runtime' })]));
   say(lab, { main: { state: { running: { startedAt: '2026-01-01T00:00:00Z' } } } });
   const ask = (path: string, a: Ask = {}) => lab.ask(path, { client: ann, ...a });
   const upgrade = (path: string, a: Ask = {}) => lab.upgrade(path, { client: ann, ...a });
@@ -27,7 +30,7 @@ export function say(lab: Lab, containers: Record<string, Partial<ContainerStatus
     ...more,
   }));
   const status: PodStatus = { ...running, containerStatuses };
-  lab.registry.set(view.statuses, statusView({ [uid]: status }));
+  lab.registry.set(statusesView, statusView({ [uid]: status }));
 }
 export const criContainer = (name: string, more: object = {}) => ({
   ...{ id: `id-${name}`, podSandboxId: 'sb', metadata: { name, attempt: 0 }, image: { image: 'busybox' }, imageRef: 'ref' },

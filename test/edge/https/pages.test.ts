@@ -1,9 +1,11 @@
 /** What the API answers to somebody who was let in: lists, statistics, and bad requests of each kind. */
+
 import { connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { PodStatus } from '../../../src/machines/k8s.ts';
-import { view } from '../../../src/machines/protocol.ts';
-import { podsView } from '../samples.ts';
+import type { PodStatus } from '../../../src/machines/kube/types.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+
+import { viewOfPods } from '../samples.ts';
 import { serverCa, startLab } from './lab.ts';
 import { ann, criContainer, sandbox, start, uid } from './node.ts';
 
@@ -57,7 +59,7 @@ describe('lists', () => {
     const s = await start();
     const list = JSON.parse((await s.ask('/pods')).body) as { items: { metadata: { name: string }; status: PodStatus }[] };
     expect(list.items.map((p) => [p.metadata.name, p.status.phase])).toEqual([['web', 'Running']]);
-    s.registry.set(view.pods, podsView([]));
+    s.registry.set(podsView, viewOfPods([]));
     expect(JSON.parse((await s.ask('/pods/')).body)).toHaveProperty('items', null);
   });
   it('of running pods come from the runtime', async () => {

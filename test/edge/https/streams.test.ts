@@ -1,11 +1,13 @@
 /** Exec, attach, port-forward and run: what the runtime is asked, and connections handed on to it. */
+
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { view } from '../../../src/machines/protocol.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+
 import { until } from '../harness.ts';
-import { podsView, record } from '../samples.ts';
+import { record, viewOfPods } from '../samples.ts';
 import type { Lab } from './lab.ts';
 import { coded, criContainer, sandbox, start, uid, WAIT_MS, web } from './node.ts';
 
@@ -124,7 +126,7 @@ describe('streams', () => {
     expect(requests(s, 'Attach')).toEqual([{ containerId: 'id-main', ...flags, tty: false, stderr: true }]);
     const terminal = structuredClone(web);
     if (terminal.spec.containers[0] !== undefined) terminal.spec.containers[0].tty = true;
-    s.registry.set(view.pods, podsView([record(terminal)]));
+    s.registry.set(podsView, viewOfPods([record(terminal)]));
     await switched(s.upgrade('/attach/default/web/main?output=1&error=1'));
     expect(requests(s, 'Attach')[1]).toMatchObject({ tty: true, stderr: false });
   });

@@ -4,10 +4,10 @@ import { createGroupReader } from '../../../src/actors/edge/https/groupReader.ts
 import { createSystemGroups } from '../../../src/actors/edge/https/systemGroups.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
 import { NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
-import { groupMounts, placeAt } from '../../../src/machines/edge/https/groupPlaces.ts';
-import { psiOf } from '../../../src/machines/edge/https/groupStats.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats.ts';
 import { podsAtRoot, systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
+import { groupMounts, placeAt } from '../../../src/machines/figures/groupPlaces.ts';
+import { psiOf } from '../../../src/machines/figures/groupStats.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 
 const UID = '11111111-2222-3333-4444-555555555555';

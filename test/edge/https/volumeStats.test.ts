@@ -1,9 +1,12 @@
 /** What volumes use, as the API tells it: among a pod's figures, and of claims in /metrics. */
+
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { view } from '../../../src/machines/protocol.ts';
-import { podsView, record } from '../samples.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
+
+import { record, viewOfPods } from '../samples.ts';
 import { criContainer, sandbox, start, uid, WAIT_MS, web } from './node.ts';
 
 const CLAIM = 'kubernetes.io~local-volume';
@@ -36,9 +39,9 @@ async function withVolumes(periodMs = 60_000) {
     { name: 'scratch', emptyDir: {} },
     { name: 'disk', persistentVolumeClaim: { claimName: 'data' } },
   ];
-  s.registry.set(view.pods, podsView([record({ ...web, spec: { ...web.spec, volumes } })]));
+  s.registry.set(podsView, viewOfPods([record({ ...web, spec: { ...web.spec, volumes } })]));
   const summary = (plugin: string, name: string) => ({ plugin, name, state: 'mounted', message: '', sinceMs: 0 });
-  s.registry.set(view.volumes, new Map([[uid, [summary('kubernetes.io~empty-dir', 'scratch'), summary(CLAIM, 'disk')]]]));
+  s.registry.set(volumesView, new Map([[uid, [summary('kubernetes.io~empty-dir', 'scratch'), summary(CLAIM, 'disk')]]]));
   const podStats = async () => JSON.parse((await s.ask('/stats/summary')).body).pods[0];
   return { ...s, podStats };
 }
@@ -70,7 +73,7 @@ it('is in /metrics for claims, as long as somebody uses them', async () => {
     expect(body).toMatch(new RegExp(`^kubelet_volume_stats_${family}\\{namespace="default",persistentvolumeclaim="data"\\} \\d+`, 'm'));
   expect(body).not.toMatch(/^kubelet_volume_stats_\w+\{.*scratch/m);
   expect(body).not.toMatch(/^kubelet_volume_stats_health_status_abnormal\{/m);
-  s.registry.set(view.volumes, new Map());
+  s.registry.set(volumesView, new Map());
   expect((await s.ask('/metrics')).body).not.toContain(SERIES);
 });
 it('is not there where it is switched off', async () => {

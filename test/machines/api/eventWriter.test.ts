@@ -8,7 +8,7 @@ import {
   type EventWriterFacts,
   eventWriterMachine,
 } from '../../../src/machines/api/eventWriterMachine.ts';
-import { reading } from '../../../src/machines/facts.ts';
+import { reading } from '../../../src/machines/xstate/facts.ts';
 
 function world() {
   const clock = new SimulatedClock();

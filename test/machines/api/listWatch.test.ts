@@ -4,16 +4,15 @@
  */
 import { describe, expect, it } from 'vitest';
 import { SimulatedClock as Clock, createActor, fromCallback, fromPromise, type SimulatedClock } from 'xstate';
-import { decodeWatchLine, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/api/kube.ts';
 import {
   INITIAL_SILENCE_MAX_MS,
-  isOlder,
   type Listed,
   listWatchMachine,
   SILENCE_MAX_MS,
   type WatchInput,
 } from '../../../src/machines/api/listWatchMachine.ts';
-import { reading } from '../../../src/machines/facts.ts';
+import { decodeWatchLine, isOlder, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/kube/request.ts';
+import { reading } from '../../../src/machines/xstate/facts.ts';
 
 const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject => ({
   metadata: { name, namespace: 'd', uid: o.uid ?? `uid-${name}`, resourceVersion: o.rv ?? '1' },

@@ -15,8 +15,10 @@ import {
   schedulableEvent,
 } from '../../../src/machines/api/nodeObject.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
-import type { PodStatus } from '../../../src/machines/k8s.ts';
-import type { CriView, RecordedEvent, RuntimePodsView } from '../../../src/machines/protocol.ts';
+import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';
+import type { PodStatus } from '../../../src/machines/kube/types.ts';
+import type { RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
+import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
 import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
 describe('a status patch', () => {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { passing } from '../../../src/machines/api/passing.ts';
 import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWriterDecide.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
-import type { Pod, PodStatus } from '../../../src/machines/k8s.ts';
-import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pods/sources/decode.ts';
+import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pod/names.ts';
 
 const NAME = 'web-n1';
 function pod(uid: string, annotations: Record<string, string>, image = 'busybox:1'): Pod {

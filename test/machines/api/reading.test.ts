@@ -1,9 +1,9 @@
 /** The border where objects of the API are read: as Go's decoder reads them, and each object on its own. */
 import { describe, expect, it } from 'vitest';
-import { type KubeResult, UNREADABLE } from '../../../src/machines/api/kube.ts';
-import { readAnswer, readItem } from '../../../src/machines/api/objects/answers.ts';
-import { KINDS, kindAt } from '../../../src/machines/api/objects/kinds.ts';
-import { readShape } from '../../../src/machines/api/objects/read.ts';
+import { readAnswer, readItem } from '../../../src/machines/kube/read/answers.ts';
+import { KINDS, kindAt } from '../../../src/machines/kube/read/kinds.ts';
+import { readShape } from '../../../src/machines/kube/read/read.ts';
+import { type KubeResult, UNREADABLE } from '../../../src/machines/kube/request.ts';
 import type { Shape } from '../../../src/machines/shape/shape.ts';
 import { everyWrong, sample } from './shapes.ts';
 

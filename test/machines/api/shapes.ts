@@ -1,6 +1,6 @@
 /** Objects made of their table of shapes: one that sets every field, and each of its fields with each wrong type. */
-import { KINDS } from '../../../src/machines/api/objects/kinds.ts';
-import { time } from '../../../src/machines/api/objects/read.ts';
+import { KINDS } from '../../../src/machines/kube/read/kinds.ts';
+import { time } from '../../../src/machines/kube/read/read.ts';
 import type { Shape } from '../../../src/machines/shape/shape.ts';
 
 /** Sets every field that the shape has. */

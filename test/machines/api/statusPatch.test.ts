@@ -1,7 +1,7 @@
 /** Whether what a status patch says after the server answered was said before: a server drops what it does not know. */
 import { expect, it } from 'vitest';
 import { leftOutOf, saysNothingNew, statusPatch, withoutUnknown } from '../../../src/machines/api/statusPatch.ts';
-import type { PodStatus } from '../../../src/machines/k8s.ts';
+import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
 const api: PodStatus = {

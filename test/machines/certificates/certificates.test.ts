@@ -4,7 +4,6 @@ import { isDue } from '../../../src/machines/api/certificates/decide.ts';
 import { requestedWith, signingRequest, submitProblem, verdictOf } from '../../../src/machines/api/certificates/signing.ts';
 import {
   type CertificateFacts,
-  canonicalIp,
   clientTemplate,
   lacks,
   rotationDeadlineMs,
@@ -12,7 +11,8 @@ import {
   sameTemplate,
   servingTemplate,
 } from '../../../src/machines/api/certificates/template.ts';
-import type { KubeObject } from '../../../src/machines/api/kube.ts';
+import type { KubeObject } from '../../../src/machines/kube/request.ts';
+import { canonicalIp } from '../../../src/machines/text/addresses.ts';
 
 const facts = (o: Partial<CertificateFacts> = {}): CertificateFacts => ({
   ...clientTemplate('n1'),

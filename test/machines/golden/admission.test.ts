@@ -3,7 +3,8 @@
  * very reason and message, which people search for and other programs match.
  */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { NodeSelectorRequirement, Pod, Taint } from '../../../src/machines/k8s.ts';
+import type { NodeSelectorRequirement } from '../../../src/machines/kube/podTable.ts';
+import type { Pod, Taint } from '../../../src/machines/kube/types.ts';
 import { admit } from '../../../src/machines/pods/admission/admission.ts';
 import { sysctlPatterns } from '../../../src/machines/pods/admission/sysctls.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';

@@ -5,7 +5,7 @@
 import { createActor, fromPromise, type PromiseActorLogic } from 'xstate';
 import { type LeaseOutcome, leaseMachine } from '../../../src/machines/api/leaseMachine.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../../src/machines/api/nodeStatusMachine.ts';
-import { momentOf, reading } from '../../../src/machines/facts.ts';
+import { momentOf, reading } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
 

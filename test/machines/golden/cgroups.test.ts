@@ -25,7 +25,8 @@ import {
   reservedValues,
   tierValues,
 } from '../../../src/machines/allocation/cgroups/values.ts';
-import type { Pod, ResourceRequirements } from '../../../src/machines/k8s.ts';
+import type { ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -4,7 +4,7 @@
  * of a definition a status before it looks at conditions.
  */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { ContainerStatus, Pod, PodCondition, PodPhase } from '../../../src/machines/k8s.ts';
+import type { ContainerStatus, Pod, PodCondition, PodPhase } from '../../../src/machines/kube/types.ts';
 import { ownConditions } from '../../../src/machines/pods/status/conditions.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';

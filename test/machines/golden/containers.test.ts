@@ -1,12 +1,13 @@
 /** What a container is told (pod lifecycle 5.10): a row for each line. */
-import type { Container, Pod } from '../../../src/machines/k8s.ts';
-import { hashNameAndImage, hashWholeSpec } from '../../../src/machines/pods/containerHash.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj } from '../../../src/machines/pod/resources/resources.ts';
+import { hashNameAndImage, hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
 import {
   type ContainerConfigInput,
   generateContainerConfig,
   type ImageUser,
 } from '../../../src/machines/pods/workers/config/containerConfig.ts';
-import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj } from '../../../src/machines/pods/workers/config/resources.ts';
 import { effectiveSecurity, verifyRunAsNonRoot } from '../../../src/machines/pods/workers/config/security.ts';
 import { container, FACTS, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

@@ -1,5 +1,5 @@
 /** CPUs that containers have alone (resources and volumes 2.1, 2.2): who gets some, which, how they come back, what the file says. */
-import { fnv1a32 } from '../../../src/machines/allocation/checksum.ts';
+
 import { formatCpuSet, parseCpuSet } from '../../../src/machines/allocation/cpus/cpuSet.ts';
 import { cpuStateChecksum, encodeCpuState, olderCpuStateChecksum, openCpuState } from '../../../src/machines/allocation/cpus/file.ts';
 import {
@@ -14,7 +14,9 @@ import {
 import { exclusiveCpus, readPolicyOptions, reservedCpus } from '../../../src/machines/allocation/cpus/policy.ts';
 import { type TakeOptions, takeCpus } from '../../../src/machines/allocation/cpus/take.ts';
 import { type CpuInfo, topologyOf } from '../../../src/machines/allocation/cpus/topology.ts';
-import type { Container, Pod } from '../../../src/machines/k8s.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { fnv1a32 } from '../../../src/machines/text/checksum.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

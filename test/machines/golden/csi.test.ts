@@ -2,8 +2,8 @@
 
 import { afterAll, describe, expect, it } from 'vitest';
 import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../src/machines/api/csiNodeMachine.ts';
-import type { PluginInfo } from '../../../src/machines/csi.ts';
-import { pathName } from '../../../src/machines/pathName.ts';
+import { pathName } from '../../../src/machines/pod/pathName.ts';
+import { inlineCsi } from '../../../src/machines/pod/volumes/volumes.ts';
 import type { CsiDriver } from '../../../src/machines/services/plugins/messages.ts';
 import { admitDriver, csiVersion, describeDriver, type Names } from '../../../src/machines/services/plugins/rules.ts';
 import { decodeVolumeData, encodeVolumeData } from '../../../src/machines/services/volumes/csi/data.ts';
@@ -12,13 +12,13 @@ import {
   accessMode,
   type CsiVolume,
   groupApplies,
-  inlineCsi,
   isFinal,
   lifecycleRefusal,
   podContext,
   uniqueName,
   volumeCapability,
 } from '../../../src/machines/services/volumes/csi/volume.ts';
+import type { PluginInfo } from '../../../src/machines/wire/csi.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

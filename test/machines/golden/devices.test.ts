@@ -12,11 +12,12 @@ import {
 import { checkpointSum, decodeCheckpoint, encodeCheckpoint } from '../../../src/machines/allocation/devices/checkpoint.ts';
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../src/machines/allocation/devices/inventory.ts';
 import { mergeResponses } from '../../../src/machines/allocation/devices/responses.ts';
-import { admitPlugin, admitWatchedPlugin, isExtendedResource } from '../../../src/machines/allocation/devices/rules.ts';
+import { admitPlugin, admitWatchedPlugin } from '../../../src/machines/allocation/devices/rules.ts';
 import type { Allocation, ContainerResponse, DeviceLedger, RegisterRequest } from '../../../src/machines/allocation/devices/types.ts';
 import { decodeResponse, encodeResponse } from '../../../src/machines/allocation/devices/wire.ts';
 import { reconcileNode } from '../../../src/machines/api/nodeObject.ts';
-import type { Container } from '../../../src/machines/k8s.ts';
+import { isExtendedResource } from '../../../src/machines/kube/names.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

@@ -1,10 +1,13 @@
 /** What each page of the kubelet's API makes of each method (boot-and-node 8.2), with all its groups on and with each of them off. */
+
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, vi } from 'vitest';
-import { view } from '../../../src/machines/protocol.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../../src/machines/pods/status/messages.ts';
+
 import { clientCa, type Lab, startLab } from '../../edge/https/lab.ts';
-import { pod, podsView, record, running, statusView } from '../../edge/samples.ts';
+import { pod, record, running, statusView, viewOfPods } from '../../edge/samples.ts';
 import { goldenTable } from './table.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -46,8 +49,8 @@ beforeAll(async () => {
     const lab = await startLab(o);
     labs.set(name, lab);
     const web = pod('web', { containers: ['main'] });
-    lab.registry.set(view.pods, podsView([record(web)]));
-    lab.registry.set(view.statuses, statusView({ [web.metadata.uid]: running }));
+    lab.registry.set(podsView, viewOfPods([record(web)]));
+    lab.registry.set(statusesView, statusView({ [web.metadata.uid]: running }));
     writeFileSync(join(lab.dir, 'log/app.log'), 'a line\n');
     mkdirSync(join(lab.dir, 'log/folder'));
   }

@@ -1,9 +1,11 @@
 /** The environment of a container (pod lifecycle 5.11): a row for each line. */
-import type { Container, EnvVar, Pod } from '../../../src/machines/k8s.ts';
+
+import type { ApiObject, ObjectResult } from '../../../src/machines/kube/objects.ts';
+import type { Container, EnvVar } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { expand } from '../../../src/machines/pod/execLimits.ts';
+import { serviceVariables, toServiceEntry } from '../../../src/machines/pod/serviceEnv.ts';
 import { containerEnv, type EnvSources, fieldValue, resourceValue } from '../../../src/machines/pods/workers/config/env.ts';
-import { expand } from '../../../src/machines/pods/workers/config/execLimits.ts';
-import { serviceVariables, toServiceEntry } from '../../../src/machines/pods/workers/config/serviceEnv.ts';
-import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -3,20 +3,14 @@
  * is let in, a row for each line of the tables there.
  */
 
-import type { Pod, PodSpec, Toleration } from '../../../src/machines/k8s.ts';
+import type { PodSpec, Toleration } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { NODE_PRESSURES, type NodePressure } from '../../../src/machines/nodeFacts.ts';
+import { isCritical } from '../../../src/machines/pod/phase.ts';
 import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
 import { EMPTY_LEDGER, type Met, type Observations, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
+import { evictionGraceSeconds, evictionMessage, type PodUsage, rank, type Usage } from '../../../src/machines/reclaim/eviction/rank.ts';
 import {
-  evictionGraceSeconds,
-  evictionMessage,
-  isCritical,
-  type PodUsage,
-  rank,
-  type Usage,
-} from '../../../src/machines/reclaim/eviction/rank.ts';
-import {
-  NODE_PRESSURES,
-  type NodePressure,
   SIGNAL_FACTS,
   SIGNALS,
   type Signal,

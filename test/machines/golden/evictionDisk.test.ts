@@ -2,12 +2,16 @@
  * Where eviction reads what is left of each resource (resources and volumes 3.2), and what is reclaimed before a pod has to
  * go (3.4), a row for each signal on each layout of disks. Read by the actor's own reader, and done by the actor itself.
  */
+
 import { evictionSpec } from '../../../src/actors/reclaim/eviction/eviction.ts';
 import { Readings } from '../../../src/actors/reclaim/eviction/readings.ts';
 import { criClient } from '../../../src/actors/runtime/client.ts';
-import { addr, type CriView, view } from '../../../src/machines/protocol.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { pressureView } from '../../../src/machines/reclaim/eviction/messages.ts';
 import { metText } from '../../../src/machines/reclaim/eviction/pass.ts';
 import { SIGNALS, type Signal, type Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import { containerGcAddr, imageGcAddr } from '../../../src/machines/reclaim/messages.ts';
+import { type CriView, criView } from '../../../src/machines/runtime/cri/messages.ts';
 import { run, views } from '../../edge/harness.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
@@ -74,10 +78,10 @@ function node(layout: Layout, lacks: Lacks = {}) {
   };
   const registry = views();
   const given: string[] = [];
-  registry.set(view.cri, { state: lacks.runtime === true ? 'lost' : 'ready' } as CriView);
-  registry.set(view.pods, { records: new Map(), sourcesReady: true });
+  registry.set(criView, { state: lacks.runtime === true ? 'lost' : 'ready' } as CriView);
+  registry.set(podsView, { records: new Map(), sourcesReady: true });
   registry.answerer = (to) => {
-    if (to === addr.imageGc.path) {
+    if (to === imageGcAddr.path) {
       given.push('images that nobody uses');
       return { kind: 'reply', value: { freedBytes: 0 } };
     }
@@ -87,7 +91,7 @@ function node(layout: Layout, lacks: Lacks = {}) {
     return { kind: 'reply', value: [{ ok: true, value: { imageFilesystems: [{ fsId: { mountpoint: IMAGES } }], containerFilesystems } }] };
   };
   registry.send = (to, event) => {
-    if (to.path === addr.containerGc.path) given.push('dead containers');
+    if (to.path === containerGcAddr.path) given.push('dead containers');
     if (event.type === 'event.record') given.push(`said: ${(event as unknown as { event: { message: string } }).event.message}`);
     return 'delivered';
   };
@@ -101,7 +105,7 @@ const observed =
     const readings = new Readings({
       ports,
       cri: criClient(registry),
-      runtimeUp: () => registry.read(view.cri)?.value.state === 'ready',
+      runtimeUp: () => registry.read(criView)?.value.state === 'ready',
       log: ports.log,
       rootDir: ROOT,
       podsGroup: () => undefined,
@@ -136,7 +140,7 @@ const reclaiming = (layout: Layout, thresholds: readonly Threshold[]) => async (
   );
   await time.settle();
   for (let seconds = 0; seconds < 60 && actor.value() !== 'resting'; seconds++) await time.advance(1_000);
-  const pressures = registry.read(view.pressure)?.value.pressures ?? [];
+  const pressures = registry.read(pressureView)?.value.pressures ?? [];
   actor.abort();
   return { ended: actor.value(), pressures, given };
 };

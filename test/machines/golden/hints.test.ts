@@ -2,14 +2,15 @@
  * What the runtime's stream of events leads to (pod lifecycle 4.3): what is heard of each message of either kind of stream, who
  * is told of each hint and what is asked for it, and how the runtime is listed while the stream is there, lost or refused.
  */
+
 import { EventEmitter } from 'node:events';
 import type { Client } from '@grpc/grpc-js';
 import { openHints } from '../../../src/boot/dependencies/cri/hintStream.ts';
 import type { CriProto, EventsProto } from '../../../src/boot/dependencies/cri/load.ts';
-import type { RuntimeHint } from '../../../src/machines/cri.ts';
-import { view } from '../../../src/machines/protocol.ts';
 import { CLEAN_LISTINGS, RELIST_PERIODS_MS } from '../../../src/machines/runtime/pleg/hintTrust.ts';
+import { runtimePodsView } from '../../../src/machines/runtime/pleg/messages.ts';
 import { STREAM_RETRY_MAX_MS, STREAM_RETRY_MIN_MS, UNHEALTHY_AFTER_MS } from '../../../src/machines/runtime/pleg/plegMachine.ts';
+import type { RuntimeHint } from '../../../src/machines/wire/cri.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { type FakeCri, fail, fakeCri, healthy, listedContainer, listedSandbox } from '../../runtime/fakeCri.ts';
 import { type World, world } from '../../runtime/world.ts';
@@ -126,7 +127,7 @@ const pace =
       for (const ms of partsMs) {
         const [opened, listed] = [w.cri.opened(), listings(w)];
         await w.ports.advance(ms);
-        const via = w.tree.registry.read(view.runtimePods)?.value.via ?? 'nothing';
+        const via = w.tree.registry.read(runtimePodsView)?.value.via ?? 'nothing';
         rows.push({ seconds: ms / 1_000, opened: w.cri.opened() - opened, listings: listings(w) - listed, via });
       }
       return rows;

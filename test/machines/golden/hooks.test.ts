@@ -1,8 +1,9 @@
 /** Tables of stopping and restarting (pod lifecycle 5.2 shouldRestart, 5.13, 5.14): a row for each line of the specification. */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Container, Pod } from '../../../src/machines/k8s.ts';
-import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../src/machines/pods/killOrder.ts';
-import { shouldRestart } from '../../../src/machines/pods/shouldRestart.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../src/machines/pod/runtime/killOrder.ts';
+import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
 import { podPhase } from '../../../src/machines/pods/status/phase.ts';
 import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../src/machines/pods/workers/hooks.ts';
 import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';

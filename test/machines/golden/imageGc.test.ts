@@ -1,5 +1,5 @@
 /** Collection of images (resources and volumes 4.1 to 4.3): which go, in which order, and for how much room. */
-import type { CriContainer, Image } from '../../../src/machines/cri.ts';
+
 import {
   detected,
   type ImageGcPolicy,
@@ -14,6 +14,7 @@ import {
   usedPercent,
   wholeName,
 } from '../../../src/machines/reclaim/imageGc/imageGc.ts';
+import type { CriContainer, Image } from '../../../src/machines/wire/cri.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

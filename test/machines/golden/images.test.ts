@@ -1,12 +1,13 @@
 /** Images (pod lifecycle 5.8), pull credentials (5.9), and both kinds of back-off (5.8, 5.12): a row for each line. */
-import type { Container } from '../../../src/machines/k8s.ts';
-import type { CrashBackoffEntry } from '../../../src/machines/pods/types.ts';
+
+import { TokenBucket } from '../../../src/machines/data/tokenBucket.ts';
+import { withDefaultTag } from '../../../src/machines/kube/imageRef.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { CrashBackoffEntry } from '../../../src/machines/pod/runtime/seen.ts';
 import { BACKOFF_BASE_MS, backoffKey, type CheckBackoffInput, checkBackoff } from '../../../src/machines/pods/workers/crashBackoff.ts';
 import { afterFailure, type ImageBackoffEntry, remainingMs } from '../../../src/machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, imageEvents, imageFailures, pullDuration } from '../../../src/machines/runtime/imagePuller/imagePolicy.ts';
-import { withDefaultTag } from '../../../src/machines/runtime/imagePuller/imageRef.ts';
 import { locationMatches, pullCredentials } from '../../../src/machines/runtime/imagePuller/keyring.ts';
-import { TokenBucket } from '../../../src/machines/runtime/imagePuller/tokenBucket.ts';
 import { container, T0_MS } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

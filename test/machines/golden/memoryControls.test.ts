@@ -1,14 +1,16 @@
 /** Swap, floor and throttle of containers (resources and volumes 1.11, 1.12; traps 72 and 73): what is told the runtime, row by row. */
 import { swapProblem } from '../../../src/boot/steps/hostChecks.ts';
 import { judgeMemoryControl } from '../../../src/boot/steps/memoryControl.ts';
+import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { defaultKubeletConfiguration } from '../../../src/machines/config/defaults.ts';
-import type { KubeletConfiguration } from '../../../src/machines/config.ts';
-import { CRI_ANNOTATIONS } from '../../../src/machines/cri.ts';
-import type { Container, Pod, PodSpec, ResourceRequirements } from '../../../src/machines/k8s.ts';
-import { planResize } from '../../../src/machines/pods/resize/actuation.ts';
-import { amountsOf, writeAmounts } from '../../../src/machines/pods/resize/amounts.ts';
+import type { Container, PodSpec, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { MemoryControl } from '../../../src/machines/nodeFacts.ts';
+import { planResize } from '../../../src/machines/pod/resources/actuation.ts';
+import { amountsOf, writeAmounts } from '../../../src/machines/pod/resources/amounts.ts';
+import { memoryControls } from '../../../src/machines/pod/resources/memoryControl.ts';
 import { generateContainerConfig } from '../../../src/machines/pods/workers/config/containerConfig.ts';
-import { type MemoryControl, memoryControls } from '../../../src/machines/pods/workers/config/memoryControl.ts';
+import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
 import { container, FACTS, observed, pod, rc } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -2,8 +2,10 @@
  * Names that a container finds others by, and its own (resources and volumes 11): the resolver's settings, /etc/hosts and
  * the host name, a row for each line of the tables there.
  */
-import type { Pod, PodSpec } from '../../../src/machines/k8s.ts';
-import type { NodeFacts } from '../../../src/machines/pods/types.ts';
+
+import type { PodSpec } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { NodeFacts } from '../../../src/machines/nodeFacts.ts';
 import { parseResolvConf, podDns } from '../../../src/machines/pods/workers/config/dns.ts';
 import { etcHosts, podHostname } from '../../../src/machines/pods/workers/config/hosts.ts';
 import { FACTS, pod } from '../pods/fixtures.ts';

@@ -5,7 +5,6 @@
 import { type HostResources, nodeResources, type ReservationConfig } from '../../../src/machines/api/nodeCapacity.ts';
 import {
   initialNode,
-  type NodeIdentity,
   type NodeObject,
   type NodeReadings,
   type NodeStatus,
@@ -18,7 +17,9 @@ import {
   sameNodeStatus,
   schedulableEvent,
 } from '../../../src/machines/api/nodeObject.ts';
-import type { CriView, RuntimePodsView } from '../../../src/machines/protocol.ts';
+import type { NodeIdentity } from '../../../src/machines/nodeFacts.ts';
+import type { RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
+import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
 import { goldenTable } from './table.ts';
 
 const GI = 1024 ** 3;

@@ -4,12 +4,13 @@
  */
 
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
-import type { KubeObject } from '../../../src/machines/api/kube.ts';
-import { reading } from '../../../src/machines/facts.ts';
-import type { Pod, Volume } from '../../../src/machines/k8s.ts';
+import type { ApiObject, ObjectResult } from '../../../src/machines/kube/objects.ts';
+import type { Volume } from '../../../src/machines/kube/podTable.ts';
+import type { KubeObject } from '../../../src/machines/kube/request.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { type ObjectRef, podReferences } from '../../../src/machines/pod/volumes/references.ts';
 import { type Fetched, type ObjectIo, type ObjectStrategy, objectWith } from '../../../src/machines/services/objects/objectMachine.ts';
-import { type ObjectRef, podReferences } from '../../../src/machines/services/objects/references.ts';
-import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
+import { reading } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

@@ -3,12 +3,13 @@
  * admission says of it to a pod of the API and to a static one, and what the volume manager makes of it in a pod and behind a
  * claim. And each field of a pod that is refused, with why.
  */
-import type { Pod } from '../../../src/machines/k8s.ts';
+
+import { VOLUME_SOURCES } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { unsupported } from '../../../src/machines/pods/admission/admission.ts';
-import { FIELD_TABLE } from '../../../src/machines/pods/sources/fieldTable.ts';
-import { VOLUME_SOURCES } from '../../../src/machines/pods/sources/podTable.ts';
+import { FIELD_TABLE } from '../../../src/machines/pods/admission/fieldTable.ts';
 import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
-import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { cluster, create, events, isReady } from '../../integration/clusterPods.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { CLAIMING, provideClaim } from './driver.ts';

@@ -1,9 +1,10 @@
 /** The phase of a pod (pod lifecycle 6.2), what keeps it (6.4), the state of one container (6.1, 8.5), QoS classes (6.3): a row for each line. */
-import type { Container, ContainerStatus, Pod, PodStatus } from '../../../src/machines/k8s.ts';
-import { qosClass } from '../../../src/machines/pods/qos.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../../src/machines/kube/types.ts';
+import { qosClass } from '../../../src/machines/pod/resources/qos.ts';
+import type { RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
 import { type GenerateStatusInput, generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
 import { podPhase } from '../../../src/machines/pods/status/phase.ts';
-import type { RuntimeContainer } from '../../../src/machines/pods/types.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -1,5 +1,5 @@
 /** Where things of a pod are on the disk (resources and volumes 5.4, 8.2, 8.3; pod lifecycle 5.7): a row for each line of the tables there. */
-import { pathName } from '../../../src/machines/pathName.ts';
+import { pathName } from '../../../src/machines/pod/pathName.ts';
 import {
   containerIdOfLink,
   containerLogDir,
@@ -9,10 +9,10 @@ import {
   podFolder,
   podLogDir,
   podUidOfLogDir,
-} from '../../../src/machines/pods/logNames.ts';
+} from '../../../src/machines/pod/runtime/logNames.ts';
+import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath, volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
+import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { csiPath, uniqueName } from '../../../src/machines/services/volumes/csi/volume.ts';
-import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath, volumeRef } from '../../../src/machines/services/volumes/paths.ts';
-import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

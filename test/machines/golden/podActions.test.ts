@@ -1,9 +1,11 @@
 /** Every row of the tables of `computePodActions` (pod lifecycle 5.2), and what a worker does of it first (5.1, 5.3). */
-import type { Container, Pod, PodStatus } from '../../../src/machines/k8s.ts';
-import { shouldRestart } from '../../../src/machines/pods/shouldRestart.ts';
-import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../src/machines/pods/types.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
+import type { ProbeResult } from '../../../src/machines/pod/probes.ts';
+import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../src/machines/pod/runtime/seen.ts';
+import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
 import { type DecideInput, decide } from '../../../src/machines/pods/workers/decide.ts';
-import { checkSandbox, computePodActions, type ProbeResult } from '../../../src/machines/pods/workers/podActions.ts';
+import { checkSandbox, computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

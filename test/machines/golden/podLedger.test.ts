@@ -2,11 +2,12 @@
  * The ledger of pods: what each operation of a source and each word of a worker leads to (pod lifecycle 1.8, 2.5, 3.3, 3.6,
  * 7.8). A row tells what goes out on its last step, and the records after it.
  */
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { SourceName } from '../../../src/machines/pod/runtime/seen.ts';
+import type { PodManagerEvent } from '../../../src/machines/pods/manager/messages.ts';
 import { began, emptyLedger, nextOf, type Out, type PodLedger } from '../../../src/machines/pods/manager/records.ts';
 import { step } from '../../../src/machines/pods/manager/step.ts';
-import type { SourceName } from '../../../src/machines/pods/types.ts';
-import type { PodManagerEvent, WorkerPhase } from '../../../src/machines/protocol.ts';
+import type { WorkerPhase } from '../../../src/machines/pods/workers/messages.ts';
 import { managerFacts, refusable } from '../../pods/managerFacts.ts';
 import { goldenTable } from './table.ts';
 

@@ -3,14 +3,14 @@
  * is weighed with, what each container is held to, and what of it cannot be kept. Memory of the node: 4 GiB.
  */
 
-import type { Container, PodSpec } from '../../../src/machines/k8s.ts';
-import { requestOf, shortages } from '../../../src/machines/pods/admission/resources.ts';
-import { qosClass } from '../../../src/machines/pods/qos.ts';
+import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
+import { qosClass } from '../../../src/machines/pod/resources/qos.ts';
+import { requestOf, shortages } from '../../../src/machines/pod/resources/requests.ts';
+import { containerResources, sandboxResources } from '../../../src/machines/pod/resources/resources.ts';
+import { podFields } from '../../../src/machines/pods/admission/supported.ts';
 import { applyApiDefaults } from '../../../src/machines/pods/sources/defaults.ts';
-import { podFields } from '../../../src/machines/pods/sources/supported.ts';
 import { validatePod } from '../../../src/machines/pods/sources/validate.ts';
 import { type EnvInput, resourceValue } from '../../../src/machines/pods/workers/config/env.ts';
-import { containerResources, sandboxResources } from '../../../src/machines/pods/workers/config/resources.ts';
 import { container, FACTS, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -3,9 +3,9 @@
  * names of those that have to go, in order, or what is missing.
  */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { requestOf, shortages } from '../../../src/machines/pod/resources/requests.ts';
 import { choosePreempted, lateOf, leavingMs, seenLeaving } from '../../../src/machines/pods/admission/preemption.ts';
-import { requestOf, shortages } from '../../../src/machines/pods/admission/resources.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

@@ -1,6 +1,7 @@
 /** Probes (pod lifecycle 8.1 to 8.6): what is asked, how an answer counts, when a probe is due, what is said and counted. A row for each line. */
 import { probeMetrics } from '../../../src/actors/services/probes/metrics.ts';
-import type { Container, Pod, PodStatus, Probe } from '../../../src/machines/k8s.ts';
+import type { Container, Probe } from '../../../src/machines/kube/podTable.ts';
+import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
 import {
   execCommand,
   grpcProbe,
@@ -11,18 +12,12 @@ import {
   resolvePort,
   tcpProbe,
   timeoutSeconds,
-} from '../../../src/machines/services/probes/requests.ts';
+} from '../../../src/machines/pod/netRequests.ts';
+import { PROBE_TYPES, type ProbeLedger, type ProbeOutcome, type ProbeTarget, type ProbeType } from '../../../src/machines/pod/probes.ts';
 import { probeEvent } from '../../../src/machines/services/probes/said.ts';
 import { firstDelayMs, nextTickMs, periodMs } from '../../../src/machines/services/probes/schedule.ts';
 import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from '../../../src/machines/services/probes/state.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run } from '../../../src/machines/services/probes/threshold.ts';
-import {
-  PROBE_TYPES,
-  type ProbeLedger,
-  type ProbeOutcome,
-  type ProbeTarget,
-  type ProbeType,
-} from '../../../src/machines/services/probes/types.ts';
 import { facts, target } from '../../probes/fixtures.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

@@ -3,13 +3,14 @@
  * granted is told the runtime, in which order, or takes a restart; what a status shows of it. A row for each rule.
  */
 import { afterAll, describe, expect, it } from 'vitest';
-import { CRI_ANNOTATIONS } from '../../../src/machines/cri.ts';
-import type { Container, Pod, PodSpec } from '../../../src/machines/k8s.ts';
-import { actualResources, type InForce, planResize } from '../../../src/machines/pods/resize/actuation.ts';
+import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { actualResources, type InForce, planResize } from '../../../src/machines/pod/resources/actuation.ts';
+import { type Amounts, amountsOf, withAmounts, writeAmounts } from '../../../src/machines/pod/resources/amounts.ts';
+import type { RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
 import { allocationOf, judgeResize, largerOf, resizeOrder } from '../../../src/machines/pods/resize/allocation.ts';
-import { type Amounts, amountsOf, withAmounts, writeAmounts } from '../../../src/machines/pods/resize/amounts.ts';
-import type { RuntimeContainer } from '../../../src/machines/pods/types.ts';
 import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
+import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
 import { container, FACTS, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 
@@ -221,7 +222,7 @@ describe('changes of resources are decided as recorded', () => {
 
 describe('beside the table', () => {
   it('a restart for new resources is a kill and a start, whatever the policy of the pod', async () => {
-    const { hashNameAndImage } = await import('../../../src/machines/pods/containerHash.ts');
+    const { hashNameAndImage } = await import('../../../src/machines/pod/runtime/containerHash.ts');
     const asked = asking({ restartPolicy: 'Never', containers: [of('web', WAS), of('other', WAS)] });
     const status = observed(asked.spec.containers.map((c) => rc(c.name, 'running', { hash: hashNameAndImage(c) })));
     const actions = computePodActions({ pod: asked, status, resizeRestarts: new Set(['web']) });

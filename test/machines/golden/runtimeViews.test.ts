@@ -1,9 +1,11 @@
 /** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), who is critical (1.1), who comes in under pressure (2.6). */
-import { isMirror } from '../../../src/machines/api/podWriterDecide.ts';
-import type { CriContainer, CriContainerState, PodSandbox } from '../../../src/machines/cri.ts';
-import type { Toleration } from '../../../src/machines/k8s.ts';
+
+import type { Toleration } from '../../../src/machines/kube/podTable.ts';
+import type { NodePressure } from '../../../src/machines/nodeFacts.ts';
+import { isCritical, isMirror } from '../../../src/machines/pod/phase.ts';
+import { groupByPod } from '../../../src/machines/pod/runtime/listed.ts';
+import type { ListedPod } from '../../../src/machines/pod/runtime/seen.ts';
 import { isStaticPod } from '../../../src/machines/pods/status/phase.ts';
-import type { ListedPod } from '../../../src/machines/protocol.ts';
 import {
   containersToCollect,
   DEFAULT_GC_POLICY,
@@ -13,9 +15,8 @@ import {
   sandboxesToCollect,
 } from '../../../src/machines/reclaim/containerGc.ts';
 import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
-import { isCritical } from '../../../src/machines/reclaim/eviction/rank.ts';
-import type { NodePressure } from '../../../src/machines/reclaim/eviction/thresholds.ts';
-import { countRunning, diffListing, diffPod, groupByPod, tells } from '../../../src/machines/runtime/pleg/pleg.ts';
+import { countRunning, diffListing, diffPod, tells } from '../../../src/machines/runtime/pleg/pleg.ts';
+import type { CriContainer, CriContainerState, PodSandbox } from '../../../src/machines/wire/cri.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -1,8 +1,8 @@
 /** What the sandbox of a pod is told (pod lifecycle 5.4, resources and volumes 12.5), its names and hosts (5.5) and its resolver (5.6): a row for each line. */
 import { runtimeHandler } from '../../../src/actors/pods/workers/runtimeClass.ts';
-import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
-import type { Pod } from '../../../src/machines/k8s.ts';
-import type { NodeFacts } from '../../../src/machines/pods/types.ts';
+import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { NodeFacts } from '../../../src/machines/nodeFacts.ts';
 import { parseResolvConf, podDns } from '../../../src/machines/pods/workers/config/dns.ts';
 import { etcHosts, podHostname } from '../../../src/machines/pods/workers/config/hosts.ts';
 import { generateSandboxConfig, portMappings } from '../../../src/machines/pods/workers/config/sandboxConfig.ts';

@@ -1,5 +1,5 @@
 /** Where pods come from (pod lifecycle 1.2, 1.3, 1.5, 1.7): what each reading, answer and set of pods leads to. */
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
 import { emptyPodStorage, mergeSet } from '../../../src/machines/pods/podConfig/merge.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import {

@@ -2,8 +2,9 @@
  * What a user sees of each step of a start that fails (pod lifecycle 5.1, 5.3, 5.7, 5.8, 5.13, 10.2): how the container waits,
  * and the events; of a node in virtual time, half a minute after the failure.
  */
-import type { CriMethod } from '../../../src/machines/cri.ts';
-import { view } from '../../../src/machines/protocol.ts';
+import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+
 import { type Fault, pod, type VirtualNode, virtualNode } from '../../integration/virtualNode.ts';
 import { goldenTable } from './table.ts';
 
@@ -37,7 +38,7 @@ async function failing(o: {
     if (waiting !== undefined) return { waiting: waiting.reason, message: plainly(waiting.message, h) };
     return running === undefined ? { terminated: terminated?.reason, exitCode: terminated?.exitCode } : 'running';
   };
-  const events = (h.tree.registry.read(view.events)?.value ?? []).filter((e) => !QUIET.has(e.reason) && e.pod !== undefined);
+  const events = (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => !QUIET.has(e.reason) && e.pod !== undefined);
   return {
     phase: status?.phase,
     main: state(main),

@@ -4,10 +4,10 @@
  */
 import { createStats } from '../../../src/actors/edge/https/stats.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
-import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/cri.ts';
 import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../src/machines/edge/https/resourceMetrics.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats.ts';
+import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/wire/cri.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';

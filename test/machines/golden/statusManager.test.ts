@@ -1,9 +1,10 @@
 /** What is stored of a pod and what is written to the API (pod lifecycle 2.7, 7.3 to 7.6): a row for each line. */
 import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWriterDecide.ts';
-import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../src/machines/k8s.ts';
-import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pods/sources/decode.ts';
+import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../src/machines/kube/types.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pod/names.ts';
+import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import { guardTransition, mergeStatus, storeStatus, terminateStatus } from '../../../src/machines/pods/status/manager.ts';
-import type { PodRecord, StatusEntry } from '../../../src/machines/protocol.ts';
+import type { StatusEntry } from '../../../src/machines/pods/status/messages.ts';
 import { container, NOW_MS, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -2,13 +2,16 @@
  * How a status comes to be another (pod lifecycle 7.2): a whole one is set, what a probe found changes whether a container is
  * ready or started, and what is said of pods that went is forgotten. Each by whoever does it here.
  */
+
 import { statusSpec } from '../../../src/actors/pods/status/status.ts';
-import type { Container, PodStatus } from '../../../src/machines/k8s.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import type { PodStatus } from '../../../src/machines/kube/types.ts';
+import type { ProbeLedger, ProbeResult, ProbeType } from '../../../src/machines/pod/probes.ts';
+import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
 import { generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
-import type { PodRuntimeStatus } from '../../../src/machines/pods/types.ts';
-import { addr, type StatusEvent, view } from '../../../src/machines/protocol.ts';
+import { type StatusEvent, statusesView } from '../../../src/machines/pods/status/messages.ts';
+import { probesAddr } from '../../../src/machines/services/probes/messages.ts';
 import { probeVerdicts, withResult } from '../../../src/machines/services/probes/state.ts';
-import type { ProbeLedger, ProbeResult, ProbeType } from '../../../src/machines/services/probes/types.ts';
 import { run, views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
@@ -88,14 +91,14 @@ const kept =
     const registry = views();
     const told: string[] = [];
     registry.send = (to) => {
-      told.push(to.path === addr.probes.path ? 'the probes' : 'the writer of the API');
+      told.push(to.path === probesAddr.path ? 'the probes' : 'the writer of the API');
       return 'delivered';
     };
     const actor = run(statusSpec({ cluster }), fakePorts({ clock: time.clock }), registry);
     const rows = words.map((word) => {
       told.length = 0;
       actor.send(word);
-      const entries = [...(registry.read(view.statuses)?.value ?? [])].map(
+      const entries = [...(registry.read(statusesView)?.value ?? [])].map(
         ([uid, e]) => `${uid}, life ${e.life}: version ${e.version}, ${e.status.phase ?? 'no phase'}${e.finished ? ', finished' : ''}`,
       );
       return { entries, told: [...told] };

@@ -1,6 +1,7 @@
 /** Who is evicted for what it wrote (resources 3.7): a row for each rule and its edge, with the very words and the metric's label. */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Pod, PodSpec } from '../../../src/machines/k8s.ts';
+import type { PodSpec } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
 import { exceeded, hasStorageLimits, type StorageUse } from '../../../src/machines/reclaim/eviction/limits.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';

@@ -4,11 +4,11 @@
  */
 
 import { createActor } from 'xstate';
-import type { KubeFailure } from '../../../src/machines/api/kube.ts';
-import { momentOf } from '../../../src/machines/facts.ts';
+import type { ObjectResult, TokenRequest } from '../../../src/machines/kube/objects.ts';
+import type { KubeFailure } from '../../../src/machines/kube/request.ts';
 import { toHeldToken, tokenFailure, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
 import { type TokensIo, tokensWith } from '../../../src/machines/services/objects/tokensMachine.ts';
-import type { ObjectResult, TokenRequest } from '../../../src/machines/services/volumes/objects.ts';
+import { momentOf } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
 

@@ -4,10 +4,11 @@
  */
 
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
-import type { Container, Pod, Volume } from '../../../src/machines/k8s.ts';
+import type { Container, Volume } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { toHeldToken } from '../../../src/machines/services/objects/tokenRules.ts';
 import { groupMode, pathProblem, topNames } from '../../../src/machines/services/volumes/atomic.ts';
-import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/services/volumes/spec.ts';
 import type { Mounter, PathKind } from '../../../src/ports/mounter.ts';
 import { simMounts } from '../../../src/sim/world/disk/mounts.ts';
 import { memFs } from '../../integration/memFs.ts';

@@ -4,13 +4,13 @@
  */
 
 import { createActor, setup } from 'xstate';
-import { reading } from '../../../src/machines/facts.ts';
+import { volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
+import type { PodVolume } from '../../../src/machines/pod/volumes/volumes.ts';
 import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/services/volumes/csi/volume.ts';
-import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { isMounted } from '../../../src/machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../src/machines/services/volumes/said.ts';
-import type { PodVolume } from '../../../src/machines/services/volumes/spec.ts';
 import { type SetUpDone, type VolumeIo, type VolumePhase, volumeWith } from '../../../src/machines/services/volumes/volumeMachine.ts';
+import { reading } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

@@ -2,10 +2,14 @@
  * What follows from comparing the volumes that pods want with those that are there (resources and volumes 8.4, 8.5, 8.8, 8.9):
  * whose are taken down, set up again or compared with their sources, and what whoever waits is told.
  */
-import type { Pod, Volume } from '../../../src/machines/k8s.ts';
-import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../../src/machines/protocol.ts';
+
+import type { Volume } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { ListedPod, RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
+import { refreshes, type VolumeSource } from '../../../src/machines/pod/volumes/volumes.ts';
+import type { PodRecord, PodsView } from '../../../src/machines/pods/manager/messages.ts';
+import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
 import { type Actual, type Desired, reconcile, timedOut, unmountedNames } from '../../../src/machines/services/volumes/reconcile.ts';
-import { refreshes, type VolumeSource } from '../../../src/machines/services/volumes/spec.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

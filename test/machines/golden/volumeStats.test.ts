@@ -1,7 +1,7 @@
 /** What is found out of each kind of volume (resources and volumes 7.6): how, how often, and whether it counts as the pod's own use of the disk. */
 
-import { measuredVolume, usageOfDriver, volumeStats } from '../../../src/machines/edge/https/volumeStats.ts';
-import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
+import { measuredVolume, usageOfDriver, volumeStats } from '../../../src/machines/figures/volumeStats.ts';
+import { volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
 import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

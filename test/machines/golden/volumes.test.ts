@@ -1,15 +1,16 @@
 /** What a container is given of its volumes (resources and volumes 8.20, 8.21), a row for each case of the specification, and the pages behind a volume of huge ones (8.11). */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Container, Pod, VolumeMount } from '../../../src/machines/k8s.ts';
-import { type Built, built } from '../../../src/machines/pods/workers/config/result.ts';
-import { boundClaim, claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
+import type { Container, VolumeMount } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
 import {
   containerDevices,
   containerMounts,
   type MountedVolume,
   type MountOptions,
-} from '../../../src/machines/services/volumes/containerMounts.ts';
-import { hugePageBytes } from '../../../src/machines/services/volumes/spec.ts';
+} from '../../../src/machines/pod/volumes/containerMounts.ts';
+import { hugePageBytes } from '../../../src/machines/pod/volumes/volumes.ts';
+import { type Built, built } from '../../../src/machines/result.ts';
+import { boundClaim, claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
 import { subPathParts } from '../../../src/machines/services/volumes/subPaths.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';

@@ -5,16 +5,19 @@
 
 import { createActor } from 'xstate';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
-import type { KubeResult } from '../../../src/machines/api/kube.ts';
-import { momentOf, reading } from '../../../src/machines/facts.ts';
-import type { Container, Pod, PodSpec, Volume } from '../../../src/machines/k8s.ts';
-import type { ListedPod, PodRecord, RuntimePodsView, WorkerPhase } from '../../../src/machines/protocol.ts';
+import type { Container, PodSpec, Volume } from '../../../src/machines/kube/podTable.ts';
+import type { KubeResult } from '../../../src/machines/kube/request.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { ListedPod, RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
+import { volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
+import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
+import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
+import type { WorkerPhase } from '../../../src/machines/pods/workers/messages.ts';
 import type { VolumesResult } from '../../../src/machines/services/volumes/messages.ts';
-import { volumeRef } from '../../../src/machines/services/volumes/paths.ts';
 import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
-import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { type VolumesIo, volumesWith } from '../../../src/machines/services/volumes/volumesMachine.ts';
-import type { KubeApi } from '../../../src/ports/ports.ts';
+import { momentOf, reading } from '../../../src/machines/xstate/facts.ts';
+import type { KubeApi } from '../../../src/ports/kube.ts';
 import { views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { CADVISOR_LEFT_OUT } from '../../../src/machines/edge/https/cadvisorLeftOut.ts';
 import { cadvisorMetrics, containerKey, type GroupReading } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
-import type { GroupFigures } from '../../../src/machines/edge/https/groupStats.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats.ts';
+import type { GroupFigures } from '../../../src/machines/figures/groupStats.ts';
 
 interface Family {
   type: string;

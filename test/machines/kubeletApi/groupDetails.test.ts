@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { cadvisorMetrics, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
 import { deviceAt, diskIo, diskMounts } from '../../../src/machines/edge/https/diskStats.ts';
-import { groupLimits } from '../../../src/machines/edge/https/groupLimits.ts';
+import { groupLimits } from '../../../src/machines/figures/groupLimits.ts';
 import {
   type GroupMount,
   type GroupPlace,
@@ -11,9 +11,9 @@ import {
   isOfPod,
   placesAbove,
   rootPlace,
-} from '../../../src/machines/edge/https/groupPlaces.ts';
-import type { GroupFigures } from '../../../src/machines/edge/https/groupStats.ts';
-import { openFilesMax, processIds } from '../../../src/machines/edge/https/groupTasks.ts';
+} from '../../../src/machines/figures/groupPlaces.ts';
+import type { GroupFigures } from '../../../src/machines/figures/groupStats.ts';
+import { openFilesMax, processIds } from '../../../src/machines/figures/groupTasks.ts';
 
 const V1_MOUNTS = groupMounts(
   [

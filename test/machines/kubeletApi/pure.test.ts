@@ -1,12 +1,12 @@
 /** Decisions of the kubelet's API: rights asked for, caches, TLS names, statistics (boot-and-node 7.3, 7.4, 8.4, 8.5, 8.13). */
 import { describe, expect, it } from 'vitest';
-import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/cri.ts';
 import { accessAttributes, accessReviewSpec, forbiddenText } from '../../../src/machines/edge/https/attributes.ts';
 import { expiringCache } from '../../../src/machines/edge/https/expiringCache.ts';
 import { bootTimeMs, nodeMemory, nodeNetwork, taskCount, usedCpuNs } from '../../../src/machines/edge/https/procStats.ts';
 import { resourceMetrics } from '../../../src/machines/edge/https/resourceMetrics.ts';
 import { cpuRate, podStats, type RuntimeFigures } from '../../../src/machines/edge/https/stats.ts';
 import { cipherList, tlsVersion } from '../../../src/machines/edge/https/tls.ts';
+import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/wire/cri.ts';
 
 describe('rights asked for', () => {
   const asked = (method: string, path: string, fineGrained = true) =>

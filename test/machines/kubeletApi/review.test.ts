@@ -1,8 +1,8 @@
 /** Questions to the API server about callers: which answers are asked for again, when, and how often. */
 import { describe, expect, it } from 'vitest';
 import { apiReviewer } from '../../../src/actors/edge/https/reviews.ts';
-import type { KubeFailure, KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
 import { isRetried, REVIEW_ATTEMPTS_MAX, reviewDelayMs } from '../../../src/machines/edge/https/reviewMachine.ts';
+import type { KubeFailure, KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 
 const failure = (more: Partial<KubeFailure>): KubeFailure => ({ code: 0, reason: '', message: 'm', outcome: 'failed', ...more });

@@ -1,11 +1,10 @@
 /** Environment from secrets, config maps and services. */
 import { describe, expect, it } from 'vitest';
-import type { Container } from '../../../src/machines/k8s.ts';
+import type { ApiObject, ObjectResult, ServiceEntry } from '../../../src/machines/kube/objects.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import { serviceVariables, toServiceEntry } from '../../../src/machines/pod/serviceEnv.ts';
+import { containerReferences, podReferences } from '../../../src/machines/pod/volumes/references.ts';
 import { containerEnv } from '../../../src/machines/pods/workers/config/env.ts';
-import { serviceVariables, toServiceEntry } from '../../../src/machines/pods/workers/config/serviceEnv.ts';
-import type { ServiceEntry } from '../../../src/machines/services/objects/messages.ts';
-import { containerReferences, podReferences } from '../../../src/machines/services/objects/references.ts';
-import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 
 const bytes = (s: string) => new TextEncoder().encode(s);

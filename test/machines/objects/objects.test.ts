@@ -2,14 +2,14 @@
 
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
-import type { KubeObject } from '../../../src/machines/api/kube.ts';
-import { reading } from '../../../src/machines/facts.ts';
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { ApiObject, ObjectResult } from '../../../src/machines/kube/objects.ts';
+import type { KubeObject } from '../../../src/machines/kube/request.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { ObjectRef } from '../../../src/machines/pod/volumes/references.ts';
 import { type Fetched, type ObjectIo, type ObjectStrategy, objectWith } from '../../../src/machines/services/objects/objectMachine.ts';
 import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
-import type { ObjectRef } from '../../../src/machines/services/objects/references.ts';
 import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
-import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
+import { reading } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 

@@ -1,12 +1,12 @@
 /** A pod has at most so many parts, and what is told of a document's errors has an end. */
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../../src/actors/pods/sources/manifest.ts';
-import { toApiPod } from '../../../src/machines/api/apiPod.ts';
+import { beyondBounds } from '../../../src/machines/pod/bounds.ts';
+import { nestedMountPoints } from '../../../src/machines/pod/volumes/volumes.ts';
 import { admit } from '../../../src/machines/pods/admission/admission.ts';
-import { beyondBounds } from '../../../src/machines/pods/bounds.ts';
+import { toApiPod } from '../../../src/machines/pods/sources/apiPod.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import { buildPayload } from '../../../src/machines/services/volumes/payload.ts';
-import { nestedMountPoints } from '../../../src/machines/services/volumes/spec.ts';
 import { atUrl, errorsOf, inFile, manifest } from '../sources/pods.ts';
 import { container, FACTS, pod } from './fixtures.ts';
 

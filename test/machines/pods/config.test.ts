@@ -1,12 +1,13 @@
 /** What CRI is told of sandboxes and containers. */
 import { describe, expect, it } from 'vitest';
-import type { Container, EnvVar, Pod } from '../../../src/machines/k8s.ts';
+import type { Container, EnvVar } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { expand } from '../../../src/machines/pod/execLimits.ts';
+import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../src/machines/pod/resources/resources.ts';
 import { generateContainerConfig, type ImageUser } from '../../../src/machines/pods/workers/config/containerConfig.ts';
 import { parseResolvConf, podDns } from '../../../src/machines/pods/workers/config/dns.ts';
 import { containerEnv } from '../../../src/machines/pods/workers/config/env.ts';
-import { expand } from '../../../src/machines/pods/workers/config/execLimits.ts';
 import { etcHosts, podHostname } from '../../../src/machines/pods/workers/config/hosts.ts';
-import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../src/machines/pods/workers/config/resources.ts';
 import { generateSandboxConfig } from '../../../src/machines/pods/workers/config/sandboxConfig.ts';
 import { container, FACTS, pod, sidecar } from './fixtures.ts';
 

@@ -1,8 +1,8 @@
 /** Hashes of container definitions, in both forms that are in the field. */
 import { describe, expect, it } from 'vitest';
-import type { Container } from '../../../src/machines/k8s.ts';
-import { hashNameAndImage, hashWholeSpec, matchesHash } from '../../../src/machines/pods/containerHash.ts';
-import { encodeContainer, encodeHandler, encodePorts } from '../../../src/machines/pods/workers/config/goJson.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
+import { encodeContainer, encodeHandler, encodePorts } from '../../../src/machines/pod/goJson.ts';
+import { hashNameAndImage, hashWholeSpec, matchesHash } from '../../../src/machines/pod/runtime/containerHash.ts';
 
 describe('container hash', () => {
   it('agrees with the published vectors of both forms', () => {

@@ -1,7 +1,7 @@
 /** What is left of the dead: messages, logs, and what is collected. */
 
 import { describe, expect, it } from 'vitest';
-import { pathName } from '../../../src/machines/pathName.ts';
+import { pathName } from '../../../src/machines/pod/pathName.ts';
 import {
   containerIdOfLink,
   containerLogLink,
@@ -11,9 +11,9 @@ import {
   podLogDir,
   podUidOfLogDir,
   restartCountFromLogNames,
-} from '../../../src/machines/pods/logNames.ts';
-import { chooseTerminationMessage } from '../../../src/machines/pods/terminationMessage.ts';
-import type { ListedPod } from '../../../src/machines/protocol.ts';
+} from '../../../src/machines/pod/runtime/logNames.ts';
+import type { ListedPod } from '../../../src/machines/pod/runtime/seen.ts';
+import { chooseTerminationMessage } from '../../../src/machines/pod/runtime/terminationMessage.ts';
 import {
   containersToCollect,
   DEFAULT_GC_POLICY,

@@ -1,7 +1,8 @@
 /** Variables from files that other containers of the pod wrote (`fileKeyRef`): what a file says, and what becomes of one that says nothing. */
 import { describe, expect, it } from 'vitest';
+import type { FileKeyRef } from '../../../src/machines/kube/podTable.ts';
 import { containerEnv } from '../../../src/machines/pods/workers/config/env.ts';
-import { type EnvFile, envFileKey, envFileValue, type FileKeyRef } from '../../../src/machines/pods/workers/config/envFile.ts';
+import { type EnvFile, envFileKey, envFileValue } from '../../../src/machines/pods/workers/config/envFile.ts';
 import answers from './envFileAnswers.json' with { type: 'json' };
 import { container, FACTS, pod } from './fixtures.ts';
 

@@ -1,9 +1,9 @@
 /** Environment, command and arguments are bounded as execve bounds them, before the memory is taken. */
 import { describe, expect, it } from 'vitest';
-import type { Container, EnvVar } from '../../../src/machines/k8s.ts';
+import type { Container, EnvVar } from '../../../src/machines/kube/podTable.ts';
+import { EXEC_BYTES_MAX, EXEC_STRING_BYTES_MAX, expand } from '../../../src/machines/pod/execLimits.ts';
+import { execCommand } from '../../../src/machines/pod/netRequests.ts';
 import { generateContainerConfig } from '../../../src/machines/pods/workers/config/containerConfig.ts';
-import { EXEC_BYTES_MAX, EXEC_STRING_BYTES_MAX, expand } from '../../../src/machines/pods/workers/config/execLimits.ts';
-import { execCommand } from '../../../src/machines/services/probes/requests.ts';
 import { subPathParts } from '../../../src/machines/services/volumes/subPaths.ts';
 import { container, FACTS, pod } from './fixtures.ts';
 

@@ -1,8 +1,10 @@
 /** Pods and runtime states in few words. */
-import type { Container, Pod, PodSpec } from '../../../src/machines/k8s.ts';
-import { hashNameAndImage } from '../../../src/machines/pods/containerHash.ts';
-import { sortContainers, sortSandboxes } from '../../../src/machines/pods/runtimeStatus.ts';
-import type { NodeFacts, PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../src/machines/pods/types.ts';
+import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { NodeFacts } from '../../../src/machines/nodeFacts.ts';
+import { hashNameAndImage } from '../../../src/machines/pod/runtime/containerHash.ts';
+import { sortContainers, sortSandboxes } from '../../../src/machines/pod/runtime/runtimeStatus.ts';
+import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../src/machines/pod/runtime/seen.ts';
 
 export const T0_MS = Date.parse('2024-05-01T10:00:00Z');
 export const NOW_MS = T0_MS + 3_600_000;

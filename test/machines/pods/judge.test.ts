@@ -1,10 +1,10 @@
 /** What admission answers about a pod, by the facts it is judged by; which pods make room for a critical one. */
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { requestOf } from '../../../src/machines/pod/resources/requests.ts';
+import { SET_ASIDE_ANNOTATION } from '../../../src/machines/pod/setAside.ts';
 import { type AdmissionFacts, holdsRoom, isLeaving, judge, makeRoom } from '../../../src/machines/pods/admission/judge.ts';
-import { requestOf } from '../../../src/machines/pods/admission/resources.ts';
 import { newRecord, type Rec } from '../../../src/machines/pods/manager/records.ts';
-import { SET_ASIDE_ANNOTATION } from '../../../src/machines/pods/setAside.ts';
 import { container, pod } from './fixtures.ts';
 
 const CRITICAL = 2_000_000_000;

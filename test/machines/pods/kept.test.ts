@@ -1,8 +1,9 @@
 /** Static pods that run although their manifest cannot be used: which run on, and what takes them over. */
 import { describe, expect, it } from 'vitest';
+import type { ListedPod } from '../../../src/machines/pod/runtime/seen.ts';
+import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import { ANY_POD, keepsRefused, keptPods } from '../../../src/machines/pods/podConfig/kept.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, toSet } from '../../../src/machines/pods/sources/fileStore.ts';
-import type { ListedPod, PodRecord } from '../../../src/machines/protocol.ts';
 import { pod } from './fixtures.ts';
 
 const listed = (name: string, o: { source?: string; ready?: boolean } = {}): ListedPod => ({

@@ -6,7 +6,7 @@ import {
   killPlan,
   podFromListed,
   stopTimeoutSeconds,
-} from '../../../src/machines/pods/killOrder.ts';
+} from '../../../src/machines/pod/runtime/killOrder.ts';
 import { container, observed, pod, rc, sidecar } from './fixtures.ts';
 
 describe('grace', () => {

@@ -1,8 +1,7 @@
 /** What a listing of the runtime says that an inspection of the pod does not. */
 import { expect, it } from 'vitest';
-import { hasNoNews } from '../../../src/machines/pods/listed.ts';
-import type { RuntimeContainer } from '../../../src/machines/pods/types.ts';
-import type { ListedPod, RuntimePodsView } from '../../../src/machines/protocol.ts';
+import { hasNoNews } from '../../../src/machines/pod/runtime/listed.ts';
+import type { ListedPod, RuntimeContainer, RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
 import { box, observed, rc } from './fixtures.ts';
 
 const AT_MS = 100;

@@ -1,9 +1,10 @@
 /** What to do about a pod: the traps; the golden table holds the breadth. */
 import { describe, expect, it } from 'vitest';
-import { hashWholeSpec } from '../../../src/machines/pods/containerHash.ts';
-import { shouldRestart } from '../../../src/machines/pods/shouldRestart.ts';
-import type { PodActions } from '../../../src/machines/pods/types.ts';
-import { computePodActions, type ProbeResult } from '../../../src/machines/pods/workers/podActions.ts';
+import type { ProbeResult } from '../../../src/machines/pod/probes.ts';
+import { hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
+import type { PodActions } from '../../../src/machines/pod/runtime/seen.ts';
+import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
+import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
 import { box, container, observed, pod, rc, sidecar } from './fixtures.ts';
 
 const IDLE: Partial<PodActions> = {

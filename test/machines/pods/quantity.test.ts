@@ -1,7 +1,6 @@
 /** Quantities and quality-of-service classes. */
 import { describe, expect, it } from 'vitest';
-import type { ResourceRequirements } from '../../../src/machines/k8s.ts';
-import { qosClass } from '../../../src/machines/pods/qos.ts';
+import type { ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
 import {
   addQuantities,
   canonicalQuantity,
@@ -9,7 +8,8 @@ import {
   parseQuantity,
   quantityToInteger,
   quantityToMilli,
-} from '../../../src/machines/pods/quantity.ts';
+} from '../../../src/machines/kube/quantity.ts';
+import { qosClass } from '../../../src/machines/pod/resources/qos.ts';
 import { container, pod } from './fixtures.ts';
 
 describe('quantities', () => {

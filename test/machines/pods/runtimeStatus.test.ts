@@ -1,6 +1,5 @@
 /** From CRI answers to runtime status. */
 import { describe, expect, it } from 'vitest';
-import type { CriContainerStatus, PodSandboxStatus } from '../../../src/machines/cri.ts';
 import {
   composeStatus,
   exitForBackoff,
@@ -10,7 +9,8 @@ import {
   toContainer,
   toSandbox,
   withReplaced,
-} from '../../../src/machines/pods/runtimeStatus.ts';
+} from '../../../src/machines/pod/runtime/runtimeStatus.ts';
+import type { CriContainerStatus, PodSandboxStatus } from '../../../src/machines/wire/cri.ts';
 
 function cri(id: string, createdAt: string, more: Partial<CriContainerStatus> = {}): CriContainerStatus {
   return {

@@ -1,6 +1,6 @@
 /** API status: the traps; the golden table holds the breadth. */
 import { describe, expect, it } from 'vitest';
-import type { PodStatus } from '../../../src/machines/k8s.ts';
+import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import { type GenerateStatusInput, generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
 import { guardTransition, mergeStatus, sidecarNames, storeStatus, terminateStatus } from '../../../src/machines/pods/status/manager.ts';
 import { normalizeStatus } from '../../../src/machines/pods/status/normalize.ts';

@@ -1,6 +1,6 @@
 /** Which ends of containers a status shows for the first time. */
 import { expect, it } from 'vitest';
-import type { ContainerStatus, PodStatus } from '../../../src/machines/k8s.ts';
+import type { ContainerStatus, PodStatus } from '../../../src/machines/kube/types.ts';
 import { newTerminations } from '../../../src/machines/pods/status/terminations.ts';
 
 const ended = (id: string, exitCode = 1) => ({ terminated: { exitCode, reason: 'Error', containerID: id } });

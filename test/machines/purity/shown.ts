@@ -1,7 +1,7 @@
 /** What a person would see of each machine in each state that stories reach, with secrets planted in its context. */
 import { type AnyMachineSnapshot, type InspectionEvent, StateMachine } from 'xstate';
 import { projectSnapshot } from '../../../src/inspect/project.ts';
-import { projectionOf } from '../../../src/machines/projection.ts';
+import { projectionOf } from '../../../src/machines/xstate/projection.ts';
 
 const PLANTED = 'hunter2-planted';
 /** Of one machine and state. */

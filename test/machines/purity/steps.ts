@@ -16,8 +16,8 @@ import {
   transition,
 } from 'xstate';
 import { dottedState } from '../../../src/actors/supervision/nodes/snapshots.ts';
-import { reading, readingOf, withFacts } from '../../../src/machines/facts.ts';
-import { providing } from '../../../src/machines/provide.ts';
+import { reading, readingOf, withFacts } from '../../../src/machines/xstate/facts.ts';
+import { providing } from '../../../src/machines/xstate/provide.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { SourceName } from '../../../src/machines/pod/runtime/seen.ts';
 import { emptyPodStorage, mergeSet, type PodStorage, podsOf, seenStamp } from '../../../src/machines/pods/podConfig/merge.ts';
-import type { SourceName } from '../../../src/machines/pods/types.ts';
 import { pod } from './pods.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);

@@ -1,6 +1,6 @@
 /** Small manifests and decoding helpers for tests of pod sources. */
 import { createHash } from 'node:crypto';
-import type { Pod } from '../../../src/machines/k8s.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
 import { type Decoded, type DecodeOptions, decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 
 export const md5Hex = (text: string) => createHash('md5').update(text).digest('hex');

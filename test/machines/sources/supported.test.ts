@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FIELD_TABLE } from '../../../src/machines/pods/sources/fieldTable.ts';
-import { podShape } from '../../../src/machines/pods/sources/podTable.ts';
-import { fieldRule, podFields } from '../../../src/machines/pods/sources/supported.ts';
+import { podShape } from '../../../src/machines/kube/podTable.ts';
+import { FIELD_TABLE } from '../../../src/machines/pods/admission/fieldTable.ts';
+import { fieldRule, podFields } from '../../../src/machines/pods/admission/supported.ts';
 import type { Shape } from '../../../src/machines/shape/shape.ts';
 import { pod } from './pods.ts';
 

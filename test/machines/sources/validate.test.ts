@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { isIPv6, quantityValue } from '../../../src/machines/kube/names.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
-import { isIPv6, quantityValue } from '../../../src/machines/pods/sources/validation/names.ts';
 import { errorsOf, inFile, manifest } from './pods.ts';
 
 const TERM = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]';

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configSpec } from '../../../src/actors/pods/podConfig/podConfig.ts';
-import type { Pod } from '../../../src/machines/k8s.ts';
-import { ANNOTATION_SOURCE } from '../../../src/machines/pods/sources/decode.ts';
-import { type ConfigEvent, type SourceError, view } from '../../../src/machines/protocol.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { ANNOTATION_SOURCE } from '../../../src/machines/pod/names.ts';
+import type { ConfigEvent, SourceError } from '../../../src/machines/pods/podConfig/messages.ts';
+import { runtimePodsView } from '../../../src/machines/runtime/pleg/messages.ts';
 import { pod } from '../../machines/sources/pods.ts';
 import { events, ops, type Running, run } from './harness.ts';
 
@@ -175,7 +176,7 @@ describe('the podConfig actor', () => {
 });
 
 describe('the wait for the first listing', () => {
-  const listing = (s: Running) => s.views.set(view.runtimePods.view, { atMonoMs: 0, pods: new Map(), via: 'poll' });
+  const listing = (s: Running) => s.views.set(runtimePodsView.view, { atMonoMs: 0, pods: new Map(), via: 'poll' });
   const begin = (): Running => {
     r = run(configSpec({ sources: ['file'] }));
     return r;

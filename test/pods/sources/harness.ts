@@ -7,7 +7,9 @@ import type { ActorCtx, ActorSpec, Registry } from '../../../src/actors/supervis
 import { createEntropy, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createSys } from '../../../src/boot/dependencies/sys.ts';
-import type { ConfigEvent, EventsEvent, PodOpEvent } from '../../../src/machines/protocol.ts';
+import type { EventsEvent } from '../../../src/machines/foundation/messages.ts';
+import type { PodOpEvent } from '../../../src/machines/pods/manager/messages.ts';
+import type { ConfigEvent } from '../../../src/machines/pods/podConfig/messages.ts';
 import type { Address, Message, ViewKey } from '../../../src/machines/supervision/address.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 import { type FakePorts, fakePorts } from '../../supervision/fakePorts.ts';

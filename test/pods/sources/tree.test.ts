@@ -1,4 +1,5 @@
 /** Sources and podConfig under the real supervision: killed in each of their states, they come back to the same pods. */
+
 import { rename, unlink, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
@@ -9,8 +10,9 @@ import type { ActorSpec, Tree } from '../../../src/actors/supervision/types.ts';
 import { createClock, createEntropy, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createSys } from '../../../src/boot/dependencies/sys.ts';
-import type { PodOpEvent, PodRecord } from '../../../src/machines/protocol.ts';
-import { view } from '../../../src/machines/protocol.ts';
+import type { PodOpEvent, PodRecord } from '../../../src/machines/pods/manager/messages.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { tempDir, yaml } from './harness.ts';
 
@@ -41,7 +43,7 @@ const podManager: ActorSpec<PodOpEvent> = {
           else wanted.set(pod.metadata.uid, { pod, source: e.source, removed: false, rejected: false, seenAtMs: 0, worker: null });
         }
         for (const [uid, r] of wanted) if (r.source === e.source && e.complete?.includes(uid) === false) wanted.delete(uid);
-        ctx.publish(view.pods, { records: new Map(wanted), sourcesReady: true });
+        ctx.publish(podsView, { records: new Map(wanted), sourcesReady: true });
       });
     }),
   }),

@@ -176,13 +176,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'an instance has the number of the one before it',
-    file: 'src/machines/pods/runtimeStatus.ts',
+    file: 'src/machines/pod/runtime/runtimeStatus.ts',
     find: "(c) => (c.state === 'created' ? c.restartCount : c.restartCount + 1)",
     replace: '(c) => c.restartCount',
   },
   {
     id: 'the grace of a pod is forgotten',
-    file: 'src/machines/pods/killOrder.ts',
+    file: 'src/machines/pod/runtime/killOrder.ts',
     find: 'return Math.max(MIN_CONTAINER_GRACE_SECONDS, graceSeconds - Math.floor',
     replace: 'return Math.max(MIN_CONTAINER_GRACE_SECONDS, 0 * graceSeconds - Math.floor',
   },
@@ -339,13 +339,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a container that succeeded is started again in an OnFailure pod',
-    file: 'src/machines/pods/shouldRestart.ts',
+    file: 'src/machines/pod/runtime/shouldRestart.ts',
     find: "return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);",
     replace: "return policy !== 'Never';",
   },
   {
     id: 'a restart rule that lists no end of this kind is passed over',
-    file: 'src/machines/pods/shouldRestart.ts',
+    file: 'src/machines/pod/runtime/shouldRestart.ts',
     find: "exitCodes.operator === 'NotIn' && !listed;",
     replace: "exitCodes.operator === 'NotIn' && listed;",
   },

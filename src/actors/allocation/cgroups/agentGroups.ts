@@ -7,7 +7,7 @@
  */
 
 import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.ts';
-import type { HousekeepingEvent } from '../../../machines/protocol.ts';
+import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
 import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
 import { type Address, address } from '../../../machines/supervision/address.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';

@@ -8,20 +8,16 @@
 
 import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsAddress } from '../../../machines/allocation/cgroups/messages.ts';
-import {
-  componentOf,
-  type GroupDriver,
-  groupPath,
-  kubepodsName,
-  TIERS,
-  tierName,
-  uidOf,
-} from '../../../machines/allocation/cgroups/names.ts';
+import { componentOf, groupPath, kubepodsName, TIERS, tierName, uidOf } from '../../../machines/allocation/cgroups/names.ts';
 import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
-import { CRI_LABELS } from '../../../machines/cri.ts';
-import { type HousekeepingEvent, view } from '../../../machines/protocol.ts';
+import type { GroupDriver } from '../../../machines/nodeFacts.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
 import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
+import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -79,7 +75,7 @@ class Reaper {
 
   async sweep(signal: AbortSignal): Promise<string> {
     const { registry, ports } = this.#ctx;
-    const [pods, listed, volumes] = [registry.read(view.pods), registry.read(view.runtimePods), registry.read(view.volumes)];
+    const [pods, listed, volumes] = [registry.read(podsView), registry.read(runtimePodsView), registry.read(volumesView)];
     // Before every source has delivered, an unknown pod may only be one we have not been told of yet.
     if (pods === undefined || listed === undefined || volumes === undefined || !pods.value.sourcesReady) return '';
     const versions = `${pods.version}/${listed.version}/${volumes.version}`;
@@ -125,7 +121,7 @@ class Reaper {
   #ownSpellings(driver: GroupDriver): ReadonlyMap<string, string> {
     if (driver === 'cgroupfs') return new Map();
     const { registry } = this.#ctx;
-    const known = [registry.read(view.pods)?.value.records, registry.read(view.runtimePods)?.value.pods].flatMap((m) => [
+    const known = [registry.read(podsView)?.value.records, registry.read(runtimePodsView)?.value.pods].flatMap((m) => [
       ...(m?.keys() ?? []),
     ]);
     return new Map(known.filter((uid) => uid.includes('_')).map((uid) => [uid.replaceAll('_', '-'), uid]));
@@ -137,7 +133,7 @@ class Reaper {
       return 'kept';
     }
     try {
-      if (this.#ctx.registry.read(view.volumes)?.value.has(uid) !== false) {
+      if (this.#ctx.registry.read(volumesView)?.value.has(uid) !== false) {
         await this.#weighLess(path);
         return 'kept';
       }
@@ -165,9 +161,9 @@ class Reaper {
   /** By a pod that is at work, or by what the runtime was seen to run of it. */
   #isWanted(uid: string): boolean {
     const { registry } = this.#ctx;
-    const record = registry.read(view.pods)?.value.records.get(uid);
+    const record = registry.read(podsView)?.value.records.get(uid);
     if (record !== undefined && atWork(record)) return true;
-    const listed = registry.read(view.runtimePods)?.value.pods.get(uid);
+    const listed = registry.read(runtimePodsView)?.value.pods.get(uid);
     return listed !== undefined && (listed.sandboxes.some((s) => s.ready) || listed.containers.some((c) => c.state === 'running'));
   }
 

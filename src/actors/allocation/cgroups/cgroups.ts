@@ -13,7 +13,6 @@ import { missingGroup } from '../../../machines/allocation/cgroups/hierarchies.t
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import {
   configuredName,
-  type GroupDriver,
   type GroupName,
   groupPath,
   kubepodsName,
@@ -36,9 +35,13 @@ import {
   reservedValues,
   tierValues,
 } from '../../../machines/allocation/cgroups/values.ts';
-import type { Pod } from '../../../machines/k8s.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { GroupDriver } from '../../../machines/nodeFacts.ts';
+import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
-import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -81,7 +84,7 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
             enforce: fromPromise(() => groups.enforce()),
             renew: fromPromise(() => groups.renewAll()),
             watchDriver: fromCallback(({ sendBack }) => {
-              const watch = ctx.registry.watch(view.cri, () => {
+              const watch = ctx.registry.watch(criView, () => {
                 if (groups.isOutdated()) sendBack({ type: 'driver.changed' });
               });
               return () => watch[Symbol.dispose]();
@@ -174,7 +177,7 @@ class Groups {
   /** The classes, by the pods that are at work. */
   async renew(and?: Pod): Promise<void> {
     const layout = this.#known();
-    const pods = [...(this.#ctx.registry.read(view.pods)?.value.records.values() ?? [])].filter(atWork).map((r) => r.pod);
+    const pods = [...(this.#ctx.registry.read(podsView)?.value.records.values() ?? [])].filter(atWork).map((r) => r.pod);
     const all = and === undefined ? pods : [...pods.filter((p) => p.metadata.uid !== and.metadata.uid), and];
     const { machine, reservations, qosReservedPercent: percent } = this.#o;
     const { pageSizes, memoryFloors } = this.#rules(layout);
@@ -207,9 +210,9 @@ class Groups {
     const { registry } = this.#ctx;
     const layout = this.#known();
     const rules = this.#rules(layout);
-    for (const uid of registry.read(view.pods)?.value.records.keys() ?? []) {
-      const record = registry.read(view.pods)?.value.records.get(uid);
-      const status = registry.read(view.statuses)?.value.get(uid)?.status;
+    for (const uid of registry.read(podsView)?.value.records.keys() ?? []) {
+      const record = registry.read(podsView)?.value.records.get(uid);
+      const status = registry.read(statusesView)?.value.get(uid)?.status;
       if (record === undefined || status === undefined || !atWork(record) || !isInForce(status, allocationOf(record.pod))) continue;
       const at = this.#podPath(record.pod);
       // Nothing is waited for between the judgement and the call, which overtakes no other.
@@ -237,7 +240,7 @@ class Groups {
   say(type: 'Normal' | 'Warning', reason: string, message: string): void {
     if (type === 'Warning')
       this.#ctx.log.warn({ err: message }, 'what pods may use of the node is not limited as configured; tried again each minute');
-    this.#ctx.registry.send(addr.events, { type: 'event.record', event: { type, reason, message } });
+    this.#ctx.registry.send(eventsAddr, { type: 'event.record', event: { type, reason, message } });
   }
 
   /** Values are written also where it is there already: it may be left of an earlier life of this UID, with hardly any weight. */

@@ -1,5 +1,5 @@
 /** What changes of cgroups took, under the reference's name. */
-import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
+import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import type { Ports } from '../../../ports/ports.ts';
 

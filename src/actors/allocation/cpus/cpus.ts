@@ -13,10 +13,13 @@ import { type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocat
 import type { CpuFacts, CpuReply } from '../../../machines/allocation/cpus/requests.ts';
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
 import { type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
-import { LazyMoment, reading } from '../../../machines/facts.ts';
-import { podRef } from '../../../machines/pods/manager/records.ts';
-import { type ListedPod, view } from '../../../machines/protocol.ts';
+import { podRef } from '../../../machines/pod/names.ts';
+import type { ListedPod } from '../../../machines/pod/runtime/seen.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
@@ -86,10 +89,10 @@ class Facts extends LazyMoment implements CpuFacts {
     this.#registry = registry;
   }
   get pods(): CpuFacts['pods'] {
-    return this.#registry.read(view.pods)?.value;
+    return this.#registry.read(podsView)?.value;
   }
   get listing(): CpuFacts['listing'] {
-    return this.#registry.read(view.runtimePods)?.value;
+    return this.#registry.read(runtimePodsView)?.value;
   }
 }
 
@@ -164,7 +167,7 @@ class Manager {
   }
 
   sayReleased(uids: readonly string[]): void {
-    const records = this.#ctx.registry.read(view.pods)?.value.records;
+    const records = this.#ctx.registry.read(podsView)?.value.records;
     for (const uid of uids) this.#ctx.log.info({ ...refOf(records?.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are released');
   }
 
@@ -177,8 +180,8 @@ class Manager {
   /** Each running container that is to have another set than it was last given. A stop of its pod that is under way goes first. */
   async share(ledger: CpuLedger | null, signal: AbortSignal): Promise<string> {
     const { registry } = this.#ctx;
-    const listing = registry.read(view.runtimePods)?.value;
-    if (ledger === null || listing === undefined || registry.read(view.cri)?.value.state !== 'ready') return '';
+    const listing = registry.read(runtimePodsView)?.value;
+    if (ledger === null || listing === undefined || registry.read(criView)?.value.state !== 'ready') return '';
     const running = [...listing.pods.values()].map((pod) => ({ pod, containers: pod.containers.filter((c) => c.state === 'running') }));
     const ids = new Set(running.flatMap(({ containers }) => containers.map((c) => c.id)));
     for (const known of [this.#given, this.#doubted, this.#said]) for (const id of known.keys()) if (!ids.has(id)) known.delete(id);

@@ -10,18 +10,22 @@ import {
   deviceRequests,
   planAllocation,
 } from '../../../machines/allocation/devices/allocate.ts';
-import { mergeResponses, NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/responses.ts';
+import { NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/messages.ts';
+import { mergeResponses } from '../../../machines/allocation/devices/responses.ts';
 import { type DeviceLedger, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import { apiView } from '../../../machines/api/messages.ts';
-import type { Container, Pod } from '../../../machines/k8s.ts';
-import { own } from '../../../machines/own.ts';
+import { own } from '../../../machines/data/own.ts';
+import type { Container } from '../../../machines/kube/podTable.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { podRef } from '../../../machines/pod/names.ts';
+import { isTerminal } from '../../../machines/pod/phase.ts';
 import { unsupported } from '../../../machines/pods/admission/admission.ts';
-import { podRef } from '../../../machines/pods/manager/records.ts';
-import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
-import { view } from '../../../machines/protocol.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { type Built, built, refused } from '../../../machines/result.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
+
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
@@ -191,8 +195,8 @@ export class DeviceAllocator {
    */
   private isOver(uid: string): boolean {
     const { registry } = this.ctx;
-    const pods = registry.read(view.pods)?.value;
-    const listing = registry.read(view.runtimePods)?.value;
+    const pods = registry.read(podsView)?.value;
+    const listing = registry.read(runtimePodsView)?.value;
     if (pods?.sourcesReady !== true || listing === undefined) return false;
     const record = pods.records.get(uid);
     const phase = record?.worker?.phase;
@@ -227,7 +231,7 @@ export class DeviceAllocator {
   }
 
   private plan({ pod, container, resource, count }: Turn, ledger = this.ledger): AllocationPlan {
-    const listed = this.ctx.registry.read(view.runtimePods)?.value.pods.get(pod.metadata.uid)?.containers ?? [];
+    const listed = this.ctx.registry.read(runtimePodsView)?.value.pods.get(pod.metadata.uid)?.containers ?? [];
     const running = listed.some((c) => c.name === container.name && c.state === 'running');
     const reserved = this.reserved.get(resource) ?? new Set<string>();
     return planAllocation(ledger, { resource, count, pod, container: container.name, running, reserved });
@@ -236,7 +240,7 @@ export class DeviceAllocator {
   /** Nobody is refused for what others release soon. */
   private soon(turn: Turn, plan: Exclude<AllocationPlan, { kind: 'choose' }>): Outcome {
     if (plan.kind !== 'refused') return plan;
-    const pods = this.ctx.registry.read(view.pods)?.value;
+    const pods = this.ctx.registry.read(podsView)?.value;
     const { uid } = turn.pod.metadata;
     const allocations = this.ledger.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
     if (this.plan(turn, { ...this.ledger, allocations }).kind !== 'choose') return plan;

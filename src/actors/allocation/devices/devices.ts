@@ -12,8 +12,8 @@ import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from 
 import { admitPlugin, DEVICES_MAX, RESOURCES_MAX, tooMany } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceLedger, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import { reading } from '../../../machines/facts.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';

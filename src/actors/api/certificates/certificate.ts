@@ -8,19 +8,19 @@
 import { fromCallback, fromPromise } from 'xstate';
 import { certificateMachine } from '../../../machines/api/certificates/certificateMachine.ts';
 import type { LookOutcome, SubmitOutcome } from '../../../machines/api/certificates/decide.ts';
+import type { CertificateTemplate } from '../../../machines/api/certificates/messages.ts';
 import type { Verdict } from '../../../machines/api/certificates/signing.ts';
 import {
   BOOTSTRAP_WAIT_MS,
   type CertificateFacts,
-  type CertificateTemplate,
   type CertificateUse,
   clientTemplate,
   SIGNERS,
   servingTemplate,
 } from '../../../machines/api/certificates/template.ts';
 import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
-import { serverAddr } from '../../../machines/edge/serverMachine.ts';
-import { momentOf, reading } from '../../../machines/facts.ts';
+import { serverAddr } from '../../../machines/edge/messages.ts';
+import { momentOf, reading } from '../../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { kubePort } from '../client.ts';
 import { CertificateRotation } from './rotation.ts';

@@ -1,6 +1,7 @@
 /** The I/O behind one of the node's certificates: keys, files, and the requests to the API server. Holds the keys; they go nowhere else. */
 
 import type { LookOutcome, SubmitOutcome } from '../../../machines/api/certificates/decide.ts';
+import type { CertificateTemplate } from '../../../machines/api/certificates/messages.ts';
 import {
   requestedWith,
   type SigningVersion,
@@ -10,13 +11,8 @@ import {
   type Verdict,
   verdictOf,
 } from '../../../machines/api/certificates/signing.ts';
-import {
-  type CertificateFacts,
-  type CertificateTemplate,
-  type CertificateUse,
-  SIGNERS,
-  type Signer,
-} from '../../../machines/api/certificates/template.ts';
+import { type CertificateFacts, type CertificateUse, SIGNERS, type Signer } from '../../../machines/api/certificates/template.ts';
+import { readAnswer } from '../../../machines/kube/read/answers.ts';
 import {
   decodeWatchLine,
   failureText,
@@ -25,11 +21,10 @@ import {
   type KubeRequest,
   type KubeResult,
   UNREADABLE,
-} from '../../../machines/api/kube.ts';
-import { readAnswer } from '../../../machines/api/objects/answers.ts';
+} from '../../../machines/kube/request.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Certificates } from '../../../ports/certificates.ts';
-import type { KubeApi } from '../../../ports/ports.ts';
+import type { KubeApi } from '../../../ports/kube.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { API_TIMEOUT_MS, itemReader, WATCH_SECONDS_MIN } from '../client.ts';
 import { CertificateStore } from './store.ts';

@@ -1,6 +1,6 @@
 /** /checkpoint: the runtime writes what a running container is to an archive on this node (boot-and-node 8.11). */
 
-import type { PodRecord } from '../../../machines/protocol.ts';
+import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type HttpReply, type HttpRequest, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';

@@ -1,10 +1,11 @@
 /** GET /containerLogs/NAMESPACE/POD/CONTAINER (boot-and-node 8.6). */
 
 import { parseLogOptions } from '../../../machines/edge/https/logOptions.ts';
-import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
-import type { ContainerStatus } from '../../../machines/k8s.ts';
-import { containerStatus, logFileOf } from '../../../machines/podLogs.ts';
-import { type PodRecord, view } from '../../../machines/protocol.ts';
+import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import type { ContainerStatus } from '../../../machines/kube/types.ts';
+import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { containerStatus, logFileOf } from '../../../machines/shown/podLogs.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -34,7 +35,7 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
   const { uid } = record.pod.metadata;
   // Looked up anew each time: a pod that is gone has no status, whatever its record said last.
   const status = () =>
-    ctx.registry.read(view.statuses)?.value.get(uid)?.status ?? ctx.registry.read(view.pods)?.value.records.get(uid)?.pod.status;
+    ctx.registry.read(statusesView)?.value.get(uid)?.status ?? ctx.registry.read(podsView)?.value.records.get(uid)?.pod.status;
   const chosen = containerStatus(status(), container);
   const instance = chooseInstance(named, chosen, parsed.options.previous);
   if (!instance.ok) return text(instance.why, 400);

@@ -1,10 +1,10 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
 
-import type { GateState } from '../../../machines/config.ts';
+import type { GateState } from '../../../machines/config/config.ts';
 import { cadvisorMetrics, type MachineFigures, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../machines/edge/https/resourceMetrics.ts';
-import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
-import { pullRecordsDir } from '../../../machines/runtime/imagePuller/pullRecords.ts';
+import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import { pullRecordsDir } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Host, HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';

@@ -1,7 +1,8 @@
 /** Reads the kernel's files about cgroups, processes and disks. One that is not there says nothing. */
 import type { FoundPod, GroupReading } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import { type Disk, type DiskMount, diskIo } from '../../../machines/edge/https/diskStats.ts';
-import { type GroupPlace, rootPlace } from '../../../machines/edge/https/groupPlaces.ts';
+import { interfaceCounters } from '../../../machines/edge/https/procStats.ts';
+import { type GroupPlace, rootPlace } from '../../../machines/figures/groupPlaces.ts';
 import {
   type GroupFigures,
   groupFigures,
@@ -10,9 +11,8 @@ import {
   type PressureOf,
   pressureOf,
   psiOf,
-} from '../../../machines/edge/https/groupStats.ts';
-import { type GroupTasks, isSocket, openFileSlots, openFilesMax, processIds } from '../../../machines/edge/https/groupTasks.ts';
-import { interfaceCounters } from '../../../machines/edge/https/procStats.ts';
+} from '../../../machines/figures/groupStats.ts';
+import { type GroupTasks, isSocket, openFileSlots, openFilesMax, processIds } from '../../../machines/figures/groupTasks.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
 /** The kernel's own files are some kB; one that never ends is not read on. */

@@ -1,5 +1,5 @@
 /** Reads what /metrics/cadvisor needs beyond the runtime's statistics: cgroups of containers, of pods and above, networks of pods. */
-import { CRI_LABELS } from '../../../machines/cri.ts';
+
 import {
   containerKey,
   type FoundContainer,
@@ -16,8 +16,9 @@ import {
   isOfPod,
   placeAt,
   placesAbove,
-} from '../../../machines/edge/https/groupPlaces.ts';
-import { deviceNames, type GroupFigures, imageOf, PRESSURES, type Psi, pidOf } from '../../../machines/edge/https/groupStats.ts';
+} from '../../../machines/figures/groupPlaces.ts';
+import { deviceNames, type GroupFigures, imageOf, PRESSURES, type Psi, pidOf } from '../../../machines/figures/groupStats.ts';
+import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { GroupFiles, type GroupFilesOptions, type LinkBudget, linkBudget, MOUNTS_BYTES_MAX } from './groupFiles.ts';
 

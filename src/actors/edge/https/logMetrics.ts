@@ -1,7 +1,9 @@
 /** What the logs of running containers take on disk: for /stats/summary, and in /metrics as it is at the scrape. */
-import { pathName } from '../../../machines/pathName.ts';
-import { containerLogDir, podFolder } from '../../../machines/pods/logNames.ts';
-import { type PodRef, view } from '../../../machines/protocol.ts';
+
+import type { PodRef } from '../../../machines/pod/names.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
+import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import type { HostFs, Metrics } from '../../../ports/ports.ts';
 import type { Registry } from '../../supervision/types.ts';
 
@@ -50,7 +52,7 @@ export function logMetrics(
 }
 
 function running(registry: Pick<Registry, 'read'>): { pod: PodRef; container: string }[] {
-  return [...(registry.read(view.runtimePods)?.value.pods.values() ?? [])].flatMap(({ uid, name, namespace, containers }) =>
+  return [...(registry.read(runtimePodsView)?.value.pods.values() ?? [])].flatMap(({ uid, name, namespace, containers }) =>
     containers.filter((c) => c.state === 'running').map((c) => ({ pod: { uid, name, namespace }, container: c.name })),
   );
 }

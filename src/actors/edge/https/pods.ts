@@ -1,10 +1,10 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
 
-import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
-import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
-import { pickContainer } from '../../../machines/podLogs.ts';
-import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
+import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import { type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { pickContainer } from '../../../machines/shown/podLogs.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
 import { CriError, type HttpReply } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -28,7 +28,7 @@ export function findPodByName(
   from: { ctx: ActorCtx<ServerEvent> } & Pick<Inspect, 'stateAt'>,
   name: { namespace: string; pod: string; uid: string },
 ): Found<PodRecord> {
-  const pods = readView({ registry: from.ctx.registry, stateAt: from.stateAt }, view.pods, addr.podManager.path);
+  const pods = readView({ registry: from.ctx.registry, stateAt: from.stateAt }, podsView, podManagerAddr.path);
   if (!pods.ok) return pods;
   let found: PodRecord | undefined;
   for (const record of pods.value.records.values()) {

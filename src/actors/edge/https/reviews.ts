@@ -1,15 +1,16 @@
 /** Questions to the API server about who somebody is and what they may do: TokenReview and SubjectAccessReview. */
 
 import { createActor } from 'xstate';
-import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
-import { readAnswer } from '../../../machines/api/objects/answers.ts';
-import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
+import { put } from '../../../machines/data/own.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
 import { reviewWith } from '../../../machines/edge/https/reviewMachine.ts';
-import { momentOf, reading } from '../../../machines/facts.ts';
-import { put } from '../../../machines/own.ts';
+import { readAnswer } from '../../../machines/kube/read/answers.ts';
+import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/kube/request.ts';
+import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/kube/wire.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { KubeApi, Ports } from '../../../ports/ports.ts';
+import { momentOf, reading } from '../../../machines/xstate/facts.ts';
+import type { KubeApi } from '../../../ports/kube.ts';
+import type { Ports } from '../../../ports/ports.ts';
 
 /** Of one try. A client of ours waits for it. */
 const REVIEW_TIMEOUT_MS = 10_000;

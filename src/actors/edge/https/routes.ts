@@ -1,10 +1,12 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
-import { CRI_LABELS } from '../../../machines/cri.ts';
 import { readLogQuery } from '../../../machines/edge/https/logQuery.ts';
 import { flagzObject, flagzText, statuszObject, statuszText, zPageForm } from '../../../machines/edge/https/zpages.ts';
-import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { CRI_LABELS } from '../../../machines/wire/cri.ts';
+
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -64,10 +66,10 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     [
       'pods',
       alone((req) => {
-        const read = readView({ registry: ctx.registry, stateAt: o.inspect.stateAt }, view.pods, addr.podManager.path);
+        const read = readView({ registry: ctx.registry, stateAt: o.inspect.stateAt }, podsView, podManagerAddr.path);
         if (!read.ok) return read.reply;
         if (!isGet(req)) return METHOD_NOT_ALLOWED;
-        const statuses = ctx.registry.read(view.statuses)?.value;
+        const statuses = ctx.registry.read(statusesView)?.value;
         return podListReply(ctx.ports, { pods: read.value, statuses, headers: staleHeaders(read.stale) });
       }),
     ],

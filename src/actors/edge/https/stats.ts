@@ -1,6 +1,5 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 
-import { CRI_LABELS, type CriContainerStats } from '../../../machines/cri.ts';
 import { type GroupReading, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import {
   bootTimeMs,
@@ -16,19 +15,18 @@ import {
   type CpuSample,
   cpuRate,
   type FsRoom,
-  figure,
   fsStats,
-  isoOfNanos,
-  known,
   type NodeStats,
   podStats,
   type Summary,
 } from '../../../machines/edge/https/stats.ts';
 import { podsAtRoot, type SystemGroup, systemContainer, withGroups } from '../../../machines/edge/https/summaryGroups.ts';
-import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
-import { isPathName } from '../../../machines/pathName.ts';
-import { containerLogDir } from '../../../machines/pods/logNames.ts';
-import { etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
+import { figure, isoOfNanos, known } from '../../../machines/figures/figure.ts';
+import type { PodVolumes } from '../../../machines/figures/volumeStats.ts';
+import { etcHostsPath } from '../../../machines/pod/names.ts';
+import { isPathName } from '../../../machines/pod/pathName.ts';
+import { containerLogDir } from '../../../machines/pod/runtime/logNames.ts';
+import { CRI_LABELS, type CriContainerStats } from '../../../machines/wire/cri.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';

@@ -2,8 +2,8 @@
  * /exec, /attach, /portForward and /run. The runtime is asked for a streaming address, and the upgraded connection is
  * handed on to it byte for byte: SPDY and WebSocket are between the client and the runtime.
  */
-import type { Container } from '../../../machines/k8s.ts';
-import type { PodRecord } from '../../../machines/protocol.ts';
+import type { Container } from '../../../machines/kube/podTable.ts';
+import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers.ts';

@@ -1,8 +1,9 @@
 /** Reads the groups of the machine that /stats/summary tells of beside pods: the agent's, the runtime's, the system's, all pods'. */
-import { type GroupMount, type GroupPlace, groupMounts, placeAt } from '../../../machines/edge/https/groupPlaces.ts';
-import { useFiles } from '../../../machines/edge/https/groupStats.ts';
-import { isoOfNanos } from '../../../machines/edge/https/stats.ts';
+
 import { SYSTEM_GROUPS, type SystemGroup } from '../../../machines/edge/https/summaryGroups.ts';
+import { isoOfNanos } from '../../../machines/figures/figure.ts';
+import { type GroupMount, type GroupPlace, groupMounts, placeAt } from '../../../machines/figures/groupPlaces.ts';
+import { useFiles } from '../../../machines/figures/groupStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
 /** Paths below each hierarchy; '' where there is none. Of the agent '': the group that its process is in. */

@@ -1,5 +1,5 @@
 /** What claims of pods use, in /metrics: as it was last measured. */
-import { claimStats, VOLUME_FAMILIES } from '../../../machines/edge/https/volumeStats.ts';
+import { claimStats, VOLUME_FAMILIES } from '../../../machines/figures/volumeStats.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
 

@@ -3,12 +3,17 @@
  * Lost on restart: all of it, and everything injected is healed at that moment; nothing is injected again.
  * Rebuilt from: nothing. Whoever wants the faults back sends the scenario again.
  */
+
 import { fromCallback } from 'xstate';
 import { describeFault } from '../../../machines/faults/describe.ts';
 import { type InjectAnswer, type InjectorEvent, LIVE_SCENARIOS_MAX, planLive } from '../../../machines/faults/live.ts';
-import type { FaultWindow, MailboxTap, Scenario } from '../../../machines/faults/types.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import { injectorAddr } from '../../../machines/faults/messages.ts';
+import type { FaultWindow, Scenario } from '../../../machines/faults/types.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import type { ActorView } from '../../../machines/supervision/actorState.ts';
+import type { MailboxTap } from '../../../machines/supervision/mailboxTap.ts';
 import { isPowerOfTwo } from '../../supervision/errors.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import type { ActiveFault, ActiveFaults, FaultOf, FaultSession } from './activeFaults.ts';
@@ -37,7 +42,7 @@ const HITS_RECORDED = 8;
 export function injectorSpec(o: InjectorOptions): ActorSpec<InjectorEvent> {
   return {
     type: 'actor',
-    id: addr.injector.path.split('/').at(-1) ?? 'injector',
+    id: injectorAddr.path.split('/').at(-1) ?? 'injector',
     shutdownMs: 1000,
     backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 64, lane: (e) => (e.type === 'faults.inject' ? 'data' : 'control') },
@@ -156,7 +161,7 @@ class Injector {
     const apiServer = ports.kube !== undefined;
     return {
       state: state(),
-      pods: registry.read(view.pods)?.value,
+      pods: registry.read(podsView)?.value,
       match: activeFaults.match,
       nodeName,
       httpSource,
@@ -190,15 +195,15 @@ class Injector {
   #onHit({ fault, hits }: ActiveFault, what: string): void {
     this.#injected.inc({ kind: fault.kind });
     if (hits > HITS_RECORDED && !isPowerOfTwo(hits)) return;
-    this.#o.record(addr.injector.path, `${fault.name} hit ${what} (${describeFault(fault)})${hits > 1 ? `, ${hits} hits` : ''}`);
+    this.#o.record(injectorAddr.path, `${fault.name} hit ${what} (${describeFault(fault)})${hits > 1 ? `, ${hits} hits` : ''}`);
   }
 
   /** An event of the node, a line of the log and one of the recorder. */
   #tell(type: 'Normal' | 'Warning', reason: string, message: string): void {
     const { log, registry } = this.#ctx;
     log.warn({ reason }, message);
-    this.#o.record(addr.injector.path, `${reason}: ${message}`);
-    registry.send(addr.events, { type: 'event.record', event: { type, reason, message } });
+    this.#o.record(injectorAddr.path, `${reason}: ${message}`);
+    registry.send(eventsAddr, { type: 'event.record', event: { type, reason, message } });
   }
 
   #changed(): void {
@@ -216,11 +221,11 @@ class Injector {
 
   readonly #judge: MailboxTap = (path, lane, event) => {
     // Its own mail always arrives: faults can be stopped whatever they are.
-    if (path === addr.injector.path) return 'pass';
+    if (path === injectorAddr.path) return 'pass';
     const { match } = this.#o.activeFaults;
     // Mail for one pod goes to its worker's supervisor; people aim at the worker.
     const uid = 'uid' in event && typeof event.uid === 'string' ? event.uid : undefined;
-    const child = uid !== undefined && path === addr.workers.path ? `${path}/${uid}` : path;
+    const child = uid !== undefined && path === workersAddr.path ? `${path}/${uid}` : path;
     const hit = this.#o.activeFaults.first('mailbox', `${event.type} to ${child}`, ({ select }) => {
       const aimed = match.any(select.actors, path) || match.any(select.actors, child);
       return aimed && match.one(select.lanes, lane) && match.any(select.events, event.type);

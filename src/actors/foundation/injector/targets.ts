@@ -3,8 +3,10 @@
 import { describeFault } from '../../../machines/faults/describe.ts';
 import { impossibleHere } from '../../../machines/faults/live.ts';
 import type { Matcher } from '../../../machines/faults/match.ts';
+import { injectorAddr } from '../../../machines/faults/messages.ts';
 import type { ScenarioFault } from '../../../machines/faults/types.ts';
-import { addr, type PodsView } from '../../../machines/protocol.ts';
+import type { PodsView } from '../../../machines/pods/manager/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { type ActorView, findActor } from '../../../machines/supervision/actorState.ts';
 import type { FaultOf } from './activeFaults.ts';
 
@@ -51,10 +53,10 @@ export function killTargets(f: FaultOf<'actor.kill'>, s: Surroundings): string[]
   const patterns = wanted.filter(isPattern);
   const byPattern = leaves(s.state)
     .map((a) => a.path)
-    .filter((path) => path !== addr.injector.path && (wanted.length === 0 || (patterns.length > 0 && s.match.any(patterns, path))));
+    .filter((path) => path !== injectorAddr.path && (wanted.length === 0 || (patterns.length > 0 && s.match.any(patterns, path))));
   const all = [...new Set([...exact, ...byPattern])];
   if (!asksForPods(f)) return all;
-  const workers = new Set(podUids(f, s).map((uid) => `${addr.workers.path}/${uid}`));
+  const workers = new Set(podUids(f, s).map((uid) => `${workersAddr.path}/${uid}`));
   return all.filter((path) => workers.has(path));
 }
 

@@ -2,10 +2,11 @@
  * Asks the device manager and the CPU manager to allocate, one after the other, what a pod has alone before it is admitted. An
  * answer takes a moment, since it is on disk by then.
  */
+
 import { devicesAddr } from '../../../machines/allocation/devices/messages.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationAddr } from '../../../machines/allocation/messages.ts';
+import { type PodManagerEvent, podManagerAddr } from '../../../machines/pods/manager/messages.ts';
 import type { AllocatorName, Out } from '../../../machines/pods/manager/records.ts';
-import { addr, type PodManagerEvent } from '../../../machines/protocol.ts';
 import type { Address, ReplyTo } from '../../../machines/supervision/address.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -37,7 +38,7 @@ export class Allocators {
     void this.ask({ pod, active, by }, AbortSignal.any([stop.signal, this.ctx.signal])).then((answer) => {
       if (this.open.get(uid) !== stop) return;
       this.open.delete(uid);
-      this.ctx.registry.send(addr.podManager, { type: 'pods.allocated', uid, id, answer });
+      this.ctx.registry.send(podManagerAddr, { type: 'pods.allocated', uid, id, answer });
     });
   }
 

@@ -1,11 +1,18 @@
 /** Sends what a step of the pod manager asks for. */
+
 import { apiAddr } from '../../../machines/api/messages.ts';
-import type { Pod } from '../../../machines/k8s.ts';
+import { checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { fullName, podRef } from '../../../machines/pod/names.ts';
+import { resizeMessage } from '../../../machines/pod/resources/resizeEvents.ts';
 import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
-import { fullName, type Offer, type Out, type PodLedger, podRef } from '../../../machines/pods/manager/records.ts';
+import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
+import type { Offer, Out, PodLedger } from '../../../machines/pods/manager/records.ts';
 import { ALLOCATIONS_CHECKPOINT, toDocument } from '../../../machines/pods/resize/allocation.ts';
-import { resizeMessage } from '../../../machines/pods/resize/events.ts';
-import { addr, type PodManagerEvent } from '../../../machines/protocol.ts';
+import { statusAddr } from '../../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
+import { containerGcAddr, housekeepingAddr } from '../../../machines/reclaim/messages.ts';
+import { plegAddr } from '../../../machines/runtime/pleg/messages.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { Allocators } from './allocators.ts';
@@ -26,10 +33,10 @@ export class Delivery {
     const { registry, log } = this.ctx;
     switch (out.to) {
       case 'worker':
-        registry.send(addr.workers, out.event);
+        registry.send(workersAddr, out.event);
         break;
       case 'forget':
-        registry.send(addr.status, { type: 'status.forget', uid: out.uid, life: out.life });
+        registry.send(statusAddr, { type: 'status.forget', uid: out.uid, life: out.life });
         // Its UID begins another life.
         if (ledger.records.get(out.uid)?.renewed === true) {
           this.counts.restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
@@ -37,7 +44,7 @@ export class Delivery {
         break;
       case 'rejected': {
         const { generation } = out.pod.metadata;
-        registry.send(addr.status, {
+        registry.send(statusAddr, {
           type: 'status.set',
           pod: podRef(out.pod),
           life: out.life,
@@ -59,7 +66,7 @@ export class Delivery {
         this.warn(out.pod, out.reason, out.message);
         break;
       case 'fieldsLeft':
-        registry.send(addr.events, {
+        registry.send(eventsAddr, {
           type: 'event.record',
           event: { type: 'Normal', reason: 'FieldsLeftAlone', message: fieldsLeft(out.fields), pod: podRef(out.pod) },
         });
@@ -81,7 +88,7 @@ export class Delivery {
       }
       case 'allocations': {
         const value = toDocument(out.allocations);
-        registry.send(addr.checkpoint, { type: 'checkpoint.put', name: ALLOCATIONS_CHECKPOINT, value });
+        registry.send(checkpointAddr, { type: 'checkpoint.put', name: ALLOCATIONS_CHECKPOINT, value });
         break;
       }
       case 'allocate':
@@ -100,14 +107,14 @@ export class Delivery {
 
   private wake({ to, why }: Extract<Out, { why: string }>): void {
     const { registry } = this.ctx;
-    if (to === 'gc') registry.send(addr.containerGc, { type: 'gc.run', why });
-    else if (to === 'housekeep') registry.send(addr.housekeeping, { type: 'housekeeping.run', why });
-    else if (to === 'relist') registry.send(addr.pleg, { type: 'pleg.relist', why });
+    if (to === 'gc') registry.send(containerGcAddr, { type: 'gc.run', why });
+    else if (to === 'housekeep') registry.send(housekeepingAddr, { type: 'housekeeping.run', why });
+    else if (to === 'relist') registry.send(plegAddr, { type: 'pleg.relist', why });
     else registry.send(apiAddr.nodeStatus, { type: 'node.report', why });
   }
 
   private warn(pod: Pod, reason: string, message: string): void {
-    this.ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason, message, pod: podRef(pod) } });
+    this.ctx.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason, message, pod: podRef(pod) } });
   }
 
   /** Pods that wait to be admitted: what is allocated to one of them is given to no other. */

@@ -1,13 +1,19 @@
 /** What the pod manager judges pods by, read at the moment of an event. */
+
 import { apiView } from '../../../machines/api/messages.ts';
-import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
-import { LazyMoment } from '../../../machines/facts.ts';
+import { initialNode } from '../../../machines/api/nodeObject.ts';
+import type { NodeIdentity } from '../../../machines/nodeFacts.ts';
 import type { Placement } from '../../../machines/pods/admission/admission.ts';
 import { sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
+import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
 import type { Facts, Offer } from '../../../machines/pods/manager/records.ts';
-import { type PodManagerEvent, view } from '../../../machines/protocol.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { pressureView } from '../../../machines/reclaim/eviction/messages.ts';
 import { nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import type { ViewKey } from '../../../machines/supervision/address.ts';
+import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -52,10 +58,10 @@ class Seen extends LazyMoment implements Facts {
     return (uid, fn) => handlingPod(ports, uid, fn);
   }
   get listing() {
-    return this.#read(view.runtimePods);
+    return this.#read(runtimePodsView);
   }
   get statuses() {
-    return this.#read(view.statuses);
+    return this.#read(statusesView);
   }
   /** The node as the API server last showed it; before that, and without one, as it registers. */
   get placement(): Placement {
@@ -70,11 +76,11 @@ class Seen extends LazyMoment implements Facts {
     return this.#read(apiView.placement)?.readAtMonoMs ?? Number.NEGATIVE_INFINITY;
   }
   get strictGroups() {
-    const cri = this.#read(view.cri);
+    const cri = this.#read(criView);
     return (cri?.lastGoodMonoMs ?? null) === null ? null : cri?.strictGroups === true;
   }
   get pressures() {
-    return this.#read(view.pressure)?.pressures ?? [];
+    return this.#read(pressureView)?.pressures ?? [];
   }
   get shutsDown() {
     return this.#read(nodeShutdownView)?.active === true;

@@ -5,16 +5,18 @@
  * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (its listing, orphans found by housekeeping),
  * the checkpoint `allocations`, the node as the API server shows it.
  */
+
 import { fromPromise } from 'xstate';
-import { reading } from '../../../machines/facts.ts';
-import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
+import { type CheckpointFound, checkpointAddr } from '../../../machines/foundation/messages.ts';
+import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
+import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
+import { type PodManagerEvent, podsView, waitingPodsView } from '../../../machines/pods/manager/messages.ts';
 import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
-import { joinDirty } from '../../../machines/pods/manager/records.ts';
 import { ALLOCATIONS_CHECKPOINT, type Allocation, fromDocument } from '../../../machines/pods/resize/allocation.ts';
-import type { SourceName } from '../../../machines/pods/types.ts';
-import { addr, type CheckpointFound, type PodManagerEvent, view } from '../../../machines/protocol.ts';
+import { joinDirty } from '../../../machines/pods/workers/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Delivery } from './delivery.ts';
 import { type AdmissionOptions, factsFrom } from './facts.ts';
@@ -57,7 +59,7 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
 
 async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promise<ReadonlyMap<string, Allocation>> {
   const answer = await ctx.registry.ask(
-    addr.checkpoint,
+    checkpointAddr,
     (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: ALLOCATIONS_CHECKPOINT, replyTo }),
     { timeoutMs: LOAD_TIMEOUT_MS, signal },
   );
@@ -68,8 +70,8 @@ async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promis
 
 function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, changed, out }: PodManagerContext): void {
   const { records, candidates, epoch, ready } = ledger;
-  if (ctx.registry.read(view.waitingPods)?.value !== candidates) ctx.publish(view.waitingPods, candidates);
-  if (changed) ctx.publish(view.pods, { records, epoch, sourcesReady: ready });
+  if (ctx.registry.read(waitingPodsView)?.value !== candidates) ctx.publish(waitingPodsView, candidates);
+  if (changed) ctx.publish(podsView, { records, epoch, sourcesReady: ready });
   for (const o of out) {
     try {
       delivery.send(o, ledger);

@@ -6,31 +6,25 @@
  * Rebuilt from: the sources, which restart after this actor (rest_for_one) and post their sets again. A fresh one
  * emits ADD for every pod, so everything downstream tolerates repeats. The pod manager removes what the complete set lacks.
  */
-import { reading } from '../../../machines/facts.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { byCreation } from '../../../machines/pods/admission/judge.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { byCreation, fullName, type PodRef } from '../../../machines/pod/names.ts';
+import type { ListedPod, SourceName } from '../../../machines/pod/runtime/seen.ts';
+import { shellOf } from '../../../machines/pod/setAside.ts';
+import { type PodOpEvent, podManagerAddr } from '../../../machines/pods/manager/messages.ts';
 import { keptPods, keptText } from '../../../machines/pods/podConfig/kept.ts';
 import { emptyPodStorage, type PodOperation, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
+import { type ConfigEvent, type SourceError, sourceErrorsView } from '../../../machines/pods/podConfig/messages.ts';
 import {
   type PodConfigContext,
   type PodConfigFacts,
   podConfigMachine,
   type SetEvent,
 } from '../../../machines/pods/podConfig/podConfigMachine.ts';
-import { shellOf } from '../../../machines/pods/setAside.ts';
-import { fullName } from '../../../machines/pods/sources/decode.ts';
-import type { SourceName } from '../../../machines/pods/types.ts';
-import {
-  addr,
-  type ConfigEvent,
-  type ListedPod,
-  type PodOpEvent,
-  type PodRef,
-  type SourceError,
-  view,
-} from '../../../machines/protocol.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
 import { enumerated } from '../../../machines/text/errorList.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
 import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -51,7 +45,7 @@ const OP_PODS_MAX = 128;
 function keptFor(ctx: ActorCtx<ConfigEvent>, { errors, storage }: PodConfigContext, error: SourceError): PodRef[] {
   const source = [...errors].find(([, of]) => of.includes(error))?.[0];
   if (source === undefined || error.holds === undefined) return [];
-  const listed = ctx.registry.read(view.runtimePods)?.value.pods.values() ?? [];
+  const listed = ctx.registry.read(runtimePodsView)?.value.pods.values() ?? [];
   const unknown = [...listed].filter(({ uid }) => storage.pods.get(source)?.has(uid) !== true);
   return keptPods(unknown, source, [error]).map(({ uid, name, namespace }) => ({ uid, name, namespace }));
 }
@@ -69,9 +63,9 @@ function podsByName(storage: PodStorage): Map<string, Pod> {
 /** Sends what one event came to: events about errors first, so that a removal is announced before it happens. */
 function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConfigContext): void {
   const { result } = context;
-  ctx.publish(view.sourceErrors, context.errors);
+  ctx.publish(sourceErrorsView, context.errors);
   const warn = (message: string, pod?: Pod | PodRef, reason = 'FailedValidation') => {
-    ctx.registry.send(addr.events, {
+    ctx.registry.send(eventsAddr, {
       type: 'event.record',
       event: { type: 'Warning', reason, message, ...(pod === undefined ? {} : { pod: 'uid' in pod ? pod : refOf(pod) }) },
     });
@@ -107,7 +101,7 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConf
     const message = `runs already in the runtime, started from the same definition: taken over with its UID (this node would have given ${from})`;
     ctx.log.info({ source: event.source, uid: pod.metadata.uid, pod: fullName(pod) }, message);
     const record = { type: 'Normal' as const, reason: 'TakenOver', message, pod: refOf(pod) };
-    ctx.registry.send(addr.events, { type: 'event.record', event: record });
+    ctx.registry.send(eventsAddr, { type: 'event.record', event: record });
   }
   const complete = result.ops.length === 0 ? [] : [...(result.state.pods.get(event.source)?.keys() ?? [])];
   const first = !before.seen.has(event.source);
@@ -153,9 +147,9 @@ function sendOp(
     complete: of.complete,
     ...(op.op === 'ADD' && (first || of.predecessors.length > 0) ? { predecessors: of.predecessors } : {}),
   };
-  let sent = ctx.registry.send(addr.podManager, { ...head, ...once, ...partOf(pods, 0) });
+  let sent = ctx.registry.send(podManagerAddr, { ...head, ...once, ...partOf(pods, 0) });
   for (let from = OP_PODS_MAX; from < pods.length; from += OP_PODS_MAX)
-    sent = ctx.registry.send(addr.podManager, { ...head, ...partOf(pods, from) });
+    sent = ctx.registry.send(podManagerAddr, { ...head, ...partOf(pods, from) });
   if (sent === 'dead')
     ctx.log.error({ source: op.source, op: op.op }, `the pod manager took no ${op.op} of source ${op.source}: it is not running`);
 }
@@ -212,14 +206,14 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
     },
     start: (ctx) => {
       let before = emptyPodStorage;
-      ctx.publish(view.sourceErrors, new Map());
+      ctx.publish(sourceErrorsView, new Map());
       const aside = setAside(ctx.ports.handling);
       const facts = (event?: object): PodConfigFacts => ({
         get wallMs() {
           return ctx.ports.clock.wallMs();
         },
         get listing() {
-          return ctx.registry.read(view.runtimePods)?.value.pods;
+          return ctx.registry.read(runtimePodsView)?.value.pods;
         },
         get aside() {
           return aside((event as Partial<SetEvent> | undefined)?.pods ?? []);

@@ -5,17 +5,21 @@
  * Lost on restart: both.
  * Rebuilt from: one list. While the API server is away, what it showed last stays with podConfig.
  */
-import { toApiPod } from '../../../machines/api/apiPod.ts';
-import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
-import { type ListWatchContext, objectKey } from '../../../machines/api/listWatchMachine.ts';
+
+import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
-import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { unsafeName } from '../../../machines/pathName.ts';
-import { LEFT_ALONE_ANNOTATION, shellOf } from '../../../machines/pods/setAside.ts';
-import { fullName } from '../../../machines/pods/sources/decode.ts';
-import { addr, type SourceError, view } from '../../../machines/protocol.ts';
-import { SharedMap } from '../../../machines/sharedMap.ts';
+import { decideWrite } from '../../../machines/api/podWriterDecide.ts';
+import { SharedMap } from '../../../machines/data/sharedMap.ts';
+import { type KubeObject, kubePath, objectKey } from '../../../machines/kube/request.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { fullName } from '../../../machines/pod/names.ts';
+import { unsafeName } from '../../../machines/pod/pathName.ts';
+import { isMirror } from '../../../machines/pod/phase.ts';
+import { LEFT_ALONE_ANNOTATION, shellOf } from '../../../machines/pod/setAside.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { podConfigAddr, type SourceError } from '../../../machines/pods/podConfig/messages.ts';
+import { toApiPod } from '../../../machines/pods/sources/apiPod.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type StartMeter, startMeter } from './startMeter.ts';
@@ -104,7 +108,7 @@ class Source {
     const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;
     const wanted: Pod[] = [...this.#leftAlone.values()];
     for (const pod of byUid.values()) if (!isMirror(pod)) wanted.push(pod);
-    registry.send(addr.config, {
+    registry.send(podConfigAddr, {
       type: 'source.set',
       source: 'api',
       pods: wanted,
@@ -185,8 +189,8 @@ function leftAlone({ metadata }: KubeObject, why: string): Pod | null {
  * it (a mirror whose static pod is gone, the final deletion of a pod, the last status of one that has ended).
  */
 function unwritten({ registry, ports }: ActorCtx<ApiSourceEvent>): string[] {
-  const pods = registry.read(view.pods)?.value;
-  const entries = registry.read(view.statuses)?.value;
+  const pods = registry.read(podsView)?.value;
+  const entries = registry.read(statusesView)?.value;
   const api = registry.read(apiView.pods)?.value;
   const node = registry.read(apiView.node)?.value;
   const common = { records: pods?.records, sourcesReady: pods?.sourcesReady === true, api, node, nowWallMs: ports.clock.wallMs() };
@@ -212,7 +216,7 @@ function concerned(
     if (isMirror(pod)) mirrors.add(fullName(pod));
   }
   if (o.first) for (const uid of o.byUid.keys()) uids.add(uid);
-  const records = ctx.registry.read(view.pods)?.value.records;
+  const records = ctx.registry.read(podsView)?.value.records;
   if (mirrors.size > 0 || o.first) {
     for (const [uid, r] of records ?? []) if (r.source !== 'api' && (o.first || mirrors.has(fullName(r.pod)))) uids.add(uid);
   }

@@ -1,8 +1,8 @@
 /** From the bytes of a document to pods: parsing, defaults and validation, and which documents are cheap enough for the main thread. */
 
+import { SHARED_CHARS_MIN, shareWithin } from '../../../machines/data/sharedData.ts';
 import { ANY_POD } from '../../../machines/pods/podConfig/kept.ts';
 import { type Decoded, decodeManifest } from '../../../machines/pods/sources/decode.ts';
-import { SHARED_CHARS_MIN, shareWithin } from '../../../machines/sharedData.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
 import type { Entropy } from '../../../ports/ports.ts';
 import { parseManifest } from './manifest.ts';

@@ -7,7 +7,7 @@
  */
 
 import { fromCallback, fromPromise } from 'xstate';
-import { momentOf, reading } from '../../../machines/facts.ts';
+import { manifestsView, podConfigAddr, type SourceError } from '../../../machines/pods/podConfig/messages.ts';
 import {
   type FileSourceContext,
   type FileSourceEvent,
@@ -15,9 +15,9 @@ import {
   type ListResult,
 } from '../../../machines/pods/sources/fileMachine.ts';
 import { type FileChange, type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
-import { addr, type SourceError, view } from '../../../machines/protocol.ts';
 import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { momentOf, reading } from '../../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
 
@@ -140,13 +140,13 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
         const { outbox } = context;
         if (outbox === null) return;
         logErrors(outbox.errors);
-        ctx.publish(view.manifests, manifestsOf(context.store));
+        ctx.publish(manifestsView, manifestsOf(context.store));
         if (outbox.kind === 'errors') {
-          ctx.registry.send(addr.config, { type: 'source.errors', source: 'file', errors: outbox.errors });
+          ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'file', errors: outbox.errors });
           return;
         }
         for (const { what } of outbox.changes) ctx.log.info({}, what);
-        ctx.registry.send(addr.config, {
+        ctx.registry.send(podConfigAddr, {
           type: 'source.set',
           source: 'file',
           pods: outbox.pods,

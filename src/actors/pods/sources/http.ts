@@ -7,10 +7,10 @@
  */
 
 import { fromPromise } from 'xstate';
-import { momentOf, reading } from '../../../machines/facts.ts';
+import { podConfigAddr } from '../../../machines/pods/podConfig/messages.ts';
 import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
-import { addr } from '../../../machines/protocol.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { momentOf, reading } from '../../../machines/xstate/facts.ts';
 import { handlingDocument } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
@@ -75,9 +75,9 @@ function sendOn(ctx: ActorCtx, context: HttpSourceContext): void {
   const { log, outbox } = context;
   if (log !== null) ctx.log[log.level]({ url: context.shown }, log.message);
   if (outbox === null) return;
-  if (outbox.kind === 'errors') ctx.registry.send(addr.config, { type: 'source.errors', source: 'http', errors: outbox.errors });
+  if (outbox.kind === 'errors') ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'http', errors: outbox.errors });
   else {
-    ctx.registry.send(addr.config, {
+    ctx.registry.send(podConfigAddr, {
       type: 'source.set',
       source: 'http',
       pods: outbox.pods,

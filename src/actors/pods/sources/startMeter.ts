@@ -1,7 +1,9 @@
 /** Measures the starts of pods of the API: from their creation until a watch shows their containers running. */
-import { isMirror } from '../../../machines/api/podWriterDecide.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { hasStarted, imagePulls, isStateful, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/startup.ts';
+
+import type { Pod } from '../../../machines/kube/types.ts';
+import { isMirror } from '../../../machines/pod/phase.ts';
+import { hasStarted, isStateful, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/messages.ts';
+import { imagePulls } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 export interface StartMeter {

@@ -3,14 +3,17 @@
  * Lost on restart: all of it; everything after it in this layer restarts with it.
  * Rebuilt from: workers publish again after their first inspection; what the API server shows is the status before that.
  */
+
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
-import { LazyMoment, reading } from '../../../machines/facts.ts';
-import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
-import { resizeEvents } from '../../../machines/pods/resize/events.ts';
-import { POD_START_SECONDS } from '../../../machines/pods/status/startup.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
+import { resizeEvents } from '../../../machines/pod/resources/resizeEvents.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { POD_START_SECONDS, type StatusEvent, statusesView } from '../../../machines/pods/status/messages.ts';
 import { type StatusContext, type StatusFacts, statusMachine } from '../../../machines/pods/status/statusMachine.ts';
 import { newTerminations } from '../../../machines/pods/status/terminations.ts';
-import { addr, type StatusEvent, view } from '../../../machines/protocol.ts';
+import { probesAddr } from '../../../machines/services/probes/messages.ts';
+import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 
@@ -30,7 +33,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
     mailbox: { capacity: PODS_NAMED_MAX },
     start: (ctx) => {
       // An empty view is a statement too: readers must not keep what an earlier incarnation said.
-      ctx.publish(view.statuses, new Map());
+      ctx.publish(statusesView, new Map());
       const counts = statusMetrics(ctx.ports.metrics);
       const machine = statusMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, counts) } });
       return {
@@ -53,7 +56,7 @@ class Facts extends LazyMoment implements StatusFacts {
     return this.#registry.read(apiView.pods)?.value;
   }
   get records(): StatusFacts['records'] {
-    return this.#registry.read(view.pods)?.value.records;
+    return this.#registry.read(podsView)?.value.records;
   }
 }
 
@@ -86,19 +89,19 @@ function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: Ret
     ctx.log.info({ pod, uid, from: from ?? '', to: status.phase ?? '', reason: status.reason ?? '' }, 'pod phase changed');
   }
   const changed = taken.kind === 'changed' || taken.kind === 'forgotten';
-  if (changed) ctx.publish(view.statuses, context.entries);
+  if (changed) ctx.publish(statusesView, context.entries);
   if (taken.kind === 'changed') {
     if (taken.startedInMs !== null) counts.starts.observe(taken.startedInMs / 1000);
     for (const end of newTerminations(taken.before, taken.status)) counts.ends.inc({ ...end });
-    const record = ctx.registry.read(view.pods)?.value.records.get(uid);
+    const record = ctx.registry.read(podsView)?.value.records.get(uid);
     // A static pod has its resources from its next start on.
     if (record?.source === 'api') {
       for (const event of resizeEvents(taken.before, taken.status, record.pod)) {
-        ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', ...event, pod: taken.event.pod } });
+        ctx.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', ...event, pod: taken.event.pod } });
       }
     }
   }
   // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
-  ctx.registry.send(addr.probes, { type: 'probes.look', uid });
+  ctx.registry.send(probesAddr, { type: 'probes.look', uid });
   if (context.cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
 }

@@ -1,6 +1,7 @@
 /** The container whose processes an ephemeral one is to see. */
-import { CRI_LABELS } from '../../../machines/cri.ts';
+
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 /** Its newest instance, for the container's configuration; nothing where no container is aimed at, or there is none. */

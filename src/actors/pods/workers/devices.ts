@@ -1,10 +1,10 @@
 /** What a container is given of the node's devices: those of plugins, then those of volumes. */
 
 import { deviceRequests } from '../../../machines/allocation/devices/allocate.ts';
-import { devicesAddr } from '../../../machines/allocation/devices/messages.ts';
-import { NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/responses.ts';
-import type { Container, Pod } from '../../../machines/k8s.ts';
-import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
+import { devicesAddr, NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/messages.ts';
+import type { Container } from '../../../machines/kube/podTable.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { type Built, built, refused } from '../../../machines/result.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { volumeDevices } from './volumes.ts';

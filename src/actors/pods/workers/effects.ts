@@ -3,16 +3,21 @@
  * calls go through the CRI link's fence for this pod; a time-out is `unknown`, never `failed`.
  */
 
-import type { ImageSpec } from '../../../machines/cri.ts';
-import type { Container, Pod } from '../../../machines/k8s.ts';
-import { pathName } from '../../../machines/pathName.ts';
-import { eventFieldPath } from '../../../machines/pods/killOrder.ts';
-import { containerLogDir, podFolder, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
-import { podRef } from '../../../machines/pods/manager/records.ts';
-import { podDescription } from '../../../machines/pods/podDescription.ts';
-import type { ResizeStep } from '../../../machines/pods/resize/actuation.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { Container } from '../../../machines/kube/podTable.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { podRef } from '../../../machines/pod/names.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
+import { podDescription } from '../../../machines/pod/podDescription.ts';
+import type { ResizeStep } from '../../../machines/pod/resources/actuation.ts';
+import { eventFieldPath } from '../../../machines/pod/runtime/killOrder.ts';
+import { containerLogDir, podFolder, podLogDir, restartCountFromLogNames } from '../../../machines/pod/runtime/logNames.ts';
+import type { PodRuntimeStatus } from '../../../machines/pod/runtime/seen.ts';
+import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
+import { podManagerAddr } from '../../../machines/pods/manager/messages.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
-import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
+import { statusAddr } from '../../../machines/pods/status/messages.ts';
 import {
   type ContainerConfigInput,
   type ContainerConfigResult,
@@ -23,11 +28,12 @@ import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines
 import { EARLIER_START } from '../../../machines/pods/workers/containerSetup.ts';
 import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
+import type { WorkerEvent, WorkerSummary } from '../../../machines/pods/workers/messages.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
-import { addr, type CriFailure, type CriResult, type WorkerEvent, type WorkerSummary } from '../../../machines/protocol.ts';
-import { removingDirs } from '../../../machines/reclaim/removing.ts';
+import { removingDirs } from '../../../machines/reclaim/messages.ts';
+import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
-import { podDir } from '../../../machines/services/volumes/paths.ts';
+import type { ImageSpec } from '../../../machines/wire/cri.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import { containerCpus } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
@@ -334,7 +340,7 @@ export class Effects implements WorkerIo {
 
   publish(context: WorkerContext, finished: boolean): void {
     if (context.runtimeOnly || context.apiStatus === undefined) return;
-    this.ctx.registry.send(addr.status, {
+    this.ctx.registry.send(statusAddr, {
       type: 'status.set',
       pod: podRef(context.pod),
       life: this.life,
@@ -347,7 +353,7 @@ export class Effects implements WorkerIo {
   }
 
   report(state: WorkerSummary): void {
-    this.ctx.registry.send(addr.podManager, { type: 'worker.state', uid: this.ctx.id, life: this.life, state });
+    this.ctx.registry.send(podManagerAddr, { type: 'worker.state', uid: this.ctx.id, life: this.life, state });
   }
 
   backingOff(job: StartJob): void {
@@ -357,7 +363,7 @@ export class Effects implements WorkerIo {
 
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void {
     const fieldPath = container === undefined ? undefined : eventFieldPath(pod, container.name);
-    this.ctx.registry.send(addr.events, {
+    this.ctx.registry.send(eventsAddr, {
       type: 'event.record',
       event: { type, reason, message, pod: podRef(pod), ...(fieldPath === undefined ? {} : { fieldPath }) },
     });

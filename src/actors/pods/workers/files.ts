@@ -1,13 +1,14 @@
 /** Files that the node makes for one container: hosts, termination message, the link to its log. */
 
-import type { Mount } from '../../../machines/cri.ts';
-import { isPathName, pathName } from '../../../machines/pathName.ts';
-import { containerLogDir, containerLogLink, podFolder } from '../../../machines/pods/logNames.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
-import { etcHosts, etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { etcHostsPath } from '../../../machines/pod/names.ts';
+import { isPathName, pathName } from '../../../machines/pod/pathName.ts';
+import { containerLogDir, containerLogLink, podFolder } from '../../../machines/pod/runtime/logNames.ts';
+import { containerDir, podDir } from '../../../machines/pod/volumes/volumePaths.ts';
+import { etcHosts } from '../../../machines/pods/workers/config/hosts.ts';
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { containerDir, podDir } from '../../../machines/services/volumes/paths.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import type { Mount } from '../../../machines/wire/cri.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

@@ -1,14 +1,14 @@
 /** Images that a container waits for: its own, and those that it mounts as volumes (resources and volumes 8.20). */
 
-import type { ImageSpec, PodSandboxConfig } from '../../../machines/cri.ts';
-import type { PullPolicy } from '../../../machines/k8s.ts';
-import { eventFieldPath } from '../../../machines/pods/killOrder.ts';
-import { podRef } from '../../../machines/pods/manager/records.ts';
+import type { PullPolicy } from '../../../machines/kube/words.ts';
+import { podRef } from '../../../machines/pod/names.ts';
+import { eventFieldPath } from '../../../machines/pod/runtime/killOrder.ts';
+import { mountedImages } from '../../../machines/pod/volumes/volumes.ts';
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { addr } from '../../../machines/protocol.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
-import { mountedImages } from '../../../machines/services/volumes/spec.ts';
+import { imagePullerAddr } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import type { ImageSpec, PodSandboxConfig } from '../../../machines/wire/cri.ts';
 import { credentialsFor, serviceAccountOf } from '../../services/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -48,7 +48,7 @@ async function ensure(ctx: Ctx, o: ImagesWanted & { image: string; policy: PullP
     o.warn('FailedToRetrieveImagePullSecret', message);
   }
   const answer = await ctx.registry.ask(
-    addr.imagePuller,
+    imagePullerAddr,
     (replyTo: ReplyTo<ImageResult>) => ({
       type: 'image.ensure' as const,
       uid: job.pod.metadata.uid,

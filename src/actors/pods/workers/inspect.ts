@@ -1,11 +1,12 @@
 /** One pod as the runtime holds it now: sandboxes, containers, termination messages. Reads only. */
 
-import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
-import { composeStatus, toContainer, toSandbox } from '../../../machines/pods/runtimeStatus.ts';
-import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pods/terminationMessage.ts';
-import type { NodeFacts, PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { composeStatus, toContainer, toSandbox } from '../../../machines/pod/runtime/runtimeStatus.ts';
+import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pod/runtime/seen.ts';
+import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pod/runtime/terminationMessage.ts';
 import type { InspectionOf } from '../../../machines/pods/workers/context.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
 import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { OwnActs, type Touched } from './ownActs.ts';

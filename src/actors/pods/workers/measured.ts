@@ -1,13 +1,13 @@
 /** What a worker does, and how long it took: the kubelet's metrics of pods, sandboxes and containers (boot-and-node 8.5). */
 
-import { DEFAULT_SECONDS as SECONDS } from '../../../machines/edge/https/buckets.ts';
-import type { Pod } from '../../../machines/k8s.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { mountedImages } from '../../../machines/pod/volumes/volumes.ts';
 import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { POST_START_ERROR } from '../../../machines/pods/workers/containerSetup.ts';
 import type { SandboxInput, WorkerContext } from '../../../machines/pods/workers/context.ts';
-import type { WorkerSummary } from '../../../machines/protocol.ts';
+import type { WorkerSummary } from '../../../machines/pods/workers/messages.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
-import { mountedImages } from '../../../machines/services/volumes/spec.ts';
+import { DEFAULT_SECONDS as SECONDS } from '../../../machines/text/buckets.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import { type EffectOptions, Effects } from './effects.ts';
 import { HTTP_FALLBACK } from './hooks.ts';

@@ -1,6 +1,7 @@
 /** What the acts of one worker touched since its last inspection began: a partial inspection goes by these alone. */
-import type { CriMethod } from '../../../machines/cri.ts';
-import type { CriResult } from '../../../machines/protocol.ts';
+
+import type { CriResult } from '../../../machines/runtime/cri/messages.ts';
+import type { CriMethod } from '../../../machines/wire/cri.ts';
 import type { CriCall } from '../../runtime/client.ts';
 
 export interface Touched {

@@ -2,8 +2,8 @@
 
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import { groupPath, plainParent, podGroupName } from '../../../machines/allocation/cgroups/names.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

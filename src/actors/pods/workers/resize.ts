@@ -1,6 +1,6 @@
 /** What changing a container's resources in place asks of the runtime. */
-import type { Pod } from '../../../machines/k8s.ts';
-import type { ResizeStep } from '../../../machines/pods/resize/actuation.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { ResizeStep } from '../../../machines/pod/resources/actuation.ts';
 import { type CriClient, criCall } from '../../runtime/client.ts';
 import type { Inspector } from './inspect.ts';
 

@@ -1,6 +1,6 @@
 /** The handler of the runtime that a pod's runtime class stands for (resources 12.5). */
-import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../../machines/api/kube.ts';
-import type { Pod } from '../../../machines/k8s.ts';
+import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

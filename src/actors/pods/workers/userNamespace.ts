@@ -7,11 +7,10 @@
  * is on the disk before the pod's own file, which is there before the runtime is told.
  */
 
-import type { UserNamespace } from '../../../machines/cri.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { pathName } from '../../../machines/pathName.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
-import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
+import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import {
   asksForUserNamespace,
   firstIds,
@@ -22,10 +21,11 @@ import {
   namespaceFrom,
   userNamespaceRefusal,
 } from '../../../machines/pods/workers/userNamespace.ts';
-import { view } from '../../../machines/protocol.ts';
 import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
-import { podDir } from '../../../machines/services/volumes/paths.ts';
+import { type Built, built, refused } from '../../../machines/result.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import type { UserNamespace } from '../../../machines/wire/cri.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -47,7 +47,7 @@ export async function claimUserNamespace(
   { pod, facts, handler, signal }: { pod: Pod; facts: Facts; handler: string; signal: AbortSignal },
 ): Promise<Built<UserNamespace | undefined>> {
   if (!asksForUserNamespace(pod)) return built(undefined);
-  const refusal = userNamespaceRefusal(registry.read(view.cri)?.value.handlers ?? [], handler);
+  const refusal = userNamespaceRefusal(registry.read(criView)?.value.handlers ?? [], handler);
   if (refusal !== null) return refused(refusal);
   return attempt(() => claim(ports.fs, { uid: pod.metadata.uid, facts, signal }));
 }

@@ -1,15 +1,16 @@
 /** What a worker asks of the volume manager. A lost answer is no failure of the pod's: it is asked again. */
 
-import type { Device, ImageSpec, Mount } from '../../../machines/cri.ts';
-import type { Container, Pod } from '../../../machines/k8s.ts';
-import type { Built } from '../../../machines/pods/workers/config/result.ts';
-import { addr, view } from '../../../machines/protocol.ts';
-import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/services/volumes/containerMounts.ts';
+import type { Container } from '../../../machines/kube/podTable.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/pod/volumes/containerMounts.ts';
+import { usedVolumes } from '../../../machines/pod/volumes/volumes.ts';
+import type { Built } from '../../../machines/result.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
 import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
-import { usedVolumes } from '../../../machines/services/volumes/spec.ts';
+import { VOLUMES_WAIT_MS, volumesAddr, volumesView } from '../../../machines/services/volumes/messages.ts';
 import { type SubPathPart, subPathParts } from '../../../machines/services/volumes/subPaths.ts';
-import { VOLUMES_WAIT_MS } from '../../../machines/services/volumes/volumesMachine.ts';
 import type { Answer, ReplyTo } from '../../../machines/supervision/address.ts';
+import type { Device, ImageSpec, Mount } from '../../../machines/wire/cri.ts';
 import type { ActorCtx, Registry } from '../../supervision/types.ts';
 import { imageKey } from './images.ts';
 import { runtimeHandler } from './runtimeClass.ts';
@@ -22,15 +23,15 @@ export async function askForVolumes(registry: Registry, pod: Pod, signal: AbortS
   if (usedVolumes(pod).size === 0) return { ok: true, mounts: new Map() };
   const { uid } = pod.metadata;
   const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.mount' as const, uid, pod, replyTo });
-  return result(await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal }));
+  return result(await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal }));
 }
 
 /** Waits until nothing of them is left. A manager that knows of no volume has none to take down; one that has not looked yet is asked. */
 export async function giveBackVolumes(registry: Registry, pod: Pod, signal: AbortSignal): Promise<VolumesResult> {
   const { uid } = pod.metadata;
-  if (usedVolumes(pod).size === 0 && registry.read(view.volumes)?.value.has(uid) === false) return { ok: true, mounts: new Map() };
+  if (usedVolumes(pod).size === 0 && registry.read(volumesView)?.value.has(uid) === false) return { ok: true, mounts: new Map() };
   const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.unmount' as const, uid, replyTo });
-  return result(await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal }));
+  return result(await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal }));
 }
 
 /** As {@link askForVolumes}; none where they are not there, which its other question says. */
@@ -104,7 +105,7 @@ async function boundParts(
     parts,
     replyTo,
   });
-  const bound = await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal });
+  const bound = await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal });
   if (bound.kind !== 'reply') return { ok: false, message: unanswered(bound.reason) };
   return bound.value.ok ? { ok: true, value: new Map([...paths, ...bound.value.value]) } : bound.value;
 }
@@ -120,7 +121,7 @@ async function recursiveReadOnly(
   if (!wanted) return { ok: true, value: false };
   const runtime = await runtimeHandler(ctx, pod, signal);
   if (!runtime.ok) return runtime;
-  const { handlers = [] } = ctx.registry.read(view.cri)?.value ?? {};
+  const { handlers = [] } = ctx.registry.read(criView)?.value ?? {};
   return { ok: true, value: handlers.find((h) => h.name === runtime.handler)?.recursiveReadOnlyMounts === true };
 }
 

@@ -6,18 +6,25 @@
  */
 
 import type { ActorLogic, Snapshot } from 'xstate';
-import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
-import type { PodStatus } from '../../../machines/k8s.ts';
-import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
-import { goesOn } from '../../../machines/pods/manager/lives.ts';
-import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
-import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { PodStatus } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
+import { goesOn } from '../../../machines/pod/lives.ts';
+import { podRef } from '../../../machines/pod/names.ts';
+import { isTerminal } from '../../../machines/pod/phase.ts';
+import type { RuntimePodsView } from '../../../machines/pod/runtime/seen.ts';
+import { evictedStatus, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerFacts, WorkerInput, WorkerTimes } from '../../../machines/pods/workers/context.ts';
+import { joinDirty, type WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import { workerMachineWith } from '../../../machines/pods/workers/provided.ts';
-import { addr, type RuntimePodsView, view, type WorkerEvent } from '../../../machines/protocol.ts';
-import { withEffects } from '../../../machines/provide.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
+import { probesView } from '../../../machines/services/probes/messages.ts';
 import { joinCauses } from '../../../machines/supervision/address.ts';
+import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
+import { withEffects } from '../../../machines/xstate/provide.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
 import { MeasuredEffects, type WorkerMetrics, workerMetrics } from './measured.ts';
@@ -74,11 +81,11 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     child: (uid, first) => workerSpec(uid, first, { ...opts, shared }),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
-      const ledger = ctx.registry.read(view.pods)?.value;
-      ctx.registry.send(addr.podManager, { type: 'pods.quarantined', uid, error: error.message, epoch: ledger?.epoch ?? 1 });
+      const ledger = ctx.registry.read(podsView)?.value;
+      ctx.registry.send(podManagerAddr, { type: 'pods.quarantined', uid, error: error.message, epoch: ledger?.epoch ?? 1 });
       const pod = ledger?.records.get(uid)?.pod;
       if (pod === undefined) return;
-      ctx.registry.send(addr.events, {
+      ctx.registry.send(eventsAddr, {
         type: 'event.record',
         event: {
           type: 'Warning',
@@ -108,7 +115,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { sh
     backoff: { minMs: 1_000, maxMs: 60_000 },
     start: (ctx) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
-      const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
+      const rec = ctx.registry.read(podsView)?.value.records.get(uid);
       if (rec === undefined || (rec.life ?? first.life) !== first.life) return { logic: NOBODY };
       const { machine, metrics } = opts.shared(ctx.ports);
       const { input, io } = workerInput(ctx, first, { ...opts, metrics });
@@ -124,7 +131,7 @@ function workerInput(
   first: Extract<WorkerEvent, { type: 'pod.update' }>,
   opts: WorkersOptions & { metrics: WorkerMetrics },
 ): { input: WorkerInput; io: MeasuredEffects } {
-  const ledger = ctx.registry.read(view.pods)?.value;
+  const ledger = ctx.registry.read(podsView)?.value;
   const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
   const refusal = rec?.refusal ?? null;
@@ -138,8 +145,8 @@ function workerInput(
   const hadEnded = !runtimeOnly && isTerminal(pod.status.phase);
   const isNew = ctx.incarnation === 1 && ledger?.epoch === 1 && rec?.renewed === false && rec.worker === null && !runtimeOnly;
   // A new one is about to ask the runtime for something: one that is away is waited for first.
-  const fromListing = (): boolean => hadEnded || (isNew && registry.read(view.cri)?.value.state === 'ready');
-  const nothingAtMonoMs = (): number | null => (fromListing() ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null);
+  const fromListing = (): boolean => hadEnded || (isNew && registry.read(criView)?.value.state === 'ready');
+  const nothingAtMonoMs = (): number | null => (fromListing() ? nothingListed(registry.read(runtimePodsView)?.value, first.uid) : null);
   const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, metrics, nothingAtMonoMs });
   const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,
@@ -184,23 +191,23 @@ class Facts extends LazyMoment implements WorkerFacts {
     return this.#of.node();
   }
   get network(): WorkerFacts['network'] {
-    const cri = this.#of.ctx.registry.read(view.cri)?.value;
+    const cri = this.#of.ctx.registry.read(criView)?.value;
     if (cri === undefined) return { ready: false, reason: 'the runtime has not been asked yet' };
     return { ready: cri.networkReady, reason: cri.networkReason };
   }
   get lastStatus(): PodStatus | undefined {
     const { ctx, uid, life } = this.#of;
     // What an earlier life of this UID came to may still stand there: it is forgotten through a mailbox.
-    const entry = ctx.registry.read(view.statuses)?.value.get(uid);
+    const entry = ctx.registry.read(statusesView)?.value.get(uid);
     return entry !== undefined && goesOn(entry.life, life) ? entry.status : undefined;
   }
   get listing(): WorkerFacts['listing'] {
-    return this.#of.ctx.registry.read(view.runtimePods)?.value;
+    return this.#of.ctx.registry.read(runtimePodsView)?.value;
   }
   get ownIds(): ReadonlySet<string> {
     return this.#of.io.inspector.acts.ids;
   }
   get probes(): WorkerFacts['probes'] {
-    return this.#of.ctx.registry.read(view.probes)?.value ?? new Map();
+    return this.#of.ctx.registry.read(probesView)?.value ?? new Map();
   }
 }

@@ -7,11 +7,12 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import { LazyMoment, reading } from '../../../machines/facts.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { podRef } from '../../../machines/pods/manager/records.ts';
-import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { podRef } from '../../../machines/pod/names.ts';
+import { isCritical, isTerminal } from '../../../machines/pod/phase.ts';
+import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
 import {
   type EvictionFacts,
   type EvictionMachineEvent,
@@ -22,11 +23,15 @@ import {
   type Victim,
 } from '../../../machines/reclaim/eviction/evictionMachine.ts';
 import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
+import { EVICTED, pressureView } from '../../../machines/reclaim/eviction/messages.ts';
 import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
-import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/reclaim/eviction/rank.ts';
+import { HARD_GRACE_SECONDS } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { containerGcAddr, type ImageGcEvent, imageGcAddr } from '../../../machines/reclaim/messages.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Readings } from './readings.ts';
@@ -68,7 +73,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
           thresholds: o.thresholds,
           transitionMs: o.transitionMs,
           maxGraceSeconds: o.maxGraceSeconds,
-          ledger: ctx.registry.read(view.pressure)?.value.ledger ?? EMPTY_LEDGER,
+          ledger: ctx.registry.read(pressureView)?.value.ledger ?? EMPTY_LEDGER,
           limits: o.limits,
         },
       };
@@ -94,7 +99,7 @@ function machineOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
     actions: {
       publish: ({ context }) => manager.publish(context.last),
       sayAttempt: (_, { met }) => manager.sayAttempt(met),
-      collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
+      collect: () => void ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
       evict: (_, { victim }) => manager.evict(victim),
       evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
       sayNobody: (_, { met }) => manager.sayNobody(met),
@@ -115,7 +120,7 @@ class Facts extends LazyMoment implements EvictionFacts {
     return this.#manager.candidates();
   }
   get records(): EvictionFacts['records'] {
-    return this.#ctx.registry.read(view.pods)?.value.records;
+    return this.#ctx.registry.read(podsView)?.value.records;
   }
 }
 
@@ -135,7 +140,7 @@ class Manager {
     this.readings = new Readings({
       ports: ctx.ports,
       cri: criClient(ctx.registry),
-      runtimeUp: () => ctx.registry.read(view.cri)?.value.state === 'ready',
+      runtimeUp: () => ctx.registry.read(criView)?.value.state === 'ready',
       log: ctx.log,
       rootDir: o.rootDir,
       thresholds: o.thresholds,
@@ -182,8 +187,8 @@ class Manager {
 
   publish({ ledger, pressures, met }: Pass): void {
     const { registry, log } = this.#ctx;
-    const before = registry.read(view.pressure)?.value.pressures ?? [];
-    this.#ctx.publish(view.pressure, { pressures, ledger });
+    const before = registry.read(pressureView)?.value.pressures ?? [];
+    this.#ctx.publish(pressureView, { pressures, ledger });
     if (met.length === 0) this.#nobodyFor = '';
     if (before.length === pressures.length && before.every((p, i) => p === pressures[i])) return;
     if (pressures.length === 0) log.info({ was: before }, 'the node is under no pressure any more');
@@ -198,7 +203,7 @@ class Manager {
   sayAttempt(met: Met | undefined): void {
     if (met === undefined) return;
     this.#ctx.log.info({ why: metText(met) }, 'reclaiming what the node is short of');
-    this.#ctx.registry.send(addr.events, {
+    this.#ctx.registry.send(eventsAddr, {
       type: 'event.record',
       event: {
         type: 'Warning',
@@ -218,8 +223,8 @@ class Manager {
   /** Pods that run and are nobody's idea of critical; what has ended by itself gives nothing back, and keeps the end it came to. */
   candidates(): readonly Pod[] {
     const pods: Pod[] = [];
-    const statuses = this.#ctx.registry.read(view.statuses)?.value;
-    for (const { pod, removed, rejected, refusal, eviction, worker } of this.#ctx.registry.read(view.pods)?.value.records.values() ?? []) {
+    const statuses = this.#ctx.registry.read(statusesView)?.value;
+    for (const { pod, removed, rejected, refusal, eviction, worker } of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
       const active = (worker === null || worker.phase === 'syncing') && !isTerminal(phase);
       if (!removed && !rejected && active && (refusal ?? null) === null && (eviction ?? null) === null && !isCritical(pod)) pods.push(pod);
@@ -247,7 +252,7 @@ class Manager {
     const elsewhere = imageFs.kind === 'unseen' || (imageFs.kind === 'seen' && imageFs.dedicated);
     if (met === undefined || (!met.threshold.signal.startsWith('imagefs') && elsewhere)) return;
     const free = (replyTo: ReplyTo<{ freedBytes: number }>): ImageGcEvent => ({ type: 'images.free', replyTo });
-    await this.#ctx.registry.ask(addr.imageGc, free, { timeoutMs: FREE_IMAGES_MS, signal });
+    await this.#ctx.registry.ask(imageGcAddr, free, { timeoutMs: FREE_IMAGES_MS, signal });
   }
 
   /** All at once: each is evicted for its own doing. */
@@ -282,13 +287,13 @@ class Manager {
     const { message, graceSeconds, why } = o;
     const { registry, path, ports, log } = this.#ctx;
     log.warn({ ...podRef(pod), why, graceSeconds }, 'evicting a pod');
-    registry.send(addr.podManager, {
+    registry.send(podManagerAddr, {
       type: 'pods.evict',
       uid: pod.metadata.uid,
       eviction: { reason: EVICTED, message, graceSeconds },
       causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `evicted: ${why}` }),
     });
-    registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason: EVICTED, message, pod: podRef(pod) } });
+    registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: EVICTED, message, pod: podRef(pod) } });
     this.#evictions.inc({ eviction_signal: o.signal });
   }
 }

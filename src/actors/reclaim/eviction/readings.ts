@@ -1,6 +1,6 @@
 /** What is left of memory, disk and process ids, as far as the ports can tell. */
 
-import { groupUse } from '../../../machines/edge/https/groupStats.ts';
+import { groupUse } from '../../../machines/figures/groupStats.ts';
 import type { Observation, Observations } from '../../../machines/reclaim/eviction/pass.ts';
 import type { Signal, Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { messageOf } from '../../../machines/text/errors.ts';

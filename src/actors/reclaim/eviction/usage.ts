@@ -1,14 +1,14 @@
 /** What pods use of what is short: asked only when one of them is about to be evicted. */
 
-import { CRI_LABELS } from '../../../machines/cri.ts';
-import { figure } from '../../../machines/edge/https/stats.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { pathName } from '../../../machines/pathName.ts';
-import { containerLogDir, podFolder } from '../../../machines/pods/logNames.ts';
+import { figure } from '../../../machines/figures/figure.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
+import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
+import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type Signal } from '../../../machines/reclaim/eviction/thresholds.ts';
-import { podDir } from '../../../machines/services/volumes/paths.ts';
+import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { listOrEmpty } from '../files.ts';

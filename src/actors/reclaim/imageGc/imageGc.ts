@@ -3,9 +3,10 @@
  * Lost on restart: a collection in progress. With the daemon all of it: what is there then counts as old.
  * Rebuilt from: its own view (the rest), the runtime's lists.
  */
+
 import { fromPromise } from 'xstate';
-import type { Image } from '../../../machines/cri.ts';
-import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
 import {
   detected,
   type ImageGcPolicy,
@@ -21,6 +22,9 @@ import {
   wholeName,
 } from '../../../machines/reclaim/imageGc/imageGc.ts';
 import { type ImageLook, type ImageOutcome, imageGcMachine } from '../../../machines/reclaim/imageGc/imageGcMachine.ts';
+import type { ImageGcEvent } from '../../../machines/reclaim/messages.ts';
+import { imagePullerAddr } from '../../../machines/runtime/imagePuller/messages.ts';
+import type { Image } from '../../../machines/wire/cri.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -111,7 +115,7 @@ class Collector {
       freedBytes += ledger.records?.get(id)?.sizeBytes ?? 0;
       this.#collected.inc({ reason });
       // Credentials that it was pulled with give nobody a right any more.
-      this.#ctx.registry.send(addr.imagePuller, { type: 'image.removed', imageRef: id });
+      this.#ctx.registry.send(imagePullerAddr, { type: 'image.removed', imageRef: id });
     };
     for (const id of plan.byAge) await drop(id, 'age');
     for (const id of plan.bySpace) {
@@ -137,7 +141,7 @@ class Collector {
   }
 
   #isUsed(image: Image): boolean {
-    const named = new Set(namedImages(this.#ctx.registry.read(view.pods)?.value.records));
+    const named = new Set(namedImages(this.#ctx.registry.read(podsView)?.value.records));
     if (this.#o.sandboxImage !== '') named.add(wholeName(this.#o.sandboxImage));
     return isImageUsed(image, { held: this.#held, named });
   }
@@ -157,7 +161,7 @@ class Collector {
   }
 
   #say(reason: string, message: string): void {
-    this.#ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason, message } });
+    this.#ctx.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason, message } });
   }
 }
 

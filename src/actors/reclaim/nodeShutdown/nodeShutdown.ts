@@ -9,11 +9,15 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
-import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import type { SourceName } from '../../../machines/pods/types.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { fullName, podRef } from '../../../machines/pod/names.ts';
+import { isTerminal } from '../../../machines/pod/phase.ts';
+import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
+import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { podConfigAddr } from '../../../machines/pods/podConfig/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+
 import { groupOf, resumedMs, type ShutdownGroup, shutdownGraceSeconds, totalMs } from '../../../machines/reclaim/nodeShutdown/groups.ts';
 import {
   CANCELLED_MESSAGE,
@@ -164,7 +168,7 @@ class Manager {
   revive(): number {
     const { registry, path, ports } = this.#ctx;
     const ended = new Map<SourceName, string[]>();
-    const [pods, statuses] = [registry.read(view.pods)?.value, registry.read(view.statuses)?.value];
+    const [pods, statuses] = [registry.read(podsView)?.value, registry.read(statusesView)?.value];
     for (const [uid, { source, removed, rejectedFor, eviction }] of pods?.records ?? []) {
       if (source !== 'file' && source !== 'http') continue;
       const reason = eviction?.reason ?? statuses?.get(uid)?.status.reason;
@@ -172,13 +176,13 @@ class Manager {
       if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
     }
     const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });
-    for (const [source, uids] of ended) registry.send(addr.config, { type: 'pods.again', source, uids, causes });
+    for (const [source, uids] of ended) registry.send(podConfigAddr, { type: 'pods.again', source, uids, causes });
     return Math.max([...ended.values()].flat().length, pods?.sourcesReady === true ? 0 : 1);
   }
 
   #say(message: string): void {
     const { registry } = this.#ctx;
-    registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', reason: SHUTDOWN_EVENT, message } });
+    registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', reason: SHUTDOWN_EVENT, message } });
     if (this.#o.cluster) registry.send(apiAddr.nodeStatus, { type: 'node.report', why: message });
   }
 
@@ -191,8 +195,8 @@ class Manager {
   #remaining(upTo: number): readonly Pod[] {
     const pods: Pod[] = [];
     const { registry } = this.#ctx;
-    const statuses = registry.read(view.statuses)?.value;
-    for (const { pod, rejected, worker } of registry.read(view.pods)?.value.records.values() ?? []) {
+    const statuses = registry.read(statusesView)?.value;
+    for (const { pod, rejected, worker } of registry.read(podsView)?.value.records.values() ?? []) {
       if (rejected || worker?.phase === 'finished' || groupOf(this.#o.groups, pod) > upTo) continue;
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
       if (worker === null && isTerminal(phase)) continue;
@@ -205,13 +209,13 @@ class Manager {
     const { registry, ports } = this.#ctx;
     const monoMs = ports.clock.monoMs();
     this.#end(group, Math.max(0, startedMonoMs + totalMs(this.#o.groups) - monoMs));
-    const known = registry.read(view.pods)?.value.sourcesReady === true;
+    const known = registry.read(podsView)?.value.sourcesReady === true;
     return { monoMs, known, remaining: this.#remaining(group).length };
   }
 
   #end(upTo: number, leftMs: number): void {
     const { registry, path, ports, log } = this.#ctx;
-    const pods = registry.read(view.pods)?.value;
+    const pods = registry.read(podsView)?.value;
     const nowMs = ports.clock.monoMs();
     for (const pod of this.#remaining(upTo)) {
       const { uid } = pod.metadata;
@@ -225,7 +229,7 @@ class Manager {
       const graceSeconds = asked?.graceSeconds ?? shutdownGraceSeconds(pod, group, leftMs);
       if (asked === undefined) log.info({ ...podRef(pod), group: group.priority, graceSeconds }, 'ending a pod: the machine is going down');
       this.#asked.set(key, { atMs: nowMs, graceSeconds });
-      registry.send(addr.podManager, {
+      registry.send(podManagerAddr, {
         type: 'pods.evict',
         uid,
         eviction: { reason: TERMINATED, message: TERMINATED_MESSAGE, graceSeconds },

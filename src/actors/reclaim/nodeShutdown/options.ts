@@ -1,4 +1,4 @@
-import type { NodeConfig } from '../../../machines/config.ts';
+import type { NodeConfig } from '../../../machines/config/config.ts';
 import { type ShutdownGroup, shutdownGroups } from '../../../machines/reclaim/nodeShutdown/groups.ts';
 import type { NodeShutdownOptions } from './nodeShutdown.ts';
 

@@ -3,10 +3,9 @@
  * Lost on restart: all of it; calls in flight are cancelled and their askers told `lost` (outcome unknown).
  * Rebuilt from: Version, RuntimeConfig and Status of the runtime; fences begin empty, workers inspect before they act again.
  */
+
 import { fromPromise } from 'xstate';
-import type { GroupDriver } from '../../../machines/allocation/cgroups/names.ts';
-import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
-import { addr, type CriEvent, view } from '../../../machines/protocol.ts';
+import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import {
   criLinkMachine,
   type LinkEvent,
@@ -17,7 +16,10 @@ import {
   type StatusReading,
 } from '../../../machines/runtime/cri/criLinkMachine.ts';
 import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/cri/deadlines.ts';
-import { placesFor, runtimeBusy } from '../../../machines/runtime/cri/startGate.ts';
+import { type CriEvent, criView, runtimeBusy } from '../../../machines/runtime/cri/messages.ts';
+import { placesFor } from '../../../machines/runtime/cri/startGate.ts';
+import { plegAddr } from '../../../machines/runtime/pleg/messages.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { LinkLog } from './linkLog.ts';
@@ -63,13 +65,13 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
       announce: ({ context }, { state }) => {
         const next = linkView(context, state);
         log.say(next);
-        ctx.publish(view.cri, next);
+        ctx.publish(criView, next);
       },
       reportReady: () => {
-        ctx.registry.send(addr.pleg, { type: 'cri.ready' });
+        ctx.registry.send(plegAddr, { type: 'cri.ready' });
       },
       reportLost: () => {
-        ctx.registry.send(addr.pleg, { type: 'cri.lost' });
+        ctx.registry.send(plegAddr, { type: 'cri.lost' });
       },
     },
   });

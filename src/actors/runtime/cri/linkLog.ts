@@ -1,5 +1,5 @@
 /** What the log says of the runtime: one line when it answers, one when it is lost, and again while it stays away. */
-import type { CriEvent, CriView } from '../../../machines/protocol.ts';
+import type { CriEvent, CriView } from '../../../machines/runtime/cri/messages.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

@@ -1,6 +1,6 @@
 /** The kubelet's metrics of runtime operations. */
-import type { CriMethod } from '../../../machines/cri.ts';
-import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import type { CriMethod } from '../../../machines/wire/cri.ts';
+import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 
 /** Seconds: 5 ms and up, times 2.5, as the kubelet has them. */

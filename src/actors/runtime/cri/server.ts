@@ -1,11 +1,11 @@
 /** Runs the calls that others ask the CRI link for: reads at once, mutating acts one at a time per pod UID, save stops of single containers. */
 
-import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
-import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
 import { Fences } from '../../../machines/runtime/cri/fence.ts';
-import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import type { CriEvent, CriResult } from '../../../machines/runtime/cri/messages.ts';
 import { heldMsMax, holdsOn, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/cri/startGate.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import type { CriMethod, CriRequest } from '../../../machines/wire/cri.ts';
+import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
 import type { OperationMetrics } from './metrics.ts';
 

@@ -5,12 +5,10 @@
  */
 
 import type { AnyActorLogic } from 'xstate';
-import type { Image } from '../../../machines/cri.ts';
-import { reading } from '../../../machines/facts.ts';
-import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
-import type { StartFailure } from '../../../machines/pods/types.ts';
-import { addr, view } from '../../../machines/protocol.ts';
-import { providing } from '../../../machines/provide.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import { shownImage, withDefaultTag } from '../../../machines/kube/imageRef.ts';
+import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
 import { imagePullerMachine, type PullerEvent, type PullerFacts } from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
@@ -20,10 +18,13 @@ import {
   imagePullWith,
   type Settled,
 } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
-import { shownImage, withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import type { ImageEvent, ImageRemovedEvent, ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
+import { imagePulls, type Span } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import type { Image } from '../../../machines/wire/cri.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
+import { providing } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';
 import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
@@ -245,7 +246,7 @@ class ImagePuller implements ImagePullIo {
   #spent(uid: string, ms: number): void {
     const { ports, registry } = this.#ctx;
     const toMs = ports.clock.wallMs();
-    const known = registry.read(view.pods)?.value.records;
+    const known = registry.read(podsView)?.value.records;
     const kept = [...this.#spans].filter(([other]) => known?.has(other) === true);
     const fromMs = Math.min(this.#spans.get(uid)?.fromMs ?? toMs, toMs - ms);
     this.#spans = new Map([...kept, [uid, { fromMs, toMs }]]);
@@ -253,7 +254,7 @@ class ImagePuller implements ImagePullIo {
   }
 
   #say(event: ImageEvent, text: ImageEventText): void {
-    this.#ctx.registry.send(addr.events, {
+    this.#ctx.registry.send(eventsAddr, {
       type: 'event.record',
       ...(event.causes === undefined ? {} : { causes: event.causes }),
       event: { ...text, pod: event.podRef, fieldPath: event.fieldPath },

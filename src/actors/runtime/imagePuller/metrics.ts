@@ -1,5 +1,5 @@
 /** The kubelet's metrics of images: pulls, and what came of each question for an image. */
-import type { PullPolicy } from '../../../machines/k8s.ts';
+import type { PullPolicy } from '../../../machines/kube/words.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { PullCheck } from './pullRecords.ts';
 

@@ -3,9 +3,7 @@
  * as long as it says. One that fails gives none, and the pull goes on without.
  */
 
-import { parseGoDuration } from '../../../machines/config/duration.ts';
-import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
-import type { PodRef } from '../../../machines/protocol.ts';
+import type { PodRef } from '../../../machines/pod/names.ts';
 import {
   askedAnnotations,
   authsFor,
@@ -19,7 +17,9 @@ import {
   sharedBy,
 } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { parseGoDuration } from '../../../machines/text/goDuration.ts';
 import type { CredentialPrograms, Logger, Metrics, Ports } from '../../../ports/ports.ts';
 import type { AccountSource } from '../../services/client.ts';
 

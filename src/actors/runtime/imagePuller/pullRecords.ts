@@ -4,14 +4,13 @@
  * a time.
  */
 
-import type { AuthConfig, Image } from '../../../machines/cri.ts';
-import { own } from '../../../machines/own.ts';
+import { own } from '../../../machines/data/own.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { fullNameOf } from '../../../machines/runtime/imagePuller/messages.ts';
 import {
   type AccessGranted,
   accessOf,
   credentialText,
-  fullNameOf,
   grantedBy,
   intentText,
   mustVerify,
@@ -25,6 +24,7 @@ import {
   withAccess,
 } from '../../../machines/runtime/imagePuller/pullRecords.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import type { AuthConfig, Image } from '../../../machines/wire/cri.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Clock, Entropy, HostFs, Logger } from '../../../ports/ports.ts';
 

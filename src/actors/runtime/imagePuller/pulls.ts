@@ -1,7 +1,8 @@
 /** Pulls under way: one per image and credentials however many pods wait, and only so many at a time. */
-import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/cri.ts';
+
+import { TokenBucket } from '../../../machines/data/tokenBucket.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
-import { TokenBucket } from '../../../machines/runtime/imagePuller/tokenBucket.ts';
+import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/wire/cri.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
 import type { CriClient } from '../client.ts';
 

@@ -1,6 +1,7 @@
 /** The kubelet's metrics of lifecycle events. */
-import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
+
 import type { RunningCounts } from '../../../machines/runtime/pleg/pleg.ts';
+import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 
 export interface PlegMetrics {

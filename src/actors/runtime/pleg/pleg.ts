@@ -5,11 +5,12 @@
  */
 
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
-import type { RuntimeHint } from '../../../machines/cri.ts';
-import { reading } from '../../../machines/facts.ts';
-import { addr, type PlegEvent, view } from '../../../machines/protocol.ts';
+import { criAddr, criView } from '../../../machines/runtime/cri/messages.ts';
+import type { PlegEvent } from '../../../machines/runtime/pleg/messages.ts';
 import { type Listing, type PlegFacts, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/pleg/plegMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import type { RuntimeHint } from '../../../machines/wire/cri.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
 import { CriError } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
@@ -109,7 +110,7 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
         ledger.listFailed(what);
         if (!failing) ctx.log.warn({ error: what }, 'listing the runtime failed; tried again every second');
         failing = true;
-        ctx.registry.send(addr.cri, { type: 'cri.check' });
+        ctx.registry.send(criAddr, { type: 'cri.check' });
       },
       everyPodDirty: () => ledger.everyPodDirty('the runtime may have changed unseen'),
       hint: ({ self }, { hint }) => {
@@ -121,13 +122,13 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
       lost: (_, { reason }) => {
         ledger.streamLost(reason);
         // A stream that broke is the first sign of a runtime that went away.
-        if (ctx.registry.read(view.cri)?.value.state === 'ready') ctx.registry.send(addr.cri, { type: 'cri.check' });
+        if (ctx.registry.read(criView)?.value.state === 'ready') ctx.registry.send(criAddr, { type: 'cri.check' });
       },
     },
   });
   const facts: PlegFacts = {
     get runtimeReady() {
-      return ctx.registry.read(view.cri)?.value.state === 'ready';
+      return ctx.registry.read(criView)?.value.state === 'ready';
     },
     get periodMs() {
       return ledger.trust.periodMs();

@@ -1,10 +1,14 @@
 /** What lifecycle events know: the last listing, whose each id is, and how far the hint stream is trusted. */
-import type { RuntimeHint } from '../../../machines/cri.ts';
-import type { PlegEvent } from '../../../machines/protocol.ts';
-import { addr, type ListedPod, type RuntimePodsView, view } from '../../../machines/protocol.ts';
+
+import { groupByPod } from '../../../machines/pod/runtime/listed.ts';
+import type { ListedPod, RuntimePodsView } from '../../../machines/pod/runtime/seen.ts';
+import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { HintTrust } from '../../../machines/runtime/pleg/hintTrust.ts';
-import { countRunning, diffListing, groupByPod, tells } from '../../../machines/runtime/pleg/pleg.ts';
+import type { PlegEvent } from '../../../machines/runtime/pleg/messages.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
+import { countRunning, diffListing, tells } from '../../../machines/runtime/pleg/pleg.ts';
 import { type Listing, UNHEALTHY_AFTER_MS } from '../../../machines/runtime/pleg/plegMachine.ts';
+import type { RuntimeHint } from '../../../machines/wire/cri.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { type PlegMetrics, plegMetrics } from './metrics.ts';
 
@@ -107,7 +111,7 @@ export class LifecycleLedger {
 
   /** Those that the runtime does not hold yet too: they wait for it most of all. */
   everyPodDirty(why: string): void {
-    const wanted = this.#ctx.registry.read(view.pods)?.value.records;
+    const wanted = this.#ctx.registry.read(podsView)?.value.records;
     for (const uid of new Set([...this.#pods.keys(), ...(wanted?.keys() ?? [])])) this.#dirty(uid, why);
   }
 
@@ -161,12 +165,12 @@ export class LifecycleLedger {
   }
 
   #publish(atMonoMs: number): void {
-    this.#ctx.publish(view.runtimePods, { atMonoMs, pods: this.#pods, via: this.trust.trusted ? this.#via : 'poll' });
+    this.#ctx.publish(runtimePodsView, { atMonoMs, pods: this.#pods, via: this.trust.trusted ? this.#via : 'poll' });
   }
 
   #dirty(uid: string, why: string, { ended = [], listed = false }: { ended?: readonly string[]; listed?: boolean } = {}): void {
     const { clock } = this.#ctx.ports;
-    this.#ctx.registry.send(addr.podManager, {
+    this.#ctx.registry.send(podManagerAddr, {
       type: 'pods.dirty',
       uid,
       why,

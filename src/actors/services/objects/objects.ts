@@ -4,14 +4,16 @@
  * Rebuilt from: the pod manager's view (who names what), the next questions, the API server.
  */
 
-import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
 import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
-import { reading } from '../../../machines/facts.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import { type KubeObject, kubePath } from '../../../machines/kube/request.ts';
+import { type ObjectRef, refKey } from '../../../machines/pod/volumes/references.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { type ObjectsEvent, objectTtlView } from '../../../machines/services/objects/messages.ts';
 import type { Fetched, ObjectFacts, ObjectStrategy } from '../../../machines/services/objects/objectMachine.ts';
 import { type ObjectsFacts, type ObjectsIo, objectsWith } from '../../../machines/services/objects/objectsMachine.ts';
-import { type ObjectRef, refKey } from '../../../machines/services/objects/references.ts';
+import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -40,7 +42,7 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
           return ctx.registry.read(objectTtlView)?.value ?? TTL_MS;
         },
       });
-      const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(view.pods)?.value });
+      const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(podsView)?.value });
       return { logic: reading(objectsWith(objectsIo(ctx, o.streams), ofObject), facts), input: { strategy: o.strategy } };
     },
   };
@@ -88,8 +90,8 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>, streams: boolean): ObjectsIo {
       return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'failed' } };
     },
     changed: (uid, what) => {
-      registry.send(addr.volumes, { type: 'volumes.refresh', uid, changed: true });
-      registry.send(addr.workers, { type: 'pod.dirty', uid, why: `${what} changed`, objects: 'only' });
+      registry.send(volumesAddr, { type: 'volumes.refresh', uid, changed: true });
+      registry.send(workersAddr, { type: 'pod.dirty', uid, why: `${what} changed`, objects: 'only' });
     },
   };
 }

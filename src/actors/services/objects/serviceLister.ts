@@ -3,8 +3,8 @@
  * Lost on restart: nothing published.
  * Rebuilt from: one list. While the API server is away, what it showed last stays.
  */
-import { kubePath } from '../../../machines/api/kube.ts';
-import { toServiceEntry } from '../../../machines/pods/workers/config/serviceEnv.ts';
+import { kubePath } from '../../../machines/kube/request.ts';
+import { toServiceEntry } from '../../../machines/pod/serviceEnv.ts';
 import { type ServiceListerEvent, servicesView } from '../../../machines/services/objects/messages.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorSpec } from '../../supervision/types.ts';

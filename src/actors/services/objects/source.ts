@@ -1,10 +1,10 @@
 /** Who answers volumes for secrets, config maps and tokens: the actors beside this file, asked by message. Holds nothing. */
 
-import type { Pod } from '../../../machines/k8s.ts';
-import { isConfigMap } from '../../../machines/services/objects/decode.ts';
+import type { ApiObject, ObjectResult, ObjectSource, TokenRequest } from '../../../machines/kube/objects.ts';
+import { isConfigMap } from '../../../machines/kube/objects.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { ObjectRef } from '../../../machines/pod/volumes/references.ts';
 import { objectsAddr } from '../../../machines/services/objects/messages.ts';
-import type { ObjectRef } from '../../../machines/services/objects/references.ts';
-import type { ApiObject, ObjectResult, ObjectSource, TokenRequest } from '../../../machines/services/volumes/objects.ts';
 import type { Answer, Message, ReplyTo } from '../../../machines/supervision/address.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

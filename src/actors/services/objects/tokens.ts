@@ -4,11 +4,11 @@
  * Rebuilt from: the volume manager's next questions.
  */
 
-import { kubePath } from '../../../machines/api/kube.ts';
-import { momentOf } from '../../../machines/facts.ts';
+import { kubePath } from '../../../machines/kube/request.ts';
 import type { TokensEvent } from '../../../machines/services/objects/messages.ts';
 import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/services/objects/tokenRules.ts';
 import { type TokensIo, tokensWith } from '../../../machines/services/objects/tokensMachine.ts';
+import { momentOf } from '../../../machines/xstate/facts.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 

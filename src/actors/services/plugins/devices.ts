@@ -1,8 +1,8 @@
 /** Device plugins that registered through the folder of plugins: the device manager is told of them by a view. */
 import { devicesAddr, type WatchedPlugin, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
 import { admitWatchedPlugin } from '../../../machines/allocation/devices/rules.ts';
-import type { PluginInfo } from '../../../machines/csi.ts';
 import type { Registered } from '../../../machines/services/plugins/messages.ts';
+import type { PluginInfo } from '../../../machines/wire/csi.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Of the reference, as where a plugin registers at our own socket. */

@@ -1,8 +1,9 @@
 /** CSI drivers that registered through the folder of plugins: the volume manager is told of them by a view. */
-import type { PluginInfo } from '../../../machines/csi.ts';
-import { addr } from '../../../machines/protocol.ts';
+
 import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
 import { type Admitted, admitDriver } from '../../../machines/services/plugins/rules.ts';
+import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
+import type { PluginInfo } from '../../../machines/wire/csi.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 export class CsiDrivers {
@@ -44,7 +45,7 @@ export class CsiDrivers {
     this.#drivers.set(name, driver);
     this.#ctx.log.info({ driver: name, endpoint, version, nodeId, socket }, 'CSI driver registered');
     this.#publish();
-    this.#ctx.registry.send(addr.volumes, { type: 'volumes.retry' });
+    this.#ctx.registry.send(volumesAddr, { type: 'volumes.retry' });
     return true;
   }
 

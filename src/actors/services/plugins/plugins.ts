@@ -7,11 +7,11 @@
  */
 
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
-import { momentOf } from '../../../machines/facts.ts';
 import type { CsiDriver, Registered } from '../../../machines/services/plugins/messages.ts';
 import { type FoundSocket, type PluginsIo, pluginsWith } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, describeDriver } from '../../../machines/services/plugins/rules.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { momentOf } from '../../../machines/xstate/facts.ts';
 import type { Csi } from '../../../ports/csi.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';

@@ -1,6 +1,5 @@
 /** One try of a probe, through ports: exec by the CRI link, everything else over the network. */
 
-import { view } from '../../../machines/protocol.ts';
 import {
   BODY_BYTES_MAX,
   execCommand,
@@ -13,8 +12,9 @@ import {
   tcpProbe,
   timeoutSeconds,
   USER_AGENT,
-} from '../../../machines/services/probes/requests.ts';
-import type { ProbeOutcome, ProbeTarget } from '../../../machines/services/probes/types.ts';
+} from '../../../machines/pod/netRequests.ts';
+import type { ProbeOutcome, ProbeTarget } from '../../../machines/pod/probes.ts';
+import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
@@ -80,7 +80,7 @@ export class Attempts {
       return exitCode === 0 ? { kind: 'success', output } : failure(output === '' ? `command exited with code ${exitCode}` : output);
     } catch (thrown) {
       // A runtime that is away answers nobody: that says nothing of the container.
-      const away = this.registry.read(view.cri)?.value.state !== 'ready';
+      const away = this.registry.read(criView)?.value.state !== 'ready';
       if (!(thrown instanceof CriError) || thrown.code !== DEADLINE_EXCEEDED || away)
         return error(`cannot run the command: ${messageOf(thrown)}`);
       return failure(`command timed out: ${JSON.stringify(cmd.join(' ').slice(0, 200))} timed out after ${timeout}s`);

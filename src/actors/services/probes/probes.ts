@@ -5,15 +5,19 @@
  * there are, from the pod manager's and the status manager's views.
  */
 
-import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
-import { addr, type CheckpointFound, type ProbesEvent, view } from '../../../machines/protocol.ts';
+import { type CheckpointFound, checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/pod/probes.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/services/probes/carried.ts';
+import { type ProbesEvent, probesView } from '../../../machines/services/probes/messages.ts';
 import { type ProbeManagerIo, type ProbesFacts, probesWith } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
 import { phaseOf } from '../../../machines/services/probes/schedule.ts';
-import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/services/probes/types.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { because } from '../../../machines/supervision/address.ts';
+import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { Attempts } from './attempt.ts';
 import { type ProbeMetrics, probeMetrics } from './metrics.ts';
@@ -58,10 +62,10 @@ class Facts extends LazyMoment implements ProbesFacts {
     return phaseOf(this.#entropy.md5Hex(key));
   }
   get pods(): ProbesFacts['pods'] {
-    return this.#registry.read(view.pods)?.value;
+    return this.#registry.read(podsView)?.value;
   }
   get statuses(): ProbesFacts['statuses'] {
-    return this.#registry.read(view.statuses)?.value;
+    return this.#registry.read(statusesView)?.value;
   }
 }
 
@@ -79,10 +83,10 @@ class Io implements ProbeManagerIo {
   }
 
   async load(signal: AbortSignal): Promise<ProbeLedger> {
-    const own = this.ctx.registry.read(view.probes);
+    const own = this.ctx.registry.read(probesView);
     if (own !== undefined) return own.value;
     const answer = await this.ctx.registry.ask(
-      addr.checkpoint,
+      checkpointAddr,
       (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: PROBES_CHECKPOINT, replyTo }),
       { timeoutMs: LOAD_TIMEOUT_MS, signal },
     );
@@ -103,7 +107,7 @@ class Io implements ProbeManagerIo {
     this.metrics.attempted(target, outcome, durationMs);
     const said = probeEvent(target.type, outcome);
     if (said === null) return;
-    this.ctx.registry.send(addr.events, {
+    this.ctx.registry.send(eventsAddr, {
       type: 'event.record',
       event: {
         type: 'Warning',
@@ -115,12 +119,12 @@ class Io implements ProbeManagerIo {
   }
 
   publish(ledger: ProbeLedger): void {
-    this.ctx.publish(view.probes, ledger);
+    this.ctx.publish(probesView, ledger);
     const document = toCheckpoint(ledger);
     const text = JSON.stringify(document);
     if (text === this.saved) return;
     this.saved = text;
-    this.ctx.registry.send(addr.checkpoint, { type: 'checkpoint.put', name: PROBES_CHECKPOINT, value: document });
+    this.ctx.registry.send(checkpointAddr, { type: 'checkpoint.put', name: PROBES_CHECKPOINT, value: document });
   }
 
   changed(target: ProbeTarget, result: ProbeResult, output: string): void {
@@ -131,7 +135,7 @@ class Io implements ProbeManagerIo {
       what,
     );
     const causes = because(undefined, { atMs: this.ctx.ports.clock.wallMs(), by: this.ctx.path, what });
-    this.ctx.registry.send(addr.workers, { type: 'pod.dirty', uid, why: what, causes });
+    this.ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why: what, causes });
   }
 
   ended(uid: string): void {

@@ -1,10 +1,11 @@
 /** Volumes of claims: what a claim stands for is bound to a directory of ours, or its device linked, and given to the group of its pod (resources and volumes 8.18). */
-import type { Pod } from '../../../machines/k8s.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
+
+import { mountsAt } from '../../../machines/host/mountinfo.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { deviceLink, LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { HostPathType, PodVolume } from '../../../machines/pod/volumes/volumes.ts';
 import type { CsiVolume } from '../../../machines/services/volumes/csi/volume.ts';
-import { mountsAt } from '../../../machines/services/volumes/mountinfo.ts';
-import { deviceLink, LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/services/volumes/paths.ts';
-import type { HostPathType, PodVolume } from '../../../machines/services/volumes/spec.ts';
 import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
 import type { Mounter } from '../../../ports/mounter.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';

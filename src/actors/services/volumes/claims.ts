@@ -1,8 +1,9 @@
 /** Asks the API server for claims and their volumes, each time anew: what a cache holds may be bound otherwise by now. */
-import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../machines/api/kube.ts';
+
 import { apiView } from '../../../machines/api/messages.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import { type Built, refused } from '../../../machines/pods/workers/config/result.ts';
+import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../machines/kube/request.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { type Built, refused } from '../../../machines/result.ts';
 import { boundClaim, type ClaimedVolume, claimedVolume } from '../../../machines/services/volumes/claims.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';

@@ -1,7 +1,7 @@
 /** Files of volumes: removing with care, a volume's marker, what fsGroup asks. Links are never followed. */
 
+import { type MountEntry, mountsBelow } from '../../../machines/host/mountinfo.ts';
 import { groupMode } from '../../../machines/services/volumes/atomic.ts';
-import { type MountEntry, mountsBelow } from '../../../machines/services/volumes/mountinfo.ts';
 import { codeOf } from '../../../machines/text/errors.ts';
 import type { Mounter } from '../../../ports/mounter.ts';
 import type { FileInfo, HostFs } from '../../../ports/ports.ts';

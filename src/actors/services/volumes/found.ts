@@ -1,7 +1,6 @@
 /** Volumes that an earlier daemon left on disk. */
 
-import { isPathName, type PathName } from '../../../machines/pathName.ts';
-import { csiPath, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
+import { isPathName, type PathName } from '../../../machines/pod/pathName.ts';
 import {
   CSI,
   HOST_PATH,
@@ -13,10 +12,11 @@ import {
   type VolumeRef,
   volumeKey,
   volumeRef,
-} from '../../../machines/services/volumes/paths.ts';
+} from '../../../machines/pod/volumes/volumePaths.ts';
+import { csiPath, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
+import type { CsiOptions } from './csi/place.ts';
 import { readData } from './csi/place.ts';
-import type { CsiOptions } from './csi/setUp.ts';
 import { listIfThere, lstatIfThere } from './files.ts';
 
 interface Disk {

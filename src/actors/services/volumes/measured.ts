@@ -1,6 +1,7 @@
 /** What operations on volumes took and how they ended, under the reference's names. */
-import { STORAGE_SECONDS } from '../../../machines/edge/https/buckets.ts';
-import { pluginName, type VolumeRef, volumeKey } from '../../../machines/services/volumes/paths.ts';
+
+import { pluginName, type VolumeRef, volumeKey } from '../../../machines/pod/volumes/volumePaths.ts';
+import { STORAGE_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
 export type StorageOperation = 'volume_mount' | 'volume_unmount';

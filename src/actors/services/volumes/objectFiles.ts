@@ -1,16 +1,10 @@
 /** What the files of a volume are made of: objects of the API are asked for, and its files follow from them. */
 
-import type { Pod } from '../../../machines/k8s.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
-import {
-  type ObjectAnswer,
-  type ObjectQuery,
-  type ObjectSource,
-  type Objects,
-  queryKey,
-} from '../../../machines/services/volumes/objects.ts';
+import { type ObjectAnswer, type ObjectQuery, type ObjectSource, type Objects, queryKey } from '../../../machines/kube/objects.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { commonUser, type PodVolume } from '../../../machines/pod/volumes/volumes.ts';
 import { buildPayload, objectsNeeded, type Payload } from '../../../machines/services/volumes/payload.ts';
-import { commonUser, type PodVolume } from '../../../machines/services/volumes/spec.ts';
 import type { SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import type { Ports } from '../../../ports/ports.ts';

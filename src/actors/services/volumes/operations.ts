@@ -4,7 +4,7 @@
  * end at their next step, and the manager that comes after waits for that, volume by volume: what the old one still does
  * would be done to what the new one has set up, up to the removal of files that containers have written since.
  */
-import { type VolumeRef, volumeKey } from '../../../machines/services/volumes/paths.ts';
+import { type VolumeRef, volumeKey } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 
 export class VolumeOperations {

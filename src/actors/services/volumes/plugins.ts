@@ -3,13 +3,11 @@
  * between: they look at what there is first. Foreign paths are only touched through the Mounter's killable helper.
  */
 
-import type { Pod } from '../../../machines/k8s.ts';
-import { pathName } from '../../../machines/pathName.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
-import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
-import { csiPath, ephemeralCsi } from '../../../machines/services/volumes/csi/volume.ts';
-import { mountsAt } from '../../../machines/services/volumes/mountinfo.ts';
-import type { ObjectSource } from '../../../machines/services/volumes/objects.ts';
+import { mountsAt } from '../../../machines/host/mountinfo.ts';
+import type { ObjectSource } from '../../../machines/kube/objects.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
 import {
   CSI,
   deviceLink,
@@ -22,15 +20,11 @@ import {
   VOLUME_DEVICES,
   type VolumeRef,
   volumePath,
-} from '../../../machines/services/volumes/paths.ts';
+} from '../../../machines/pod/volumes/volumePaths.ts';
+import { type HostPathType, hugePageBytes, nestedMountPoints, type PodVolume, tmpfsBytes } from '../../../machines/pod/volumes/volumes.ts';
+import { type Built, built, refused } from '../../../machines/result.ts';
+import { csiPath, ephemeralCsi } from '../../../machines/services/volumes/csi/volume.ts';
 import type { Payload } from '../../../machines/services/volumes/payload.ts';
-import {
-  type HostPathType,
-  hugePageBytes,
-  nestedMountPoints,
-  type PodVolume,
-  tmpfsBytes,
-} from '../../../machines/services/volumes/spec.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
@@ -41,8 +35,8 @@ import { writeAtomically } from './atomicWriter.ts';
 import type { ClaimSource } from './claims.ts';
 import { setUpClaim } from './claimVolume.ts';
 import type { CsiApi } from './csi/api.ts';
-import { readData, standing } from './csi/place.ts';
-import { type CsiJob, type CsiOptions, setUpCsi } from './csi/setUp.ts';
+import { type CsiOptions, readData, standing } from './csi/place.ts';
+import { type CsiJob, setUpCsi } from './csi/setUp.ts';
 import { takeDownCsi } from './csi/takeDown.ts';
 import { giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfFree, rmdirIfThere, unlinkIfThere } from './files.ts';
 import { type FoundVolumes, foundVolumes } from './found.ts';

@@ -3,8 +3,7 @@
  * nobody asks. A volume that does not answer holds up neither the others nor the answer.
  */
 
-import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
-import { isoOfNanos } from '../../../machines/edge/https/stats.ts';
+import { isoOfNanos } from '../../../machines/figures/figure.ts';
 import {
   type MeasuredVolume,
   measuredVolume,
@@ -13,12 +12,14 @@ import {
   type VolumeStats,
   type VolumeUsage,
   volumeStats,
-} from '../../../machines/edge/https/volumeStats.ts';
-import { view } from '../../../machines/protocol.ts';
+} from '../../../machines/figures/volumeStats.ts';
+import { volumeKey, volumePath, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
 import type { VolumeData } from '../../../machines/services/volumes/csi/data.ts';
 import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
-import { volumeKey, volumePath, volumeRef } from '../../../machines/services/volumes/paths.ts';
+import { volumesView } from '../../../machines/services/volumes/messages.ts';
+import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { DiskUsage } from '../../../ports/diskUsage.ts';
 import type { Metrics } from '../../../ports/ports.ts';
@@ -99,9 +100,9 @@ class KnownVolumes {
 
   /** What is gone is forgotten. */
   look(): void {
-    const pods = this.#registry.read(view.pods)?.value.records;
+    const pods = this.#registry.read(podsView)?.value.records;
     const known = new Set<string>();
-    for (const [uid, volumes] of this.#registry.read(view.volumes)?.value ?? []) {
+    for (const [uid, volumes] of this.#registry.read(volumesView)?.value ?? []) {
       const pod = pods?.get(uid)?.pod;
       if (pod === undefined) continue;
       for (const { plugin, name, state } of volumes) {

@@ -6,19 +6,22 @@
  */
 
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
-import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
-import type { Pod } from '../../../machines/k8s.ts';
-import type { NodeFacts } from '../../../machines/pods/types.ts';
-import { type Built, refused } from '../../../machines/pods/workers/config/result.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
+import type { ObjectSource } from '../../../machines/kube/objects.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { pluginShown, volumeKey } from '../../../machines/pod/volumes/volumePaths.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { type Built, refused } from '../../../machines/result.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
 import type { VolumesEvent } from '../../../machines/services/volumes/messages.ts';
-import type { ObjectSource } from '../../../machines/services/volumes/objects.ts';
-import { pluginShown, volumeKey } from '../../../machines/services/volumes/paths.ts';
+import { volumesAddr, volumesInUseView, volumesView } from '../../../machines/services/volumes/messages.ts';
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
 import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
 import { type VolumesFacts, type VolumesIo, volumesWith } from '../../../machines/services/volumes/volumesMachine.ts';
+import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
 import { joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
@@ -61,10 +64,10 @@ class Facts extends LazyMoment implements VolumesFacts {
     this.#registry = registry;
   }
   get pods(): VolumesFacts['pods'] {
-    return this.#registry.read(view.pods)?.value;
+    return this.#registry.read(podsView)?.value;
   }
   get listed(): VolumesFacts['listed'] {
-    return this.#registry.read(view.runtimePods)?.value;
+    return this.#registry.read(runtimePodsView)?.value;
   }
 }
 
@@ -80,12 +83,12 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
   const say = (pod: Pod, said: { type: 'Normal' | 'Warning'; reason: string; message: string }): void => {
     const { name, namespace, uid } = pod.metadata;
-    registry.send(addr.events, { type: 'event.record', event: { ...said, pod: { name, namespace, uid } } });
+    registry.send(eventsAddr, { type: 'event.record', event: { ...said, pod: { name, namespace, uid } } });
   };
   const warn = (pod: Pod, reason: string, message: string): void => say(pod, { type: 'Warning', reason, message });
   // The cluster attaches what this node says that it uses, and what is attached shows in the node's status.
   const publishInUse = (): void => {
-    ctx.publish(view.volumesInUse, ledger.inUse());
+    ctx.publish(volumesInUseView, ledger.inUse());
     registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'other volumes are in use' });
   };
   const csi = {
@@ -96,7 +99,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     reportedInUse: () => registry.read(apiView.volumes)?.value.inUse ?? [],
   };
   if (ports.kube !== undefined) {
-    const watching = registry.watch(apiView.volumes, () => registry.send(addr.volumes, { type: 'volumes.retry' }));
+    const watching = registry.watch(apiView.volumes, () => registry.send(volumesAddr, { type: 'volumes.retry' }));
     ctx.signal.addEventListener('abort', () => watching[Symbol.dispose](), { once: true });
   }
   const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects, claims, csi, warn });
@@ -144,7 +147,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     publish(actual) {
       if (actual === published) return;
       published = actual;
-      ctx.publish(view.volumes, summaries(actual));
+      ctx.publish(volumesView, summaries(actual));
     },
     forget: (uid) => objects?.forget(uid),
   };

@@ -9,8 +9,8 @@
  * the next message to the same lane goes first.
  */
 
-import type { MailboxTap, MailboxVerdict } from '../../../machines/faults/types.ts';
 import type { Message } from '../../../machines/supervision/address.ts';
+import type { MailboxTap, MailboxVerdict } from '../../../machines/supervision/mailboxTap.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Observers } from '../observers.ts';
 import type { SendResult } from '../types.ts';

@@ -1,8 +1,8 @@
 /** Reading xstate for people: dotted state values, the reason that the innermost state gives, names of events. */
 
 import type { AnyActorLogic, AnyActorRef } from 'xstate';
-import { readingOf } from '../../../machines/facts.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { readingOf } from '../../../machines/xstate/facts.ts';
 
 /** `syncing.pulling`; parallel regions in brackets: `up(net.ok,disk.ok)`. '' for what is no machine. */
 export function dottedState(value: unknown): string {

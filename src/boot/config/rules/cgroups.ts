@@ -1,7 +1,7 @@
 /** Rules about cgroups, reservations and the CPU, memory and topology managers. */
 import { readPolicyOptions, reservedMilli } from '../../../machines/allocation/cpus/policy.ts';
 import { ENFORCEMENTS, RESERVABLE, SWAP_BEHAVIORS } from '../../../machines/config/schema.ts';
-import { parseQuantity } from '../../../machines/pods/quantity.ts';
+import { parseQuantity } from '../../../machines/kube/quantity.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const RESERVED: readonly string[] = RESERVABLE;

@@ -1,9 +1,9 @@
 /** Rules about eviction thresholds. */
 
-import { parseGoDuration } from '../../../machines/config/duration.ts';
+import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import { EVICTION_SIGNALS } from '../../../machines/config/schema.ts';
-import type { KubeletConfiguration } from '../../../machines/config.ts';
-import { parseQuantity } from '../../../machines/pods/quantity.ts';
+import { parseQuantity } from '../../../machines/kube/quantity.ts';
+import { parseGoDuration } from '../../../machines/text/goDuration.ts';
 import { didYouMean } from '../../../machines/text/nearest.ts';
 import type { Rule, RuleInput } from './rule.ts';
 

@@ -1,7 +1,7 @@
 /** Checks of the flags that are not in the configuration file (boot-and-node 1.6 b, 2.6). */
 import { isIP } from 'node:net';
 import { isUnspecified } from '../../../machines/api/nodeAddresses.ts';
-import type { KubeletFlags } from '../../../machines/config.ts';
+import type { KubeletFlags } from '../../../machines/config/config.ts';
 import type { Problem } from '../../errors.ts';
 import type { GivenFlag } from '../../flags/parse.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';

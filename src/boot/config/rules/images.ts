@@ -1,6 +1,8 @@
 /** Rules about images, pulls, and the container runtime. */
-import { formatGoDuration } from '../../../machines/config/duration.ts';
-import { fullNameOf, nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
+
+import { fullNameOf } from '../../../machines/runtime/imagePuller/messages.ts';
+import { nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
+import { formatGoDuration } from '../../../machines/text/goDuration.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {

@@ -1,7 +1,9 @@
 /** Rules about logs, shutdown, sysctls, restarts and networking. */
-import { formatGoDuration } from '../../../machines/config/duration.ts';
-import { dottedSysctl, sysctlNamespace } from '../../../machines/pods/admission/sysctls.ts';
-import { parseQuantity } from '../../../machines/pods/quantity.ts';
+
+import { dottedSysctl } from '../../../machines/kube/names.ts';
+import { parseQuantity } from '../../../machines/kube/quantity.ts';
+import { sysctlNamespace } from '../../../machines/pods/admission/sysctls.ts';
+import { formatGoDuration } from '../../../machines/text/goDuration.ts';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../version.ts';
 import { oneOf, type Rule } from './rule.ts';
 

@@ -1,8 +1,8 @@
 /** Fields that must lie in a range. */
 
-import { formatGoDuration } from '../../../machines/config/duration.ts';
+import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import { KUBELET_CONFIGURATION } from '../../../machines/config/schema.ts';
-import type { KubeletConfiguration } from '../../../machines/config.ts';
+import { formatGoDuration } from '../../../machines/text/goDuration.ts';
 import { getPath } from '../paths.ts';
 import type { Rule } from './rule.ts';
 

@@ -1,6 +1,7 @@
 /** What a validation rule is given. */
+
+import type { FeatureGates, KubeletConfiguration } from '../../../machines/config/config.ts';
 import { KUBELET_CONFIGURATION } from '../../../machines/config/schema.ts';
-import type { FeatureGates, KubeletConfiguration } from '../../../machines/config.ts';
 import type { Fields } from '../../../machines/shape/shape.ts';
 import { getPath } from '../paths.ts';
 

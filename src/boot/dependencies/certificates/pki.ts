@@ -1,7 +1,8 @@
 /** Keys and certificates for the Certificates port, by node:crypto; requests are made by a library that is loaded when the first is. */
 import { createPrivateKey, generateKeyPair, X509Certificate } from 'node:crypto';
 import { promisify } from 'node:util';
-import { type CertificateFacts, canonicalIp } from '../../../machines/api/certificates/template.ts';
+import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
+import { canonicalIp } from '../../../machines/text/addresses.ts';
 import type { Certificates } from '../../../ports/certificates.ts';
 
 const generate = promisify(generateKeyPair);

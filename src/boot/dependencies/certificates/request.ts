@@ -15,7 +15,8 @@ import {
   SubjectAlternativeName,
   SubjectPublicKeyInfo,
 } from '@peculiar/asn1-x509';
-import type { CertificateTemplate, Signer } from '../../../machines/api/certificates/template.ts';
+import type { CertificateTemplate } from '../../../machines/api/certificates/messages.ts';
+import type { Signer } from '../../../machines/api/certificates/template.ts';
 
 const OID = {
   commonName: '2.5.4.3',

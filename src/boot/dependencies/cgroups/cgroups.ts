@@ -12,8 +12,9 @@ import {
   pageSizeOf,
   WANTED_V2,
 } from '../../../machines/allocation/cgroups/hierarchies.ts';
-import { type GroupDriver, sliceOf } from '../../../machines/allocation/cgroups/names.ts';
+import { sliceOf } from '../../../machines/allocation/cgroups/names.ts';
 import { newSlice, unitProperties } from '../../../machines/allocation/cgroups/units.ts';
+import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import type { Slices } from './systemd.ts';

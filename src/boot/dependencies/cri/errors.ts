@@ -1,7 +1,7 @@
 /** From a gRPC status to a {@link CriError}: above all, whether the call may have had its effect. */
 import { type ServiceError, status } from '@grpc/grpc-js';
-import type { CriMethod } from '../../../machines/cri.ts';
-import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import type { CriMethod } from '../../../machines/wire/cri.ts';
+import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { CriError } from '../../../ports/ports.ts';
 
 /** Statuses the client itself made before any byte of the request left: nothing can have happened. */

@@ -4,8 +4,8 @@
  */
 
 import { type Client, type ClientReadableStream, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import type { RuntimeHint } from '../../../machines/cri.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import type { RuntimeHint } from '../../../machines/wire/cri.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
 import { cancelCall } from '../cancelCall.ts';
 import { toCriError } from './errors.ts';

@@ -1,10 +1,10 @@
 /** Loads our .proto files once per client, in the JSON shape that `machines/cri.ts` describes. */
 import { join } from 'node:path';
 import type { ServiceDefinition } from '@grpc/grpc-js';
-import { loadProtoFile, type Message, type Method } from '../../../sandbox/process/protoFile.ts';
+import { loadProtoFile, type Message, type Method } from '../../../process/protoFile.ts';
 import { protoRoot } from './protoPath.ts';
 
-export type { Method } from '../../../sandbox/process/protoFile.ts';
+export type { Method } from '../../../process/protoFile.ts';
 
 export interface CriProto {
   runtime: ServiceDefinition;

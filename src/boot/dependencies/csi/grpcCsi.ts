@@ -1,10 +1,10 @@
 /** The real {@link Csi} port: gRPC over unix sockets, a connection for each call. */
 import { join } from 'node:path';
 import { Client, credentials, Metadata, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js';
-import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/csi.ts';
+import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/wire/csi.ts';
 import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { loadProtoFile } from '../../../process/protoFile.ts';
 import { cancelCall } from '../cancelCall.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';

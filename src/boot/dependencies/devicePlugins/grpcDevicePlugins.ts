@@ -17,7 +17,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import { CODE_NAMES } from '../../../ports/csi.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { loadProtoFile } from '../../../process/protoFile.ts';
 import { cancelCall } from '../cancelCall.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';

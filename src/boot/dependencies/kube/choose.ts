@@ -9,7 +9,7 @@ import { CertificateStore } from '../../../actors/api/certificates/store.ts';
 import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HostFs, Logger } from '../../../ports/ports.ts';
-import { readRegular } from '../../../sandbox/process/regularFile.ts';
+import { readRegular } from '../../../process/regularFile.ts';
 import { StartError } from '../../errors.ts';
 import { inspect } from '../certificates/pki.ts';
 import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, type Material, parseKubeConfig, readKubeConfig } from './kubeconfig.ts';

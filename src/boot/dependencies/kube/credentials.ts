@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
-import { readRegular } from '../../../sandbox/process/regularFile.ts';
+import { readRegular } from '../../../process/regularFile.ts';
 import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, type Material } from './kubeconfig.ts';
 

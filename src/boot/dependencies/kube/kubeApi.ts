@@ -13,9 +13,10 @@ import {
   type KubeResult,
   PATCH_TYPES,
   statusFailure,
-} from '../../../machines/api/kube.ts';
+} from '../../../machines/kube/request.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger, Metrics } from '../../../ports/ports.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch } from '../../../ports/kube.ts';
+import type { Clock, Logger, Metrics } from '../../../ports/ports.ts';
 import { type ClientMetrics, clientMetrics } from './clientMetrics.ts';
 import { type Credentials, createCredentials, type Loaded } from './credentials.ts';
 import type { KubeConfigFile } from './kubeconfig.ts';

@@ -8,7 +8,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { readRegular } from '../../../sandbox/process/regularFile.ts';
+import { readRegular } from '../../../process/regularFile.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
 
 /** Of a kubeconfig, a certificate, a key, a token, a bundle of CAs. */

@@ -6,7 +6,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { startProcess } from '../../../sandbox/process/startProcess.ts';
+import { startProcess } from '../../../process/startProcess.ts';
 
 export interface LockOptions {
   /** Default: `systemd-inhibit`, as found in PATH. */

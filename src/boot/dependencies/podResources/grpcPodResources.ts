@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Server, type ServerUnaryCall, type sendUnaryData, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { PodResourcesAnswers, PodResourcesPort } from '../../../ports/podResources.ts';
-import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { loadProtoFile } from '../../../process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { listenUnix } from '../unixGrpc.ts';
 

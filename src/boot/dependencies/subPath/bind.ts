@@ -2,7 +2,7 @@
 
 import { lstat, mkdir, open, readFile, realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { mountsAt, parseMountinfo } from '../../../machines/services/volumes/mountinfo.ts';
+import { mountsAt, parseMountinfo } from '../../../machines/host/mountinfo.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
 import { openBelow, SubPathError } from './walk.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
-import { NODE_FLAGS } from '../../../sandbox/process/startProcess.ts';
+import { NODE_FLAGS } from '../../../process/startProcess.ts';
 import type { GroupRequest } from './group.ts';
 
 /** Each is a process of some 45 MB for some 100 ms. */

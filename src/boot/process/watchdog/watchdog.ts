@@ -4,7 +4,8 @@
  * It runs beside systemd's watchdog, which names nobody. It also serves the health port.
  */
 import { Worker } from 'node:worker_threads';
-import type { Listening, Net } from '../../../ports/ports.ts';
+import type { Listening } from '../../../ports/listening.ts';
+import type { Net } from '../../../ports/ports.ts';
 import { EXIT } from '../../errors.ts';
 import { workerFile } from '../../workerFile.ts';
 import { DIED_STUCK, NOTE } from '../handling.ts';

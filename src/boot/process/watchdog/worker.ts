@@ -7,7 +7,7 @@ import { router } from '../../../actors/edge/answers.ts';
 import { healthRoutes } from '../../../actors/edge/healthChecks.ts';
 import { readHeartbeat, type Stall, StallDetector } from '../../../actors/supervision/watchdog.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { Listening } from '../../../ports/ports.ts';
+import type { Listening } from '../../../ports/listening.ts';
 import { serveHttp } from '../../dependencies/netServe.ts';
 import type { Order, Told, WatchdogData } from './watchdog.ts';
 

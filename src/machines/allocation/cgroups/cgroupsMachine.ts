@@ -3,8 +3,8 @@
  * What fails is a state that is tried again. Pure; what it invokes is given by the actor.
  */
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
-import { projecting } from '../../projection.ts';
 import { messageOf } from '../../text/errors.ts';
+import { projecting } from '../../xstate/projection.ts';
 import type { CgroupsEvent } from './messages.ts';
 
 /** Limits and classes are set anew this often (resources 1.6, 1.7). */

@@ -1,6 +1,6 @@
 /** What is said to the actor that keeps the cgroups of this node. */
 
-import type { Pod } from '../../k8s.ts';
+import type { Pod } from '../../kube/types.ts';
 import { type Address, address, type Message, type ReplyTo } from '../../supervision/address.ts';
 
 export type GroupAnswer = { ok: true } | { ok: false; message: string };

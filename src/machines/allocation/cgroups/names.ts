@@ -2,12 +2,13 @@
  * Names of cgroups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it.
  * Pure.
  */
-import type { KubeletConfiguration } from '../../config.ts';
-import type { Pod } from '../../k8s.ts';
-import { type QosClass, qosClass } from '../../pods/qos.ts';
+
+import type { KubeletConfiguration } from '../../config/config.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { GroupDriver } from '../../nodeFacts.ts';
+import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
 
 export type GroupName = readonly string[];
-export type GroupDriver = 'cgroupfs' | 'systemd';
 
 /** Below `cgroupRoot`; holds everything that belongs to pods. */
 const KUBEPODS = 'kubepods';

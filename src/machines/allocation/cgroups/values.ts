@@ -1,10 +1,10 @@
 /** What is written into cgroups of the node's own (resources 1.5 to 1.7). Pure. */
-import type { KubeletConfiguration } from '../../config.ts';
-import type { Pod, Quantity } from '../../k8s.ts';
-import { podLevel } from '../../pods/podLevel.ts';
-import { type QosClass, qosClass } from '../../pods/qos.ts';
-import { addQuantities, isZeroQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../pods/quantity.ts';
-import { containersTotal, cpuQuotaUs, cpuShares, podTotal } from '../../pods/workers/config/resources.ts';
+import type { KubeletConfiguration } from '../../config/config.ts';
+import { addQuantities, isZeroQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
+import type { Pod, Quantity } from '../../kube/types.ts';
+import { podLevel } from '../../pod/resources/podLevel.ts';
+import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
+import { containersTotal, cpuQuotaUs, cpuShares, podTotal } from '../../pod/resources/resources.ts';
 import { wantsExclusive } from '../cpus/policy.ts';
 import type { Tier } from './names.ts';
 

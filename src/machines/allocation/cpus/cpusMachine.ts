@@ -4,9 +4,9 @@
  */
 
 import { assign, fromPromise, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import { names, projecting } from '../../projection.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { names, projecting } from '../../xstate/projection.ts';
 import type { AllocationEvent } from '../messages.ts';
 import { formatCpuSet } from './cpuSet.ts';
 import type { CpuLedger, CpuPlace } from './ledger.ts';

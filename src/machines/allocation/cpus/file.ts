@@ -1,6 +1,7 @@
 /** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
+
+import { fnv1a32, goMap } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
-import { fnv1a32, goMap } from '../checksum.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
 import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.ts';
 

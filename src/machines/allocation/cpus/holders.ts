@@ -1,7 +1,8 @@
 /** Who still has CPUs, and whose are released: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
-import type { Pod } from '../../k8s.ts';
-import { isTerminal } from '../../pods/status/generate.ts';
-import type { ListedPod, PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import type { ListedPod, RuntimePodsView } from '../../pod/runtime/seen.ts';
+import type { PodRecord, PodsView } from '../../pods/manager/messages.ts';
 import { mayLeave } from '../leaving.ts';
 import { type CpuLedger, release, releaseUnnamed } from './ledger.ts';
 

@@ -2,8 +2,8 @@
  * Who has which CPUs alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
  * 2.2). Pure.
  */
-import type { Pod } from '../../k8s.ts';
-import { isRestartableInit } from '../../pods/shouldRestart.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, sameSet, shared, union, without } from './cpuSet.ts';
 import { type CpuPolicy, exclusiveCpus, lastingOf } from './policy.ts';
 import { takeCpus } from './take.ts';

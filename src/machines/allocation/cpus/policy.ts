@@ -1,9 +1,10 @@
 /** `cpuManagerPolicy` with its options, and which CPUs stay the system's (resources and volumes 2.2). Pure. */
-import type { KubeletConfiguration } from '../../config.ts';
-import type { Container, Pod } from '../../k8s.ts';
-import { hasPodLevel } from '../../pods/podLevel.ts';
-import { qosClass } from '../../pods/qos.ts';
-import { quantityToMilli } from '../../pods/quantity.ts';
+import type { KubeletConfiguration } from '../../config/config.ts';
+import type { Container } from '../../kube/podTable.ts';
+import { quantityToMilli } from '../../kube/quantity.ts';
+import type { Pod } from '../../kube/types.ts';
+import { hasPodLevel } from '../../pod/resources/podLevel.ts';
+import { qosClass } from '../../pod/resources/qos.ts';
 import { type CpuSet, formatCpuSet, parseCpuSet, without } from './cpuSet.ts';
 import { takeCpus } from './take.ts';
 import { allCpus, type Topology } from './topology.ts';

@@ -1,8 +1,10 @@
 /** Which devices a container gets (resources 2.5, "Allocate"). Pure. */
-import type { Container, Pod } from '../../k8s.ts';
-import { quantityToInteger } from '../../pods/quantity.ts';
-import { isRestartableInit } from '../../pods/shouldRestart.ts';
-import { isExtendedResource } from './rules.ts';
+
+import { isExtendedResource } from '../../kube/names.ts';
+import type { Container } from '../../kube/podTable.ts';
+import { quantityToInteger } from '../../kube/quantity.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { type Allocation, type DeviceLedger, deviceIds, NO_NODE, type ResourceDevices } from './types.ts';
 
 export interface DeviceRequest {

@@ -2,7 +2,7 @@
  * `kubelet_internal_checkpoint`: who holds which devices, and which resources there were, as the reference writes and reads
  * it, so that the kubelet can take the node over again (resources 2.1, 2.5). Pure.
  */
-import { fnv1a32 } from '../checksum.ts';
+import { fnv1a32 } from '../../text/checksum.ts';
 import { type Allocation, type DeviceLedger, NO_NODE } from './types.ts';
 import { decodeResponse, encodeResponse } from './wire.ts';
 

@@ -4,11 +4,11 @@
  */
 
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import { names, projecting } from '../../projection.ts';
-import { perform, providing, unprovided } from '../../provide.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { names, projecting } from '../../xstate/projection.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import {
   type EndpointInput,
   type EndpointIo,

@@ -4,9 +4,9 @@
  */
 
 import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
-import { projecting } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
 import { messageOf } from '../../text/errors.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 

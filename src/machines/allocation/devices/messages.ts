@@ -1,11 +1,13 @@
 /** What is said to and published by the device manager. */
 
-import type { Container, Pod } from '../../k8s.ts';
-import type { Built } from '../../pods/workers/config/result.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { Built } from '../../result.ts';
 import { type Address, address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
+import type { Device, Mount } from '../../wire/cri.ts';
 import type { AllocationEvent } from '../messages.ts';
 import type { NodeDevices } from './inventory.ts';
-import type { PluginShare } from './responses.ts';
+
 import type { DeviceLedger, PluginOptions } from './types.ts';
 
 export type DevicesEvent =
@@ -38,3 +40,13 @@ export interface WatchedPlugin {
   stamp: string;
 }
 export const watchedPluginsView = viewKey<ReadonlyMap<string, WatchedPlugin>>('devicePlugins');
+
+export const NO_SHARE: PluginShare = { devices: [], mounts: [], envs: [], annotations: {}, cdiDevices: [] };
+
+export interface PluginShare {
+  devices: readonly Device[];
+  mounts: readonly Mount[];
+  envs: readonly { key: string; value: string }[];
+  annotations: Readonly<Record<string, string>>;
+  cdiDevices: readonly string[];
+}

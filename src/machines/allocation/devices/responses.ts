@@ -1,15 +1,8 @@
 /** What a container is given with its devices, out of what their plugins answered (resources 2.5). Pure. */
-import type { Device, Mount } from '../../cri.ts';
-import type { ContainerResponse } from './types.ts';
 
-export interface PluginShare {
-  devices: readonly Device[];
-  mounts: readonly Mount[];
-  envs: readonly { key: string; value: string }[];
-  annotations: Readonly<Record<string, string>>;
-  cdiDevices: readonly string[];
-}
-export const NO_SHARE: PluginShare = { devices: [], mounts: [], envs: [], annotations: {}, cdiDevices: [] };
+import type { Mount } from '../../wire/cri.ts';
+import type { PluginShare } from './messages.ts';
+import type { ContainerResponse } from './types.ts';
 
 /** The first word on something counts; `conflicts` says, for the log, which later ones said otherwise. In the order given. */
 export function mergeResponses(answers: readonly { resource: string; response: ContainerResponse }[]): {

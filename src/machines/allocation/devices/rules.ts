@@ -1,26 +1,12 @@
 /** Who may register as the plugin of what (resources 2.5). Pure. */
-import type { PluginInfo } from '../../csi.ts';
-import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import { isExtendedResource } from '../../kube/names.ts';
+import { type Built, built, refused } from '../../result.ts';
+import type { PluginInfo } from '../../wire/csi.ts';
 import type { RegisterRequest } from './types.ts';
 
 /** Type of plugins of devices at the plugin watcher. */
 export const DEVICE_PLUGIN = 'DevicePlugin';
 export const VERSION = 'v1beta1';
-
-/** Names with this in them are Kubernetes' own. */
-const NATIVE = 'kubernetes.io/';
-const REQUESTS = 'requests.';
-const PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const PREFIX_MAX = 253;
-const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const NAME_MAX = 63;
-
-/** A resource with a domain that is not Kubernetes' own, whose name is still good behind `requests.` (quotas name it so). */
-export function isExtendedResource(name: string): boolean {
-  if (!name.includes('/') || name.includes(NATIVE) || name.startsWith(REQUESTS)) return false;
-  const [prefix = '', base = '', ...rest] = `${REQUESTS}${name}`.split('/');
-  return rest.length === 0 && prefix.length <= PREFIX_MAX && PREFIX.test(prefix) && base.length <= NAME_MAX && NAME.test(base);
-}
 
 /** Names of resources that plugins may bring to a node, those that are gone among them; nodes are known to have dozens. */
 export const RESOURCES_MAX = 256;

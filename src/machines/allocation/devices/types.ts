@@ -1,5 +1,5 @@
 /** What device plugins say, in the JSON shape in which `proto/deviceplugin` is read, and what is kept of it. Pure. */
-import type { Device } from '../../cri.ts';
+import type { Device } from '../../wire/cri.ts';
 
 /** What a plugin says of itself. */
 export interface PluginOptions {

@@ -4,10 +4,10 @@
  */
 
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf, type Moment } from '../../facts.ts';
-import { projecting } from '../../projection.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf, type Moment } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
 import type { CertificateEvent } from '../messages.ts';
 import {
   type CertificateContext,
@@ -32,8 +32,9 @@ import {
   when,
   words,
 } from './decide.ts';
+import { CERTIFICATE_MISSING, type CertificateTemplate } from './messages.ts';
 import type { Verdict } from './signing.ts';
-import { CERTIFICATE_MISSING, type CertificateFacts, type CertificateTemplate, rotationDeadlineMs, sameTemplate } from './template.ts';
+import { type CertificateFacts, rotationDeadlineMs, sameTemplate } from './template.ts';
 
 const promise = <O, I = unknown>(): PromiseActorLogic<O, I> => fromPromise(() => Promise.reject(new Error('not provided')));
 type Done<T> = { event: { output: T } };

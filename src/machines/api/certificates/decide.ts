@@ -1,6 +1,8 @@
 /** What the statechart of a certificate knows, how long it waits, and what it decides. Pure. */
+
+import type { CertificateTemplate } from './messages.ts';
 import type { Verdict } from './signing.ts';
-import { type CertificateFacts, type CertificateTemplate, type CertificateUse, lacks } from './template.ts';
+import { type CertificateFacts, type CertificateUse, lacks } from './template.ts';
 
 /** After a failure: the first, doubling up to the last, lengthened by up to a tenth. */
 export const RETRY_MS = 2_000;

@@ -1,6 +1,6 @@
 /** CertificateSigningRequest objects: made, recognised, and judged by what has become of them. Pure. */
-import { isKubeObject, isKubeRecord, type KubeFailure, type KubeObject } from '../kube.ts';
-import type { WireSigningRequest } from '../wire.ts';
+import { isKubeObject, isKubeRecord, type KubeFailure, type KubeObject } from '../../kube/request.ts';
+import type { WireSigningRequest } from '../../kube/wire.ts';
 import type { Signer } from './template.ts';
 
 /** Versions of the API group, the one to ask for first; a control plane before 1.19 has the other only. */

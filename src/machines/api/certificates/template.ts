@@ -1,20 +1,10 @@
 /** What a certificate of this node must say, what one says, and what follows from comparing the two. Pure. */
 
+import { canonicalIp } from '../../text/addresses.ts';
+import type { CertificateTemplate, ReportedAddress } from './messages.ts';
+
 /** Which of the node's two certificates. */
 export type CertificateUse = 'client' | 'serving';
-
-/** `meta.reason` of an actor whose certificate is not there, or has ended, and could not be had. */
-export const CERTIFICATE_MISSING = 'CertificateMissing';
-
-/** Contents of a certificate that is asked for. */
-export interface CertificateTemplate {
-  commonName: string;
-  organizations: readonly string[];
-  /** Sorted; empty for a client. */
-  dnsNames: readonly string[];
-  /** Sorted, each in the spelling of {@link canonicalIp}. */
-  ips: readonly string[];
-}
 
 /** What a certificate (its leaf) says. */
 export interface CertificateFacts extends CertificateTemplate {
@@ -64,11 +54,6 @@ export function clientTemplate(nodeName: string): CertificateTemplate {
   return { commonName: `system:node:${nodeName}`, organizations: [NODES_GROUP], dnsNames: [], ips: [] };
 }
 
-export interface ReportedAddress {
-  type: string;
-  address: string;
-}
-
 /**
  * For the addresses that the API server shows of this node. Null while there is nothing to serve under: without any
  * address, and without an IP unless `dnsOnly` (gate AllowDNSOnlyNodeCSR).
@@ -89,17 +74,6 @@ export function servingTemplate(
   dnsNames.delete('');
   if (ips.size === 0 && !(o.dnsOnly && dnsNames.size > 0)) return null;
   return { ...clientTemplate(nodeName), dnsNames: [...dnsNames].sort(), ips: [...ips].sort() };
-}
-
-/** One spelling per address; null for what is none. */
-export function canonicalIp(text: string): string | null {
-  if (/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) {
-    const parts = text.split('.').map(Number);
-    return parts.every((n) => n <= 255) ? parts.join('.') : null;
-  }
-  if (!text.includes(':') || !/^[0-9a-fA-F:.]+$/.test(text)) return null;
-  const url = URL.parse(`http://[${text}]/`);
-  return url === null ? null : url.hostname.slice(1, -1);
 }
 
 /** Empty when the certificate says all that the template asks for; more in it does no harm. */

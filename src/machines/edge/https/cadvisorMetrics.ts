@@ -2,11 +2,13 @@
  * /metrics/cadvisor: the families that people's dashboards ask for, as far as the runtime's statistics, cgroups and
  * /proc have the figures. Pure.
  */
+
+import type { FsStats } from '../../figures/figure.ts';
+import type { DeviceIo, GroupFigures, Psi } from '../../figures/groupStats.ts';
 import { DEVICE_FAMILIES, DISK_FAMILIES, GROUP_FAMILIES, NETWORK_FAMILIES, PRESSURE_FAMILIES } from './cadvisorFamilies.ts';
 import type { Disk } from './diskStats.ts';
-import type { DeviceIo, GroupFigures, Psi } from './groupStats.ts';
 import type { InterfaceCounters } from './procStats.ts';
-import type { ContainerStats, CpuStats, FsStats, MemoryStats, Summary } from './stats.ts';
+import type { ContainerStats, CpuStats, MemoryStats, Summary } from './stats.ts';
 
 const NS_PER_S = 1e9;
 

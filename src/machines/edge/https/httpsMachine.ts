@@ -1,9 +1,10 @@
 /** Life of the kubelet's HTTPS server: as any server's, and now and then it looks whether its certificates changed. Pure. */
 
 import { assign, fromPromise, setup } from 'xstate';
-import { projecting } from '../../projection.ts';
 import { messageOf } from '../../text/errors.ts';
-import { CANNOT_LISTEN, LISTEN_RETRY_MS, type ServerContext, type ServerEvent } from '../serverMachine.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { CANNOT_LISTEN, type ServerEvent } from '../messages.ts';
+import { LISTEN_RETRY_MS, type ServerContext } from '../serverMachine.ts';
 
 /** How often files of certificates are looked at: a renewed certificate or client CA counts at most this much later. */
 const CERTIFICATE_CHECK_MS = 10_000;

@@ -2,7 +2,6 @@
  * Lines of container log files, as bytes: CRI's (`TIME STREAM TAG CONTENT`) and the older JSON lines of docker. What a
  * container wrote need not be text, so contents are never decoded. Pure.
  */
-import type { LogOptions } from './logOptions.ts';
 
 export interface LogEntry {
   /** As it stands in the file. */
@@ -128,4 +127,17 @@ function join(a: Uint8Array, b: Uint8Array): Uint8Array {
   whole.set(a);
   whole.set(b, a.length);
   return whole;
+}
+
+export interface LogOptions {
+  follow: boolean;
+  previous: boolean;
+  timestamps: boolean;
+  /** Nanoseconds since the epoch; entries before it are left out. */
+  sinceNs: bigint | null;
+  /** Lines of the file counted from its end; null = all. */
+  tailLines: number | null;
+  /** null = no limit. */
+  limitBytes: number | null;
+  stream: 'stdout' | 'stderr' | null;
 }

@@ -1,18 +1,5 @@
 /** The query of /containerLogs (boot-and-node 8.6). Pure. */
-import { nanosOf } from './logLines.ts';
-
-export interface LogOptions {
-  follow: boolean;
-  previous: boolean;
-  timestamps: boolean;
-  /** Nanoseconds since the epoch; entries before it are left out. */
-  sinceNs: bigint | null;
-  /** Lines of the file counted from its end; null = all. */
-  tailLines: number | null;
-  /** null = no limit. */
-  limitBytes: number | null;
-  stream: 'stdout' | 'stderr' | null;
-}
+import { type LogOptions, nanosOf } from './logLines.ts';
 
 export type ParsedLogOptions = { ok: true; options: LogOptions } | { ok: false; status: 400 | 422; body: string };
 

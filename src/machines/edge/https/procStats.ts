@@ -1,5 +1,7 @@
 /** A node's own figures from the text of /proc. Pure. */
-import { type CpuStats, type InterfaceStats, known, type MemoryStats, type NetworkStats, type SwapStats } from './stats.ts';
+
+import { known } from '../../figures/figure.ts';
+import type { CpuStats, InterfaceStats, MemoryStats, NetworkStats, SwapStats } from './stats.ts';
 
 /** Clock ticks are a hundredth of a second on every Linux of today (USER_HZ). */
 const TICK_NS = 10_000_000n;

@@ -1,9 +1,9 @@
 /** One question to the API server about a caller (TokenReview, SubjectAccessReview), asked again where that may help (boot-and-node 7.2). */
 import { assign, fromPromise, setup } from 'xstate';
-import type { KubeFailure, KubeResult } from '../../api/kube.ts';
-import { factsOf } from '../../facts.ts';
-import { failureOf, projecting } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
+import type { KubeFailure, KubeResult } from '../../kube/request.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { failureOf, projecting } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 
 /** First wait, its factor and jitter, and how often it is asked in all: 0.5, 0.75, 1.1, 1.7 s between five. */
 const RETRY_BASE_MS = 500;

@@ -1,8 +1,9 @@
 /** The shapes of /stats/summary (stats.k8s.io v1alpha1, boot-and-node 8.4), and its figures from what was read. Pure. */
-import { CRI_LABELS, type CriContainerStats, type FilesystemUsage, type UInt64Value } from '../../cri.ts';
-import type { PodRef } from '../../protocol.ts';
-import type { PsiStats } from './groupStats.ts';
-import type { PodVolumes, VolumeStats } from './volumeStats.ts';
+import { type FsStats, figure, isoOfNanos, known } from '../../figures/figure.ts';
+import type { PsiStats } from '../../figures/groupStats.ts';
+import type { PodVolumes, VolumeStats } from '../../figures/volumeStats.ts';
+import type { PodRef } from '../../pod/names.ts';
+import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../wire/cri.ts';
 
 export interface CpuStats {
   time: string;
@@ -29,15 +30,7 @@ export interface SwapStats {
   swapAvailableBytes?: number;
   swapUsageBytes?: number;
 }
-export interface FsStats {
-  time: string;
-  availableBytes?: number;
-  capacityBytes?: number;
-  usedBytes?: number;
-  inodesFree?: number;
-  inodes?: number;
-  inodesUsed?: number;
-}
+
 export interface InterfaceStats {
   name: string;
   rxBytes: number;
@@ -102,22 +95,6 @@ export interface CpuSample {
 export function cpuRate(from: CpuSample | undefined, to: CpuSample): number | undefined {
   if (from === undefined || to.atNs <= from.atNs || to.usedNs < from.usedNs) return undefined;
   return Math.round((Number(to.usedNs - from.usedNs) / Number(to.atNs - from.atNs)) * 1e9);
-}
-
-export function isoOfNanos(nanos: bigint): string {
-  const seconds = new Date(Number(nanos / 1_000_000n)).toISOString();
-  return `${seconds.slice(0, 19)}.${String(nanos % 1_000_000_000n).padStart(9, '0')}Z`;
-}
-
-/** A figure, or nothing where the runtime has none. */
-export function figure(value: UInt64Value | null | undefined): number | undefined {
-  if (value === null || value === undefined) return undefined;
-  const n = Number(value.value);
-  return Number.isFinite(n) ? n : undefined;
-}
-/** An object of these fields without those that are unknown. */
-export function known<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined)) as T;
 }
 
 /** Size and room of one file system, as statfs has them. */

@@ -1,11 +1,12 @@
 /** What /stats/summary has from cgroups and network namespaces: pressure, networks of pods, groups of the machine. Pure. */
+
+import { known } from '../../figures/figure.ts';
+import { type GroupFigures, groupFigures, groupUse, type Psi, psiOf } from '../../figures/groupStats.ts';
 import { containerKey, type GroupReading } from './cadvisorMetrics.ts';
-import { type GroupFigures, groupFigures, groupUse, type Psi, psiOf } from './groupStats.ts';
 import { networkStats } from './procStats.ts';
 import {
   type ContainerStats,
   type CpuStats,
-  known,
   type MemoryStats,
   type NodeStats,
   type PodStats,

@@ -1,5 +1,5 @@
 /** TLS settings as the configuration writes them, in the names of OpenSSL (boot-and-node 8.13). Pure. */
-import { own } from '../../own.ts';
+import { own } from '../../data/own.ts';
 
 const VERSIONS = {
   '': 'TLSv1.2',

@@ -3,16 +3,16 @@
  * the order of the reference. The first refusal counts. Pure.
  */
 
-import type { Pod, Taint } from '../../k8s.ts';
-import { isCritical } from '../../reclaim/eviction/rank.ts';
+import type { Pod, Taint } from '../../kube/types.ts';
+import { beyondBounds } from '../../pod/bounds.ts';
+import { ANNOTATION_SOURCE } from '../../pod/names.ts';
+import { isCritical } from '../../pod/phase.ts';
+import { type RequestOf, shortages } from '../../pod/resources/requests.ts';
 import { enumerated } from '../../text/errorList.ts';
-import { beyondBounds } from '../bounds.ts';
-import { ANNOTATION_SOURCE } from '../sources/decode.ts';
-import { podFields } from '../sources/supported.ts';
 import { wantsAppArmor } from './appArmor.ts';
 import { takenPort } from './hostPorts.ts';
 import { nodeMismatch } from './nodeAffinity.ts';
-import { type RequestOf, shortages } from './resources.ts';
+import { podFields } from './supported.ts';
 import { forbiddenSysctl, type SysctlPatterns } from './sysctls.ts';
 import { taintText, untolerated } from './taints.ts';
 

@@ -1,9 +1,7 @@
 /** Whether a pod wants a profile of AppArmor, which not every kernel enforces. Pure. */
-import type { Pod } from '../../k8s.ts';
 
-/** How pods named their profiles before there was a field: this, and the name of the container. */
-export const APPARMOR_ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
-export const APPARMOR_UNCONFINED = 'unconfined';
+import type { Pod } from '../../kube/types.ts';
+import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../pod/names.ts';
 
 /** True where the pod, one of its containers or an annotation names a profile other than none at all. */
 export function wantsAppArmor({ metadata, spec }: Pod): boolean {

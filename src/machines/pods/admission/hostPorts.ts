@@ -1,6 +1,6 @@
 /** Ports of the host that pods take. Pure. */
-import type { Pod } from '../../k8s.ts';
-import { isRestartableInit } from '../shouldRestart.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 
 interface HostPort {
   protocol: string;

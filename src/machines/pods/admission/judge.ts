@@ -1,17 +1,17 @@
 /** Whether a pod is admitted, from facts about the node and the pods on it. Pure: the caller gathers the facts and acts on the answer. */
-import type { Pod } from '../../k8s.ts';
-import type { PodRecord, RuntimePodsView } from '../../protocol.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { NodePressure } from '../../nodeFacts.ts';
+import { isCritical, isTerminal } from '../../pod/phase.ts';
+import { type RequestOf, type Room, shortages } from '../../pod/resources/requests.ts';
+import { hasRun } from '../../pod/runtime/listed.ts';
+import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
+import { SET_ASIDE_ANNOTATION } from '../../pod/setAside.ts';
 import { pressureRefusal } from '../../reclaim/eviction/admission.ts';
-import { isCritical } from '../../reclaim/eviction/rank.ts';
-import type { NodePressure } from '../../reclaim/eviction/thresholds.ts';
 import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE } from '../../reclaim/nodeShutdown/messages.ts';
-import { hasRun } from '../listed.ts';
+import type { PodRecord } from '../manager/messages.ts';
 import { stands } from '../manager/records.ts';
-import { SET_ASIDE_ANNOTATION } from '../setAside.ts';
-import { isTerminal } from '../status/generate.ts';
 import { admit, asksForStrictGroups, type NodeAbility, type Placement, type Refusal, refusedForItself } from './admission.ts';
 import { choosePreempted } from './preemption.ts';
-import { type RequestOf, type Room, shortages } from './resources.ts';
 
 /** What a pod is judged by. `room` and `node` are getters: a pod that was admitted before needs neither. */
 export interface AdmissionFacts {
@@ -122,11 +122,4 @@ export function holdsRoom(rec: PodRecord, listing: RuntimePodsView | undefined):
 /** Its end was asked for, so it releases its room before long. */
 export function isLeaving(record: PodRecord): boolean {
   return record.removed || Boolean(record.refusal) || Boolean(record.eviction) || record.worker?.phase === 'terminating';
-}
-
-/** The oldest first, as the reference does; static pods have no creation time and keep their order. */
-export function byCreation(a: Pod, b: Pod): number {
-  const at = a.metadata.creationTimestamp ?? '';
-  const bt = b.metadata.creationTimestamp ?? '';
-  return at < bt ? -1 : at > bt ? 1 : 0;
 }

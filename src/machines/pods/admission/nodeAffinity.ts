@@ -1,7 +1,7 @@
 /** Whether a node is one that a pod asks for: `nodeSelector` and the required node affinity. Pure. */
 
-import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../k8s.ts';
-import { own } from '../../own.ts';
+import { own } from '../../data/own.ts';
+import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/podTable.ts';
 
 /** Of the node that is asked about. */
 export interface NodeIdentityLabels {

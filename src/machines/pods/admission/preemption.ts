@@ -1,9 +1,9 @@
 /** Which pods make room for a critical one (pod lifecycle 2.6, resources 12.3): the least harm first, as few as can be. Pure. */
 
-import type { Pod } from '../../k8s.ts';
-import { isCritical } from '../../reclaim/eviction/rank.ts';
-import { type QosClass, qosClass } from '../qos.ts';
-import { POD_COUNT, type RequestOf, type Shortage } from './resources.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isCritical } from '../../pod/phase.ts';
+import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
+import { POD_COUNT, type RequestOf, type Shortage } from '../../pod/resources/requests.ts';
 
 export const PREEMPTING = 'Preempting';
 export const PREEMPTING_MESSAGE = 'Preempted in order to admit critical pod';

@@ -1,5 +1,6 @@
 /** Which kernel settings a pod may have of its own (pod lifecycle 2.6, resources 12.4). Pure. */
-import type { Pod } from '../../k8s.ts';
+import { dottedSysctl } from '../../kube/names.ts';
+import type { Pod } from '../../kube/types.ts';
 
 /** The namespace that holds a setting, in the words of the reference's refusals. */
 export type SysctlNamespace = 'IPC' | 'Net';
@@ -28,13 +29,6 @@ const SAFE: readonly { name: string; since?: readonly [major: number, minor: num
   { name: 'net.ipv4.tcp_rmem', since: [4, 15] },
   { name: 'net.ipv4.tcp_wmem', since: [4, 15] },
 ];
-
-/** Either separator may be written. One that begins with slashes has dots as part of its names: they change places. */
-export function dottedSysctl(name: string): string {
-  const first = /[./]/.exec(name)?.[0];
-  if (first !== '/') return name;
-  return name.replace(/[./]/g, (c) => (c === '/' ? '.' : '/'));
-}
 
 /** Null: no namespace holds it. */
 export function sysctlNamespace(name: string): SysctlNamespace | null {

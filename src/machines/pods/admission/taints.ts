@@ -1,5 +1,7 @@
 /** Taints of a node and what pods tolerate of them. Pure. */
-import type { Taint, Toleration } from '../../k8s.ts';
+
+import type { Toleration } from '../../kube/podTable.ts';
+import type { Taint } from '../../kube/types.ts';
 
 /** An empty effect tolerates every effect, an empty key every key. */
 export function tolerates(toleration: Toleration, taint: Taint): boolean {

@@ -3,34 +3,20 @@
 import { wantsExclusive } from '../../allocation/cpus/policy.ts';
 import { asksForDevices } from '../../allocation/devices/allocate.ts';
 import type { AllocationAnswer } from '../../allocation/messages.ts';
-import type { Pod } from '../../k8s.ts';
-import type { Eviction, PodManagerEvent, PodOpEvent } from '../../protocol.ts';
+import type { Pod } from '../../kube/types.ts';
+import { byCreation, fullName, sameName } from '../../pod/names.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import { type RequestOf, type Room, rememberedRequest } from '../../pod/resources/requests.ts';
+import { hasRun } from '../../pod/runtime/listed.ts';
 import { type Cause, joinCauses } from '../../supervision/address.ts';
 import { type Refusal, UNSUPPORTED } from '../admission/admission.ts';
-import { byCreation, holdsRoom, isLeaving, type Judgement, judge, makeRoom } from '../admission/judge.ts';
+import { holdsRoom, isLeaving, type Judgement, judge, makeRoom } from '../admission/judge.ts';
 import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from '../admission/preemption.ts';
-import { type RequestOf, type Room, rememberedRequest } from '../admission/resources.ts';
-import { hasRun } from '../listed.ts';
 import { ResizeDraft } from '../resize/draft.ts';
-import { isTerminal } from '../status/generate.ts';
 import { LedgerDraft } from './draft.ts';
-import {
-  type AllocatorName,
-  type Asked,
-  type Candidate,
-  evictedStatus,
-  type Facts,
-  failing,
-  fullName,
-  type Holders,
-  keepsRoom,
-  type LifeState,
-  live,
-  type Rec,
-  type Step,
-  sameName,
-  type Wait,
-} from './records.ts';
+import type { Eviction, PodManagerEvent, PodOpEvent } from './messages.ts';
+import { type Asked, type Candidate, evictedStatus, type Wait } from './messages.ts';
+import { type AllocatorName, type Facts, failing, type Holders, keepsRoom, type LifeState, live, type Rec, type Step } from './records.ts';
 
 /** A pod that the labels or taints of the node keep away waits no longer than this for a fresher look at them. */
 const PLACEMENT_WAIT_MS = 30_000;

@@ -1,19 +1,19 @@
 /** The pod manager's ledger while it handles one event: new records, and messages to send. It starts pods and holds them back. */
-import type { Pod } from '../../k8s.ts';
-import { type Draft, SharedMap } from '../../sharedMap.ts';
+
+import { type Draft, SharedMap } from '../../data/sharedMap.ts';
+import type { Pod } from '../../kube/types.ts';
+import { fullName, isLeaving, sameName } from '../../pod/names.ts';
+import { hasRun } from '../../pod/runtime/listed.ts';
+import type { SourceName } from '../../pod/runtime/seen.ts';
+import { LEFT_ALONE_ANNOTATION, shellOf } from '../../pod/setAside.ts';
 import { because, type Cause } from '../../supervision/address.ts';
 import { messageOf } from '../../text/errors.ts';
-import { hasRun } from '../listed.ts';
-import { LEFT_ALONE_ANNOTATION, shellOf } from '../setAside.ts';
-import { podFields } from '../sources/supported.ts';
-import type { SourceName } from '../types.ts';
+import { podFields } from '../admission/supported.ts';
 import { wayTo } from './life.ts';
+import type { Candidate } from './messages.ts';
 import {
-  type Candidate,
   type Facts,
-  fullName,
   inState,
-  isLeaving,
   isUndecided,
   live,
   newRecord,
@@ -22,7 +22,6 @@ import {
   predecessor,
   type Rec,
   type Step,
-  sameName,
 } from './records.ts';
 
 export abstract class LedgerDraft {

@@ -2,19 +2,10 @@
  * A pod's life in the pod manager: the one table of its states and transitions. The page, docs/architecture/pod-flow.md and
  * `why` are drawn from it, and test/pods/podLife.test.ts holds the pod manager to it.
  */
-import type { Chart, ChartState, ChartTransition } from '../../chart/definition.ts';
 
-/** What `why` says of each state. */
-export const LIFE_STATES = {
-  waiting: 'waiting: another pod of its name is still there',
-  refused: 'refused: this node did not let it in',
-  running: 'running: a worker keeps it as it is defined',
-  failing: 'failing: this node ends it, and its source still has it',
-  leaving: 'leaving: no source has it any more, and its worker stops it',
-  ended: 'ended: its worker has finished, and its source still has it',
-  quarantined: 'quarantined: this node cannot handle it, and leaves its containers as they are',
-} as const;
-export type PodLifeState = keyof typeof LIFE_STATES;
+import type { Chart, ChartState, ChartTransition } from '../../chart/definition.ts';
+import { LIFE_STATES, type LifeStep, type PodLifeState } from './messages.ts';
+
 /** `[*]`: before the pod manager knows the pod, and after it forgot it. */
 type End = PodLifeState | '[*]';
 
@@ -47,11 +38,6 @@ export const LIFE_TRANSITIONS: readonly (readonly [from: End, to: End, when: str
   ['quarantined', '[*]', 'removed or put right'],
 ];
 
-/** A state that the pod's present life came to. */
-export interface LifeStep {
-  readonly is: PodLifeState;
-  readonly atMs: number;
-}
 /** States of one life that are remembered, the newest ones. Most lives have two. */
 export const LIFE_STEPS_MAX = 12;
 

@@ -1,10 +1,10 @@
 /** The pod manager as a statechart: the ledger of pods, whether every source has delivered, and what waits to be admitted. */
 import { assign, fromPromise, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import { names, podName, projecting, some } from '../../projection.ts';
-import type { PodManagerEvent } from '../../protocol.ts';
+import type { SourceName } from '../../pod/runtime/seen.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import type { Allocation } from '../resize/allocation.ts';
-import type { SourceName } from '../types.ts';
+import type { PodManagerEvent } from './messages.ts';
 import { emptyLedger, type Facts, type Out, type PodLedger } from './records.ts';
 import { type StepEvent, step } from './step.ts';
 

@@ -1,19 +1,19 @@
 /** What the pod manager's ledger holds of each pod, and what is asked of one record. Pure; step.ts changes it. */
 
-import type { AllocationAnswer } from '../../allocation/messages.ts';
-import type { Moment } from '../../facts.ts';
-import type { Pod, ResizePending } from '../../k8s.ts';
-import type { Eviction, ListedPod, PodRecord, PodRef, RuntimePodsView, StatusView, WorkerEvent } from '../../protocol.ts';
-import type { NodePressure } from '../../reclaim/eviction/thresholds.ts';
-import { SharedMap } from '../../sharedMap.ts';
-import { type Cause, joinCauses } from '../../supervision/address.ts';
+import { SharedMap } from '../../data/sharedMap.ts';
+import type { Pod, ResizePending } from '../../kube/types.ts';
+import type { NodePressure } from '../../nodeFacts.ts';
+import { livesBefore } from '../../pod/lives.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import type { ListedPod, RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
+import { sameDesired } from '../../pod/sameDesired.ts';
+import type { Cause } from '../../supervision/address.ts';
+import type { Moment } from '../../xstate/facts.ts';
 import type { NodeAbility, Placement } from '../admission/admission.ts';
-import { sameDesired } from '../podConfig/merge.ts';
 import { type Allocation, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
-import { isTerminal } from '../status/generate.ts';
-import type { PodOpKind, SourceName } from '../types.ts';
-import type { LifeStep } from './life.ts';
-import { livesBefore } from './lives.ts';
+import type { StatusView } from '../status/messages.ts';
+import type { WorkerEvent } from '../workers/messages.ts';
+import type { Candidate, Eviction, LifeStep, PodRecord } from './messages.ts';
 
 export interface Refused {
   reason: string;
@@ -68,24 +68,7 @@ export interface Rec extends PodRecord {
   way: readonly LifeStep[];
   causes: readonly Cause[];
 }
-/**
- * A pod that a source names and that is neither admitted nor refused yet. Its record, if there is one, is of an earlier definition
- * or life.
- */
-export interface Candidate {
-  /** The newest definition. */
-  pod: Pod;
-  op: PodOpKind;
-  source: SourceName;
-  causes: readonly Cause[] | undefined;
-  sinceMonoMs: number;
-  wait: Wait;
-  /** Of one that is held: why. */
-  refusal?: string;
-  asked: Asked | null;
-  /** Pods that it waits for to end, and since when each has been seen to. */
-  leaving: ReadonlyMap<string, number>;
-}
+
 /** Kept from step to step, since thousands of refused pods may stand in the ledger. */
 export interface Holders {
   /** The runtime's listing that it goes by. */
@@ -95,28 +78,7 @@ export interface Holders {
   /** Those of them that release it soon. */
   readonly leaving: ReadonlySet<string>;
 }
-export type Wait =
-  /** Something has to be looked at first. */
-  | 'later'
-  /** Other pods make room for it, which no other pod gets. */
-  | 'room'
-  /** It fits, and devices or CPUs are allocated to it. No other pod gets its room. */
-  | 'allocating'
-  /** The same, of a pod that runs here already. */
-  | 'readmitting'
-  /** It sets what this node must refuse, and its controller would replace it without end if it failed. */
-  | 'held';
-/** What the device manager and the CPU manager were asked about a candidate. */
-export interface Asked {
-  /** Never given twice. */
-  id: number;
-  pod: Pod;
-  answer: AllocationAnswer | null;
-  /** Of the question, then of the answer. */
-  atMonoMs: number;
-  /** Why it was last told to wait. */
-  why: string;
-}
+
 /** A record that has a worker. */
 export type LiveRec = Rec & { state: Extract<LifeState, Working> };
 export interface PodLedger {
@@ -201,21 +163,6 @@ export interface Facts extends Moment {
   inName<T>(uid: string, fn: () => T): T;
 }
 
-/** Two hints about one pod are one: every announced end is kept. */
-interface Hint {
-  causes?: readonly Cause[];
-  ended?: readonly string[];
-  listed?: boolean;
-  objects?: 'only' | 'too';
-}
-export function joinDirty<E extends Hint>(prev: E, next: E): E {
-  const ended = [...new Set([...(prev.ended ?? []), ...(next.ended ?? [])])];
-  const listed = prev.listed === true && next.listed === true;
-  const both = prev.objects === 'only' && next.objects === 'only' ? ('only' as const) : ('too' as const);
-  const objects = prev.objects === undefined && next.objects === undefined ? {} : { objects: both };
-  return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...objects, ...(ended.length === 0 ? {} : { ended }) };
-}
-
 /** Of an incarnation of the pod manager that knows nothing yet. */
 export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedger {
   return {
@@ -238,27 +185,6 @@ export function keepsRoom({ wait }: Candidate): boolean {
 /** Nothing of a pod that room is made for, or that is allocated something, is here. */
 export function isUndecided({ wait }: Candidate): boolean {
   return wait === 'later' || wait === 'readmitting';
-}
-/** Without putting the names together: for loops over every pod. */
-export function sameName(a: Pod, b: Pod): boolean {
-  return a.metadata.name === b.metadata.name && a.metadata.namespace === b.metadata.namespace;
-}
-export function fullName(pod: { metadata: { name: string; namespace: string } }): string {
-  return `${pod.metadata.name}_${pod.metadata.namespace}`;
-}
-export function podRef(pod: Pod): PodRef {
-  return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
-}
-
-/** What an evicted pod comes to. */
-export function evictedStatus({ reason, message }: Eviction): { phase: 'Failed'; reason: string; message: string; disruption: string } {
-  return { phase: 'Failed', reason, message, disruption: message };
-}
-
-/** Its source has deleted it: it is wound down, whatever it was before. */
-export function isLeaving(pod: Pod): boolean {
-  const at = pod.metadata.deletionTimestamp;
-  return at !== undefined && at !== null;
 }
 
 /** A worker may still have containers of this record. */

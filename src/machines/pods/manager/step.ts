@@ -4,25 +4,24 @@
  * wound down (pod lifecycle 3.3, trap 2), or while its own UID is (trap 58).
  */
 
-import type { Pod } from '../../k8s.ts';
-import type { ListedPod, PodManagerEvent, PodOpEvent, WorkerSummary } from '../../protocol.ts';
-import { EVICTED } from '../../reclaim/eviction/rank.ts';
+import type { Pod } from '../../kube/types.ts';
+import { fullName, isLeaving } from '../../pod/names.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import { podFromListed } from '../../pod/runtime/killOrder.ts';
+import type { ListedPod, SourceName } from '../../pod/runtime/seen.ts';
+import { sameDesired } from '../../pod/sameDesired.ts';
+import { LEFT_ALONE_ANNOTATION } from '../../pod/setAside.ts';
+import { EVICTED } from '../../reclaim/eviction/messages.ts';
 import { type Cause, causesAbout, joinCauses } from '../../supervision/address.ts';
 import { messageOf } from '../../text/errors.ts';
-import { podFromListed } from '../killOrder.ts';
-import { sameDesired } from '../podConfig/merge.ts';
-import { LEFT_ALONE_ANNOTATION } from '../setAside.ts';
-import { isTerminal } from '../status/generate.ts';
-import type { SourceName } from '../types.ts';
+import type { WorkerSummary } from '../workers/messages.ts';
 import { Admitting } from './admitting.ts';
+import type { Candidate, PodManagerEvent, PodOpEvent } from './messages.ts';
 import {
   began,
-  type Candidate,
   type Facts,
   failing,
-  fullName,
   inState,
-  isLeaving,
   keepsRoom,
   live,
   mayBePutRight,

@@ -2,9 +2,11 @@
  * Static pods that run although their manifest cannot be used: another agent, or an earlier version of this one, started them
  * from it. They run on as they are until the manifest is mended, which takes them over, or removed, which stops them. Pure.
  */
-import type { ListedPod, PodRecord, SourceError } from '../../protocol.ts';
-import { ANNOTATION_SOURCE } from '../sources/decode.ts';
-import type { SourceName } from '../types.ts';
+
+import { ANNOTATION_SOURCE } from '../../pod/names.ts';
+import type { ListedPod, SourceName } from '../../pod/runtime/seen.ts';
+import type { PodRecord } from '../manager/messages.ts';
+import type { SourceError } from './messages.ts';
 import { isLive } from './takeover.ts';
 
 /** What {@link SourceError.holds} says of a document that cannot be read at all. */

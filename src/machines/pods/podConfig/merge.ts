@@ -2,11 +2,13 @@
  * podConfig: turns complete sets of pods per source into operations (spec: pod lifecycle 1.7). Pure: state in, state
  * and operations out.
  */
-import type { Pod } from '../../k8s.ts';
-import { unsafeName } from '../../pathName.ts';
-import { sameData } from '../../sameData.ts';
-import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE, fullName } from '../sources/decode.ts';
-import type { PodOpKind, SourceName } from '../types.ts';
+
+import { sameData } from '../../data/sameData.ts';
+import type { Pod } from '../../kube/types.ts';
+import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE, fullName } from '../../pod/names.ts';
+import { unsafeName } from '../../pod/pathName.ts';
+import type { PodOpKind, SourceName } from '../../pod/runtime/seen.ts';
+import { foreignAnnotations, LOCAL, sameDesired } from '../../pod/sameDesired.ts';
 
 interface Stored {
   pod: Pod;
@@ -54,28 +56,9 @@ export interface MergeResult {
 
 export const emptyPodStorage: PodStorage = { pods: new Map(), seen: new Set() };
 
-/** Annotations this node writes itself: never compared, never overwritten. */
-const LOCAL = [ANNOTATION_SOURCE, ANNOTATION_MIRROR, ANNOTATION_SEEN];
-
 /** RFC 3339 with nine digits of a second, UTC. */
 export function seenStamp(wallMs: number): string {
   return new Date(wallMs).toISOString().replace('Z', '000000Z');
-}
-
-function foreignAnnotations(pod: Pod): Record<string, string> {
-  return Object.fromEntries(Object.entries(pod.metadata.annotations ?? {}).filter(([k]) => !LOCAL.includes(k)));
-}
-
-/** What of a pod makes an update when it changes. */
-export function sameDesired(a: Pod, b: Pod): boolean {
-  const [m, n] = [a.metadata, b.metadata];
-  return (
-    sameData(a.spec, b.spec) &&
-    sameData(m.labels ?? {}, n.labels ?? {}) &&
-    sameData(m.deletionTimestamp ?? null, n.deletionTimestamp ?? null) &&
-    sameData(m.deletionGracePeriodSeconds ?? null, n.deletionGracePeriodSeconds ?? null) &&
-    sameData(foreignAnnotations(a), foreignAnnotations(b))
-  );
 }
 
 function stamped(pod: Pod, local: Record<string, string>): Pod {

@@ -3,15 +3,15 @@
  * sends is given with `provide`.
  */
 import { assign, enqueueActions, setup } from 'xstate';
-import { carrying, factsOf } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { names, projecting, some } from '../../projection.ts';
-import type { ConfigEvent, ListedPod, SourceError } from '../../protocol.ts';
+import type { Pod } from '../../kube/types.ts';
+import { fullName } from '../../pod/names.ts';
+import type { ListedPod, SourceName } from '../../pod/runtime/seen.ts';
 import { quoted } from '../../text/errorList.ts';
-import { fullName } from '../sources/decode.ts';
-import type { SourceName } from '../types.ts';
+import { carrying, factsOf } from '../../xstate/facts.ts';
+import { names, projecting, some } from '../../xstate/projection.ts';
 import { keptPods } from './kept.ts';
 import { type Duplicate, emptyPodStorage, type MergeResult, mergeSet, type PodOperation, type PodStorage } from './merge.ts';
+import type { ConfigEvent, SourceError } from './messages.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
 
 const LISTING_LOOK_MS = 20;

@@ -5,13 +5,12 @@
  * takes its UID: nothing is restarted. Pure.
  */
 
-import { CRI_ANNOTATIONS } from '../../cri.ts';
-import type { Pod } from '../../k8s.ts';
-import type { ListedPod } from '../../protocol.ts';
-import { matchesHash } from '../containerHash.ts';
-import { sortContainers } from '../runtimeStatus.ts';
-import { ANNOTATION_HASH, ANNOTATION_SOURCE } from '../sources/decode.ts';
-import { ANNOTATION_AGENT } from '../workers/config/sandboxConfig.ts';
+import type { Pod } from '../../kube/types.ts';
+import { ANNOTATION_AGENT, ANNOTATION_HASH, ANNOTATION_SOURCE } from '../../pod/names.ts';
+import { matchesHash } from '../../pod/runtime/containerHash.ts';
+import { sortContainers } from '../../pod/runtime/runtimeStatus.ts';
+import type { ListedPod } from '../../pod/runtime/seen.ts';
+import { CRI_ANNOTATIONS } from '../../wire/cri.ts';
 
 export interface TakeoverInput {
   pods: readonly Pod[];

@@ -3,11 +3,10 @@
  * what is asked for, what was granted (the allocation, which is kept over restarts), what is in force. Pure.
  */
 
-import type { Container, Pod, PodStatus, ResizePending } from '../../k8s.ts';
-import { own } from '../../own.ts';
-import { type RequestOf, requestOf, shortages } from '../admission/resources.ts';
-import { qosClass } from '../qos.ts';
-import { quantityToInteger, quantityToMilli } from '../quantity.ts';
+import { own } from '../../data/own.ts';
+import type { Container } from '../../kube/podTable.ts';
+import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
+import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
 import {
   type Amounts,
   amountsFrom,
@@ -17,7 +16,9 @@ import {
   resizableContainers,
   sameAmounts,
   withAmounts,
-} from './amounts.ts';
+} from '../../pod/resources/amounts.ts';
+import { qosClass } from '../../pod/resources/qos.ts';
+import { type RequestOf, requestOf, shortages } from '../../pod/resources/requests.ts';
 
 /** By name of container; one that is not in it was granted what it asks for. */
 export type Allocation = Readonly<Record<string, Amounts>>;

@@ -1,10 +1,11 @@
 /** Which resources pods of the API are granted, and whose change of them waits, while the pod manager handles one event. Pure. */
-import type { Pod, PodStatus, ResizePending } from '../../k8s.ts';
-import { type Draft, SharedMap } from '../../sharedMap.ts';
-import { rememberedRequest } from '../admission/resources.ts';
+
+import { type Draft, SharedMap } from '../../data/sharedMap.ts';
+import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
+import { ANNOTATION_SOURCE } from '../../pod/names.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import { rememberedRequest } from '../../pod/resources/requests.ts';
 import type { Facts, Out, Rec } from '../manager/records.ts';
-import { ANNOTATION_SOURCE } from '../sources/decode.ts';
-import { isTerminal } from '../status/generate.ts';
 import {
   type Allocation,
   allocatedPod,

@@ -2,8 +2,10 @@
  * References of a static pod to objects of the API: since 1.34 such a manifest is refused when the gate
  * PreventStaticPodAPIReferences is on (spec: pod lifecycle 1.2). Pure.
  */
-import type { Pod, Volume } from '../../k8s.ts';
-import { isRecord } from './schema.ts';
+
+import type { Volume } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isRecord } from '../../shape/conform.ts';
 
 /** Volume kinds that live on an API object. Of `csi` it is the CSIDriver, of `glusterfs` the Endpoints. */
 const VOLUMES = ['secret', 'configMap', 'persistentVolumeClaim', 'ephemeral', 'csi', 'glusterfs', 'azureFile'];

@@ -2,18 +2,15 @@
  * From a parsed document (YAML or JSON, already plain data) to pods ready for podConfig: kind check, type check, API
  * defaults, the static defaulting steps and full validation (spec: pod lifecycle 1.5 and 1.6). Pure.
  */
-import type { Pod } from '../../k8s.ts';
+
+import { podShape, VOLUME_SOURCES } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import { ANNOTATION_HASH, canonicalJson } from '../../pod/names.ts';
+import { conform, isRecord } from '../../shape/conform.ts';
 import { cut, ErrorList } from '../../text/errorList.ts';
 import { apiReferences } from './apiReferences.ts';
 import { applyApiDefaults } from './defaults.ts';
-import { podShape, VOLUME_SOURCES } from './podTable.ts';
-import { conform, isRecord } from './schema.ts';
 import { validatePod } from './validate.ts';
-
-export const ANNOTATION_SOURCE = 'kubernetes.io/config.source';
-export const ANNOTATION_SEEN = 'kubernetes.io/config.seen';
-export const ANNOTATION_HASH = 'kubernetes.io/config.hash';
-export const ANNOTATION_MIRROR = 'kubernetes.io/config.mirror';
 
 export interface DecodeOptions {
   source: 'file' | 'http';
@@ -36,24 +33,6 @@ export type Decoded =
   | { ok: true; pods: Pod[]; notes: string[] }
   /** `holds`: full name of the pod that it would have been. */
   | { ok: false; errors: string[]; holds?: string };
-
-/** `{name}_{namespace}`: the identity of a pod within one source. */
-export function fullName(pod: Pod): string {
-  return `${pod.metadata.name}_${pod.metadata.namespace}`;
-}
-
-/** JSON with sorted keys: equal for equal data, whatever order it was written in. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (isRecord(value)) {
-    const fields = Object.keys(value)
-      .filter((k) => value[k] !== undefined)
-      .sort()
-      .map((k) => `${JSON.stringify(k)}:${canonicalJson(value[k])}`);
-    return `{${fields.join(',')}}`;
-  }
-  return JSON.stringify(value) ?? 'null';
-}
 
 /**
  * UID of a static pod: the content first, then the place it came from, so that equal manifests in two places are two

@@ -1,11 +1,13 @@
 /** API defaulting of a decoded pod (spec: pod lifecycle 1.5): what the API server would have filled in. Pure. */
 
-import type { Container, LifecycleHandler, Pod, Probe, PullPolicy, Quantity } from '../../k8s.ts';
-import { own, put } from '../../own.ts';
-import { isPodLevel } from '../podLevel.ts';
-import { containersTotal } from '../workers/config/resources.ts';
-import { VOLUME_SOURCES } from './podTable.ts';
-import { isRecord } from './schema.ts';
+import { own, put } from '../../data/own.ts';
+import type { Container, LifecycleHandler, Probe } from '../../kube/podTable.ts';
+import { VOLUME_SOURCES } from '../../kube/podTable.ts';
+import type { Pod, Quantity } from '../../kube/types.ts';
+import type { PullPolicy } from '../../kube/words.ts';
+import { isPodLevel } from '../../pod/resources/podLevel.ts';
+import { containersTotal } from '../../pod/resources/resources.ts';
+import { isRecord } from '../../shape/conform.ts';
 
 /** Octal 0644, the default mode of files in secret, config map, downward and projected volumes. */
 const FILE_MODE = 0o644;

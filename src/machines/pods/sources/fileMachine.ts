@@ -4,12 +4,12 @@
  */
 
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, raise, setup } from 'xstate';
-import { carrying, factsOf } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { names, projecting } from '../../projection.ts';
-import type { SourceError } from '../../protocol.ts';
-import { SharedMap } from '../../sharedMap.ts';
+import { SharedMap } from '../../data/sharedMap.ts';
+import type { Pod } from '../../kube/types.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
+import { carrying, factsOf } from '../../xstate/facts.ts';
+import { names, projecting } from '../../xstate/projection.ts';
+import type { SourceError } from '../podConfig/messages.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileChange, type FileReading, type FileStore, toSet } from './fileStore.ts';
 
 /** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */

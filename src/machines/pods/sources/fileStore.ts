@@ -2,9 +2,9 @@
  * What the file source knows: one entry per manifest path, and what each reading of a file does to it
  * (spec: pod lifecycle 1.2). Pure: store in, store out.
  */
-import type { Pod } from '../../k8s.ts';
-import type { ManifestsView, SourceError } from '../../protocol.ts';
-import { fullName } from './decode.ts';
+import type { Pod } from '../../kube/types.ts';
+import { fullName } from '../../pod/names.ts';
+import type { ManifestsView, SourceError } from '../podConfig/messages.ts';
 
 /** One look at one file. */
 export type FileReading = { path: string } /** `notes`: what was read leniently. */ & (

@@ -3,10 +3,10 @@
  * The request is given with `provide`.
  */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { projecting } from '../../projection.ts';
-import type { SourceError } from '../../protocol.ts';
+import type { Pod } from '../../kube/types.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
+import type { SourceError } from '../podConfig/messages.ts';
 
 /** Failures in a row that are logged as errors; the next one says that it falls silent, the rest are debug lines. */
 const LOUD_FAILURES_MAX = 3;

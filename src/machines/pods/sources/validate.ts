@@ -2,13 +2,20 @@
  * Full create validation of a pod, as far as a node can judge: every violation with its path, none skipped because of
  * another. Runs after defaulting. Pure.
  */
-import type { Pod, PodSpec } from '../../k8s.ts';
-import { ErrorList, quoted } from '../../text/errorList.ts';
-import { beyondBounds } from '../bounds.ts';
-import { isPodLevel } from '../podLevel.ts';
-import { compareQuantity } from '../quantity.ts';
-import { KERNEL_HOSTNAME_CHARS_MAX } from '../workers/config/hosts.ts';
-import { containersTotal } from '../workers/config/resources.ts';
+
+import {
+  dnsLabel,
+  dnsSubdomain,
+  ipAddress,
+  KERNEL_HOSTNAME_CHARS_MAX,
+  labelValue,
+  qualifiedName,
+  quantityValue,
+} from '../../kube/names.ts';
+import type { PodSpec } from '../../kube/podTable.ts';
+import { VOLUME_SOURCES } from '../../kube/podTable.ts';
+import { compareQuantity } from '../../kube/quantity.ts';
+import type { Pod } from '../../kube/types.ts';
 import {
   DNS_POLICIES,
   OPERATING_SYSTEMS,
@@ -17,10 +24,12 @@ import {
   SELECTOR_VALUES,
   TAINT_EFFECTS,
   TOLERATION_OPERATORS,
-  VOLUME_SOURCES,
-} from './podTable.ts';
+} from '../../kube/words.ts';
+import { beyondBounds } from '../../pod/bounds.ts';
+import { isPodLevel } from '../../pod/resources/podLevel.ts';
+import { containersTotal } from '../../pod/resources/resources.ts';
+import { ErrorList, quoted } from '../../text/errorList.ts';
 import { type ContainerScope, validateContainer } from './validation/container.ts';
-import { dnsLabel, dnsSubdomain, ipAddress, labelValue, qualifiedName, quantityValue } from './validation/names.ts';
 import { Problems } from './validation/problems.ts';
 import { validatePodSecurity } from './validation/security.ts';
 

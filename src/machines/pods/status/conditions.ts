@@ -1,6 +1,7 @@
 /** Pod conditions: all of them come from here, so that they cannot contradict each other (pod lifecycle 6.5). */
-import type { Container, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../k8s.ts';
-import { isRestartableInit } from '../shouldRestart.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../kube/types.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from './containers.ts';
 import { anyRegularEverStarted } from './phase.ts';
 

@@ -1,9 +1,10 @@
 /** API status of each container, from the runtime, the last status and failed starts (pod lifecycle 6.1, 8.5). */
-import type { Container, ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../k8s.ts';
-import { actualResources, type InForce } from '../resize/actuation.ts';
-import { firstStatus } from '../runtimeStatus.ts';
-import { isRestartableInit, shouldRestart } from '../shouldRestart.ts';
-import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../types.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../kube/types.ts';
+import { actualResources, type InForce } from '../../pod/resources/actuation.ts';
+import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
+import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';
+import { isRestartableInit, shouldRestart } from '../../pod/runtime/shouldRestart.ts';
 
 /** Exit code for an instance whose end nobody saw. */
 export const UNKNOWN_EXIT_CODE = 137;

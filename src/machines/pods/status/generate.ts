@@ -1,9 +1,12 @@
 /** The API status of a pod, from its definition, the runtime and what was said before: the only place where one is made. */
-import type { Pod, PodCondition, PodPhase, PodStatus } from '../../k8s.ts';
-import { qosClass } from '../qos.ts';
-import type { InForce } from '../resize/actuation.ts';
-import type { NodeFacts, PodRuntimeStatus, StartFailures } from '../types.ts';
-import { isIPv6, onePerFamily } from '../workers/config/addresses.ts';
+
+import type { Pod, PodCondition, PodPhase, PodStatus } from '../../kube/types.ts';
+import type { NodeFacts } from '../../nodeFacts.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import type { InForce } from '../../pod/resources/actuation.ts';
+import { qosClass } from '../../pod/resources/qos.ts';
+import type { PodRuntimeStatus, StartFailures } from '../../pod/runtime/seen.ts';
+import { isIPv6, onePerFamily } from '../../text/addresses.ts';
 import { checkSandbox } from '../workers/podActions.ts';
 import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
 import { containerStatuses, rfc3339 } from './containers.ts';
@@ -46,10 +49,6 @@ export const DEADLINE_OVERRIDE: StatusOverride = {
   reason: 'DeadlineExceeded',
   message: 'Pod was active on the node longer than the specified deadline',
 };
-
-export function isTerminal(phase: PodPhase | undefined): phase is 'Succeeded' | 'Failed' {
-  return phase === 'Succeeded' || phase === 'Failed';
-}
 
 export function generatePodStatus(input: GenerateStatusInput): PodStatus {
   const { pod, facts } = input;

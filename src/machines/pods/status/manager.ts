@@ -2,11 +2,11 @@
  * The status manager's rules: which updates are accepted, what a terminated pod's status says in the end, and what is
  * sent to the API (pod lifecycle 7.3, 7.4, 7.5 step 3, 7.6).
  */
-import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../k8s.ts';
-import { isRestartableInit } from '../shouldRestart.ts';
+import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../kube/types.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { isOwnedCondition, stampTransitions } from './conditions.ts';
 import { rfc3339, STATUS_UNKNOWN_REASON, UNKNOWN_EXIT_CODE } from './containers.ts';
-import { isTerminal } from './generate.ts';
 import { normalizeStatus, sameStatus } from './normalize.ts';
 import { anyRegularEverStarted, isStaticPod } from './phase.ts';
 

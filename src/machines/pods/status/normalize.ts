@@ -1,7 +1,8 @@
 /** The form in which statuses are stored, compared and sent (pod lifecycle 7.3). */
-import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from '../../k8s.ts';
-import { sameData } from '../../sameData.ts';
-import { headBytes, messageBytesMax } from '../terminationMessage.ts';
+
+import { sameData } from '../../data/sameData.ts';
+import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from '../../kube/types.ts';
+import { headBytes, messageBytesMax } from '../../pod/runtime/terminationMessage.ts';
 import { isOwnedCondition } from './conditions.ts';
 import { rfc3339 } from './containers.ts';
 

@@ -1,6 +1,8 @@
 /** The phase of a pod from the statuses of its containers (pod lifecycle 6.2). */
-import type { ContainerStatus, Pod, PodPhase, PodSpec } from '../../k8s.ts';
-import { isRestartableInit, podRestartPolicy, restartsAfter } from '../shouldRestart.ts';
+
+import type { PodSpec } from '../../kube/podTable.ts';
+import type { ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
+import { isRestartableInit, podRestartPolicy, restartsAfter } from '../../pod/runtime/shouldRestart.ts';
 
 const CONFIG_SOURCE_ANNOTATION = 'kubernetes.io/config.source';
 

@@ -5,15 +5,16 @@
 import { assign, setup } from 'xstate';
 import type { ApiPodsView } from '../../api/messages.ts';
 import { mirrorOf } from '../../api/podWriterDecide.ts';
-import { factsOf, type Moment } from '../../facts.ts';
-import type { PodStatus } from '../../k8s.ts';
-import { names, projecting } from '../../projection.ts';
-import type { PodRecord, StatusEntry, StatusEvent } from '../../protocol.ts';
-import { SharedMap } from '../../sharedMap.ts';
-import { goesOn } from '../manager/lives.ts';
-import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../sources/decode.ts';
-import { isTerminal } from './generate.ts';
+import { SharedMap } from '../../data/sharedMap.ts';
+import type { PodStatus } from '../../kube/types.ts';
+import { goesOn } from '../../pod/lives.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../pod/names.ts';
+import { isTerminal } from '../../pod/phase.ts';
+import { factsOf, type Moment } from '../../xstate/facts.ts';
+import { names, projecting } from '../../xstate/projection.ts';
+import type { PodRecord } from '../manager/messages.ts';
 import { storeStatus } from './manager.ts';
+import type { StatusEntry, StatusEvent } from './messages.ts';
 
 export interface StatusInput {
   /** The node belongs to a cluster: accepted statuses go to the API. */

@@ -1,5 +1,5 @@
 /** Ends of containers that a new status of a pod shows and the one before it did not. Pure. */
-import type { ContainerStatus, PodStatus } from '../../k8s.ts';
+import type { ContainerStatus, PodStatus } from '../../kube/types.ts';
 
 /** Label values of the kubelet's metric. */
 export interface Termination {

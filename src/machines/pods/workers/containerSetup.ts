@@ -1,12 +1,12 @@
 /** Names of the container's machine: its context and events, its actors, actions, guards and delays. Actions are total. */
 
 import { assertEvent, assign, enqueueActions, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import { unprovided } from '../../provide.ts';
+import { podDescription } from '../../pod/podDescription.ts';
+import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { podDescription } from '../podDescription.ts';
-import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { unprovided } from '../../xstate/provide.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
 import { checkBackoff } from './crashBackoff.ts';
 import { type HookOutcome, hookMachine } from './hookMachine.ts';

@@ -4,13 +4,14 @@
  */
 
 import { assign, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import type { Container, Pod } from '../../k8s.ts';
-import { names, podName, projecting } from '../../projection.ts';
-import { unprovided } from '../../provide.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import { type KillStep, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
+import type { StartFailure } from '../../pod/runtime/seen.ts';
 import { messageOf } from '../../text/errors.ts';
-import { type KillStep, stopTimeoutSeconds } from '../killOrder.ts';
-import type { StartFailure } from '../types.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { names, podName, projecting } from '../../xstate/projection.ts';
+import { unprovided } from '../../xstate/provide.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
 
 /** What came of something that was asked for. */

@@ -1,19 +1,20 @@
 /** What a pod worker knows, what it is given, and small questions about both. */
 
 import type { ActorRefFrom } from 'xstate';
-import { factsOf, type Moment } from '../../facts.ts';
-import type { Pod, PodStatus } from '../../k8s.ts';
-import type { ContainerSummary, RuntimePodsView, WorkerPhase, WorkerSummary } from '../../protocol.ts';
-import type { ProbeLedger } from '../../services/probes/types.ts';
+import type { Pod, PodStatus } from '../../kube/types.ts';
+import type { NodeFacts } from '../../nodeFacts.ts';
+import type { ProbeLedger } from '../../pod/probes.ts';
+import type { InForce } from '../../pod/resources/actuation.ts';
+import type { ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
+import type { PodActions, PodRuntimeStatus, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';
 import type { Cause } from '../../supervision/address.ts';
+import { onePerFamily } from '../../text/addresses.ts';
 import { messageOf } from '../../text/errors.ts';
-import type { InForce } from '../resize/actuation.ts';
-import type { ReplacedInstances } from '../runtimeStatus.ts';
-import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
-import { onePerFamily } from './config/addresses.ts';
+import { factsOf, type Moment } from '../../xstate/facts.ts';
 import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './containerMachine.ts';
 import type { Settled } from './containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
+import type { ContainerSummary, WorkerPhase, WorkerSummary } from './messages.ts';
 import type { ResizeIo, resizeMachine } from './resizeMachine.ts';
 import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stopMachine.ts';
 

@@ -2,13 +2,14 @@
  * What a pod worker does next, from its pod, the newest inspection and the node's facts: one pure step of
  * decide -> act -> observe -> decide. The order of the checks is pod lifecycle 5.1 and 5.3.
  */
-import type { Pod, PodStatus } from '../../k8s.ts';
+import type { Pod, PodStatus } from '../../kube/types.ts';
+import type { NodeFacts } from '../../nodeFacts.ts';
+import type { ProbeLedger } from '../../pod/probes.ts';
+import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
+import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
+import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
-import type { ProbeLedger } from '../../services/probes/types.ts';
-import { type InForce, inProgress, planResize, type ResizePlan } from '../resize/actuation.ts';
-import { firstStatus } from '../runtimeStatus.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
-import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { computePodActions } from './podActions.ts';
 
 export interface DecideInput {

@@ -1,15 +1,15 @@
 /** What the worker's steps hang on: its guards, by name. */
 
-import { factsOf } from '../../facts.ts';
-import type { WorkerEvent } from '../../protocol.ts';
-import { sameData } from '../../sameData.ts';
-import { effectiveGraceSeconds } from '../killOrder.ts';
-import { hasNoNews, holdsNothingElse, listingAgrees } from '../listed.ts';
+import { sameData } from '../../data/sameData.ts';
+import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
+import { hasNoNews, holdsNothingElse, listingAgrees } from '../../pod/runtime/listed.ts';
+import { factsOf } from '../../xstate/facts.ts';
 import type { ContainerReport } from './containerMachine.ts';
 import { CONFIG_ERROR } from './containerSetup.ts';
 import type { PreStopEnded } from './containerStopMachine.ts';
 import { ACTS_IN_ROW_MAX, CALM_AFTER_MS, decisionNow, isDeleting, planActions, type WorkerContext, workerFacts } from './context.ts';
 import { type Decision, deadlineAtMs } from './decide.ts';
+import type { WorkerEvent } from './messages.ts';
 import type { ResizeReport } from './resizeMachine.ts';
 
 export type WorkerMachineEvent = WorkerEvent | ContainerReport | PreStopEnded | ResizeReport | { type: 'worker.resync' };

@@ -2,16 +2,22 @@
  * What to do about one pod, from its definition and what the runtime was seen to hold (pod lifecycle 5.2): replace the
  * sandbox, start or stop which containers. Pure: the same inputs give the same actions.
  */
-import type { Container, Pod } from '../../k8s.ts';
-import { matchesHash } from '../containerHash.ts';
-import { findContainer } from '../killOrder.ts';
-import { firstStatus } from '../runtimeStatus.ts';
-import { isRestartableInit, mayRestart, podRestartPolicy, restartPolicyOf, restartsAfter, shouldRestart } from '../shouldRestart.ts';
-import type { KillContainer, PodActions, PodRuntimeStatus, RuntimeContainer } from '../types.ts';
 
-export type ProbeResult = 'success' | 'failure' | 'unknown';
-/** Last result per container id; a container id that is not in it has had no result yet. */
-export type ProbeResults = ReadonlyMap<string, ProbeResult>;
+import type { Container } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { ProbeResults } from '../../pod/probes.ts';
+import { matchesHash } from '../../pod/runtime/containerHash.ts';
+import { findContainer } from '../../pod/runtime/killOrder.ts';
+import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
+import type { KillContainer, PodActions, PodRuntimeStatus, RuntimeContainer } from '../../pod/runtime/seen.ts';
+import {
+  isRestartableInit,
+  mayRestart,
+  podRestartPolicy,
+  restartPolicyOf,
+  restartsAfter,
+  shouldRestart,
+} from '../../pod/runtime/shouldRestart.ts';
 
 export interface PodActionsInput {
   pod: Pod;

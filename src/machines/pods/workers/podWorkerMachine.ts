@@ -4,8 +4,8 @@
  * delays a stop. Acts and inspections are provided by `actors/pods/workers`.
  */
 
-import { factsOf } from '../../facts.ts';
-import { podName, projecting, some } from '../../projection.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { podName, projecting, some } from '../../xstate/projection.ts';
 import { RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
 import { workerSetup } from './setup.ts';
 import { syncing } from './syncing.ts';

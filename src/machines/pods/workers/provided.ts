@@ -3,11 +3,11 @@
  * follows from the actor (`withEffects`), since a worker's statechart with implementations of its own would take 20 KiB.
  */
 import { fromPromise } from 'xstate';
-import { factsOf, type Moment, reading } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { effectsOf, providing } from '../../provide.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
-import type { PodRuntimeStatus } from '../types.ts';
+import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import { effectsOf, providing } from '../../xstate/provide.ts';
 import { containerMachine } from './containerMachine.ts';
 import { containerStopMachine, type Settled, type StopRequest } from './containerStopMachine.ts';
 import { type SandboxInput, summarize, type WorkerIo } from './context.ts';

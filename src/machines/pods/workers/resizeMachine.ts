@@ -4,13 +4,13 @@
  */
 
 import { assign, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { podName, projecting, some } from '../../projection.ts';
-import { unprovided } from '../../provide.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { ResizeStep } from '../../pod/resources/actuation.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import type { ResizeStep } from '../resize/actuation.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { podName, projecting, some } from '../../xstate/projection.ts';
+import { unprovided } from '../../xstate/provide.ts';
 
 export interface ResizeIo {
   /** Bytes of memory that the container uses now; null: the runtime does not say. */

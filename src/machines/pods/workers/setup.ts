@@ -1,20 +1,20 @@
 /** Names of the worker's statechart: its actors, actions, guards and delays. Actions are total. */
 
 import { type ActorRefFrom, assign, enqueueActions, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
-import { perform, unprovided } from '../../provide.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
+import { ofPresent, withStep } from '../../pod/resources/actuation.ts';
+import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
+import { hashNameAndImage } from '../../pod/runtime/containerHash.ts';
+import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
+import { exitForBackoff, firstStatus, nextRestartCount } from '../../pod/runtime/runtimeStatus.ts';
+import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { hashNameAndImage } from '../containerHash.ts';
-import { effectiveGraceSeconds } from '../killOrder.ts';
-import { ofPresent, withStep } from '../resize/actuation.ts';
-import { resizeMessage } from '../resize/events.ts';
-import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { perform, unprovided } from '../../xstate/provide.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
-import type { PodRuntimeStatus } from '../types.ts';
 import { type ActOutcome, containerMachine } from './containerMachine.ts';
 import type { Settled } from './containerStopMachine.ts';
 import {

@@ -1,7 +1,8 @@
 /** What a container's statechart is given and what it asks and tells: one start of one container. */
-import type { Container, Pod } from '../../k8s.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { RuntimeContainer, StartFailure } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
-import type { RuntimeContainer, StartFailure } from '../types.ts';
 import type { StopIo } from './containerStopMachine.ts';
 
 export type ContainerKind = 'init' | 'regular' | 'ephemeral';

@@ -4,12 +4,12 @@
  */
 
 import { type ActorRefFrom, assign, enqueueActions, sendParent, setup } from 'xstate';
-import type { Pod } from '../../k8s.ts';
-import { names, podName, projecting, some } from '../../projection.ts';
-import { unprovided } from '../../provide.ts';
+import type { Pod } from '../../kube/types.ts';
+import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../../pod/runtime/killOrder.ts';
+import type { KillContainer, PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { messageOf } from '../../text/errors.ts';
-import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../killOrder.ts';
-import type { KillContainer, PodRuntimeStatus } from '../types.ts';
+import { names, podName, projecting, some } from '../../xstate/projection.ts';
+import { unprovided } from '../../xstate/provide.ts';
 import { containerStopMachine, type PreStopEnded, type Settled, type StopIo, type Stopped } from './containerStopMachine.ts';
 
 export interface SandboxesInput {

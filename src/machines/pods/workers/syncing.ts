@@ -1,9 +1,9 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
 
 import { assign, cancel, raise } from 'xstate';
-import { factsOf } from '../../facts.ts';
+import { withReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import { messageOf } from '../../text/errors.ts';
-import { withReplaced } from '../runtimeStatus.ts';
+import { factsOf } from '../../xstate/facts.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import {
   ACT_RETRY_MS,

@@ -1,8 +1,11 @@
 /** Who is let in while the node is under pressure (resources 3.8). Pure. */
-import type { Pod, Toleration } from '../../k8s.ts';
-import { qosClass } from '../../pods/qos.ts';
-import { EVICTED, isCritical } from './rank.ts';
-import type { NodePressure } from './thresholds.ts';
+
+import type { Toleration } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { NodePressure } from '../../nodeFacts.ts';
+import { isCritical } from '../../pod/phase.ts';
+import { qosClass } from '../../pod/resources/qos.ts';
+import { EVICTED } from './messages.ts';
 
 const MEMORY_TAINT = 'node.kubernetes.io/memory-pressure';
 

@@ -5,15 +5,16 @@
  */
 
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
-import { factsOf, type Moment } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { names, podName, projecting, some } from '../../projection.ts';
-import type { PodRecord } from '../../protocol.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { NodePressure } from '../../nodeFacts.ts';
+import type { PodRecord } from '../../pods/manager/messages.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf, type Moment } from '../../xstate/facts.ts';
+import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import type { Exceeded } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
-import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts';
+import { SIGNAL_FACTS, type Threshold } from './thresholds.ts';
 
 /** Between two looks. */
 const LOOK_EVERY_MS = 10_000;

@@ -1,8 +1,9 @@
 /** Who is evicted for writing more to the node's disk than its own limits allow (resources 3.7). Pure. */
-import type { Pod } from '../../k8s.ts';
-import { isZeroQuantity, quantityToInteger } from '../../pods/quantity.ts';
-import { isRecord } from '../../pods/sources/schema.ts';
-import { podTotal } from '../../pods/workers/config/resources.ts';
+
+import { isZeroQuantity, quantityToInteger } from '../../kube/quantity.ts';
+import type { Pod } from '../../kube/types.ts';
+import { podTotal } from '../../pod/resources/resources.ts';
+import { isRecord } from '../../shape/conform.ts';
 
 const STORAGE = 'ephemeral-storage';
 

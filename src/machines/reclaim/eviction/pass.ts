@@ -1,14 +1,7 @@
 /** One pass of the eviction manager: which thresholds are met, what the node says of itself, what is to be acted on (resources 3.3). Pure. */
-import {
-  amountIn,
-  isMemorySignal,
-  type MemorySignal,
-  NODE_PRESSURES,
-  type NodePressure,
-  SIGNAL_FACTS,
-  type Signal,
-  type Threshold,
-} from './thresholds.ts';
+
+import { NODE_PRESSURES, type NodePressure } from '../../nodeFacts.ts';
+import { amountIn, isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Signal, type Threshold } from './thresholds.ts';
 
 export interface Observation {
   available: number;

@@ -1,14 +1,11 @@
 /** Who is evicted first, and what is said of it (resources 3.5, 3.6). Pure. */
-import type { Container, Pod } from '../../k8s.ts';
-import { requestOf } from '../../pods/admission/resources.ts';
-import { quantityToInteger } from '../../pods/quantity.ts';
-import { ANNOTATION_MIRROR, ANNOTATION_SOURCE } from '../../pods/sources/decode.ts';
+import type { Container } from '../../kube/podTable.ts';
+import { quantityToInteger } from '../../kube/quantity.ts';
+import type { Pod } from '../../kube/types.ts';
+import { requestOf } from '../../pod/resources/requests.ts';
 import type { Met } from './pass.ts';
 import { amountText, SIGNAL_FACTS, type StarvedResource, thresholdText } from './thresholds.ts';
 
-export const EVICTED = 'Evicted';
-/** Priorities from here on are the system's own. */
-export const CRITICAL_PRIORITY = 2_000_000_000;
 /** Seconds that a pod gets where a hard threshold is met. */
 export const HARD_GRACE_SECONDS = 1;
 
@@ -20,13 +17,6 @@ export interface Usage {
 /** What a pod uses just now. A figure that nobody knows is absent. */
 export interface PodUsage extends Usage {
   containers: ReadonlyMap<string, Usage>;
-}
-
-/** Static pods, mirrors and the system's own are never evicted, and are admitted under any pressure. */
-export function isCritical(pod: Pod): boolean {
-  const { annotations } = pod.metadata;
-  if (annotations?.[ANNOTATION_SOURCE] !== 'api' || annotations[ANNOTATION_MIRROR] !== undefined) return true;
-  return (pod.spec.priority ?? 0) >= CRITICAL_PRIORITY;
 }
 
 const FIGURES: Readonly<Record<StarvedResource, keyof Usage | null>> = {

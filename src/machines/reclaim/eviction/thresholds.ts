@@ -1,8 +1,9 @@
 /** Eviction thresholds: the signals they are about, and what the configuration says of them (resources 3.1, 3.2). Pure. */
 
-import { parseGoDuration } from '../../config/duration.ts';
-import type { KubeletConfiguration } from '../../config.ts';
-import { canonicalQuantity, parseQuantity, quantityToInteger } from '../../pods/quantity.ts';
+import type { KubeletConfiguration } from '../../config/config.ts';
+import { canonicalQuantity, parseQuantity, quantityToInteger } from '../../kube/quantity.ts';
+import type { NodePressure } from '../../nodeFacts.ts';
+import { parseGoDuration } from '../../text/goDuration.ts';
 
 /** What this node can observe. */
 export const SIGNALS = [
@@ -16,8 +17,6 @@ export const SIGNALS = [
 ] as const;
 export type Signal = (typeof SIGNALS)[number];
 
-export const NODE_PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
-export type NodePressure = (typeof NODE_PRESSURES)[number];
 /** As it stands in messages. */
 export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
 

@@ -1,11 +1,11 @@
 /** Which images may go, and in which order (resources and volumes 4). Pure. */
 
-import type { CriContainer, Image } from '../../cri.ts';
-import type { Pod } from '../../k8s.ts';
-import type { PodsView } from '../../protocol.ts';
-import { withDefaultTag } from '../../runtime/imagePuller/imageRef.ts';
-import { fullNameOf } from '../../runtime/imagePuller/pullRecords.ts';
+import { withDefaultTag } from '../../kube/imageRef.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { PodsView } from '../../pods/manager/messages.ts';
+import { fullNameOf } from '../../runtime/imagePuller/messages.ts';
 import { viewKey } from '../../supervision/address.ts';
+import type { CriContainer, Image } from '../../wire/cri.ts';
 
 export interface ImageGcPolicy {
   /** imageMinimumGCAge: one that was found later than this ago stays. */

@@ -4,10 +4,10 @@
  */
 
 import { assign, fromPromise, setup } from 'xstate';
-import { projecting } from '../../projection.ts';
-import type { ImageGcEvent } from '../../protocol.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { messageOf } from '../../text/errors.ts';
+import { projecting } from '../../xstate/projection.ts';
+import type { ImageGcEvent } from '../messages.ts';
 import type { ImageLedger, ImagePlan } from './imageGc.ts';
 
 /** Between two looks. */

@@ -1,7 +1,7 @@
 /** Which pods a shutdown of the node ends first, and how long each group of pods may take. Pure. */
-import type { KubeletConfiguration } from '../../config.ts';
-import type { Pod } from '../../k8s.ts';
-import { CRITICAL_PRIORITY } from '../eviction/rank.ts';
+import type { KubeletConfiguration } from '../../config/config.ts';
+import type { Pod } from '../../kube/types.ts';
+import { CRITICAL_PRIORITY } from '../../pod/phase.ts';
 
 /** Pods from this priority on, up to that of the next group. */
 export interface ShutdownGroup {

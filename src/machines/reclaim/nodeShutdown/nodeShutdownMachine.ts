@@ -4,9 +4,9 @@
  */
 
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
-import { projecting, some } from '../../projection.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import { projecting, some } from '../../xstate/projection.ts';
 import { type ShutdownGroup, totalMs } from './groups.ts';
 import { NO_SHUTDOWN, type ShutdownState } from './stateFile.ts';
 

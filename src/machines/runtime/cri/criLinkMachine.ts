@@ -1,12 +1,12 @@
 /** Statechart of the link to the container runtime: is it there, does it answer, what does it say of itself. Pure. */
 
 import { assign, fromPromise, setup } from 'xstate';
-import type { GroupDriver } from '../../allocation/cgroups/names.ts';
-import type { CriResponse } from '../../cri.ts';
-import { projecting } from '../../projection.ts';
-import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
+import type { GroupDriver } from '../../nodeFacts.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import type { CriResponse } from '../../wire/cri.ts';
+import { projecting } from '../../xstate/projection.ts';
+import type { CriEvent, CriView, RuntimeHandlerView } from './messages.ts';
 
 const LINK_BACKOFF_MIN_MS = 100;
 /** A dial of a local socket costs next to nothing, and every pod that has something to do waits for it. */

@@ -1,6 +1,6 @@
 /** Deadlines of CRI calls, all in one place (CRI reference 13.1). Pure. */
-import type { CriMethod } from '../../cri.ts';
-import { CRI_METHODS } from './methods.ts';
+import type { CriMethod } from '../../wire/cri.ts';
+import { CRI_METHODS } from '../../wire/criMethods.ts';
 
 /** The kubelet's `runtimeRequestTimeout` default, milliseconds. */
 export const RUNTIME_REQUEST_TIMEOUT_MS = 120_000;

@@ -6,11 +6,7 @@
  * holds it makes the calls.
  */
 
-import type { CriMethod } from '../../cri.ts';
-import { viewKey } from '../../supervision/address.ts';
-
-/** Whether starts or stops wait for a place: the runtime has as much to do as it is given, and whatever can wait should. */
-export const runtimeBusy = viewKey<boolean>('runtimeBusy');
+import type { CriMethod } from '../../wire/cri.ts';
 
 /** Order of those that wait: lower goes first. Other methods pass at any time. */
 export type Ranks = Partial<Record<CriMethod, number>>;

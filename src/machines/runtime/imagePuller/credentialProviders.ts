@@ -2,8 +2,9 @@
  * Programs that know credentials for registries (CredentialProviderConfig): which of them an image is asked of, what they
  * are told, what their answer means and for which images it holds. Nothing of an answer is put in errors. Pure.
  */
-import { isRecord } from '../../pods/sources/schema.ts';
-import { parseImageRef } from './imageRef.ts';
+
+import { parseImageRef } from '../../kube/imageRef.ts';
+import { isRecord } from '../../shape/conform.ts';
 import { type Credential, credentialsAmong, locationMatches, type OwnedAuth } from './keyring.ts';
 
 const GROUP = 'credentialprovider.kubelet.k8s.io';

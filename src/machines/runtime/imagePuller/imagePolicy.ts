@@ -1,7 +1,8 @@
 /** What to do about an image, and how it is said (pod lifecycle 5.8). Pure. */
-import type { PullPolicy } from '../../k8s.ts';
-import type { StartFailure } from '../../pods/types.ts';
-import type { RecordedEvent } from '../../protocol.ts';
+
+import type { RecordedEvent } from '../../foundation/messages.ts';
+import type { PullPolicy } from '../../kube/words.ts';
+import type { StartFailure } from '../../pod/runtime/seen.ts';
 
 export type ImageDecision = 'present' | 'never' | 'pull';
 

@@ -3,8 +3,8 @@
  * never enter it. Pods that want the same image with the same credentials share a pull: each has a machine of its own.
  */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
-import { podName, projecting } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
+import { podName, projecting } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 import type { ImageEvent, ImageResult } from './messages.ts';
 
 export interface ImageRequest {

@@ -1,6 +1,6 @@
 /** Statechart of the image puller: idle, or pulling a number of images. Each request is a machine of its own. */
 import { assign, enqueueActions, setup } from 'xstate';
-import { podName, projecting } from '../../projection.ts';
+import { podName, projecting } from '../../xstate/projection.ts';
 import { type BackingOff, imagePullMachine, type PullEnded, requestKey } from './imagePullMachine.ts';
 import type { ImageEvent, ImageRemovedEvent } from './messages.ts';
 

@@ -1,11 +1,11 @@
 /** Pull credentials from secrets, and which of them an image is pulled with (pod lifecycle 5.9). Nothing secret is put in errors. Pure. */
 
-import type { AuthConfig } from '../../cri.ts';
-import { own } from '../../own.ts';
-import { isRecord } from '../../pods/sources/schema.ts';
-import type { ApiSecret } from '../../services/volumes/objects.ts';
+import { own } from '../../data/own.ts';
+import { parseImageRef } from '../../kube/imageRef.ts';
+import type { ApiSecret } from '../../kube/objects.ts';
+import { isRecord } from '../../shape/conform.ts';
 import { trimEndOf } from '../../text/trim.ts';
-import { parseImageRef } from './imageRef.ts';
+import type { AuthConfig } from '../../wire/cri.ts';
 
 export interface PullSecret {
   namespace: string;

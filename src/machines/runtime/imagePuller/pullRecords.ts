@@ -4,14 +4,14 @@
  * credentials stand in it as hashes. Pure.
  */
 
-import type { AuthConfig } from '../../cri.ts';
-import { put } from '../../own.ts';
-import { isRecord } from '../../pods/sources/schema.ts';
-import { goString } from '../../pods/workers/config/goJson.ts';
-import { parseImageRef } from './imageRef.ts';
+import type { VERIFICATION_POLICIES } from '../../config/words.ts';
+import { put } from '../../data/own.ts';
+import { parseImageRef } from '../../kube/imageRef.ts';
+import { goString } from '../../pod/goJson.ts';
+import { isRecord } from '../../shape/conform.ts';
+import type { AuthConfig } from '../../wire/cri.ts';
 import type { OwnedAuth, PullOwner } from './keyring.ts';
 
-export const VERIFICATION_POLICIES = ['NeverVerify', 'NeverVerifyPreloadedImages', 'NeverVerifyAllowlistedImages', 'AlwaysVerify'] as const;
 export type VerificationPolicy = (typeof VERIFICATION_POLICIES)[number];
 /** What holds while the configuration says nothing. */
 export const DEFAULT_VERIFICATION: VerificationPolicy = 'NeverVerifyPreloadedImages';
@@ -53,17 +53,6 @@ export const RECORD_BYTES_MAX = 1_048_576;
 export function nameOf(image: string): string | null {
   const parsed = parseImageRef(image);
   return parsed.ok ? `${parsed.ref.domain}/${parsed.ref.path}` : null;
-}
-/** Folder of the records below the root directory. */
-export function pullRecordsDir(rootDir: string): string {
-  return `${rootDir}/image_manager`;
-}
-/** In full, so that two ways to write one image are the same. */
-export function fullNameOf(image: string): string {
-  const parsed = parseImageRef(image);
-  if (!parsed.ok) return image;
-  const { domain, path, tag, digest } = parsed.ref;
-  return `${domain}/${path}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
 /** Whether a pod has to show that it may use an image that is there. `pulledHere`: this node pulled it at some time. */

@@ -2,7 +2,7 @@
  * May the hint stream be trusted, and so how often must the runtime be listed? It is trusted only while listings find
  * nothing that it had not announced. Bookkeeping only.
  */
-import type { RuntimeHint } from '../../cri.ts';
+import type { RuntimeHint } from '../../wire/cri.ts';
 import type { Change, ChangeKind } from './pleg.ts';
 
 /** Wait between the end of one listing and the next, by trust: the first is the kubelet's own period. */

@@ -1,8 +1,4 @@
-/** From CRI listings to per-pod records and their differences (pod lifecycle 4.1). Pure. */
-import { CRI_LABELS, type CriContainer, type CriContainerState, type PodSandbox } from '../../cri.ts';
-import { isPathName } from '../../pathName.ts';
-import { sortContainers, sortSandboxes } from '../../pods/runtimeStatus.ts';
-import type { ListedPod } from '../../protocol.ts';
+import type { ListedPod } from '../../pod/runtime/seen.ts';
 
 /** What diffing compares: containers and sandboxes alike, by id. */
 export type DiffState = 'running' | 'exited' | 'unknown';
@@ -12,68 +8,8 @@ export interface Change {
   id: string;
 }
 
-const CONTAINER_STATES: Readonly<Record<CriContainerState, ListedPod['containers'][number]['state']>> = {
-  CONTAINER_CREATED: 'created',
-  CONTAINER_RUNNING: 'running',
-  CONTAINER_EXITED: 'exited',
-  CONTAINER_UNKNOWN: 'unknown',
-};
-
 function diffState(state: ListedPod['containers'][number]['state']): DiffState {
   return state === 'running' || state === 'exited' ? state : 'unknown';
-}
-
-type Mutable = { -readonly [K in keyof ListedPod]: ListedPod[K] extends readonly (infer T)[] ? T[] : ListedPod[K] };
-
-function nanos(text: string): bigint {
-  return /^-?\d+$/.test(text) ? BigInt(text) : 0n;
-}
-
-/**
- * Groups a listing by pod UID: a sandbox by its metadata (one without is skipped), a container by its pod UID label,
- * even when its sandbox is gone. Lists are newest first. What has a name or an id that cannot name a file is nobody's: paths
- * are made of them, and no pod of ours has such.
- */
-export function groupByPod(sandboxes: readonly PodSandbox[], containers: readonly CriContainer[]): Map<string, ListedPod> {
-  const pods = new Map<string, Mutable>();
-  const pod = (uid: string, name: string, namespace: string): Mutable => {
-    let found = pods.get(uid);
-    if (found === undefined) {
-      found = { uid, name, namespace, sandboxes: [], containers: [] };
-      pods.set(uid, found);
-    }
-    return found;
-  };
-  for (const s of sandboxes) {
-    if (s.metadata === null || ![s.metadata.uid, s.metadata.name, s.metadata.namespace, s.id].every(isPathName)) continue;
-    pod(s.metadata.uid, s.metadata.name, s.metadata.namespace).sandboxes.push({
-      id: s.id,
-      ready: s.state === 'SANDBOX_READY',
-      createdAtNs: nanos(s.createdAt),
-      attempt: s.metadata.attempt,
-      labels: s.labels,
-      annotations: s.annotations,
-    });
-  }
-  for (const c of containers) {
-    const { [CRI_LABELS.podUid]: uid = '', [CRI_LABELS.podName]: podName = '', [CRI_LABELS.podNamespace]: namespace = '' } = c.labels;
-    const name = c.labels[CRI_LABELS.containerName] ?? c.metadata?.name ?? '';
-    if (![uid, podName, namespace, name, c.id].every(isPathName)) continue;
-    pod(uid, podName, namespace).containers.push({
-      id: c.id,
-      name,
-      sandboxId: c.podSandboxId,
-      state: CONTAINER_STATES[c.state],
-      createdAtNs: nanos(c.createdAt),
-      labels: c.labels,
-      annotations: c.annotations,
-    });
-  }
-  for (const p of pods.values()) {
-    p.sandboxes = sortSandboxes(p.sandboxes);
-    p.containers = sortContainers(p.containers);
-  }
-  return pods;
 }
 
 function states(pod: ListedPod | undefined): Map<string, DiffState> {

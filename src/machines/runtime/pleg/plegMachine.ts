@@ -1,12 +1,12 @@
 /** Statechart of lifecycle events: listing the runtime, and beside it the hint stream. Pure. */
 
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
-import type { CriContainer, PodSandbox, RuntimeHint } from '../../cri.ts';
-import { factsOf } from '../../facts.ts';
-import { projecting } from '../../projection.ts';
-import type { PlegEvent } from '../../protocol.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
+import type { CriContainer, PodSandbox, RuntimeHint } from '../../wire/cri.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
 import { AFTER_HINT_MS, RELIST_PERIODS_MS } from './hintTrust.ts';
+import type { PlegEvent } from './messages.ts';
 
 /** Reopening the stream: first wait, doubled up to the last; UNIMPLEMENTED waits the last at once. */
 export const STREAM_RETRY_MIN_MS = 500;

@@ -1,6 +1,6 @@
 /** Statechart of the chains that a node keeps in the host's packet filter: made, then looked at, and made again when they went. */
 import { assign, fromPromise, setup } from 'xstate';
-import { names, projecting } from '../../projection.ts';
+import { names, projecting } from '../../xstate/projection.ts';
 import { FAMILIES, type IpFamily } from './families.ts';
 
 /** Between two looks at the canary: the reference's value. */

@@ -1,9 +1,9 @@
 /** Secrets and config maps as the API gives them, decoded. What is wrong is said without its content. Pure. */
 
-import { isKubeRecord, type KubeObject, UNREADABLE } from '../../api/kube.ts';
-import { put } from '../../own.ts';
-import type { ApiConfigMap, ApiObject, ApiSecret } from '../volumes/objects.ts';
-import type { ObjectRef } from './references.ts';
+import { put } from '../../data/own.ts';
+import type { ApiConfigMap, ApiObject, ApiSecret } from '../../kube/objects.ts';
+import { isKubeRecord, type KubeObject, UNREADABLE } from '../../kube/request.ts';
+import type { ObjectRef } from '../../pod/volumes/references.ts';
 
 export type DecodedObject = { ok: true; value: ApiObject; immutable: boolean } | { ok: false; message: string };
 
@@ -50,8 +50,4 @@ export function decodeObject(ref: ObjectRef, object: KubeObject): DecodedObject 
     if (typeof value === 'string') put(data, key, value);
   const value: ApiConfigMap = { data, binaryData };
   return { ok: true, value, immutable };
-}
-
-export function isConfigMap(object: ApiObject): object is ApiConfigMap {
-  return 'binaryData' in object;
 }

@@ -1,10 +1,10 @@
 /** What is asked about objects of the API that pods name, and what is published of services; absent in standalone mode. */
 
 import type { ApiFound } from '../../api/messages.ts';
-import type { Pod } from '../../k8s.ts';
+import type { ApiObject, ObjectResult, ServiceEntry, TokenRequest } from '../../kube/objects.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { ObjectRef } from '../../pod/volumes/references.ts';
 import { type Address, address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
-import type { ApiObject, ObjectResult, TokenRequest } from '../volumes/objects.ts';
-import type { ObjectRef } from './references.ts';
 
 export type ServiceListerEvent = ApiFound;
 /** The pod is given so that what it names is kept for as long as it is there. */
@@ -27,13 +27,6 @@ export interface TokenForget extends Message {
 }
 export type TokensEvent = TokenQuestion | TokenForget;
 
-/** A service that has an address of its own. */
-export interface ServiceEntry {
-  namespace: string;
-  name: string;
-  clusterIP: string;
-  ports: readonly { name: string; protocol: string; port: number }[];
-}
 /** Published once a complete list was received, and whenever it changed. */
 export type ServicesView = readonly ServiceEntry[];
 

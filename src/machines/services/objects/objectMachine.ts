@@ -4,14 +4,14 @@
  */
 
 import { type AnyActorLogic, assign, enqueueActions, fromPromise, sendParent, sendTo, setup } from 'xstate';
-import type { KubeFailure, KubeObject } from '../../api/kube.ts';
-import { isOlder } from '../../api/listWatchMachine.ts';
-import { factsOf } from '../../facts.ts';
-import { projecting } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
-import type { ApiObject, ObjectResult } from '../volumes/objects.ts';
+import type { ApiObject, ObjectResult } from '../../kube/objects.ts';
+import type { KubeFailure, KubeObject } from '../../kube/request.ts';
+import { isOlder } from '../../kube/request.ts';
+import { kindWord, type ObjectRef, refKey } from '../../pod/volumes/references.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 import { decodeObject } from './decode.ts';
-import { kindWord, type ObjectRef, refKey } from './references.ts';
 
 /** `configMapAndSecretChangeDetectionStrategy`. */
 export type ObjectStrategy = 'Watch' | 'Cache' | 'Get';

@@ -4,11 +4,12 @@
  */
 
 import { enqueueActions, setup } from 'xstate';
-import { factsOf, reading } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { podName, projecting, some } from '../../projection.ts';
-import type { PodRecord, PodsView } from '../../protocol.ts';
-import { providing } from '../../provide.ts';
+import type { Pod } from '../../kube/types.ts';
+import { type ObjectRef, podReferences, refKey } from '../../pod/volumes/references.ts';
+import type { PodRecord, PodsView } from '../../pods/manager/messages.ts';
+import { factsOf, reading } from '../../xstate/facts.ts';
+import { podName, projecting, some } from '../../xstate/projection.ts';
+import { providing } from '../../xstate/provide.ts';
 import type { ObjectQuestion, ObjectsEvent } from './messages.ts';
 import {
   type ObjectChanged,
@@ -19,7 +20,6 @@ import {
   objectMachine,
   objectWith,
 } from './objectMachine.ts';
-import { type ObjectRef, podReferences, refKey } from './references.ts';
 
 /** What became of pods is looked at this often. Costs no I/O. */
 const OBJECTS_LOOK_MS = 2_000;

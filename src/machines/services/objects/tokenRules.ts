@@ -1,7 +1,8 @@
 /** Tokens of service accounts: what is asked for, and when one is asked for again (resources and volumes 8.15). Pure. */
-import { failureText, isKubeRecord, type KubeFailure } from '../../api/kube.ts';
-import type { WireTokenRequest } from '../../api/wire.ts';
-import type { TokenRequest } from '../volumes/objects.ts';
+
+import type { TokenRequest } from '../../kube/objects.ts';
+import { failureText, isKubeRecord, type KubeFailure } from '../../kube/request.ts';
+import type { WireTokenRequest } from '../../kube/wire.ts';
 
 /** A token is replaced when this share of its life is over, or when it is this old. */
 const REFRESH_SHARE = 0.8;

@@ -4,10 +4,10 @@
  */
 
 import { assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
-import { factsOf, type Moment, reading } from '../../facts.ts';
-import { projecting } from '../../projection.ts';
-import { perform, providing, unprovided } from '../../provide.ts';
-import type { ObjectResult, TokenRequest } from '../volumes/objects.ts';
+import type { ObjectResult, TokenRequest } from '../../kube/objects.ts';
+import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
 

@@ -1,11 +1,11 @@
 /** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
 
 import { assign, fromPromise, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import { projecting } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */

@@ -4,10 +4,10 @@
  */
 
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
-import { type Moment, reading } from '../../facts.ts';
-import { names, projecting } from '../../projection.ts';
-import { perform, providing, unprovided } from '../../provide.ts';
 import { messageOf } from '../../text/errors.ts';
+import { type Moment, reading } from '../../xstate/facts.ts';
+import { names, projecting } from '../../xstate/projection.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import type { Registered } from './messages.ts';
 import { type PluginIo, type PluginSaid, pluginMachine, pluginWith } from './pluginMachine.ts';
 

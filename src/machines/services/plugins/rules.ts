@@ -1,6 +1,7 @@
 /** Who may register as what (resources and volumes 10). Pure. */
-import type { CsiCalls, PluginInfo } from '../../csi.ts';
-import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+
+import { type Built, built, refused } from '../../result.ts';
+import type { CsiCalls, PluginInfo } from '../../wire/csi.ts';
 import type { CsiDriver } from './messages.ts';
 
 const CSI_PLUGIN = 'CSIPlugin';

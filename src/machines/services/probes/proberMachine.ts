@@ -5,13 +5,13 @@
  */
 
 import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import { projecting } from '../../projection.ts';
-import { perform, providing, unprovided } from '../../provide.ts';
+import type { ProbeOutcome, ProbeResult, ProbeTarget } from '../../pod/probes.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
-import type { ProbeOutcome, ProbeResult, ProbeTarget } from './types.ts';
 
 /** What a schedule asks of the outside. */
 export interface ProberIo {

@@ -4,14 +4,15 @@
  */
 
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
-import { factsOf, type Moment, reading } from '../../facts.ts';
-import { names, projecting } from '../../projection.ts';
-import type { PodsView, StatusEntry } from '../../protocol.ts';
-import { perform, providing, unprovided } from '../../provide.ts';
+import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes.ts';
+import type { PodsView } from '../../pods/manager/messages.ts';
+import type { StatusEntry } from '../../pods/status/messages.ts';
+import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import { names, projecting } from '../../xstate/projection.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import { type ProberIo, type ProberReport, proberMachine, proberWith } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
-import type { ProbeLedger, ProbeResult, ProbeTarget } from './types.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
 const SWEEP_MS = 60_000;

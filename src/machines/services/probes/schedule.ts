@@ -1,6 +1,6 @@
 /** When a probe is due, and how many may be under way at once. Pure. */
-import type { Probe } from '../../k8s.ts';
-import type { ProbeTarget } from './types.ts';
+import type { Probe } from '../../kube/podTable.ts';
+import type { ProbeTarget } from '../../pod/probes.ts';
 
 /** The API server's default. */
 const PERIOD_SECONDS = 10;

@@ -2,11 +2,9 @@
  * The ledger of probe results: what a container instance begins with, what is dropped, what the rest of the node concludes
  * from it (pod lifecycle 8.1, 8.2, 8.5). Pure.
  */
-import type { Container, ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
-import { containerFieldPath } from '../../pods/killOrder.ts';
-import { isRestartableInit } from '../../pods/shouldRestart.ts';
-import type { PodRuntimeStatus } from '../../pods/types.ts';
-import type { ProbeResults } from '../../pods/workers/podActions.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
+import type { ProbeResults } from '../../pod/probes.ts';
 import {
   type ContainerProbes,
   PROBE_FIELDS,
@@ -15,7 +13,10 @@ import {
   type ProbeResult,
   type ProbeTarget,
   type ProbeType,
-} from './types.ts';
+} from '../../pod/probes.ts';
+import { containerFieldPath } from '../../pod/runtime/killOrder.ts';
+import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 
 /** One pod as the probes see it. */
 export interface PodFacts {

@@ -1,10 +1,12 @@
 /** What a persistent volume claim stands for on this node (resources and volumes 8.4, 8.18), in the words of the reference. Pure. */
-import { isKubeRecord as isRecord } from '../../api/kube.ts';
-import type { NodeSelectorTerm, Pod } from '../../k8s.ts';
+
+import type { NodeSelectorTerm } from '../../kube/podTable.ts';
+import { isKubeRecord as isRecord } from '../../kube/request.ts';
+import type { Pod } from '../../kube/types.ts';
+import { type HostPathType, isHostPathType } from '../../pod/volumes/volumes.ts';
 import { type NodeIdentityLabels, nodeMismatch } from '../../pods/admission/nodeAffinity.ts';
-import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import { type Built, built, refused } from '../../result.ts';
 import { type CsiVolume, persistentCsi } from './csi/volume.ts';
-import { type HostPathType, isHostPathType } from './spec.ts';
 
 export interface BoundClaim {
   uid: string;

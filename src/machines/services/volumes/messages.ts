@@ -1,10 +1,11 @@
 /** What is asked of the volume manager, what it answers, and what it publishes of volumes. */
 
-import type { Pod } from '../../k8s.ts';
-import type { StartFailure } from '../../pods/types.ts';
-import type { Built } from '../../pods/workers/config/result.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { StartFailure } from '../../pod/runtime/seen.ts';
+import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
+import type { Built } from '../../result.ts';
 import type { Message, ReplyTo } from '../../supervision/address.ts';
-import type { MountedVolume } from './containerMounts.ts';
+import { address, viewKey } from '../../supervision/address.ts';
 import type { SubPathPart } from './subPaths.ts';
 
 /** What a worker gets for its question: `mounts` by volume name. */
@@ -35,3 +36,12 @@ export interface VolumeSummary {
 }
 /** By pod UID; a pod without volumes has no entry. */
 export type VolumesView = ReadonlyMap<string, readonly VolumeSummary[]>;
+
+/** How long a worker waits for its volumes, and for their end (resources and volumes 8.1). */
+export const VOLUMES_WAIT_MS = 123_000;
+
+export const volumesAddr = address<VolumesEvent>('node/services/volumes');
+export const volumesView = viewKey<VolumesView>('volumes');
+
+/** Names of attachable volumes that this node needs, sorted; not there before the disk was looked at. */
+export const volumesInUseView = viewKey<readonly string[]>('volumesInUse');

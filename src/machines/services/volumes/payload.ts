@@ -1,12 +1,13 @@
 /** The files of a secret, config map, downward or projected volume (resources and volumes 8.13). Pure. */
-import type { Pod } from '../../k8s.ts';
-import type { NodeFacts } from '../../pods/types.ts';
+
+import { type ObjectQuery, type Objects, queryKey } from '../../kube/objects.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { NodeFacts } from '../../nodeFacts.ts';
+import type { DownwardItem, ProjectionSource, VolumeSource } from '../../pod/volumes/volumes.ts';
 import { fieldValue, resourceValue } from '../../pods/workers/config/env.ts';
-import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import { type Built, built, refused } from '../../result.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';
 import { pathProblem } from './atomic.ts';
-import { type ObjectQuery, type Objects, queryKey } from './objects.ts';
-import type { DownwardItem, ProjectionSource, VolumeSource } from './spec.ts';
 
 export interface PayloadFile {
   data: Uint8Array;

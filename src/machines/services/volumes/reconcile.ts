@@ -1,11 +1,12 @@
 /** Desired and actual volumes as plain data, and what follows from comparing them with what the node knows. Pure. */
-import type { Pod } from '../../k8s.ts';
-import { isLeaving } from '../../pods/manager/records.ts';
-import type { PodsView, RuntimePodsView } from '../../protocol.ts';
-import type { MountedVolume } from './containerMounts.ts';
+import type { Pod } from '../../kube/types.ts';
+import { isLeaving } from '../../pod/names.ts';
+import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
+import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
+import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from '../../pod/volumes/volumePaths.ts';
+import { type PodVolume, podVolumes, redefined } from '../../pod/volumes/volumes.ts';
+import type { PodsView } from '../../pods/manager/messages.ts';
 import type { VolumeSummary } from './messages.ts';
-import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from './paths.ts';
-import { type PodVolume, podVolumes, redefined } from './spec.ts';
 import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
 
 /** A pod whose worker asked for its volumes and has not released them. */

@@ -1,6 +1,7 @@
 /** What the user of a pod is told of its volumes (resources and volumes 8.6). Of a taking down that failed nothing: that is for the log. Pure. */
+
+import type { PodVolume } from '../../pod/volumes/volumes.ts';
 import { isWait } from './csi/volume.ts';
-import type { PodVolume } from './spec.ts';
 import type { SetUpDone } from './volumeMachine.ts';
 
 interface VolumeEventSaid {

@@ -1,8 +1,8 @@
 /** Which parts of volumes a container mounts (resources and volumes 8.21). Pure. */
-import type { Container } from '../../k8s.ts';
-import { EXEC_STRING_BYTES_MAX, expand } from '../../pods/workers/config/execLimits.ts';
-import { type Built, built, refused } from '../../pods/workers/config/result.ts';
-import type { PodVolume } from './spec.ts';
+import type { Container } from '../../kube/podTable.ts';
+import { EXEC_STRING_BYTES_MAX, expand } from '../../pod/execLimits.ts';
+import type { PodVolume } from '../../pod/volumes/volumes.ts';
+import { type Built, built, refused } from '../../result.ts';
 
 /** One `volumeMounts[index]` of a container that wants a part of its volume only. */
 export interface SubPathPart {

@@ -4,13 +4,13 @@
  */
 
 import { assign, fromPromise, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
-import { projecting } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { VolumeRef } from '../../pod/volumes/volumePaths.ts';
+import { type PodVolume, redefined, refreshes, type VolumeSource } from '../../pod/volumes/volumes.ts';
 import { messageOf } from '../../text/errors.ts';
-import type { VolumeRef } from './paths.ts';
-import { type PodVolume, redefined, refreshes, type VolumeSource } from './spec.ts';
+import { factsOf } from '../../xstate/facts.ts';
+import { projecting } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;

@@ -4,23 +4,22 @@
  */
 
 import { assign, type DoneActorEvent, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
-import { carrying, factsOf, type Moment, reading } from '../../facts.ts';
-import { type Built, built, refused } from '../../pods/workers/config/result.ts';
-import { projecting, some } from '../../projection.ts';
-import { providing, unprovided } from '../../provide.ts';
+import { type VolumeRef, volumeKey } from '../../pod/volumes/volumePaths.ts';
+import { podVolumes } from '../../pod/volumes/volumes.ts';
+import { type Built, built, refused } from '../../result.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import { carrying, factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import { projecting, some } from '../../xstate/projection.ts';
+import { providing, unprovided } from '../../xstate/provide.ts';
 import type { SubPathsResult, VolumesEvent } from './messages.ts';
-import { type VolumeRef, volumeKey } from './paths.ts';
+import { VOLUMES_WAIT_MS } from './messages.ts';
 import { type Actual, type ActualState, type DesiredState, isMounted, type Look, reconcile, volumesOfPod } from './reconcile.ts';
-import { podVolumes } from './spec.ts';
 import type { BoundPart } from './subPaths.ts';
 import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine, volumeWith } from './volumeMachine.ts';
 import { lateness, outcome, type Waiter } from './waiters.ts';
 
-/** How long a worker waits for its volumes, and for their end (resources and volumes 8.1). */
-export const VOLUMES_WAIT_MS = 123_000;
 /** What became of pods is looked at this often: a pod that changed, one that nobody wants any more. Costs no I/O. */
 const LOOK_MS = 2_000;
 /** First wait after the disk could not be read; doubles. */

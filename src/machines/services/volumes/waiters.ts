@@ -1,10 +1,10 @@
 /** Workers that wait for volumes of their pods, or for their end, and what they are answered. */
 
-import type { Pod } from '../../k8s.ts';
+import type { Pod } from '../../kube/types.ts';
+import { volumeKey } from '../../pod/volumes/volumePaths.ts';
+import { podVolumes } from '../../pod/volumes/volumes.ts';
 import type { VolumesResult } from './messages.ts';
-import { volumeKey } from './paths.ts';
 import { type ActualState, mountedVolumes, timedOut, unmountedNames, volumesOfPod } from './reconcile.ts';
-import { podVolumes } from './spec.ts';
 
 export interface Waiter {
   id: number;

@@ -7,7 +7,7 @@ import { constants, close as fsClose, write as fsWrite, mkdirSync, openSync } fr
 import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { openRegularSync } from '../regularFile.ts';
+import { openRegularSync } from '../../../process/regularFile.ts';
 
 const closeAsync = promisify(fsClose);
 

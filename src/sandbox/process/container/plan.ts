@@ -5,16 +5,16 @@
  */
 
 import { statSync } from 'node:fs';
+import { put } from '../../../machines/data/own.ts';
 import {
   type ContainerConfig,
   CRI_ANNOTATIONS,
   type LinuxContainerSecurityContext,
   type NamespaceOption,
   type PodSandboxConfig,
-} from '../../../machines/cri.ts';
-import { put } from '../../../machines/own.ts';
+} from '../../../machines/wire/cri.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
-import type { CatalogueEntry } from '../images.ts';
+import type { CatalogueEntry } from '../catalogue.ts';
 import type { Isolation } from '../probe.ts';
 import { type BindMount, type Credentials, MARK, type ShimSpec } from './shim.ts';
 import { signalNumber } from './signals.ts';

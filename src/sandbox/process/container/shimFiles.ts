@@ -1,6 +1,6 @@
 /** The files in which the shim of one container reports, and the FIFO that releases it. */
 import { closeSync, constants, openSync, rmSync, statSync, writeSync } from 'node:fs';
-import { readRegularSync } from '../regularFile.ts';
+import { readRegularSync } from '../../../process/regularFile.ts';
 import type { Layout } from '../store.ts';
 import type { ShimPaths } from './shim.ts';
 

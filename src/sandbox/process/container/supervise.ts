@@ -5,9 +5,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, constants, openSync, statSync } from 'node:fs';
 import { constants as osConstants } from 'node:os';
+import { startProcess } from '../../../process/startProcess.ts';
 import { exitReason } from '../../shared/model.ts';
 import { findCommand, type Isolation } from '../probe.ts';
-import { startProcess } from '../startProcess.ts';
 import type { Layout, StoredContainer } from '../store.ts';
 import { Output } from './output.ts';
 import { later, Processes } from './processes.ts';

@@ -2,8 +2,8 @@
 import type { Matcher } from '../../../machines/faults/match.ts';
 import type { FaultKind } from '../../../machines/faults/types.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import type { SimKube } from '../../world/kube/kubeApi.ts';
-import type { SimNode } from '../../world/node/node.ts';
+import type { SimKube } from '../../world/kube/types.ts';
+import type { SimNode } from '../../world/node/types.ts';
 import type { ActiveFaults, EntryOf } from '../hits.ts';
 import type { Windows } from './windows.ts';
 

@@ -1,8 +1,10 @@
 /** Kills of actors. */
+
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
-import { view } from '../../../machines/protocol.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+
 import { pathsOf } from '../../steady.ts';
-import type { SimNode } from '../../world/node/node.ts';
+import type { SimNode } from '../../world/node/types.ts';
 import type { EntryOf } from '../hits.ts';
 import { type Acts, hit, missed, type Stage } from './act.ts';
 
@@ -40,7 +42,7 @@ class Kills {
     const { match } = this.#stage;
     const { actors, pods, namespaces } = f.select;
     const ofPods = pods !== undefined || namespaces !== undefined;
-    const records = ofPods ? tree.registry.read(view.pods)?.value.records : undefined;
+    const records = ofPods ? tree.registry.read(podsView)?.value.records : undefined;
     return pathsOf(tree.state()).filter((path) => {
       if (!match.any(actors, path)) return false;
       if (!ofPods) return true;

@@ -1,7 +1,7 @@
 /** Faults of the machine around a daemon, and the end of the daemon itself. */
 import { KERNEL_SETTINGS } from '../../../machines/host/kernelSettings.ts';
 import { FAMILIES } from '../../../machines/services/iptables/families.ts';
-import type { SimNode } from '../../world/node/node.ts';
+import type { SimNode } from '../../world/node/types.ts';
 import type { FaultEntry } from '../faults.ts';
 import { type Acts, hit, missed, type Stage } from './act.ts';
 

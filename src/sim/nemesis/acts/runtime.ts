@@ -1,7 +1,7 @@
 /** Faults of the container runtime, and of what runs in it. */
-import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
+import type { CriMethod, CriRequest } from '../../../machines/wire/cri.ts';
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '../../../sandbox/hollow/index.ts';
-import type { SimNode } from '../../world/node/node.ts';
+import type { SimNode } from '../../world/node/types.ts';
 import type { FaultEntry } from '../faults.ts';
 import { type Acts, hit, missed, type Stage } from './act.ts';
 

@@ -1,5 +1,5 @@
 /** Carries out the entries of a schedule that are no faults: what users, operators and other programs do. */
-import type { SimNode } from '../../world/node/node.ts';
+import type { SimNode } from '../../world/node/types.ts';
 import { ask } from '../ask.ts';
 import type { WorkloadAct, WorkloadEntry } from '../faults.ts';
 import type { Operator } from '../operator.ts';

@@ -1,7 +1,7 @@
 /** Nodes that allocate CPUs, one in six: pods that ask for some, and trouble for whoever keeps the ledger of them. */
 import { cpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../machines/allocation/cpus/file.ts';
-import type { CpuTuning } from '../../world/host/cpus.ts';
+import type { CpuTuning } from '../../world/node/nodeTuning.ts';
 import { ROOT_DIR } from '../../world/paths.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';

@@ -1,5 +1,5 @@
 /** Pods of the API that others have to make room for, and some that take the room which those need. */
-import { CRITICAL_PRIORITY } from '../../../machines/reclaim/eviction/rank.ts';
+import { CRITICAL_PRIORITY } from '../../../machines/pod/phase.ts';
 import type { PodDraw } from './podDraw.ts';
 
 const CRITICAL = 0.04;

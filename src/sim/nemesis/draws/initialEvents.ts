@@ -1,5 +1,5 @@
 /** API servers that stream initial events, and such as do not; and trouble in the middle of a stream. */
-import type { InitialEvents } from '../../world/kube/kubeApi.ts';
+import type { InitialEvents } from '../../world/kube/types.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 

@@ -2,13 +2,15 @@
  * Two things at one moment that single faults bring together in a few seeds of a thousand: each is aimed at here, so that
  * some seeds of a hundred have it. Drawn last and apart: no other draw moves for one.
  */
-import type { CriMethod } from '../../../machines/cri.ts';
-import { CRITICAL_PRIORITY } from '../../../machines/reclaim/eviction/rank.ts';
+
+import { CRITICAL_PRIORITY } from '../../../machines/pod/phase.ts';
+import type { CriMethod } from '../../../machines/wire/cri.ts';
 import { ROOT_DIR } from '../../world/paths.ts';
 import type { SimRng } from '../../world/rng.ts';
 import { Attack, beats, CHANCE } from '../attack.ts';
 import type { Add } from '../entries.ts';
-import { drawPod, type SimPod } from '../pods.ts';
+import { drawPod } from '../pods.ts';
+import type { SimPod } from '../subjects.ts';
 import type { DrawnManifest } from './podDraw.ts';
 
 /** What a node has of what meetings are about. */

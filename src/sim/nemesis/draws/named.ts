@@ -1,7 +1,7 @@
 /** Pods of the API that name claims, and secrets with credentials for their images. */
 import type { SimRng } from '../../world/rng.ts';
-import { CLAIMS, PULL_SECRETS, type SimObject } from '../objects.ts';
-import type { SimPod } from '../pods.ts';
+import { CLAIMS, PULL_SECRETS } from '../objects.ts';
+import type { SimObject, SimPod } from '../subjects.ts';
 import type { DrawnManifest, PodDraw } from './podDraw.ts';
 
 const CLAIMED = 0.12;

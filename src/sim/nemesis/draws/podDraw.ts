@@ -1,6 +1,6 @@
 /** What a seed adds to a drawn pod: one matter a file, each with chances of its own, so that no other draw moves for it. */
 import type { SimRng } from '../../world/rng.ts';
-import type { SimPod } from '../pods.ts';
+import type { SimPod } from '../subjects.ts';
 
 /** `full`: a pod that is to have of everything. Changes `manifest` in place and gives what else is to be known of the pod. */
 export type PodDraw = (rng: SimRng, x: { pod: SimPod; manifest: DrawnManifest; full: boolean }) => Partial<SimPod>;

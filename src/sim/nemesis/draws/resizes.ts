@@ -1,5 +1,5 @@
 /** Others in the cluster change what pods of the API ask for while they run: less, more, more than there is. */
-import type { KubeObject } from '../../../machines/api/kube.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 import type { Resizing } from '../faults.ts';

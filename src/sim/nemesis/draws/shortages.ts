@@ -1,6 +1,7 @@
 /** Memory that runs short, and a runtime that does not say what containers use. */
-import type { CriMethod } from '../../../machines/cri.ts';
+
 import { LIMITS_EVERY_MS } from '../../../machines/reclaim/eviction/evictionMachine.ts';
+import type { CriMethod } from '../../../machines/wire/cri.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 

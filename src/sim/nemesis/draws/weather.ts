@@ -1,8 +1,8 @@
 /** Kinds of fault that are on or off for a whole run, and the single faults of each kind. */
 
-import type { CriMethod } from '../../../machines/cri.ts';
 import { FAULT_KINDS } from '../../../machines/faults/kinds.ts';
 import type { FaultKind, FaultSpec } from '../../../machines/faults/types.ts';
+import type { CriMethod } from '../../../machines/wire/cri.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 

@@ -1,11 +1,11 @@
 /** What is beside the daemon on a simulated machine, besides its runtime and its drivers: programs that it runs, and logs that grow. */
 
-import type { KubeletConfiguration } from '../../../machines/config.ts';
+import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import type { Clock, HostFs, Ports } from '../../../ports/ports.ts';
-import type { SimDisk } from '../disk/disk.ts';
+import type { SimDisk } from '../disk/types.ts';
 import { SECRET } from '../identity/certificates.ts';
 import type { SimRng } from '../rng.ts';
-import type { SimRuntime } from '../runtime/runtime.ts';
+import type { SimRuntime } from '../runtime/types.ts';
 import { type SimJournal, simJournal } from './journal.ts';
 import { type LogTuning, type SimLogs, simGzip, simLogs } from './logs.ts';
 import { type ProgramTuning, type SimPrograms, simPrograms } from './programs.ts';

@@ -4,10 +4,10 @@
  */
 import type { Gzip } from '../../../ports/gzip.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';
-import type { SimDisk } from '../disk/disk.ts';
 import type { OpenFile } from '../disk/diskEntry.ts';
+import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';
-import type { SimRuntime } from '../runtime/runtime.ts';
+import type { SimRuntime } from '../runtime/types.ts';
 
 export interface LogTuning {
   /** containerLogMaxSize, in bytes. */

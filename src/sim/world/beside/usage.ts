@@ -1,7 +1,7 @@
 /** What volumes hold, counted on a simulated disk. */
 import type { DiskFigures, DiskUsage } from '../../../ports/diskUsage.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import type { SimDisk } from '../disk/disk.ts';
+import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';
 import { type FaultMode, working } from './faultMode.ts';
 

@@ -3,9 +3,9 @@
 import type { FsCall } from '../../../machines/faults/subjects.ts';
 import type { Clock, FileInfo, HostFs } from '../../../ports/ports.ts';
 import type { Power } from '../time.ts';
-import type { SimDisk } from './disk.ts';
 import { type Entry, failure, parentOf, sizeSaid } from './diskEntry.ts';
 import type { DiskTree } from './diskTree.ts';
+import type { SimDisk } from './types.ts';
 
 export interface DiskMountOptions {
   tree: DiskTree;

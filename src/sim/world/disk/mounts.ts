@@ -2,7 +2,7 @@
  * The mount table of a simulated machine: it outlives daemons. Mounts hide nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
  */
 
-import type { MountEntry } from '../../../machines/services/volumes/mountinfo.ts';
+import type { MountEntry } from '../../../machines/host/mountinfo.ts';
 import { codeOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind, SubPathResult } from '../../../ports/mounter.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';

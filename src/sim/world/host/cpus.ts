@@ -1,26 +1,13 @@
 /** The CPUs of a simulated machine whose node allocates them, and which of them it may allocate. */
-import { type CpuSet, formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+
+import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import type { CpuInfo } from '../../../machines/allocation/cpus/topology.ts';
-import type { KubeletConfiguration } from '../../../machines/config.ts';
-import type { NodeTuning } from '../node/nodeTuning.ts';
+import type { KubeletConfiguration } from '../../../machines/config/config.ts';
+import type { CpuTuning, NodeTuning } from '../node/nodeTuning.ts';
 import { memoryConfig } from './memory.ts';
 
 /** Where nobody hands them out. */
 export const CPUS = 4;
-
-export interface CpuTuning {
-  count: number;
-  /** Of each core: 1 or 2. Those of one core are half of all apart, as kernels number them. */
-  threads: number;
-  sockets: number;
-  /** Nobody gets these alone. */
-  reserved: CpuSet;
-  /** They are said by an amount of kubeReserved, and not by their numbers: then it is CPU 0. */
-  byAmount: boolean;
-  options: readonly ('full-pcpus-only' | 'distribute-cpus-across-cores' | 'strict-cpu-reservation')[];
-  /** cpuManagerReconcilePeriod. */
-  everyMs: number;
-}
 
 export function cpusOfHost(tuning: CpuTuning | null): { cpus?: () => CpuInfo[] } {
   if (tuning === null) return {};

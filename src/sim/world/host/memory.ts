@@ -1,6 +1,6 @@
 /** What a simulated machine holds its containers' memory by, where its draw says so: cgroup v2 with swap, shared out, and throttles. */
 
-import type { KubeletConfiguration } from '../../../machines/config.ts';
+import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import type { MemoryControlOfHost } from '../../../ports/ports.ts';
 
 const SWAP_BYTES = 2 ** 30;

@@ -1,5 +1,5 @@
 /** Who may come to the nodes of a simulated cluster, what they may do there, and what the API server says when a node asks about them. */
-import { isKubeRecord } from '../../../machines/api/kube.ts';
+import { isKubeRecord } from '../../../machines/kube/request.ts';
 import { ApiFault } from '../kube/kubeStore.ts';
 
 export interface Account {

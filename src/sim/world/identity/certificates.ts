@@ -3,11 +3,12 @@
  * one key and ends at some time; nothing but the key's own text leads to the key.
  */
 
-import type { CertificateFacts, CertificateTemplate } from '../../../machines/api/certificates/template.ts';
-import { isKubeRecord } from '../../../machines/api/kube.ts';
+import type { CertificateTemplate } from '../../../machines/api/certificates/messages.ts';
+import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
+import { isKubeRecord } from '../../../machines/kube/request.ts';
 import type { Certificates, ClientCredentials } from '../../../ports/certificates.ts';
 import { sha256Hex } from '../../globals.ts';
-import type { SimDisk } from '../disk/disk.ts';
+import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';
 
 /** In every private key and bearer token, and nowhere else: where it shows, somebody told a secret. */

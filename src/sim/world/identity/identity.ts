@@ -1,12 +1,12 @@
 /** What a simulated node shows of itself: the pairs on its disk, what it is configured to ask for, and what its ports know of that. */
 
 import { clientTemplate } from '../../../machines/api/certificates/template.ts';
-import type { KubeletConfiguration, KubeletFlags } from '../../../machines/config.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../../../machines/config/config.ts';
 import type { Certificates, ClientCredentials } from '../../../ports/certificates.ts';
-import type { KubeApi } from '../../../ports/ports.ts';
-import type { SimDisk } from '../disk/disk.ts';
+import type { KubeApi } from '../../../ports/kube.ts';
+import type { SimDisk } from '../disk/types.ts';
 import { CLIENT_CA_TEXT } from '../host/net.ts';
-import type { SimKube } from '../kube/kubeApi.ts';
+import type { SimKube } from '../kube/types.ts';
 import type { SimRng } from '../rng.ts';
 import { WALL_START_MS } from '../time.ts';
 import { certificateText, newKey, publicOf, simCertificates, simCredentials } from './certificates.ts';

@@ -3,9 +3,9 @@
  * here, so that they are renewed while one looks.
  */
 
-import { isKubeRecord, type KubeObject } from '../../../machines/api/kube.ts';
+import { isKubeRecord, type KubeObject } from '../../../machines/kube/request.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import type { SimKube } from '../kube/kubeApi.ts';
+import type { SimKube } from '../kube/types.ts';
 import type { SimRng } from '../rng.ts';
 import { certificateText, readRequest } from './certificates.ts';
 

@@ -1,18 +1,11 @@
 /** The way from one daemon to the simulated API server: delays, refusals, lost answers, partitions, credentials. */
 
-import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../machines/api/kube.ts';
-import type { Clock, KubeApi, KubeCallOptions } from '../../../ports/ports.ts';
-import type { SimCertificate, SimCredentials } from '../identity/certificates.ts';
-import type { Power } from '../time.ts';
-import type { KubeCall, KubeVerdict, SimKube } from './kubeApi.ts';
+import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../machines/kube/request.ts';
+import type { KubeApi, KubeCallOptions } from '../../../ports/kube.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import type { SimCertificate } from '../identity/certificates.ts';
 import type { KubeWatches } from './kubeWatches.ts';
-
-export interface KubeDaemon {
-  power: Power;
-  clock: Clock;
-  node?: string;
-  credentials?: SimCredentials;
-}
+import type { KubeCall, KubeDaemon, KubeVerdict, SimKube } from './types.ts';
 
 /** What a client needs of the server. */
 export interface KubeServer {

@@ -6,7 +6,7 @@ import {
   type KubeObject,
   type KubeRequest,
   type KubeResult,
-} from '../../../machines/api/kube.ts';
+} from '../../../machines/kube/request.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { review } from '../identity/accounts.ts';

@@ -2,10 +2,11 @@
  * What an API server keeps: objects with resource versions, and the history that watches replay. Optimistic conflicts,
  * preconditions, graceful deletion, finalizers and the status sub-resource are those of the real one.
  */
-import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/api/kube.ts';
-import type { Pod } from '../../../machines/k8s.ts';
+
+import { sameData } from '../../../machines/data/sameData.ts';
+import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
 import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
-import { sameData } from '../../../machines/sameData.ts';
 
 export interface Resource {
   name: string;

@@ -1,11 +1,11 @@
 /** Open watches of the simulated API server: initial events, changes, bookmarks, and their ends. */
 
-import { INITIAL_EVENTS_END, type KubeFailure, type KubeObject, type KubeRequest } from '../../../machines/api/kube.ts';
+import { INITIAL_EVENTS_END, type KubeFailure, type KubeObject, type KubeRequest } from '../../../machines/kube/request.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Power } from '../time.ts';
-import type { SimKube } from './kubeApi.ts';
 import { failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
 import type { StoreEvent } from './kubeStore.ts';
+import type { SimKube } from './types.ts';
 
 /** Bookmarks come about once a minute. */
 const BOOKMARK_MS = 60_000;

@@ -3,16 +3,17 @@
 import { enforceKernelSettings } from '../../../actors/kernelSettings.ts';
 import { createNode, type Node } from '../../../actors/node.ts';
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
-import { view } from '../../../machines/protocol.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
+
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimRng } from '../rng.ts';
 import type { Power, SimTime } from '../time.ts';
 import { simLogger } from './instruments.ts';
 import { losePower } from './machine.ts';
-import type { NodeWatcher, SimNode } from './node.ts';
 import { configOf } from './nodeConfig.ts';
 import { portsFor } from './nodePorts.ts';
+import type { NodeWatcher, SimNode } from './types.ts';
 
 /** An init system's wait before it starts a daemon again that exited 70. */
 const RESTART_AFTER_MS = 2_000;
@@ -102,7 +103,7 @@ export class Daemons {
     node.tree.observe((e) => {
       if (mine.on) watcher.supervision(self, e);
     });
-    node.tree.registry.watch(view.statuses, (statuses) => {
+    node.tree.registry.watch(statusesView, (statuses) => {
       if (mine.on) watcher.statuses(self, statuses);
     });
   }

@@ -3,15 +3,16 @@
 import { FAMILIES } from '../../../machines/services/iptables/families.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { besideNode, type SimBeside } from '../beside/beside.ts';
-import { type SimDisk, simDisk } from '../disk/disk.ts';
+import { simDisk } from '../disk/disk.ts';
 import { type SimMounts, simMounts } from '../disk/mounts.ts';
+import type { SimDisk } from '../disk/types.ts';
 import { type SimIptables, simIptables } from '../host/iptables.ts';
 import { type SimKernelLog, simKernelLog } from '../host/kernelLog.ts';
 import { type SimKernelSettings, simKernelSettings } from '../host/kernelSettings.ts';
 import { type SimLogind, simLogind } from '../host/logind.ts';
 import { type SimNet, simNet } from '../host/net.ts';
 import { leaveFiles } from '../identity/identity.ts';
-import type { SimKube } from '../kube/kubeApi.ts';
+import type { SimKube } from '../kube/types.ts';
 import { CLAIMED_DIRS, DEVICE_FOLDER, DRIVER_SOCKET, HUGE_PAGES, IMAGES, MANIFESTS, nodeName, ROOT_DIR } from '../paths.ts';
 import type { SimDevicePlugins } from '../plugins/devicePlugins.ts';
 import type { SimDrivers } from '../plugins/drivers.ts';
@@ -19,7 +20,8 @@ import { devicesOf } from '../plugins/machineDevices.ts';
 import { driversOf } from '../plugins/machineDrivers.ts';
 import type { SimRng } from '../rng.ts';
 import { type SimCgroups, tunedCgroups } from '../runtime/cgroupTrouble.ts';
-import { type SimRuntime, simRuntime } from '../runtime/runtime.ts';
+import { simRuntime } from '../runtime/runtime.ts';
+import type { SimRuntime } from '../runtime/types.ts';
 import type { SimTime } from '../time.ts';
 import type { NodeTuning } from './nodeTuning.ts';
 

@@ -1,7 +1,7 @@
 /** The configuration of a daemon on a simulated machine. */
 
+import type { NodeConfig } from '../../../machines/config/config.ts';
 import { defaultNodeConfig } from '../../../machines/config/defaults.ts';
-import type { NodeConfig } from '../../../machines/config.ts';
 import { cpusConfig, kubeReservedOf } from '../host/cpus.ts';
 import { memoryConfig } from '../host/memory.ts';
 import { identityConfig } from '../identity/identity.ts';

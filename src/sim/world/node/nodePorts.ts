@@ -3,7 +3,7 @@
 import { documentsHere } from '../../../actors/pods/sources/document.ts';
 import type { Clock, HostFs, Ports } from '../../../ports/ports.ts';
 import { md5Hex, sha256Hex } from '../../globals.ts';
-import type { SimDisk } from '../disk/disk.ts';
+import type { SimDisk } from '../disk/types.ts';
 import { CPUS, cpusOfHost } from '../host/cpus.ts';
 import { memoryOfHost } from '../host/memory.ts';
 import { addressOf, identityPorts } from '../identity/identity.ts';
@@ -12,9 +12,9 @@ import { driverFs } from '../plugins/machineDrivers.ts';
 import type { SimRng } from '../rng.ts';
 import type { Power, SimTime } from '../time.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
-import type { SimNode } from './node.ts';
 import { simProber } from './prober.ts';
 import { simProfiler } from './profiler.ts';
+import type { SimNode } from './types.ts';
 
 export interface NodePortsOptions {
   node: SimNode;

@@ -1,8 +1,9 @@
 /** Settings of a simulated node. */
 
-import type { KubeletConfiguration } from '../../../machines/config.ts';
+import type { CpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import type { BesideTuning } from '../beside/beside.ts';
-import type { CpuTuning } from '../host/cpus.ts';
+
 import type { KernelTuning } from '../host/kernelSettings.ts';
 import type { ShutdownTuning } from '../host/logind.ts';
 import type { CertificateTuning, EdgeTuning } from '../identity/identity.ts';
@@ -79,4 +80,18 @@ export interface NodeTuning {
   kernel: KernelTuning | null;
   /** Its pods are waited for when the machine goes down; null: they are not. */
   shutdown: ShutdownTuning | null;
+}
+
+export interface CpuTuning {
+  count: number;
+  /** Of each core: 1 or 2. Those of one core are half of all apart, as kernels number them. */
+  threads: number;
+  sockets: number;
+  /** Nobody gets these alone. */
+  reserved: CpuSet;
+  /** They are said by an amount of kubeReserved, and not by their numbers: then it is CPU 0. */
+  byAmount: boolean;
+  options: readonly ('full-pcpus-only' | 'distribute-cpus-across-cores' | 'strict-cpu-reservation')[];
+  /** cpuManagerReconcilePeriod. */
+  everyMs: number;
 }

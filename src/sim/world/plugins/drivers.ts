@@ -3,7 +3,7 @@
  * to the order that drivers rely on. What was done against it is noted as a violation.
  */
 
-import type { CsiMethod, CsiRequest, CsiResponse, NodeCapability } from '../../../machines/csi.ts';
+import type { CsiMethod, CsiRequest, CsiResponse, NodeCapability } from '../../../machines/wire/csi.ts';
 import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';
 import type { SimMounts } from '../disk/mounts.ts';

@@ -1,5 +1,5 @@
 /** The storage driver beside a simulated machine: how it is, and what it does with directories. */
-import type { SimDisk } from '../disk/disk.ts';
+import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';
 import { type DriverFs, type SimDrivers, simDrivers } from './drivers.ts';
 

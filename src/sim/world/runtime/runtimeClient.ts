@@ -1,11 +1,11 @@
 /** The way from one daemon to the simulated runtime: delays, refusals, lost answers, outages, hints that go missing. */
 
-import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../../machines/cri.ts';
-import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../../machines/wire/cri.ts';
+import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
 import type { SimRng } from '../rng.ts';
 import type { Power } from '../time.ts';
-import type { CallSeen, HookSeen, SimRuntime, Verdict } from './runtime.ts';
+import type { CallSeen, HookSeen, RuntimeDaemon, SimRuntime, Verdict } from './types.ts';
 
 /** The command of a hook of the simulation: this word, which hook, how many ms it takes, and whether the first instance fails it. */
 export const HOOK_COMMAND = 'hook';
@@ -35,12 +35,6 @@ export interface RuntimeServer {
   underWay: number;
   /** What an answer says while the runtime has announced an end and not yet written it down. */
   lagging(method: CriMethod, value: unknown): unknown;
-}
-
-export interface RuntimeDaemon {
-  power: Power;
-  clock: Clock;
-  boot: number;
 }
 
 export function runtimeClient(server: RuntimeServer, daemon: RuntimeDaemon): Cri {

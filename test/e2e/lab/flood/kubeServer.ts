@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../../src/machines/api/kube.ts';
+import { type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../../src/machines/kube/request.ts';
 import type { Clock } from '../../../../src/ports/ports.ts';
 import { simKube } from '../../../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../../src/sim/world/rng.ts';

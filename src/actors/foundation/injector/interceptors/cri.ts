@@ -1,9 +1,9 @@
 /** The CRI port behind the fault injector: calls that are delayed, refused, lost or late, and a runtime that is away. */
 
-import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/cri.ts';
 import { codeName } from '../../../../machines/faults/describe.ts';
 import { GRPC_CODES } from '../../../../machines/faults/kinds.ts';
-import { CRI_METHODS } from '../../../../machines/runtime/cri/methods.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/cri.ts';
+import { CRI_METHODS } from '../../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../../ports/ports.ts';
 import type { ActiveFault, ActiveFaultOf, ActiveFaults, FaultOf } from '../activeFaults.ts';
 import { type CallSubject, CallSubjects } from './callSubject.ts';

@@ -1,6 +1,6 @@
 /** The runtime's event stream behind the fault injector: events lost, doubled, late or out of order, and a stream that breaks. */
 
-import type { RuntimeHint } from '../../../../machines/cri.ts';
+import type { RuntimeHint } from '../../../../machines/wire/cri.ts';
 import type { Clock } from '../../../../ports/ports.ts';
 import type { ActiveFaults } from '../activeFaults.ts';
 import { pause } from './pause.ts';

@@ -1,8 +1,9 @@
 /** The API server behind the fault injector: requests that are delayed, refused, lost or late, a partition, bad watches. */
 
-import { type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../../machines/api/kube.ts';
 import { type ApiSubject, apiSubject } from '../../../../machines/faults/subjects.ts';
-import type { Clock, KubeApi, KubeCallOptions, KubeWatch } from '../../../../ports/ports.ts';
+import { type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../../machines/kube/request.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch } from '../../../../ports/kube.ts';
+import type { Clock } from '../../../../ports/ports.ts';
 import type { ActiveFault, ActiveFaultOf, ActiveFaults, FaultOf } from '../activeFaults.ts';
 import { override, pause } from './pause.ts';
 

@@ -1,7 +1,7 @@
 /** What volumes of drivers need of the API, asked for each time: what a cache holds may be otherwise by now. */
 
-import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/api/kube.ts';
-import { put } from '../../../../machines/own.ts';
+import { put } from '../../../../machines/data/own.ts';
+import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/kube/request.ts';
 import {
   type Attachment,
   attachmentOf,

@@ -1,7 +1,8 @@
 /** Calls of drivers: who serves them now, their deadline, how long they took. */
-import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/csi.ts';
-import { STORAGE_SECONDS } from '../../../../machines/edge/https/buckets.ts';
+
 import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
+import { STORAGE_SECONDS } from '../../../../machines/text/buckets.ts';
+import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/wire/csi.ts';
 import { CODE_NAMES, CsiError } from '../../../../ports/csi.ts';
 import type { Ports } from '../../../../ports/ports.ts';
 

@@ -1,16 +1,18 @@
 /** Where a volume of a driver stands, and what was written down of it there. */
 
-import { isKubeRecord } from '../../../../machines/api/kube.ts';
-import type { NodeFacts } from '../../../../machines/pods/types.ts';
+import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import { isKubeRecord } from '../../../../machines/kube/request.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import { CSI, deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
+import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
-import { mountsAt } from '../../../../machines/services/volumes/mountinfo.ts';
-import { CSI, deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/services/volumes/paths.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Mounter } from '../../../../ports/mounter.ts';
-import type { HostFs, Ports } from '../../../../ports/ports.ts';
+import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
 import { listIfThere, rmdirIfEmpty, unlinkIfThere } from '../files.ts';
+import type { CsiLedger } from './state.ts';
 
 const DATA_BYTES_MAX = 64 * 1024;
 const DIR_MODE = 0o750;
@@ -138,4 +140,15 @@ async function readMarker(fs: HostFs, marker: string): Promise<Marked | null> {
 export async function writeMarker(fs: HostFs, marker: string, done: Marked): Promise<void> {
   await fs.mkdirp(marker, DIR_MODE);
   await fs.writeFile(`${marker}/ready`, JSON.stringify(done));
+}
+
+export interface CsiOptions {
+  ports: Ports;
+  mounter: Mounter;
+  log: Logger;
+  facts(): NodeFacts;
+  drivers(): DriversView;
+  ledger: CsiLedger;
+  /** The names of what must stay attached are others now. */
+  inUseChanged(): void;
 }

@@ -3,10 +3,11 @@
  * is about, so whatever a call may have done is found and undone, also after a crash.
  */
 
-import type { Pod } from '../../../../machines/k8s.ts';
-import { put } from '../../../../machines/own.ts';
-import type { NodeFacts } from '../../../../machines/pods/types.ts';
-import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
+import { put } from '../../../../machines/data/own.ts';
+import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import type { ObjectSource } from '../../../../machines/kube/objects.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
 import {
@@ -23,35 +24,19 @@ import {
   uniqueName,
   volumeCapability,
 } from '../../../../machines/services/volumes/csi/volume.ts';
-import { mountsAt } from '../../../../machines/services/volumes/mountinfo.ts';
-import type { ObjectSource } from '../../../../machines/services/volumes/objects.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/services/volumes/paths.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
 import { CsiError } from '../../../../ports/csi.ts';
-import type { Mounter } from '../../../../ports/mounter.ts';
-import type { Logger, Ports } from '../../../../ports/ports.ts';
 import { lstatIfThere, unlinkIfThere } from '../files.ts';
 import type { CsiApi } from './api.ts';
 import { type Driver, driverNamed } from './calls.ts';
-import { type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
-import type { CsiLedger } from './state.ts';
+import { type CsiOptions, type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
 import { type Leftover, removeLeftovers } from './takeDown.ts';
 
 const DIR_MODE = 0o750;
 /** A tree of many files takes its time. */
 const GROUP_TIMEOUT_MS = 600_000;
 
-export interface CsiOptions {
-  ports: Ports;
-  mounter: Mounter;
-  log: Logger;
-  facts(): NodeFacts;
-  drivers(): DriversView;
-  ledger: CsiLedger;
-  /** The names of what must stay attached are others now. */
-  inUseChanged(): void;
-}
 export interface CsiSetUpOptions extends CsiOptions {
   api: CsiApi;
   objects: ObjectSource | null;

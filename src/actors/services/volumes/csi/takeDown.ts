@@ -3,14 +3,14 @@
  * that it could tell of, so every step may be repeated.
  */
 
+import { mountsAt, mountsBelow } from '../../../../machines/host/mountinfo.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
-import { mountsAt, mountsBelow } from '../../../../machines/services/volumes/mountinfo.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/services/volumes/paths.ts';
 import { lstatIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../files.ts';
 import { type Driver, driverNamed } from './calls.ts';
+import type { CsiOptions } from './place.ts';
 import { type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
-import type { CsiOptions } from './setUp.ts';
 
 export interface Leftover {
   ref: VolumeRef;

@@ -1,9 +1,9 @@
 /** Validation of one container, app or init: what a node needs to be right before it runs it. Pure. */
 
-import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
-import { own } from '../../../own.ts';
-import { quoted } from '../../../text/errorList.ts';
-import type { FileKeyRef } from '../../workers/config/envFile.ts';
+import { own } from '../../../data/own.ts';
+import { dnsLabel, envName, portName, qualifiedName, quantityValue } from '../../../kube/names.ts';
+import type { Container, EnvVar, FileKeyRef } from '../../../kube/podTable.ts';
+import type { Quantity } from '../../../kube/types.ts';
 import {
   EXIT_CODE_OPERATORS,
   MOUNT_PROPAGATIONS,
@@ -14,8 +14,8 @@ import {
   RESTART_POLICIES,
   RESTART_RULE_ACTIONS,
   TERMINATION_MESSAGE_POLICIES,
-} from '../podTable.ts';
-import { dnsLabel, envName, portName, qualifiedName, quantityValue } from './names.ts';
+} from '../../../kube/words.ts';
+import { quoted } from '../../../text/errorList.ts';
 import { validateProbes } from './probes.ts';
 import type { Problems } from './problems.ts';
 import { validateContainerSecurity } from './security.ts';

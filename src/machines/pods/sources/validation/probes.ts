@@ -1,8 +1,10 @@
 /** Validation of probes and lifecycle hooks. Pure. */
-import type { Container, IntOrString, LifecycleHandler, Probe } from '../../../k8s.ts';
-import { STOP_SIGNALS } from '../../stopSignal.ts';
-import { PORTS, SCHEMES } from '../podTable.ts';
-import { portName } from './names.ts';
+
+import { portName } from '../../../kube/names.ts';
+import type { Container, LifecycleHandler, Probe } from '../../../kube/podTable.ts';
+import type { IntOrString } from '../../../kube/types.ts';
+import { PORTS, SCHEMES } from '../../../kube/words.ts';
+import { STOP_SIGNALS } from '../../../pod/runtime/stopSignal.ts';
 import type { Problems } from './problems.ts';
 
 const HEADER_NAME = /^[-A-Za-z0-9]+$/;

@@ -1,7 +1,7 @@
 /** Validation of the security contexts of pods and containers. Pure. */
-import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../k8s.ts';
-import { quoted } from '../../../text/errorList.ts';
-import { dottedSysctl } from '../../admission/sysctls.ts';
+
+import { dottedSysctl } from '../../../kube/names.ts';
+import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../kube/podTable.ts';
 import {
   FS_GROUP_CHANGE_POLICIES,
   IDS,
@@ -9,7 +9,8 @@ import {
   PROFILE_TYPES,
   SE_LINUX_CHANGE_POLICIES,
   SUPPLEMENTAL_GROUPS_POLICIES,
-} from '../podTable.ts';
+} from '../../../kube/words.ts';
+import { quoted } from '../../../text/errorList.ts';
 import type { Problems } from './problems.ts';
 
 const SYSCTL = /^[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*$/;

@@ -1,6 +1,20 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
 
-import { NO_SHARE, type PluginShare } from '../../../allocation/devices/responses.ts';
+import { NO_SHARE, type PluginShare } from '../../../allocation/devices/messages.ts';
+import type { Container } from '../../../kube/podTable.ts';
+import type { Pod } from '../../../kube/types.ts';
+import type { NodeFacts } from '../../../nodeFacts.ts';
+import { ExecRoom, expandAll } from '../../../pod/execLimits.ts';
+import { encodeHandler, encodePorts } from '../../../pod/goJson.ts';
+import { pathName } from '../../../pod/pathName.ts';
+import { amountsOf, writeAmounts } from '../../../pod/resources/amounts.ts';
+import { memoryControls } from '../../../pod/resources/memoryControl.ts';
+import { qosClass } from '../../../pod/resources/qos.ts';
+import { containerResources } from '../../../pod/resources/resources.ts';
+import { hashNameAndImage } from '../../../pod/runtime/containerHash.ts';
+import { containerLogPath } from '../../../pod/runtime/logNames.ts';
+import { criSignal } from '../../../pod/runtime/stopSignal.ts';
+import { refused } from '../../../result.ts';
 import {
   type ContainerConfig,
   CRI_ANNOTATIONS,
@@ -9,22 +23,9 @@ import {
   type LinuxContainerResources,
   type Mount,
   type UserNamespace,
-} from '../../../cri.ts';
-import type { Container, Pod } from '../../../k8s.ts';
-import { pathName } from '../../../pathName.ts';
-import { hashNameAndImage } from '../../containerHash.ts';
-import { containerLogPath } from '../../logNames.ts';
-import { qosClass } from '../../qos.ts';
-import { amountsOf, writeAmounts } from '../../resize/amounts.ts';
-import { criSignal } from '../../stopSignal.ts';
-import type { NodeFacts } from '../../types.ts';
+} from '../../../wire/cri.ts';
 import { containerEnv, type EnvSources } from './env.ts';
 import type { EnvFiles } from './envFile.ts';
-import { ExecRoom, expandAll } from './execLimits.ts';
-import { encodeHandler, encodePorts } from './goJson.ts';
-import { memoryControls } from './memoryControl.ts';
-import { containerResources } from './resources.ts';
-import { refused } from './result.ts';
 import { podLabels } from './sandboxConfig.ts';
 import { containerSecurity, type ImageUser } from './security.ts';
 

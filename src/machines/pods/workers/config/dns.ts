@@ -1,8 +1,10 @@
 /** The resolver configuration of a pod (pod lifecycle 5.6). */
-import type { DNSConfig } from '../../../cri.ts';
-import type { Pod } from '../../../k8s.ts';
-import { podDescription } from '../../podDescription.ts';
-import type { NodeFacts, StartFailure } from '../../types.ts';
+
+import type { Pod } from '../../../kube/types.ts';
+import type { NodeFacts } from '../../../nodeFacts.ts';
+import { podDescription } from '../../../pod/podDescription.ts';
+import type { StartFailure } from '../../../pod/runtime/seen.ts';
+import type { DNSConfig } from '../../../wire/cri.ts';
 
 const SERVERS_MAX = 3;
 const SEARCHES_MAX = 32;

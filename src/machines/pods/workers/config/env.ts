@@ -1,19 +1,20 @@
 /** A container's environment: expansion of `$(X)`, field and resource references (pod lifecycle 5.11). */
 
-import type { KeyValue } from '../../../cri.ts';
-import type { Container, EnvVar, Pod } from '../../../k8s.ts';
-import { own } from '../../../own.ts';
-import { isConfigMap } from '../../../services/objects/decode.ts';
-import { kindWord, type ObjectRef, refKey } from '../../../services/objects/references.ts';
-import type { ApiObject, ObjectResult } from '../../../services/volumes/objects.ts';
+import { own } from '../../../data/own.ts';
+import type { ApiObject, ObjectResult } from '../../../kube/objects.ts';
+import { isConfigMap } from '../../../kube/objects.ts';
+import type { Container, EnvVar } from '../../../kube/podTable.ts';
+import { ceilDiv, isZeroQuantity, scaledCeil } from '../../../kube/quantity.ts';
+import type { Pod } from '../../../kube/types.ts';
+import type { NodeFacts } from '../../../nodeFacts.ts';
+import { EXEC_STRING_BYTES_MAX, ExecRoom, expand } from '../../../pod/execLimits.ts';
+import { podLevel } from '../../../pod/resources/podLevel.ts';
+import { kindWord, type ObjectRef, refKey } from '../../../pod/volumes/references.ts';
+import { type Built, built, refused } from '../../../result.ts';
+import { onePerFamily } from '../../../text/addresses.ts';
 import { goQuote } from '../../../text/goQuote.ts';
-import { podLevel } from '../../podLevel.ts';
-import { ceilDiv, isZeroQuantity, scaledCeil } from '../../quantity.ts';
-import type { NodeFacts } from '../../types.ts';
-import { onePerFamily } from './addresses.ts';
+import type { KeyValue } from '../../../wire/cri.ts';
 import { type EnvFiles, fileKeyValue } from './envFile.ts';
-import { EXEC_STRING_BYTES_MAX, ExecRoom, expand } from './execLimits.ts';
-import { type Built, built, refused } from './result.ts';
 
 export interface EnvInput {
   pod: Pod;

@@ -3,16 +3,14 @@
  * `NAME='VALUE'`, where the value may go over several lines and nothing in it has a meaning. Blank lines and comments
  * (`#` first in a line, or after the value) say nothing. White space after `=` makes the value empty. Pure.
  */
-import type { EnvVar } from '../../../k8s.ts';
+import type { FileKeyRef } from '../../../kube/podTable.ts';
+import { type Built, built, refused } from '../../../result.ts';
 import { trimEndOf, trimStartOf } from '../../../text/trim.ts';
-import { type Built, built, refused } from './result.ts';
 
 /** Of this node: the reference bounds lines alone. */
 export const ENV_FILE_BYTES_MAX = 1_048_576;
 /** A longer line ends the reading, as in the reference. */
 const LINE_BYTES_MAX = 65_535;
-
-export type FileKeyRef = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>;
 
 /** What became of looking at one file. `path`: where it is, or would be, on the node. */
 export type EnvFile =

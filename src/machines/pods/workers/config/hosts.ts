@@ -1,15 +1,11 @@
 /** A pod's host name and its /etc/hosts (pod lifecycle 5.5). */
 
-import type { Pod } from '../../../k8s.ts';
-import type { PathName } from '../../../pathName.ts';
-import { podDir } from '../../../services/volumes/paths.ts';
-import { dnsLabel, dnsSubdomain } from '../../sources/validation/names.ts';
-import type { NodeFacts } from '../../types.ts';
-import { type Built, built, refused } from './result.ts';
+import { dnsLabel, dnsSubdomain, KERNEL_HOSTNAME_CHARS_MAX } from '../../../kube/names.ts';
+import type { Pod } from '../../../kube/types.ts';
+import type { NodeFacts } from '../../../nodeFacts.ts';
+import { type Built, built, refused } from '../../../result.ts';
 
 const HOSTNAME_CHARS_MAX = 63;
-/** What Linux allows (`__NEW_UTS_LEN`). */
-export const KERNEL_HOSTNAME_CHARS_MAX = 64;
 
 /** `domain` is '' for a pod without a subdomain. */
 export interface PodHostname {
@@ -45,11 +41,6 @@ function overridden(name: string): Built<PodHostname> {
       `spec.hostnameOverride: "${name}" is longer than the ${KERNEL_HOSTNAME_CHARS_MAX} characters a kernel host name may have`,
     );
   return built({ hostname: name, domain: '', kernelHostname: name });
-}
-
-/** The file on the node that is mounted at /etc/hosts of the pod's containers. */
-export function etcHostsPath(rootDir: string, uid: PathName): string {
-  return `${podDir(rootDir, uid)}/etc-hosts`;
 }
 
 const LOCAL_NAMES = [

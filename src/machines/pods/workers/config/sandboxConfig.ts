@@ -1,22 +1,21 @@
 /** What CRI is told of a pod's sandbox (pod lifecycle 5.4). */
-import { CRI_LABELS, type PodSandboxConfig, type PortMapping, type UserNamespace } from '../../../cri.ts';
-import type { Pod } from '../../../k8s.ts';
-import { dottedSysctl } from '../../admission/sysctls.ts';
-import { podFolder, podLogDir } from '../../logNames.ts';
-import type { NodeFacts } from '../../types.ts';
+
+import { dottedSysctl } from '../../../kube/names.ts';
+import type { Pod } from '../../../kube/types.ts';
+import type { NodeFacts } from '../../../nodeFacts.ts';
+import { ANNOTATION_AGENT } from '../../../pod/names.ts';
+import { overheadResources, sandboxResources } from '../../../pod/resources/resources.ts';
+import { podFolder, podLogDir } from '../../../pod/runtime/logNames.ts';
+import { CRI_LABELS, type PodSandboxConfig, type PortMapping, type UserNamespace } from '../../../wire/cri.ts';
 import { asksForUserNamespace } from '../userNamespace.ts';
 import { type DnsWarning, podDns } from './dns.ts';
 import { podHostname } from './hosts.ts';
-import { overheadResources, sandboxResources } from './resources.ts';
 import { sandboxSecurity } from './security.ts';
 
 export type SandboxConfigResult =
   | { ok: true; config: PodSandboxConfig; warnings: DnsWarning[] }
   /** Becomes `CreatePodSandboxError` or, when asked for a container, `CreateContainerConfigError`. */
   | { ok: false; message: string };
-
-/** On every sandbox this agent makes: tells its static pods from those of another agent, whose UIDs mean something else. */
-export const ANNOTATION_AGENT = 'actorlet.dev/agent';
 
 /** Labels by which a pod's sandbox and containers are found again. */
 export function podLabels(pod: Pod): Record<string, string> {

@@ -1,4 +1,18 @@
 /** Security contexts of sandboxes and containers for CRI (pod lifecycle 5.4, 5.10). */
+
+import type {
+  Container,
+  EphemeralContainer,
+  PodSecurityContext,
+  SELinuxOptions,
+  SeccompProfile,
+  SecurityContext,
+} from '../../../kube/podTable.ts';
+import type { Pod } from '../../../kube/types.ts';
+import type { NodeFacts } from '../../../nodeFacts.ts';
+import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../../pod/names.ts';
+import { podDescription } from '../../../pod/podDescription.ts';
+import { type Built, built, refused } from '../../../result.ts';
 import type {
   Int64Value,
   LinuxContainerSecurityContext,
@@ -8,20 +22,7 @@ import type {
   SecurityProfile,
   SupplementalGroupsPolicy,
   UserNamespace,
-} from '../../../cri.ts';
-import type {
-  Container,
-  EphemeralContainer,
-  Pod,
-  PodSecurityContext,
-  SELinuxOptions,
-  SeccompProfile,
-  SecurityContext,
-} from '../../../k8s.ts';
-import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../admission/appArmor.ts';
-import { podDescription } from '../../podDescription.ts';
-import type { NodeFacts } from '../../types.ts';
-import { type Built, built, refused } from './result.ts';
+} from '../../../wire/cri.ts';
 
 export const MASKED_PATHS = [
   '/proc/acpi',

@@ -1,5 +1,5 @@
 /** What the cluster says of a CSI driver: an object of kind CSIDriver, and what its absence means. Pure. */
-import { isKubeRecord as isRecord } from '../../../api/kube.ts';
+import { isKubeRecord as isRecord } from '../../../kube/request.ts';
 
 export interface DriverRules {
   attachRequired: boolean;

@@ -1,13 +1,14 @@
 /** A CSI volume as a pod asks for it, and what drivers are told of it (resources and volumes 8.17). Pure. */
 
-import { isKubeRecord as isRecord } from '../../../api/kube.ts';
-import type { AccessMode, VolumeCapability } from '../../../csi.ts';
-import type { Pod } from '../../../k8s.ts';
-import { own } from '../../../own.ts';
-import { isPathName, type PathName } from '../../../pathName.ts';
-import { type Built, built, refused } from '../../../pods/workers/config/result.ts';
+import { own } from '../../../data/own.ts';
+import { isKubeRecord as isRecord } from '../../../kube/request.ts';
+import type { Pod } from '../../../kube/types.ts';
+import { isPathName, type PathName } from '../../../pod/pathName.ts';
+import { CSI, volumePath } from '../../../pod/volumes/volumePaths.ts';
+import { type InlineCsi, strings } from '../../../pod/volumes/volumes.ts';
+import { type Built, built, refused } from '../../../result.ts';
 import { quoted } from '../../../text/errorList.ts';
-import { CSI, volumePath } from '../paths.ts';
+import type { AccessMode, VolumeCapability } from '../../../wire/csi.ts';
 import type { DriverRules } from './driver.ts';
 
 export interface SecretRef {
@@ -28,10 +29,8 @@ export interface CsiVolume {
   block: boolean;
 }
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v) => typeof v === 'string') : []);
-const strings = (value: unknown): Record<string, string> =>
-  Object.fromEntries(Object.entries(isRecord(value) ? value : {}).filter((e): e is [string, string] => typeof e[1] === 'string'));
 
 function secretRef(value: unknown, namespace: string): SecretRef | null {
   const name = isRecord(value) ? text(value.name) : '';
@@ -56,29 +55,6 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
     stageSecret: secretRef(csi.nodeStageSecretRef, ''),
     publishSecret: secretRef(csi.nodePublishSecretRef, ''),
     block: spec.volumeMode === 'Block',
-  });
-}
-
-/** As it stands in a pod: what a driver makes for that pod alone. */
-export interface InlineCsi {
-  driver: PathName;
-  readOnly: boolean;
-  fsType: string;
-  attributes: Readonly<Record<string, string>>;
-  /** '' = none. In the pod's namespace. */
-  secret: string;
-}
-export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
-  const driver = text(value.driver);
-  if (driver === '') return refused('csi.driver must be set');
-  if (!isPathName(driver)) return refused(`csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
-  const secret = isRecord(value.nodePublishSecretRef) ? text(value.nodePublishSecretRef.name) : '';
-  return built({
-    driver,
-    readOnly: value.readOnly === true,
-    fsType: text(value.fsType),
-    attributes: strings(value.volumeAttributes),
-    secret,
   });
 }
 

@@ -1,0 +1,64 @@
+/** What volumes need of the API: given by whoever holds an API client. A standalone node has none. */
+
+import type { Pod } from './types.ts';
+
+export interface ApiSecret {
+  /** Of the object; absent where nobody asked. */
+  uid?: string;
+  /** `kubernetes.io/dockerconfigjson`, say; absent where nobody asked. */
+  type?: string;
+  /** Decoded. */
+  data: Readonly<Record<string, Uint8Array>>;
+}
+export interface ApiConfigMap {
+  data: Readonly<Record<string, string>>;
+  binaryData: Readonly<Record<string, Uint8Array>>;
+}
+export type ApiObject = ApiSecret | ApiConfigMap;
+export interface TokenRequest {
+  namespace: string;
+  serviceAccount: string;
+  audiences: readonly string[];
+  expirationSeconds: number;
+  /** The token is bound to this pod and dies with it. */
+  pod: { name: string; uid: string };
+}
+/**
+ * `absent`: there is no such object; `message` where the API server itself said so. `failed`: it could not be asked, or
+ * refused; `message` says why.
+ */
+export type ObjectResult<T> = { kind: 'found'; value: T } | { kind: 'absent'; message?: string } | { kind: 'failed'; message: string };
+
+/** Never rejects. Caches, watches and the refresh of tokens are its own matter: it is asked at each sync of a volume. */
+export interface ObjectSource {
+  /** Of the pod's namespace. */
+  secret(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiSecret>>;
+  configMap(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiConfigMap>>;
+  token(request: TokenRequest, signal: AbortSignal): Promise<ObjectResult<{ token: string }>>;
+  /** The volumes of that pod are gone: what was kept for it may be forgotten. */
+  forget(uid: string): void;
+}
+
+/** One question to the API, and its answer under the same key. */
+export type ObjectQuery = { kind: 'secret' | 'configMap'; name: string } | { kind: 'token'; audience: string; expirationSeconds: number };
+export type ObjectAnswer =
+  | { kind: 'secret'; result: ObjectResult<ApiSecret> }
+  | { kind: 'configMap'; result: ObjectResult<ApiConfigMap> }
+  | { kind: 'token'; result: ObjectResult<{ token: string }> };
+export type Objects = ReadonlyMap<string, ObjectAnswer>;
+
+export function queryKey(query: ObjectQuery): string {
+  return query.kind === 'token' ? `token ${query.expirationSeconds} ${query.audience}` : `${query.kind} ${query.name}`;
+}
+
+export function isConfigMap(object: ApiObject): object is ApiConfigMap {
+  return 'binaryData' in object;
+}
+
+/** A service that has an address of its own. */
+export interface ServiceEntry {
+  namespace: string;
+  name: string;
+  clusterIP: string;
+  ports: readonly { name: string; protocol: string; port: number }[];
+}

@@ -1,0 +1,74 @@
+/** Facts of this node that several managers decide by. */
+
+/** Facts of this node that pod decisions need; immutable. */
+export interface NodeFacts {
+  nodeName: string;
+  hostIPs: string[];
+  rootDir: string;
+  podLogsDir: string;
+  containerLogsDir: string;
+  clusterDomain: string;
+  clusterDNS: string[];
+  /** Parsed host resolv.conf; null when resolvConf is ''. */
+  hostDns: { servers: string[]; searches: string[]; options: string[] } | null;
+  hostsFile: string;
+  memoryCapacityBytes: number;
+  /** Absent in worlds that do not tell: containers are told their limits alone. */
+  memoryControl?: MemoryControl;
+  capacity: Record<string, string>;
+  /** What pods may use of the capacity. */
+  allocatable: Record<string, string>;
+  cpuCFSQuota: boolean;
+  cpuCFSQuotaPeriodMs: number;
+  seccompDefault: boolean;
+  /** Ids that a pod with a user namespace of its own gets; default 65536. */
+  userNamespaceIds?: number;
+  hugePageSizes: string[];
+  /** Name of the cgroup that holds all pods; absent: this node makes none of its own. */
+  kubepods?: readonly string[];
+  /** cgroupRoot, what all cgroups of this node are below; default the root of the hierarchies. */
+  cgroupRoot?: string;
+  /** What the runtime said, or else the configuration; absent until the runtime was asked. */
+  readonly cgroupDriver?: GroupDriver | undefined;
+  runtimeName: string;
+  maxRestartBackoffMs: number;
+}
+
+export type GroupDriver = 'cgroupfs' | 'systemd';
+
+/** What of this the host has, and what the configuration asks for. */
+export interface MemoryControl {
+  cgroupVersion: 1 | 2;
+  /** The kernel counts swap by cgroup: without that nobody can be kept from it, and nothing is said of it. */
+  swapController: boolean;
+  /** All swap of the host, in bytes. */
+  swapBytes: number;
+  /** `memorySwap.swapBehavior`. */
+  limitedSwap: boolean;
+  /** `memoryThrottlingFactor`, above 0 and at most 1; null where the gate MemoryQoS is off. */
+  throttlingFactor: number | null;
+  /** `memoryReservationPolicy: TieredReservation`, with that gate. */
+  floors: boolean;
+  /** A container that is out of memory dies as a whole: not with `singleProcessOOMKill`. */
+  groupOom: boolean;
+}
+
+export type NodePressure = (typeof NODE_PRESSURES)[number];
+export const NODE_PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
+
+/** What does not change while the node runs. */
+export interface NodeIdentity {
+  name: string;
+  hostname: string;
+  labels: Readonly<Record<string, string>>;
+  taints: readonly { key: string; value: string; effect: string }[];
+  schedulable: boolean;
+  providerID: string;
+  externalCloud: boolean;
+  /** For the cloud's controller, which checks them: the addresses that were named, joined by commas; '' none. */
+  providedIPs: string;
+  controllerAttachDetach: boolean;
+  /** Go's spelling: `linux`, `amd64`. */
+  os: string;
+  arch: string;
+}

@@ -1,0 +1,84 @@
+/** What of a container's resources can change while it runs: requests and limits of cpu and memory. */
+import type { Container } from '../../kube/podTable.ts';
+import { compareQuantity, parseQuantity } from '../../kube/quantity.ts';
+import type { Pod, Quantity } from '../../kube/types.ts';
+
+export const RESIZABLE = ['cpu', 'memory'] as const;
+export type Resizable = (typeof RESIZABLE)[number];
+type Some = Partial<Record<Resizable, Quantity>>;
+
+/** Quantities in the words of whoever asked for them. */
+export interface Amounts {
+  readonly requests: Readonly<Some>;
+  readonly limits: Readonly<Some>;
+}
+const KINDS = ['requests', 'limits'] as const;
+
+function some(of: Readonly<Record<string, Quantity | undefined>> | undefined): Some {
+  return Object.fromEntries(RESIZABLE.flatMap((r) => (of?.[r] === undefined ? [] : [[r, of[r]]])));
+}
+export function amountsOf({ resources }: Pick<Container, 'resources'>): Amounts {
+  return { requests: some(resources?.requests), limits: some(resources?.limits) };
+}
+export function asksForNothing({ requests, limits }: Amounts): boolean {
+  return Object.keys(requests).length + Object.keys(limits).length === 0;
+}
+
+/** The container with these amounts; its other resources are left as they are. */
+export function withAmounts<C extends Container>(container: C, amounts: Amounts): C {
+  const resources = { ...container.resources };
+  for (const kind of KINDS) {
+    const kept = Object.entries(resources[kind] ?? {}).filter(([name]) => !(RESIZABLE as readonly string[]).includes(name));
+    const all = { ...Object.fromEntries(kept), ...amounts[kind] };
+    if (Object.keys(all).length === 0) delete resources[kind];
+    else resources[kind] = all;
+  }
+  return { ...container, resources };
+}
+
+/** The same amounts, however written; of one resource, or of both. */
+export function sameAmounts(a: Amounts, b: Amounts, only?: Resizable): boolean {
+  const equal = (x: Quantity | undefined, y: Quantity | undefined): boolean =>
+    x === undefined || y === undefined ? x === y : compareQuantity(x, y) === 0;
+  return RESIZABLE.every((r) => (only !== undefined && only !== r) || KINDS.every((kind) => equal(a[kind][r], b[kind][r])));
+}
+
+/** `base` with one resource of `of`. */
+export function taking(base: Amounts, of: Amounts, resource: Resizable): Amounts {
+  const one = (kind: (typeof KINDS)[number]): Some => some({ ...base[kind], [resource]: of[kind][resource] });
+  return { requests: one('requests'), limits: one('limits') };
+}
+
+/** As it is written on a container when it is made, so that a later node agent knows what is in force. */
+export function writeAmounts(amounts: Amounts): string {
+  return JSON.stringify({ requests: some(amounts.requests), limits: some(amounts.limits) });
+}
+/** Null: nothing was written, or nothing that can be read. */
+export function readAmounts(text: string | undefined): Amounts | null {
+  if (text === undefined || text === '') return null;
+  try {
+    return amountsFrom(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+/** Of plain data; null where it is no such thing. */
+export function amountsFrom(value: unknown): Amounts | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const read = (kind: (typeof KINDS)[number]): Some | null => {
+    const of: unknown = (value as Record<string, unknown>)[kind] ?? {};
+    if (typeof of !== 'object' || of === null) return null;
+    const entries = Object.entries(of).filter(([name]) => (RESIZABLE as readonly string[]).includes(name));
+    return entries.every(([, q]) => typeof q === 'string' || typeof q === 'number') &&
+      entries.every(([, q]) => parseQuantity(q as Quantity) !== undefined)
+      ? (Object.fromEntries(entries) as Some)
+      : null;
+  };
+  const [requests, limits] = [read('requests'), read('limits')];
+  return requests === null || limits === null ? null : { requests, limits };
+}
+
+/** Containers whose resources may change while they run: all but ephemeral ones. */
+export function resizableContainers(pod: Pod): Container[] {
+  return [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+}

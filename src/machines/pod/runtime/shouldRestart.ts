@@ -1,0 +1,49 @@
+/** Whether a container that is not running is to be started (again), and who counts as a sidecar. */
+import type { Container, ContainerRestartRule } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { RestartPolicy } from '../../kube/words.ts';
+import type { RuntimeContainer } from './seen.ts';
+
+/** A sidecar: an init container that is kept running beside the regular ones. To be asked of init containers only. */
+export function isRestartableInit(container: Container): boolean {
+  return container.restartPolicy === 'Always';
+}
+
+/** The pod's policy; Always when a pod came without the API's default. */
+export function podRestartPolicy(pod: Pod): RestartPolicy {
+  return pod.spec.restartPolicy ?? 'Always';
+}
+
+/** The container's own policy, else its pod's. */
+export function restartPolicyOf(container: Container, pod: Pod): RestartPolicy {
+  const { restartPolicy: own } = container;
+  return own === 'Always' || own === 'OnFailure' || own === 'Never' ? own : podRestartPolicy(pod);
+}
+
+function matches({ action, exitCodes }: ContainerRestartRule, exitCode: number): boolean {
+  if (action !== 'Restart' || exitCodes === undefined) return false;
+  const listed = exitCodes.values?.includes(exitCode) === true;
+  return exitCodes.operator === 'In' ? listed : exitCodes.operator === 'NotIn' && !listed;
+}
+
+/** Whether a container that ended so is started again: a rule of its own that matches, else its policy, else its pod's. */
+export function restartsAfter(container: Container, pod: Pod, exitCode: number): boolean {
+  if (container.restartPolicyRules?.some((rule) => matches(rule, exitCode)) === true) return true;
+  const policy = restartPolicyOf(container, pod);
+  return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
+}
+
+/** Whether there is an end after which it would be started again. */
+export function mayRestart(container: Container, pod: Pod): boolean {
+  return restartPolicyOf(container, pod) !== 'Never' || (container.restartPolicyRules?.length ?? 0) > 0;
+}
+
+/** Pod lifecycle 5.2 `shouldRestart`. A sidecar counts as Always, so that one which crashes in a Never pod is shown as waiting. */
+export function shouldRestart(input: { container: Container; pod: Pod; newest: RuntimeContainer | undefined }): boolean {
+  const { container, pod, newest } = input;
+  if (pod.metadata.deletionTimestamp) return false;
+  if (newest === undefined) return true;
+  if (newest.state === 'running') return false;
+  if (newest.state === 'unknown' || newest.state === 'created') return true;
+  return restartsAfter(container, pod, newest.exitCode);
+}

@@ -1,0 +1,208 @@
+/**
+ * THE table of what a Pod's specification may say: every field of it is honoured, without effect for a reason, left alone for a
+ * reason, or refused for a reason. A field is refused only where a pod that ran without it would break a promise to its user
+ * (isolation, data, security): docs/features.md has the list. A field that no Pod has is left alone. What is left alone is told, by
+ * `why` and an event. Adding a feature means changing its line here.
+ */
+import { HOST_PATH_TYPES } from '../../pod/volumes/volumes.ts';
+
+/**
+ * `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key, `*` + `/*` any key with a domain.
+ * A rule covers all below its path.
+ */
+export const NO_SUCH_RESOURCE = 'this node has no such resource';
+
+export interface FieldRule {
+  readonly path: string;
+  /** Only these values can be honoured; another is refused or left alone. */
+  readonly only?: readonly unknown[];
+  /** Only of a pod that came from an API server, on a node that has one. */
+  readonly api?: true;
+  /** The same, and of another pod it is left alone: why. */
+  readonly apiElse?: string;
+  /** It has no effect on this node, and needs none: why. */
+  readonly ignored?: string;
+  /** It cannot be honoured, and a pod without it keeps its promises: why. */
+  readonly leftAlone?: string;
+  /** It cannot be honoured, and a pod without it would break a promise: why. */
+  readonly refused?: string;
+}
+
+const NO_CLAIMS = 'there is no dynamic resource allocation';
+const NOT_WINDOWS = 'it is for Windows, and this node runs Linux';
+const SCHEDULING = 'only the scheduler looks at it';
+
+const SELINUX = ['user', 'role', 'type', 'level'].map((k) => `seLinuxOptions.${k}`);
+const PROFILES = ['seccompProfile', 'appArmorProfile'].flatMap((p) => [`${p}.type`, `${p}.localhostProfile`]);
+const IDS = ['runAsUser', 'runAsGroup', 'runAsNonRoot'];
+const DOWNWARD_ITEM = [
+  'path',
+  'mode',
+  'fieldRef.apiVersion',
+  'fieldRef.fieldPath',
+  'resourceFieldRef.containerName',
+  'resourceFieldRef.resource',
+  'resourceFieldRef.divisor',
+];
+const OBJECT = ['optional', 'items[*].key', 'items[*].path', 'items[*].mode'];
+const EVERY_RESOURCE = ['cpu', 'memory', 'hugepages-*'];
+
+const HTTP_HEADER = ['name', 'value'].map((k) => `httpHeaders[*].${k}`);
+const PROBE = [
+  'exec.command[*]',
+  ...['path', 'port', 'host', 'scheme', ...HTTP_HEADER].map((k) => `httpGet.${k}`),
+  'tcpSocket.port',
+  'tcpSocket.host',
+  'grpc.port',
+  'grpc.service',
+  'initialDelaySeconds',
+  'timeoutSeconds',
+  'periodSeconds',
+  'successThreshold',
+  'failureThreshold',
+  'terminationGracePeriodSeconds',
+];
+const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'].flatMap((p) => PROBE.map((k) => `${p}.${k}`));
+
+// One that only opens a connection is taken, and fails when it is to run, as in the reference.
+const HOOK = [
+  'exec.command[*]',
+  ...['path', 'port', 'host', 'scheme', ...HTTP_HEADER].map((k) => `httpGet.${k}`),
+  'tcpSocket.port',
+  'tcpSocket.host',
+  'sleep.seconds',
+];
+const HOOKS = ['postStart', 'preStop'].flatMap((hook) => HOOK.map((k) => `lifecycle.${hook}.${k}`));
+
+const honoured = (...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path }));
+const refused = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, refused: why }));
+const leftAlone = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, leftAlone: why }));
+const ignored = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, ignored: why }));
+const under = (prefix: string, rules: readonly FieldRule[]): FieldRule[] =>
+  rules.map((rule) => ({ ...rule, path: `${prefix}${rule.path}` }));
+
+/** A container, app or init (sidecars are init containers with restartPolicy Always). */
+const CONTAINER: readonly FieldRule[] = [
+  ...honoured('name', 'image', 'command[*]', 'args[*]', 'workingDir', 'imagePullPolicy'),
+  ...honoured(...['name', 'hostPort', 'containerPort', 'protocol', 'hostIP'].map((k) => `ports[*].${k}`)),
+  ...honoured('env[*].name', 'env[*].value'),
+  ...['fieldRef.apiVersion', 'fieldRef.fieldPath'].map((k) => ({ path: `env[*].valueFrom.${k}` })),
+  ...['containerName', 'resource', 'divisor'].map((k) => ({ path: `env[*].valueFrom.resourceFieldRef.${k}` })),
+  ...['configMapKeyRef', 'secretKeyRef'].flatMap((ref) =>
+    ['name', 'key', 'optional'].map((k): FieldRule => ({ path: `env[*].valueFrom.${ref}.${k}`, api: true })),
+  ),
+  ...honoured(...['volumeName', 'path', 'key', 'optional'].map((k) => `env[*].valueFrom.fileKeyRef.${k}`)),
+  { path: 'envFrom[*].prefix', api: true },
+  ...['configMapRef', 'secretRef'].flatMap((ref) =>
+    ['name', 'optional'].map((k): FieldRule => ({ path: `envFrom[*].${ref}.${k}`, api: true })),
+  ),
+  // The requests of a pod, ephemeral storage included, are weighed against what the node has, at admission.
+  // Who writes more than its limits allow is evicted, which static pods never are, here as in the reference.
+  ...['limits', 'requests'].flatMap((kind) => honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.${kind}.${r}`))),
+  // Those that device plugins may have are left to who knows the plugins (`supported.ts`).
+  ...refused(NO_SUCH_RESOURCE, 'resources.limits.*/*', 'resources.requests.*/*'),
+  ...leftAlone(NO_SUCH_RESOURCE, 'resources.limits.*', 'resources.requests.*'),
+  ...refused(NO_CLAIMS, 'resources.claims'),
+  ...honoured('resizePolicy[*].resourceName', 'resizePolicy[*].restartPolicy'),
+  ...honoured('restartPolicyRules[*].action', 'restartPolicyRules[*].exitCodes.operator', 'restartPolicyRules[*].exitCodes.values[*]'),
+  ...honoured(
+    ...['name', 'mountPath', 'readOnly', 'recursiveReadOnly', 'mountPropagation', 'subPath', 'subPathExpr'].map(
+      (k) => `volumeMounts[*].${k}`,
+    ),
+  ),
+  ...honoured('volumeDevices[*].name', 'volumeDevices[*].devicePath'),
+  ...honoured(...PROBES),
+  ...honoured(...HOOKS, 'lifecycle.stopSignal'),
+  ...honoured('terminationMessagePath', 'terminationMessagePolicy', 'stdin', 'stdinOnce', 'tty'),
+  ...under('securityContext.', [
+    ...honoured(...IDS, ...SELINUX, ...PROFILES, 'capabilities.add[*]', 'capabilities.drop[*]'),
+    ...honoured('privileged', 'readOnlyRootFilesystem', 'allowPrivilegeEscalation', 'procMount'),
+    ...leftAlone(NOT_WINDOWS, 'windowsOptions'),
+  ]),
+];
+
+const SECURITY: readonly FieldRule[] = [
+  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup', 'fsGroupChangePolicy'),
+  { path: 'seLinuxChangePolicy', only: ['Recursive'], leftAlone: 'the runtime gives volumes the same label, file by file' },
+  // Which ones is a matter of the node: admission looks at each.
+  ...honoured('sysctls[*].name', 'sysctls[*].value'),
+  ...leftAlone(NOT_WINDOWS, 'windowsOptions'),
+];
+
+/** Where a pod wants to be. The node holds an API pod to what concerns this node alone, as the reference does. */
+const PLACEMENT: readonly FieldRule[] = [
+  ...honoured('nodeName', 'nodeSelector.*', 'overhead.*', 'priority'),
+  ...['matchExpressions', 'matchFields'].flatMap((list) =>
+    ['key', 'operator', 'values[*]'].map((k) => ({
+      path: `affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[*].${list}[*].${k}`,
+    })),
+  ),
+  ...ignored(SCHEDULING, 'affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution'),
+  ...ignored(SCHEDULING, 'affinity.podAffinity', 'affinity.podAntiAffinity', 'topologySpreadConstraints'),
+  ...ignored(SCHEDULING, 'schedulerName', 'preemptionPolicy'),
+  ...ignored('the API server has made a priority of it', 'priorityClassName'),
+  ...ignored('a pod that was bound has none left, and nobody schedules a static pod', 'schedulingGates'),
+  ...honoured(...['key', 'operator', 'value', 'effect', 'tolerationSeconds'].map((k) => `tolerations[*].${k}`)),
+  { path: 'runtimeClassName', api: true },
+  // Admission refuses another one before, with the reference's reason.
+  { path: 'os.name', only: ['linux'], refused: 'this node runs Linux' },
+  ...refused(NO_CLAIMS, 'resourceClaims'),
+  ...['limits', 'requests'].flatMap((kind) => honoured(...EVERY_RESOURCE.map((r) => `resources.${kind}.${r}`))),
+  ...leftAlone('a pod as a whole has no such resource', 'resources.limits.*', 'resources.requests.*'),
+  ...refused(NO_CLAIMS, 'resources.claims'),
+];
+
+const VOLUME: readonly FieldRule[] = [
+  ...honoured('name', 'emptyDir.medium', 'emptyDir.sizeLimit', 'hostPath.path', 'image.reference', 'image.pullPolicy'),
+  { path: 'hostPath.type', only: HOST_PATH_TYPES, refused: 'nobody can tell what has to be at the path' },
+  ...honoured('downwardAPI.defaultMode', ...DOWNWARD_ITEM.map((k) => `downwardAPI.items[*].${k}`)),
+  ...honoured('projected.defaultMode', ...DOWNWARD_ITEM.map((k) => `projected.sources[*].downwardAPI.items[*].${k}`)),
+  ...['secret.secretName', 'configMap.name', 'persistentVolumeClaim.claimName', 'persistentVolumeClaim.readOnly'].map(
+    (path): FieldRule => ({ path, api: true }),
+  ),
+  ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k): FieldRule => ({ path: `${kind}.${k}`, api: true }))),
+  ...['secret', 'configMap'].flatMap((kind) =>
+    ['name', ...OBJECT].map((k): FieldRule => ({ path: `projected.sources[*].${kind}.${k}`, api: true })),
+  ),
+  ...['audience', 'expirationSeconds', 'path'].map(
+    (k): FieldRule => ({ path: `projected.sources[*].serviceAccountToken.${k}`, api: true }),
+  ),
+  ...['driver', 'readOnly', 'fsType', 'volumeAttributes.*', 'nodePublishSecretRef.name'].map(
+    (k): FieldRule => ({ path: `csi.${k}`, api: true }),
+  ),
+  // The cluster makes a claim of it before the pod is bound to a node.
+  { path: 'ephemeral.volumeClaimTemplate', api: true },
+  ...refused('this kind is not projected', 'projected.sources[*].clusterTrustBundle', 'projected.sources[*].podCertificate'),
+  ...refused('there is no plugin for this kind of volume', '*'),
+];
+
+export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
+  ...under('containers[*].', CONTAINER),
+  ...under('initContainers[*].', CONTAINER),
+  ...honoured('initContainers[*].restartPolicy', 'containers[*].restartPolicy'),
+  // They are added to a pod that runs, which only the API server can do.
+  ...under(
+    'ephemeralContainers[*].',
+    [...CONTAINER, ...honoured('targetContainerName')].map((rule): FieldRule => ({ ...rule, api: true })),
+  ),
+  ...leftAlone('an ephemeral container is never restarted', 'ephemeralContainers[*].restartPolicy'),
+  ...honoured('restartPolicy', 'terminationGracePeriodSeconds', 'activeDeadlineSeconds'),
+  ...honoured('readinessGates[*].conditionType'),
+  ...honoured('dnsPolicy', 'dnsConfig.nameservers[*]', 'dnsConfig.searches[*]', 'dnsConfig.options[*].name', 'dnsConfig.options[*].value'),
+  ...honoured('hostNetwork', 'hostPID', 'hostIPC', 'hostUsers', 'shareProcessNamespace'),
+  ...honoured(
+    'hostname',
+    'subdomain',
+    'hostnameOverride',
+    'setHostnameAsFQDN',
+    'hostAliases[*].ip',
+    'hostAliases[*].hostnames[*]',
+    'enableServiceLinks',
+  ),
+  ...PLACEMENT,
+  ...under('securityContext.', SECURITY),
+  ...under('volumes[*].', VOLUME),
+  { path: 'imagePullSecrets', apiElse: 'only the API server has secrets; images are pulled without' },
+  // A static pod gets no token, here as in the reference; of an API pod the API server has made volumes of them.
+  ...ignored('tokens come as volumes', 'automountServiceAccountToken', 'serviceAccountName', 'serviceAccount'),
+]);

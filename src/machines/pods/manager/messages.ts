@@ -1,0 +1,169 @@
+/** Messages of the pod manager, and what it shows of each pod. */
+
+import type { AllocationAnswer } from '../../allocation/messages.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { ListedPod, PodOpKind, SourceName } from '../../pod/runtime/seen.ts';
+import { address, type Cause, type Message, viewKey } from '../../supervision/address.ts';
+import type { WorkerSummary } from '../workers/messages.ts';
+
+/** What an evicted pod comes to. */
+export function evictedStatus({ reason, message }: Eviction): { phase: 'Failed'; reason: string; message: string; disruption: string } {
+  return { phase: 'Failed', reason, message, disruption: message };
+}
+
+/**
+ * A pod that a source names and that is neither admitted nor refused yet. Its record, if there is one, is of an earlier definition
+ * or life.
+ */
+export interface Candidate {
+  /** The newest definition. */
+  pod: Pod;
+  op: PodOpKind;
+  source: SourceName;
+  causes: readonly Cause[] | undefined;
+  sinceMonoMs: number;
+  wait: Wait;
+  /** Of one that is held: why. */
+  refusal?: string;
+  asked: Asked | null;
+  /** Pods that it waits for to end, and since when each has been seen to. */
+  leaving: ReadonlyMap<string, number>;
+}
+
+export type Wait =
+  /** Something has to be looked at first. */
+  | 'later'
+  /** Other pods make room for it, which no other pod gets. */
+  | 'room'
+  /** It fits, and devices or CPUs are allocated to it. No other pod gets its room. */
+  | 'allocating'
+  /** The same, of a pod that runs here already. */
+  | 'readmitting'
+  /** It sets what this node must refuse, and its controller would replace it without end if it failed. */
+  | 'held';
+
+/** What the device manager and the CPU manager were asked about a candidate. */
+export interface Asked {
+  /** Never given twice. */
+  id: number;
+  pod: Pod;
+  answer: AllocationAnswer | null;
+  /** Of the question, then of the answer. */
+  atMonoMs: number;
+  /** Why it was last told to wait. */
+  why: string;
+}
+
+/** From config to the pod manager: one operation of podConfig. Its pods are shared: nobody changes them. */
+export type PodOpEvent = Message & {
+  type: 'pods.op';
+  op: PodOpKind;
+  source: SourceName;
+  pods: readonly Pod[];
+  /** UIDs of the complete set of this source after the merge: what is not in it is gone, even if a REMOVE was missed. */
+  complete?: readonly string[];
+  /** Of the first ADD of this source since podConfig (re)started: every pod it names may have been named before. */
+  first?: boolean;
+  /** Of an operation with very many pods, which the pod manager takes in slices. A source has delivered with the end of its first. */
+  part?: 'begin' | 'middle' | 'end';
+  /** With `first`: static pods that the runtime holds of a name in `pods`, with another definition. They are wound down before. */
+  predecessors?: readonly ListedPod[];
+};
+
+export type PodManagerEvent =
+  | PodOpEvent
+  | (Message &
+      /** To itself: what the device manager and the CPU manager answer about a pod that waits to be admitted. `id`: of the question. */
+      (
+        | { type: 'pods.allocated'; uid: string; id: number; answer: AllocationAnswer }
+        /** From a worker: its life moved on. */
+        | { type: 'worker.state'; uid: string; life: number; state: WorkerSummary }
+        /**
+         * From housekeeping: a pod the runtime holds and nobody wants. `epoch`, here and below: of the view from which that
+         * follows; the word is void once another pod manager keeps the ledger.
+         */
+        | { type: 'pods.orphan'; listed: ListedPod; epoch: number }
+        | { type: 'pods.quarantined'; uid: string; error: string; epoch: number }
+        /** From the eviction manager: end this pod, which fails with this. Ignored for one that is on its way out already. */
+        | {
+            type: 'pods.evict';
+            uid: string;
+            eviction: Eviction /** One on its way out gets its `graceSeconds` at most. */;
+            hurry?: boolean;
+          }
+        /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
+        | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[]; listed?: boolean }
+      ));
+
+/** Why a pod of the API was ended, or not let in, for want of something on this node. It stays failed. */
+export interface Eviction {
+  reason: string;
+  message: string;
+  /** What its containers get at most. */
+  graceSeconds: number;
+}
+
+/** A pod the node knows: wanted by a source, or still being wound down, or found in the runtime only. */
+export interface PodRecord {
+  pod: Pod;
+  source: SourceName | 'runtime';
+  /** What the next four follow from. */
+  state?: { readonly is: PodLifeState };
+  /** The states of its present life, oldest first. Gone with the pod manager that saw them. */
+  way?: readonly LifeStep[];
+  /** No longer in any source; kept until its worker finished. */
+  removed: boolean;
+  /** Refused by admission: no worker. */
+  rejected: boolean;
+  /** The reason that admission gave to what its source names now. That may be the next life of a pod which is wound down. */
+  rejectedFor?: string | null;
+  /** An update of it was refused while it ran: it is being stopped, or was, and fails with this. */
+  refusal?: { reason: string; message: string } | null;
+  /** It was evicted, or refused for the node's pressure: whatever is said of it later, it does not run again. */
+  eviction?: Eviction | null;
+  /** Wall ms first seen. */
+  seenAtMs: number;
+  worker: WorkerSummary | null;
+  /** Of its present life, as in `pod.update`. */
+  life?: number;
+  /** Not the first life of its UID since the pod manager began. Absent: it is. */
+  renewed?: boolean;
+}
+
+/** A pod that is neither let in nor refused yet, and what it waits for. */
+export type WaitingPod = Pick<Candidate, 'pod' | 'source' | 'sinceMonoMs' | 'wait' | 'refusal' | 'asked' | 'leaving'>;
+
+/** By UID. */
+export type WaitingPods = ReadonlyMap<string, WaitingPod>;
+
+export interface PodsView {
+  records: ReadonlyMap<string, PodRecord>;
+  /** Which incarnation of the pod manager says so. Absent: 1. */
+  epoch?: number;
+  /** Every configured source has delivered a SET, and each pod in it was let in or refused: never false again. */
+  sourcesReady: boolean;
+}
+
+/** A state that the pod's present life came to. */
+export interface LifeStep {
+  readonly is: PodLifeState;
+  readonly atMs: number;
+}
+
+/** What `why` says of each state. */
+export const LIFE_STATES = {
+  waiting: 'waiting: another pod of its name is still there',
+  refused: 'refused: this node did not let it in',
+  running: 'running: a worker keeps it as it is defined',
+  failing: 'failing: this node ends it, and its source still has it',
+  leaving: 'leaving: no source has it any more, and its worker stops it',
+  ended: 'ended: its worker has finished, and its source still has it',
+  quarantined: 'quarantined: this node cannot handle it, and leaves its containers as they are',
+} as const;
+
+export type PodLifeState = keyof typeof LIFE_STATES;
+export const podManagerAddr = address<PodManagerEvent>('node/pods/podManager');
+export const podsView = viewKey<PodsView>('pods');
+
+/** Pods that wait to be admitted: what `why` says of them. */
+export const waitingPodsView = viewKey<WaitingPods>('waitingPods');

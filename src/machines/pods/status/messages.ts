@@ -1,0 +1,90 @@
+/** Messages of the status manager, the statuses that it shows, and how long starts took. */
+import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
+import type { PodRef } from '../../pod/names.ts';
+import type { Span } from '../../runtime/imagePuller/messages.ts';
+import { address, type Message, viewKey } from '../../supervision/address.ts';
+import type { StartDurations } from './startup.ts';
+
+/** Seconds: buckets of the kubelet's metrics of pod starts. */
+export const POD_START_SECONDS = [
+  0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
+] as const;
+
+/** Every container of it runs. */
+export function hasStarted(pod: Pod): boolean {
+  const { startTime, containerStatuses = [] } = pod.status;
+  const started = (s: ContainerStatus): boolean => (s.state.running?.startedAt ?? null) !== null;
+  return (
+    startTime !== undefined &&
+    startTime !== null &&
+    containerStatuses.length === pod.spec.containers.length &&
+    containerStatuses.every(started)
+  );
+}
+
+/** Some volume of it comes from elsewhere: the reference leaves such a pod out of the start-up indicator. */
+export function isStateful({ spec }: Pod): boolean {
+  return (spec.volumes ?? []).some((volume) => OWN_SOURCES.every((source) => volume[source] === undefined));
+}
+
+/** Null while it has not started, or where its times say nothing. `pull`: from the first to the last pull for it. */
+export function startDurations(pod: Pod, o: { seenMs: number; pull: Span | undefined }): StartDurations | null {
+  const createdMs = Date.parse(pod.metadata.creationTimestamp ?? '');
+  if (!hasStarted(pod) || !Number.isFinite(createdMs)) return null;
+  const totalMs = Math.max(0, o.seenMs - createdMs);
+  const inits = initSpan(pod);
+  const others = [o.pull, inits].filter((s) => s !== undefined);
+  return { totalSeconds: totalMs / 1000, sliSeconds: Math.max(0, totalMs - covered(others)) / 1000 };
+}
+
+/** Sources of volumes that are made on the node: what else a pod mounts may keep it waiting, and its start counts for less. */
+const OWN_SOURCES = ['secret', 'configMap', 'downwardAPI', 'emptyDir', 'projected'] as const;
+
+/** From the start of the first init container that ends to the end of the last one. */
+function initSpan(pod: Pod): Span | undefined {
+  const ended = (pod.status.initContainerStatuses ?? []).flatMap((s) => s.state.terminated ?? []);
+  const from = ended.map((t) => Date.parse(t.startedAt ?? '')).filter(Number.isFinite);
+  const to = ended.map((t) => Date.parse(t.finishedAt ?? '')).filter(Number.isFinite);
+  return from.length === 0 || to.length === 0 ? undefined : { fromMs: Math.min(...from), toMs: Math.max(...to) };
+}
+
+/** What the spans cover together; where they overlap once. */
+function covered(spans: readonly Span[]): number {
+  let sum = 0;
+  let upToMs = Number.NEGATIVE_INFINITY;
+  for (const s of [...spans].sort((a, b) => a.fromMs - b.fromMs)) {
+    sum += Math.max(0, s.toMs - Math.max(s.fromMs, upToMs));
+    upToMs = Math.max(upToMs, s.toMs);
+  }
+  return sum;
+}
+
+export type StatusEvent = Message &
+  (
+    | {
+        type: 'status.set';
+        pod: PodRef;
+        /** Which life of the pod it is about. */
+        life: number;
+        status: PodStatus;
+        restartPolicy: string;
+        deleting: boolean;
+        finished?: boolean /** Restartable init containers: they may start again under any policy. */;
+        sidecars?: readonly string[];
+      }
+    /** What was said of that life and of those before it. */
+    | { type: 'status.forget'; uid: string; life: number }
+  );
+
+export interface StatusEntry {
+  status: PodStatus;
+  /** Which life of the pod it is about. */
+  life: number;
+  /** Grows with each accepted change, and is never given twice on one node. */
+  version: number;
+  finished: boolean;
+}
+
+export type StatusView = ReadonlyMap<string, StatusEntry>;
+export const statusAddr = address<StatusEvent>('node/pods/status');
+export const statusesView = viewKey<StatusView>('statuses');

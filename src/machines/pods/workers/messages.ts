@@ -1,0 +1,75 @@
+/** Messages of the pod workers, and what a worker says of its pod. */
+
+import type { Pod } from '../../kube/types.ts';
+import type { ListedPod } from '../../pod/runtime/seen.ts';
+import { address, type Cause, joinCauses, type Message } from '../../supervision/address.ts';
+
+export function joinDirty<E extends Hint>(prev: E, next: E): E {
+  const ended = [...new Set([...(prev.ended ?? []), ...(next.ended ?? [])])];
+  const listed = prev.listed === true && next.listed === true;
+  const both = prev.objects === 'only' && next.objects === 'only' ? ('only' as const) : ('too' as const);
+  const objects = prev.objects === undefined && next.objects === undefined ? {} : { objects: both };
+  return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...objects, ...(ended.length === 0 ? {} : { ended }) };
+}
+
+/** Two hints about one pod are one: every announced end is kept. */
+interface Hint {
+  causes?: readonly Cause[];
+  ended?: readonly string[];
+  listed?: boolean;
+  objects?: 'only' | 'too';
+}
+
+/** One container as its worker sees it, for `why`, `/statez` and `actorctl pods`. */
+export interface ContainerSummary {
+  name: string;
+  init: boolean;
+  /** `waiting`, `running`, `terminated`. */
+  state: string;
+  reason: string;
+  message: string;
+  restartCount: number;
+  /** Wall ms at which the next start is allowed, while backing off. */
+  nextStartAtMs?: number;
+}
+
+export type WorkerPhase = 'waiting' | 'syncing' | 'terminating' | 'terminated' | 'finished';
+
+export interface WorkerSummary {
+  phase: WorkerPhase;
+  /** State value of the worker's machine, e.g. `syncing.acting`. */
+  state: string;
+  reason: string;
+  message: string;
+  sinceMs: number;
+  containers: readonly ContainerSummary[];
+  causes: readonly Cause[];
+}
+
+export type WorkerEvent = Message &
+  (
+    | { type: 'pod.update'; uid: string; life: number; kind: 'create' | 'update' | 'sync'; pod: Pod; fromRuntime?: ListedPod }
+    /** Stop it. `graceOverrideSeconds` shrinks, never extends. `life` 0: whichever life there is, any other: that one only. */
+    | {
+        type: 'pod.kill';
+        uid: string;
+        life: number;
+        graceOverrideSeconds?: number;
+        /** Sets phase, reason and message of the final status (eviction, preemption). */
+        status?: { phase: 'Failed'; reason: string; message: string; disruption?: string };
+      }
+    /** A hint: inspect the runtime again. */
+    | {
+        type: 'pod.dirty';
+        uid: string;
+        why: string;
+        /** Container ids whose end was announced: the runtime's ledgers may show it a moment later. */
+        ended?: readonly string[];
+        /** All that is behind it is in the published listing: whoever saw the same there need not look again. Default false. */
+        listed?: boolean;
+        /** A secret or config map that the pod names has changed; `only`: nothing else is behind it. */
+        objects?: 'only' | 'too';
+      }
+  );
+
+export const workersAddr = address<WorkerEvent>('node/pods/workers');

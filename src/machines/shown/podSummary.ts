@@ -1,0 +1,75 @@
+/** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
+import type { PodRecord, PodsView } from '../pods/manager/messages.ts';
+import type { StatusView } from '../pods/status/messages.ts';
+import type { WorkerPhase } from '../pods/workers/messages.ts';
+
+export interface PodSummary {
+  uid: string;
+  namespace: string;
+  name: string;
+  source: PodRecord['source'];
+  /** Phase of the API status; `Pending` before the first status. */
+  phase: string;
+  ready: number;
+  containers: number;
+  /** Of all containers together. */
+  restarts: number;
+  worker: WorkerPhase | 'none';
+  workerState: string;
+  /** The most telling reason: of the status, of a container that waits, or of the worker. */
+  reason: string;
+  message: string;
+  podIP: string;
+  removed: boolean;
+  rejected: boolean;
+  /** Milliseconds since this node first saw it. */
+  ageMs: number;
+}
+
+export function summarizePods(pods: PodsView, statuses: StatusView | undefined, nowMs: number): PodSummary[] {
+  return [...pods.records]
+    .map(([uid, record]) => summarizePod(uid, record, { statuses, nowMs }))
+    .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.uid, b.uid));
+}
+
+function summarizePod(uid: string, record: PodRecord, o: { statuses: StatusView | undefined; nowMs: number }): PodSummary {
+  const status = o.statuses?.get(uid)?.status ?? record.pod.status;
+  const list = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const waiting = list.find((c) => c.state.waiting?.reason !== undefined && c.state.waiting.reason !== 'PodInitializing');
+  const seen = record.worker?.containers ?? [];
+  const backing = seen.find((c) => c.state === 'waiting' && c.reason !== '');
+  // The worker knows at once; the status follows. Whichever says why something does not run comes first.
+  const [reason, message] =
+    status?.reason !== undefined && status.reason !== ''
+      ? [status.reason, status.message ?? '']
+      : backing !== undefined
+        ? [backing.reason, backing.message]
+        : waiting?.state.waiting !== undefined
+          ? [waiting.state.waiting.reason ?? '', waiting.state.waiting.message ?? '']
+          : [record.worker?.reason ?? '', record.worker?.message ?? ''];
+  const fromStatus = list.reduce((n, c) => n + c.restartCount, 0);
+  const fromWorker = seen.reduce((n, c) => n + c.restartCount, 0);
+  return {
+    uid,
+    namespace: record.pod.metadata.namespace,
+    name: record.pod.metadata.name,
+    source: record.source,
+    phase: status?.phase ?? 'Pending',
+    ready: (status?.containerStatuses ?? []).filter((c) => c.ready).length,
+    containers: record.pod.spec.containers.length,
+    restarts: Math.max(fromStatus, fromWorker),
+    worker: record.worker?.phase ?? 'none',
+    workerState: record.worker?.state ?? '',
+    reason,
+    message,
+    podIP: status?.podIP ?? '',
+    removed: record.removed,
+    rejected: record.rejected,
+    ageMs: Math.max(0, o.nowMs - record.seenAtMs),
+  };
+}
+
+/** By code unit: the same order on every machine. */
+export function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,214 @@
+/**
+ * What the flight recorder forgets too soon for a pod's timeline: its worker's states and its calls of the runtime. Kept
+ * only where the node is inspected; bounded per pod and in pods, the one that was quiet the longest goes first.
+ */
+
+import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import type { StatusView } from '../machines/pods/status/messages.ts';
+import { workersAddr } from '../machines/pods/workers/messages.ts';
+import { CRI_LABELS, type CriMethod } from '../machines/wire/cri.ts';
+import type { Clock, Cri, CriError } from '../ports/ports.ts';
+
+/** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
+const PODS_MAX = 256;
+/** Changes of state kept per pod; its first ones stay, since they tell how it started. */
+const STEPS_MAX = 160;
+const FIRST_STEPS_KEPT = 40;
+/** Calls of the runtime kept per pod, likewise. */
+const CALLS_MAX = 160;
+/** Container and sandbox ids whose pod is known. */
+const IDS_MAX = 4096;
+
+export interface PodStep {
+  atMs: number;
+  from: string;
+  to: string;
+  event: string;
+  reason: string;
+}
+export interface RuntimeCall {
+  method: CriMethod;
+  /** What it was about, where the request says: a container's name, an image. */
+  about: string;
+  startMs: number;
+  /** Null: in flight. */
+  endMs: number | null;
+  /** '' while in flight and when it worked; else the error. */
+  error: string;
+}
+export interface PodHistory {
+  steps: PodStep[];
+  calls: RuntimeCall[];
+  /** When it was Ready first; absent: never yet. */
+  readyAtMs?: number;
+  /** Steps and calls that were left out of the middle. */
+  left: number;
+}
+
+/** The span of one call: what the runtime is told of it, and what is told of its end. */
+export interface CallSpan {
+  traceparent: string;
+  /** `error`: what the call rejected with; undefined: it worked. */
+  ended(error: unknown): void;
+}
+
+export interface History {
+  observe(e: SupervisionEvent): void;
+  /** The statuses of all pods, whenever one has changed. */
+  see(statuses: StatusView): void;
+  /** The runtime, with its calls noted. */
+  watch(cri: Cri): Cri;
+  of(uid: string): PodHistory | undefined;
+  /** Told of every call that is kept, when it begins and when it ends. */
+  watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
+  /** Asked before each call that is kept; must not throw. Undefined: this call is not traced. One tracer at a time. */
+  traceCalls(fn: (uid: string, call: RuntimeCall) => CallSpan | undefined): Disposable;
+}
+
+const WORKER = `${workersAddr.path}/`;
+/** They say nothing about one pod, or are asked all the time. */
+const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContainers', 'ListPodSandbox', 'ListImages', 'ImageFsInfo']);
+
+/** Probes run commands all the time: after the first ones, one that works is kept until the next, and no watcher is told. */
+const COMMAND = 'ExecSync';
+const COMMANDS_KEPT = 8;
+
+class Commands {
+  readonly #of = new WeakMap<PodHistory, { count: number; last: RuntimeCall | null }>();
+
+  /** A command begins: whether it is one too many. Then the one before it is forgotten, if that worked. */
+  repeats(history: PodHistory, noted: RuntimeCall): boolean {
+    const known = this.#of.get(history) ?? { count: 0, last: null };
+    const { last } = known;
+    this.#of.set(history, { count: known.count + 1, last: noted });
+    if (known.count < COMMANDS_KEPT) return false;
+    if (known.count > COMMANDS_KEPT && last !== null && last.endMs !== null && last.error === '') {
+      const at = history.calls.lastIndexOf(last);
+      if (at >= 0) history.calls.splice(at, 1);
+    }
+    return true;
+  }
+}
+
+export function createHistory(clock: Clock): History {
+  const pods = new Map<string, PodHistory>();
+  const owners = new Map<string, string>();
+  const historyOf = (uid: string): PodHistory => {
+    const known = pods.get(uid) ?? { steps: [], calls: [], left: 0 };
+    // The map's order is that of the last change.
+    pods.delete(uid);
+    pods.set(uid, known);
+    if (pods.size > PODS_MAX) pods.delete(pods.keys().next().value ?? '');
+    return known;
+  };
+  const keep = <T>(history: PodHistory, list: T[], item: T, max: number): void => {
+    list.push(item);
+    if (list.length <= max) return;
+    list.splice(FIRST_STEPS_KEPT, 1);
+    history.left += 1;
+  };
+  const commands = new Commands();
+  const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
+  let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
+  const own = (id: string | undefined, uid: string | undefined): void => {
+    if (id === undefined || uid === undefined) return;
+    owners.set(id, uid);
+    if (owners.size > IDS_MAX) owners.delete(owners.keys().next().value ?? '');
+  };
+
+  return {
+    observe(e) {
+      if (e.kind !== 'transition' || !e.path.startsWith(WORKER)) return;
+      const history = historyOf(e.path.slice(WORKER.length));
+      keep(history, history.steps, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason }, STEPS_MAX);
+    },
+    see(statuses) {
+      for (const [uid, history] of pods) {
+        if (history.readyAtMs === undefined && isReady(statuses.get(uid)?.status)) history.readyAtMs = clock.wallMs();
+      }
+    },
+    of: (uid) => pods.get(uid),
+    watchCalls(fn) {
+      watchers.add(fn);
+      return { [Symbol.dispose]: () => void watchers.delete(fn) };
+    },
+    traceCalls(fn) {
+      tracer = fn;
+      return {
+        [Symbol.dispose]() {
+          if (tracer === fn) tracer = null;
+        },
+      };
+    },
+    watch(cri) {
+      const call: Cri['call'] = async (method, req, opts) => {
+        const { uid, about } = aboutOf(req, owners);
+        if (NOT_KEPT.has(method)) return cri.call(method, req, opts);
+        if (uid === undefined) {
+          const answer = await cri.call(method, req, opts);
+          // Made by an earlier daemon: from here on it is known whose it is.
+          own(at(answer, 'status', 'id'), at(answer, 'status', 'labels', CRI_LABELS.podUid));
+          return answer;
+        }
+        const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
+        const history = historyOf(uid);
+        const repeats = method === COMMAND && commands.repeats(history, noted);
+        keep(history, history.calls, noted, CALLS_MAX);
+        if (!repeats) for (const fn of watchers) fn(uid, noted);
+        const span = tracer?.(uid, noted);
+        try {
+          const answer = await cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
+          own(at(answer, 'containerId') ?? at(answer, 'podSandboxId'), uid);
+          span?.ended(undefined);
+          return answer;
+        } catch (error) {
+          noted.error = briefly(error);
+          span?.ended(error);
+          throw error;
+        } finally {
+          noted.endMs = clock.wallMs();
+          if (!repeats || noted.error !== '') for (const fn of watchers) fn(uid, noted);
+        }
+      };
+      return {
+        call,
+        hints: (signal) => cri.hints(signal),
+        reconnect: () => cri.reconnect(),
+        close: () => cri.close(),
+      };
+    },
+  };
+}
+
+export function isReady(told: { conditions?: readonly { type: string; status: string }[] | undefined } | undefined): boolean {
+  return told?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+}
+
+const ERROR_CHARS_MAX = 200;
+function briefly(error: unknown): string {
+  const text = error instanceof Error ? ((error as CriError).message.split('\n', 1)[0] ?? '') : String(error);
+  return text.slice(0, ERROR_CHARS_MAX);
+}
+
+/** Which pod a request is about, and what of it. Reads names and ids only. */
+function aboutOf(req: unknown, owners: ReadonlyMap<string, string>): { uid: string | undefined; about: string } {
+  const uid =
+    at(req, 'config', 'metadata', 'uid') ??
+    at(req, 'sandboxConfig', 'metadata', 'uid') ??
+    at(req, 'filter', 'labelSelector', CRI_LABELS.podUid);
+  const ids = [at(req, 'containerId'), at(req, 'podSandboxId'), at(req, 'podSandboxStatus'), at(req, 'filter', 'podSandboxId')];
+  const owner = uid ?? ids.flatMap((id) => (id === undefined ? [] : [owners.get(id)])).find((found) => found !== undefined);
+  const name = at(req, 'config', 'metadata', 'name');
+  const image = at(req, 'image', 'image');
+  const id = ids.find((found) => found !== undefined);
+  return {
+    uid: owner,
+    about: image ?? (at(req, 'sandboxConfig', 'metadata', 'uid') === undefined ? undefined : name) ?? id?.slice(0, 13) ?? '',
+  };
+}
+
+function at(value: unknown, ...keys: readonly string[]): string | undefined {
+  let here: unknown = value;
+  for (const key of keys) here = typeof here === 'object' && here !== null ? Reflect.get(here, key) : undefined;
+  return typeof here === 'string' && here !== '' ? here : undefined;
+}

@@ -1,0 +1,51 @@
+/** A simulated machine, as the rest of the world sees it. */
+
+import type { InspectionEvent } from 'xstate';
+import type { Node } from '../../../actors/node.ts';
+import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
+import type { SupervisionEvent } from '../../../actors/supervision/types.ts';
+import type { StatusView } from '../../../machines/pods/status/messages.ts';
+import type { MailboxTap } from '../../../machines/supervision/mailboxTap.ts';
+import type { SimMachine } from './machine.ts';
+import type { Probed } from './prober.ts';
+
+/** Who is told what this node does. */
+export interface NodeWatcher {
+  supervision(node: SimNode, e: SupervisionEvent): void;
+  statuses(node: SimNode, statuses: StatusView): void;
+  log(node: SimNode, level: string, text: string): void;
+  /** A daemon began; its tree has not started yet. */
+  booted(node: SimNode): void;
+  /** A daemon has looked at its machine, before its tree. Its start is refused for these reasons; none: it goes on. */
+  judged(node: SimNode, problems: readonly string[]): void;
+  exited(node: SimNode, why: string): void;
+  /** Every step of every statechart; undefined where nobody measures. */
+  readonly inspect?: ((e: InspectionEvent) => void) | undefined;
+  /** Something that must not happen at all. */
+  broken(node: SimNode, what: string): void;
+}
+
+export interface SimNode extends SimMachine {
+  /** Daemons so far. */
+  readonly boots: number;
+  /** Its power failed at least once. */
+  readonly lostPower: boolean;
+  /** The running daemon; undefined while there is none. */
+  readonly daemon: { node: Node; tree: SupervisionTree; up: boolean } | undefined;
+  /** What the HTTP pod source answers. */
+  http: () => { status: number; body: string } | 'unreachable';
+  /** What network probes of any pod find, after how many ms. */
+  probed: Probed;
+  /** Bytes of memory that seem to be left. */
+  memoryAvailable: () => number;
+  wallOffsetMs: number;
+  /** Stands before the mailboxes of every daemon that boots from now on. */
+  tap: MailboxTap | undefined;
+  boot(): void;
+  /** As `kill -9`, or with `power`, as a pulled plug: what runs is the runtime's, and for the caller to end. */
+  kill(how: 'process' | 'power'): void;
+  /** Orderly; resolves when the tree is down. */
+  stop(): Promise<void>;
+  /** Newest log lines and flight recorder of the latest daemon. */
+  tail(lines: number): { log: string[]; recorder: string[] };
+}
