@@ -9,6 +9,7 @@ import { statusesView } from '../machines/pods/status/messages.ts';
 import { workersAddr } from '../machines/pods/workers/messages.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
+import { handlingPod } from '../ports/handling.ts';
 import type { Ports } from '../ports/ports.ts';
 import { createHistory, type History } from '../recorder/history.ts';
 import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../recorder/recorder.ts';
@@ -112,7 +113,8 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
   const { ports, injector } = withFaults(parts, watchedPorts(parts));
   const built = createTree(nodeTree(treeOptions(config, treeInput(parts, ports, injector))), ports, {
     observers: observersOf(parts, ports),
-    podOf: podOfMessage,
+    subjectOf: podOfMessage,
+    around: (uid, step) => handlingPod(ports, uid, step),
     ...(o.heartbeat === undefined ? {} : { heartbeat: o.heartbeat }),
     ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
   });

@@ -16,8 +16,10 @@ export interface TreeServices {
   readonly deadLetters: DeadLetters;
   readonly registry: RegistryCore;
   readonly metrics: SupervisionMetrics;
-  /** The pod that a message is about, by UID; null: none, or several. */
-  readonly podOf: (message: Message) => string | null;
+  /** What a message is about, by its id; null: nothing, or several things. */
+  readonly subjectOf: (message: Message) => string | null;
+  /** Runs a step in the name of its subject. */
+  readonly around: (subject: string, step: () => void) => void;
   /** Raw inspection of every statechart from its first step on; given by whoever measures, never in a daemon. */
   readonly inspect: ((e: InspectionEvent) => void) | undefined;
 }

@@ -44,8 +44,10 @@ export interface TreeOptions {
   tap?: MailboxTap;
   /** Beats from before the tree was there; a fresh one by default. */
   heartbeat?: Heartbeat;
-  /** The pod that a message is about, by UID, for what is handled at each moment. */
-  podOf?: (message: Message) => string | null;
+  /** What a message is about, by its id (a pod's UID): its steps run inside `around`. Default: messages are about nothing. */
+  subjectOf?: (message: Message) => string | null;
+  /** Runs `step` once, in the name of `subject`. Default: runs it. */
+  around?: (subject: string, step: () => void) => void;
   /** Raw xstate inspection of every actor from its first step on; costs three events a message. It must not throw. */
   inspect?: (e: InspectionEvent) => void;
 }
@@ -66,7 +68,8 @@ function buildServices(ports: Ports, opts: TreeOptions): TreeServices {
     observers,
     deadLetters,
     scheduler: new Scheduler(ports, opts.heartbeat),
-    podOf: opts.podOf ?? (() => null),
+    subjectOf: opts.subjectOf ?? (() => null),
+    around: opts.around ?? ((_, step) => step()),
     inspect: opts.inspect,
     registry: new RegistryCore({ ports, observers, deadLetters }),
     metrics: new SupervisionMetrics(ports.metrics),

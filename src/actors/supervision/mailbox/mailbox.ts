@@ -3,9 +3,10 @@
  * no actor behind it, it keeps coalescing. It delivers in slices when the scheduler gives it a turn.
  */
 import { joinCauses, type Message } from '../../../machines/supervision/address.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { DeadLetters } from '../deadLetters.ts';
 import { toError } from '../errors.ts';
-import type { Runnable } from '../scheduler.ts';
-import type { TreeServices } from '../services.ts';
+import type { Runnable, Scheduler } from '../scheduler.ts';
 import type { DeadLetter, MailboxSpec, SendResult } from '../types.ts';
 import type { PendingAsk } from './ask.ts';
 import type { Item } from './item.ts';
@@ -19,6 +20,13 @@ const SLICE_MS_DEFAULT = 4;
 /** Who stands behind the mailbox. Must not throw. */
 export interface Consumer<E extends Message> {
   consume(item: Item<E>): void;
+}
+
+/** What a mailbox needs of its tree. */
+export interface MailboxServices {
+  readonly ports: Pick<Ports, 'clock' | 'log'>;
+  readonly scheduler: Scheduler;
+  readonly deadLetters: DeadLetters;
 }
 
 export interface MailboxFigures {
@@ -36,7 +44,7 @@ export class Mailbox<E extends Message> implements Runnable {
   /** First item of a slice: how long it waited and how long its handling took, ms. */
   onSample: ((dwellMs: number, handleMs: number) => void) | null = null;
 
-  readonly #services: TreeServices;
+  readonly #services: MailboxServices;
   readonly #spec: MailboxSpec<E>;
   readonly #consumer: Consumer<E>;
   readonly #capacity: number;
@@ -49,7 +57,7 @@ export class Mailbox<E extends Message> implements Runnable {
   #suspended = true;
   #resyncDue = false;
 
-  constructor(path: string, spec: MailboxSpec<E>, env: { services: TreeServices; consumer: Consumer<E> }) {
+  constructor(path: string, spec: MailboxSpec<E>, env: { services: MailboxServices; consumer: Consumer<E> }) {
     this.path = path;
     this.#spec = spec;
     this.#services = env.services;

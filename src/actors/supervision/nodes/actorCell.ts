@@ -4,7 +4,6 @@
  */
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Address, Message, ViewKey } from '../../../machines/supervision/address.ts';
-import { handlingPod } from '../../../ports/handling.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import { NotReadyError, toError } from '../errors.ts';
 import type { PendingAsk } from '../mailbox/ask.ts';
@@ -25,8 +24,8 @@ export interface CellIdentity {
   path: string;
   id: string;
   incarnation: number;
-  /** UID of the pod that all its work is for; absent: there is none, or many. */
-  pod?: string;
+  /** Id of what all its work is for; absent: nothing, or several things. */
+  subject?: string;
 }
 
 interface SnapshotLike {
@@ -130,9 +129,9 @@ export class ActorCell<E extends Message> {
     if (this.#actor === null || this.ended !== null) return;
     if (ask !== undefined) this.#track(ask);
     const actor = this.#actor;
-    const uid = this.identity.pod ?? this.#services.podOf(event);
-    if (uid === null) this.#stamped(() => actor.send(event));
-    else handlingPod(this.#services.ports, uid, () => this.#stamped(() => actor.send(event)));
+    const subject = this.identity.subject ?? this.#services.subjectOf(event);
+    if (subject === null) this.#stamped(() => actor.send(event));
+    else this.#services.around(subject, () => this.#stamped(() => actor.send(event)));
   }
 
   /** Orderly: `stopEvent` and time to finish, else at once. The end is told to the host, perhaps before this returns. */
@@ -250,17 +249,17 @@ export class ActorCell<E extends Message> {
     return inspect === undefined ? {} : { inspect };
   }
 
-  /** Under the heartbeat, once per step; of an actor of one pod, in the name of that pod. */
+  /** Under the heartbeat, once per step; of an actor with one subject, in the name of that. */
   #stamped(step: () => void): void {
     if (this.#inside) {
       step();
       return;
     }
-    const { scheduler, ports } = this.#services;
-    const { path, pod } = this.identity;
+    const { scheduler, around } = this.#services;
+    const { path, subject } = this.identity;
     this.#inside = true;
     try {
-      if (pod !== undefined) handlingPod(ports, pod, () => scheduler.stamped(path, step));
+      if (subject !== undefined) around(subject, () => scheduler.stamped(path, step));
       else if (scheduler.heartbeat.running === path) step();
       else scheduler.stamped(path, step);
     } finally {

@@ -22,7 +22,7 @@ export interface ChildEnv<E extends Message> {
   onEnd(child: Child<E>, end: ChildEnd): void;
   onUp(child: Child<E>): void;
   /** See {@link CellIdentity}. */
-  pod?: string | undefined;
+  subject?: string | undefined;
   /** Crashes held against an item counted after all, and are over its intensity. */
   onOver(child: Child<E>, error: Error): void;
 }
@@ -70,8 +70,8 @@ export class Child<E extends Message> implements CellHost {
     this.history = { ...this.history, startedAtMs: nowMs };
     this.#sinceMonoMs = nowMs;
     const { path, key: id, incarnation } = this;
-    const { pod } = this.#env;
-    const identity = { path, id, incarnation, ...(pod === undefined ? {} : { pod }) };
+    const { subject } = this.#env;
+    const identity = { path, id, incarnation, ...(subject === undefined ? {} : { subject }) };
     const cell = new ActorCell<E>(identity, this.spec, { services, host: this });
     this.#cell = cell;
     cell.start();

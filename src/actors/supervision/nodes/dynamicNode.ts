@@ -185,7 +185,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
         firstIncarnation: (this.#tombstones.get(key) ?? this.#floor) + 1,
         mailbox: this.#mailbox,
         metricPath: this.path,
-        pod: this.#services.podOf(item.event) ?? undefined,
+        subject: this.#services.subjectOf(item.event) ?? undefined,
         onEnd: (ended, end) => this.#onChildEnd(ended, end),
         onUp: (up) => this.#mailbox.unhold(up.key),
         onOver: (over, error) => this.#quarantine(over, error),
