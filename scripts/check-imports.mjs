@@ -1,86 +1,118 @@
 /**
  * Lint: imports go one way (docs/architecture/source-layout.md). Each folder of src/ may import what its row says and nothing
- * else, type imports included; a folder without a row is an error, so that nobody adds a layer by accident. Also finds
- * import cycles, type imports not counted.
+ * else, type imports included; a folder without a row is an error, so that nobody adds a layer by accident. Below that,
+ * src/machines has floors and doors: a manager knows the floors below it, itself, and of another manager its `messages.ts`.
+ * Also finds import cycles, type imports counted.
  *
  * Own code because both usual tools fall short here: biome's noRestrictedImports sees the text of a specifier, which
  * cannot tell a sibling from a parent, and dependency-cruiser reads TypeScript through an API that TypeScript 7 lacks.
  *
  * Usage: check-imports.mjs [ROOT]   (ROOT: a folder holding src/, default this package)
+ *        check-imports.mjs --table | --drawing   prints what the documents show of these rules
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { DOORS, FLOORS, LAYERS, SHARED_BY } from './import-floors.mjs';
+
+const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** Packages that neither do I/O nor read a clock: pure code may use them. */
 const PURE = ['xstate', 'yaml'];
 const ANY = 'any';
 
 /**
- * First match wins. `in`: which files the row is for. `may`: path prefixes below src/ they may import from, or a function
+ * First match wins. `in`: which files the row is for; `folder`: the same for people. `may`: path prefixes below src/ they may import from, or a function
  * of (importer, imported). `packages`: names, or ANY, which includes node: modules.
  */
 export const RULES = [
-  // Manifests, configuration and scenario files are YAML text; decoding text is no I/O.
-  { in: /^machines\/(document|faults)\//, may: ['machines/'], packages: PURE },
+  // Scenario files are YAML text; decoding text is no I/O.
+  {
+    folder: '`machines/document`, the reader of YAML and JSON; `machines/faults`, the fault language',
+    in: /^machines\/(?:document|faults)\//,
+    may: ['machines/'],
+    packages: PURE,
+  },
   // Types of the official client, which are erased.
-  { in: /^machines\/kube\/wire\.ts$/, may: [], packages: ['@kubernetes/client-node'] },
-  { in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
+  {
+    folder: '`machines/kube/wire.ts`, types of what is written into the API (types alone)',
+    in: /^machines\/kube\/wire\.ts$/,
+    may: [],
+    packages: ['@kubernetes/client-node'],
+  },
+  { folder: '`machines`', in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
   // The ways out of the process, as types, and what an actor may lean on beside them.
-  { in: /^ports\//, may: ['machines/', 'ports/'], packages: [] },
-  { in: /^actors\/supervision\//, may: ['machines/', 'ports/', 'actors/supervision/'], packages: ['xstate'] },
+  { folder: '`ports`', in: /^ports\//, may: ['machines/', 'ports/'], packages: [] },
+  {
+    folder: '`actors/supervision`',
+    in: /^actors\/supervision\//,
+    may: ['machines/', 'ports/', 'actors/supervision/'],
+    packages: ['xstate'],
+  },
   // The tree and the node: the only actor files that know all the others.
   // A node carries its flight recorder, which watches the supervision from outside, and where asked for its fault injector.
   {
+    folder: '`actors/node.ts`, one node',
     in: /^actors\/node\.ts$/,
-    may: [
-      'machines/',
-      'ports/',
-      'actors/',
-      'inspect/recorder.ts',
-      'inspect/history.ts',
-      'inspect/source.ts',
-      'actors/foundation/injector/interceptors/',
-    ],
+    may: ['machines/', 'ports/', 'actors/', 'recorder/', 'actors/foundation/injector/interceptors/'],
     packages: PURE,
   },
-  { in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
-  { in: /^actors\//, may: actorMayImport, packages: PURE },
+  { folder: '`actors/*.ts`, the tree and its options', in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
+  { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
   // The process runtime is a daemon of its own with its own I/O.
-  { in: /^sandbox\/process\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/'], packages: ANY },
-  { in: /^sandbox\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/'], packages: PURE },
+  {
+    folder: '`sandbox/process`',
+    in: /^sandbox\/process\//,
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'sandbox/'],
+    packages: ANY,
+  },
+  { folder: '`sandbox`', in: /^sandbox\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/'], packages: PURE },
   // The simulation's one access to the process it runs in; a simulated node never sees it.
-  { in: /^sim\/globals\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
-  { in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
+  {
+    folder: '`sim/globals.ts`, the one access of the simulation to its process',
+    in: /^sim\/globals\.ts$/,
+    may: [],
+    packages: ['node:crypto', 'node:process', 'node:timers'],
+  },
+  { folder: '`sim`', in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
+  // The flight recorder watches the supervision from outside.
+  { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'actors/', 'recorder/'], packages: PURE },
+  // Child processes and .proto files, for programs that have I/O of their own.
+  { folder: '`process`, child processes and .proto files', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
+  { folder: '`admin`, the client of the admin socket', in: /^admin\//, may: ['machines/', 'admin/'], packages: ANY },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
+    folder: '`inspect/page`, the page in the browser',
     in: /^inspect\/page\//,
-    may: ['machines/', 'inspect/feed/frames.ts', 'inspect/history.ts', 'inspect/project.ts', 'inspect/recorder.ts', 'inspect/page/'],
+    may: ['machines/', 'inspect/feed/frames.ts', 'inspect/project.ts', 'recorder/', 'inspect/page/'],
     packages: ANY,
   },
   // The page's server, for a running daemon and for a recording.
-  { in: /^inspect\/server\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: ANY },
-  { in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
-  // Starts daemons as processes; of the node's own code it shares only what reads manifests and speaks CRI.
   {
-    in: /^harness\//,
-    may: [
-      'machines/',
-      'ctl/',
-      'actors/pods/sources/manifest.ts',
-      'sandbox/process/admin.ts',
-      'sandbox/process/signals.ts',
-      'sandbox/process/startProcess.ts',
-      'harness/',
-    ],
+    folder: '`inspect/server`, the server of the page',
+    in: /^inspect\/server\//,
+    may: ['machines/', 'ports/', 'actors/', 'recorder/', 'inspect/'],
     packages: ANY,
   },
-  { in: /^ctl\/commands\/try/, may: ['machines/', 'ctl/', 'harness/'], packages: ANY },
-  { in: /^ctl\/commands\/sim/, may: ['machines/', 'ctl/', 'sim/', 'sandbox/process/startProcess.ts'], packages: ANY },
+  { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'recorder/', 'inspect/'], packages: PURE },
+  // Starts daemons as processes; of the node's own code it shares only what reads manifests and speaks to the admin socket.
+  {
+    folder: '`harness`',
+    in: /^harness\//,
+    may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'sandbox/process/admin.ts', 'harness/'],
+    packages: ANY,
+  },
+  { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'ctl/', 'harness/'], packages: ANY },
+  { folder: '`ctl/commands/sim*`', in: /^ctl\/commands\/sim/, may: ['machines/', 'admin/', 'ctl/', 'sim/', 'process/'], packages: ANY },
   // A recording is opened without a daemon.
-  { in: /^ctl\/commands\/recording/, may: ['machines/', 'ports/', 'ctl/', 'inspect/'], packages: ANY },
-  { in: /^ctl\//, may: ['machines/', 'ctl/', 'sandbox/process/startProcess.ts'], packages: ANY },
-  { in: /^boot\//, may: [''], packages: ANY },
+  {
+    folder: '`ctl/commands/recording*`',
+    in: /^ctl\/commands\/recording/,
+    may: ['machines/', 'ports/', 'admin/', 'ctl/', 'recorder/', 'inspect/'],
+    packages: ANY,
+  },
+  { folder: '`ctl`', in: /^ctl\//, may: ['machines/', 'admin/', 'ctl/', 'process/'], packages: ANY },
+  { folder: '`boot`; nothing imports it', in: /^boot\//, may: [''], packages: ANY },
 ];
 
 /** An actor folder may import the supervision, its own files, and of a sibling only what it offers on purpose: `client.ts`. */
@@ -164,6 +196,41 @@ function verdict(rule, from, { specifier, target }) {
   return ok ? null : `src/${target} (allowed here: ${allowed})`;
 }
 
+/** The manager whose decisions or acts a file is, as a folder below machines/ and actors/; null: nobody's alone. */
+export function managerOf(file) {
+  const [, below] = /^(?:machines|actors)\/(.*\/)[^/]+$/.exec(file) ?? [];
+  if (below === undefined || FLOORS.some((floor) => file.startsWith(floor))) return null;
+  const [layer, name] = below.split('/');
+  if (layer === 'shown' || layer === 'supervision') return null;
+  if (!LAYERS.includes(layer)) return layer;
+  const manager = name === '' || name === undefined ? layer : `${layer}/${name}`;
+  return SHARED_BY[manager] ?? manager;
+}
+
+/** What of another manager's inside one import reaches, or null. Imports that `DOORS` lists are noted in `opened`. */
+function behindDoor(from, target, opened) {
+  if (!target.startsWith('machines/')) return null;
+  const floor = FLOORS.findIndex((f) => target.startsWith(f));
+  const own = FLOORS.findIndex((f) => from.startsWith(f));
+  if (own >= 0 && from.startsWith('machines/')) {
+    return floor >= 0 && floor <= own ? null : `src/${target}, which stands above it (FLOORS of scripts/import-floors.mjs)`;
+  }
+  if (floor >= 0) return null;
+  const [mine, theirs] = [managerOf(from), managerOf(target)];
+  if (from.startsWith('machines/') && theirs === null && mine !== null) return `src/${target}, which stands above the managers`;
+  if (mine === null || theirs === null || isOptions(from)) return null;
+  const related = mine === theirs || mine.startsWith(`${theirs}/`) || theirs.startsWith(`${mine}/`);
+  if (related || target.endsWith('/messages.ts')) return null;
+  const door = `${from} -> ${target}`;
+  if (!DOORS.includes(door)) return `src/${target}: it is the inside of ${theirs}, whose door is messages.ts`;
+  opened.add(door);
+  return null;
+}
+/** Makes the actors of a layer from the configuration, so it knows each of them. */
+function isOptions(file) {
+  return file.endsWith('/options.ts');
+}
+
 /** One path per strongly connected knot, found depth first. */
 function cycles(graph) {
   const state = new Map();
@@ -180,11 +247,48 @@ function cycles(graph) {
   return found;
 }
 
+/** The table of docs/architecture/source-layout.md. */
+export function table() {
+  const named = (may) => {
+    if (typeof may === 'function') return "`machines`, `ports`, `actors/supervision`, itself, a sibling's `client.ts`";
+    if (may.includes('')) return 'everything';
+    return may.length === 0 ? 'nothing' : may.map((m) => `\`${m.replace(/\/$/, '')}\``).join(', ');
+  };
+  const packages = (list) => (list === ANY ? 'any' : list.length === 0 ? 'none' : list.map((p) => `\`${p}\``).join(', '));
+  const rows = RULES.map((r) => `| ${r.folder} | ${named(r.may)} | ${packages(r.packages)} |`);
+  return ['| folder | may import | packages |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** The drawing of ARCHITECTURE.md: who imports whom in src/machines, a box for each floor, the managers and what is shown. */
+export function drawing(root) {
+  const src = join(root, 'src');
+  const boxes = [...FLOORS.map((f) => f.replace(/^machines\/|\/$|\.ts$/g, '')), 'managers', 'shown'];
+  const boxOf = (file) => {
+    const floor = FLOORS.findIndex((f) => file.startsWith(f));
+    if (floor >= 0) return floor;
+    return boxes.indexOf(file.startsWith('machines/shown/') ? 'shown' : 'managers');
+  };
+  const arrows = new Set();
+  for (const path of sources(join(src, 'machines'))) {
+    for (const { specifier } of importsOf(readFileSync(path, 'utf8'))) {
+      if (!specifier.startsWith('.')) continue;
+      const [from, to] = [boxOf(relative(src, path)), boxOf(relative(src, resolve(dirname(path), specifier)))];
+      if (from !== to) arrows.add(`${String(from).padStart(2, '0')} ${String(to).padStart(2, '0')}`);
+    }
+  }
+  const lines = [...arrows].sort().map((a) => {
+    const [from, to] = a.split(' ').map(Number);
+    return `  ${boxes[from]} --> ${boxes[to]}${to > from ? ' %% up the floors' : ''}`;
+  });
+  return ['```mermaid', 'flowchart BT', ...lines, '```'].join('\n');
+}
+
 /** All complaints about the tree below `root`/src, as lines `file:line: text`. */
 export function check(root) {
   const src = join(root, 'src');
   const complaints = [];
   const graph = new Map();
+  const opened = new Set();
   for (const path of sources(src)) {
     const from = relative(src, path);
     const rule = RULES.find((r) => r.in.test(from));
@@ -202,16 +306,28 @@ export function check(root) {
       }
       const wrong = verdict(rule, from, { specifier: found.specifier, target });
       if (wrong) complaints.push(`src/${from}:${found.line}: may not import ${wrong}`);
-      if (target !== null && !found.typeOnly) edges.push(target);
+      if (target === null) continue;
+      const closed = behindDoor(from, target, opened);
+      if (closed) complaints.push(`src/${from}:${found.line}: may not import ${closed}`);
+      edges.push(target);
     }
     graph.set(from, edges);
   }
+  if (resolve(root) === HERE)
+    for (const door of DOORS)
+      if (!opened.has(door)) complaints.push(`scripts/import-floors.mjs:1: nobody needs this any more, take it off DOORS: ${door}`);
   for (const loop of cycles(graph)) complaints.push(`src/${loop[0]}:1: import cycle ${loop.join(' -> ')}`);
   return { complaints, files: graph.size };
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const root = resolve(process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), '..'));
+  const what = process.argv[2] ?? HERE;
+  if (what === '--table') console.log(table());
+  else if (what === '--drawing') console.log(drawing(HERE));
+  else report(resolve(what));
+}
+
+function report(root) {
   const { complaints, files } = check(root);
   for (const line of complaints) console.error(line);
   console.log(`check-imports: ${files} files, ${complaints.length} complaints`);

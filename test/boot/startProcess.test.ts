@@ -82,5 +82,5 @@ it('processes are started in one place', () => {
   const own = files.filter((name) =>
     /import (?!type).*\b(?:spawn|fork)\b.* from 'node:child_process'/.test(readFileSync(join(SRC, name), 'utf8')),
   );
-  expect(own).toEqual(['sandbox/process/startProcess.ts']);
+  expect(own).toEqual(['process/startProcess.ts']);
 });

@@ -1,4 +1,5 @@
 /** Documents: links, anchors and named sources resolve, every page is reached, sentences are short. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { expect, it } from 'vitest';
@@ -99,6 +100,16 @@ it('an actor of the tree has a file of its name, or a row in the table of those 
       missing.push(`${layer}/${name}`);
   }
   expect(missing).toEqual([]);
+});
+
+const printed = (what: string): string =>
+  execFileSync(process.execPath, [join(project, 'scripts/check-imports.mjs'), what], { encoding: 'utf8' }).trim();
+
+it('the table and the drawing of imports are what lint checks', () => {
+  expect(read('docs/architecture/source-layout.md')).toContain(printed('--table'));
+  const drawn = printed('--drawing');
+  expect(read('ARCHITECTURE.md')).toContain(drawn);
+  expect(drawn).not.toContain('up the floors');
 });
 
 it('README is one screen and ARCHITECTURE.md one overview', () => {
