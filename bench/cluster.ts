@@ -15,7 +15,7 @@
  *             renewed; 0.7 s into the creation of 20 pods: restarted containers; 0.3 s into the deletion of 20: all gone
  *   runtime   containerd killed for 10 s with 20 such pods: flips, and its return -> a pod made meanwhile is Ready
  *   evicted   memory below evictionHard -> the one pod that took it is killed (the runtime's record of its end)
- *   reference (not by default; scripts/reference-setup.sh) one, few, many and killed again with the reference
+ *   reference (not by default; a kubelet in KUBEBUILDER_ASSETS) one, few, many and killed again with the reference
  *             kubelet on the same node, and our figures as shares of its: such shares hold on other machines too
  *   takeover  (with reference) 50 running pods taken over from it, and back: new containers, Ready flips
  * Options: --only=one,few,many,steady,killed,runtime,evicted --samples=40 --pods=100 --rounds=3 --minutes=5 --settle-seconds=60

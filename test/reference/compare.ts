@@ -1,8 +1,8 @@
 /**
  * Runs the reference kubelet and then actorlet on one lab, with the same pods of every fate, and prints where they tell it
  * differently: statuses, events, the node object, pages, and values of metrics. About four minutes, as root, after
- * `npm run e2e:setup` and scripts/reference-setup.sh:
- *   KUBEBUILDER_ASSETS=$(sh scripts/reference-setup.sh kubernetes v1.36.2) scripts/node test/reference/compare.ts [FOLDER [--record]]
+ * `npm run e2e:setup`, with the programs of a release (its published binaries) in one folder:
+ *   KUBEBUILDER_ASSETS=PROGRAMS scripts/node test/reference/compare.ts [FOLDER [--record]]
  * What each told is kept in FOLDER, and one that is kept there is not asked again. `--record` writes what CI compares with.
  * The two do not start at the same moment of a back-off, so a container may wait in one and have just ended in the other.
  */
