@@ -1,7 +1,7 @@
 /**
  * Asks the reference kubelet what becomes of every variant of a configuration, and keeps its answers in
  * configurations136.json. About two minutes; nothing is started:
- *   KUBEBUILDER_ASSETS=$(sh scripts/reference-setup.sh kubernetes v1.36.2) scripts/node test/reference/configurations.ts
+ *   KUBEBUILDER_ASSETS=PROGRAMS scripts/node test/reference/configurations.ts
  * With `--later` it also starts it, on a real containerd, with each that this node refuses and it has read: some minutes more,
  * as root, after `npm run e2e:setup`. With `--compare` it prints where this node answers otherwise, and keeps nothing.
  */
