@@ -57,17 +57,31 @@ it('runs again when the update is put right while the pod is still being stopped
   expect(h.violations).toEqual([]);
 });
 
-it('is stopped in the runtime when the node refuses at its start what ran before', async () => {
+it('runs on when the node cannot honour at its start what ran before', async () => {
+  await using h = await virtualNode();
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.running('web').length === 1);
+  const [before] = h.running('web');
+  await h.crash();
+  h.write('web', pod('web', bad));
+  await h.boot();
+  await h.until('it is refused', () => h.record('web')?.rejected === true);
+  await h.advance(60_000);
+  expect(h.running('web').map((c) => c.id)).toEqual([before?.id]);
+  expect(h.status('web')?.status.reason).toBe('UnsupportedField');
+});
+
+it('is stopped in the runtime when there is no room any more at its start for what ran before', async () => {
   await using h = await virtualNode();
   h.write('web', pod('web', good));
   await h.until('it runs', () => h.running('web').length === 1);
   await h.crash();
-  h.write('web', pod('web', bad));
+  h.write('web', pod('web', { uid: 'web-1', container: { resources: { requests: { memory: '64Ti' } } } }));
   await h.boot();
   await h.until('nothing of it runs', () => h.running('web').length === 0, 30_000);
   expect(h.record('web')).toMatchObject({ rejected: true });
   expect(h.phase('web')).toBe('Failed');
-  expect(h.status('web')?.status.reason).toBe('UnsupportedField');
+  expect(h.status('web')?.status.reason).toBe('UnexpectedAdmissionError');
   h.write('web', pod('web', good));
   await h.until('it runs', () => h.phase('web') === 'Running' && h.running('web').length === 1, 60_000);
   h.remove('web');

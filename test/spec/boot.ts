@@ -59,7 +59,7 @@ export const bootAndNode: Traps = {
   9: held(
     'an unknown field warns, an unknown gate ends the start',
     [config, 'warns of unknown and duplicate fields with file, line and nearest name (traps 9, 10)'],
-    [validate, 'refuse an unknown name and the opposite of a lock, and warn of GA and deprecated ones (trap 11)'],
+    [validate, 'refuse the opposite of a lock, leave an unknown name alone, and warn of GA and deprecated ones (trap 11)'],
   ),
   10: held(
     'what is merely loose is taken, another kind is not',
@@ -68,7 +68,7 @@ export const bootAndNode: Traps = {
   ),
   11: held('a locked gate may be set to what it is', [
     validate,
-    'refuse an unknown name and the opposite of a lock, and warn of GA and deprecated ones (trap 11)',
+    'refuse the opposite of a lock, leave an unknown name alone, and warn of GA and deprecated ones (trap 11)',
   ]),
   12: held('AllAlpha gives way to a gate that is named beside it', [
     validate,
