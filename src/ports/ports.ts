@@ -289,7 +289,7 @@ export interface Profiler {
   heap(ms: number, signal: AbortSignal): Promise<string>;
 }
 
-/** The debugger of this process, for the administrator. Whoever speaks to it runs code as this process. */
+/** The debugger of this process, for the administrator. A client of it runs code as this process. */
 export interface DebuggerPort {
   /** Listens, in place of one that listens already, until a minute after its last user has gone. */
   open(): Promise<DebuggerDoor>;

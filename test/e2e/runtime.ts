@@ -1,6 +1,5 @@
 /** What the runtime itself says about pods: the truth that the daemon's own reports are compared with. */
-import type { CriContainer, CriContainerStatus, PodSandbox } from '../../src/machines/wire/cri.ts';
-import { CRI_ANNOTATIONS, CRI_LABELS } from '../../src/machines/wire/cri.ts';
+import { CRI_ANNOTATIONS, CRI_LABELS, type CriContainer, type CriContainerStatus, type PodSandbox } from '../../src/machines/wire/cri.ts';
 import { NODE_NAME } from './daemon.ts';
 import type { Containerd } from './lab/containerd.ts';
 import { call } from './lab/pods.ts';

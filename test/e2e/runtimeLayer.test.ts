@@ -12,8 +12,7 @@ import { createClock, createEntropy, createRng, createYield } from '../../src/bo
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { criView } from '../../src/machines/runtime/cri/messages.ts';
-import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
-import { imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
 import { runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
 import type { Message, ReplyTo } from '../../src/machines/supervision/address.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';

@@ -21,8 +21,7 @@ import {
   eventsAddr,
   eventsView,
 } from '../../src/machines/foundation/messages.ts';
-import type { ActorView } from '../../src/machines/supervision/actorState.ts';
-import { findActor } from '../../src/machines/supervision/actorState.ts';
+import { type ActorView, findActor } from '../../src/machines/supervision/actorState.ts';
 import { createRecorder, type DumpFilter } from '../../src/recorder/recorder.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';

@@ -4,8 +4,7 @@ import { RecordedAnswers } from '../../src/inspect/recording/answers.ts';
 import { PastFeed } from '../../src/inspect/recording/pastFeed.ts';
 import { Recording } from '../../src/inspect/recording/recording.ts';
 import { RecordingWriter, type Sink, WRITE_AFTER_MS } from '../../src/inspect/recording/writer.ts';
-import type { ActorView } from '../../src/machines/supervision/actorState.ts';
-import { allPaths, findActor } from '../../src/machines/supervision/actorState.ts';
+import { type ActorView, allPaths, findActor } from '../../src/machines/supervision/actorState.ts';
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 import { inspectedOf, viewer } from './rig.ts';
 

@@ -1,7 +1,6 @@
 /** The pod manager, killed while a pod's life is in each state. `quarantined` is not here: `lateOrphan.test.ts` has it. */
 
-import type { PodLifeState } from '../../src/machines/pods/manager/messages.ts';
-import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { type PodLifeState, podsView } from '../../src/machines/pods/manager/messages.ts';
 
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';

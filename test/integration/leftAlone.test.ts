@@ -63,10 +63,31 @@ it('a pod of a controller that must be refused stays Pending, with one warning, 
   await h.until('the other runs', () => isReady(h, 'fine'));
   await h.advance(300_000);
   expect(inApi(h, 'owned')?.status.phase).toBe('Pending');
-  expect(whyOf(h, 'owned')).toContain('its controller would replace it without end if it failed: this node cannot honour the field');
+  expect(whyOf(h, 'owned')).toContain(
+    'its controller would replace it without end, or it ran here already: this node cannot honour the field',
+  );
   expect(events(h, 'UnsupportedField').filter((message) => message.endsWith('the pod is not started'))).toHaveLength(1);
   drop(h, 'pods/owned', 5);
   await h.until('it is gone', () => inApi(h, 'owned') === undefined);
+});
+
+it('a pod that ran here before the node came to refuse it runs on, and is stopped when it is deleted', async () => {
+  await using h = await cluster();
+  create(h, 'web');
+  await h.until('it is ready', () => isReady(h, 'web'));
+  const [before] = runningOf(h, 'web');
+  await h.crash();
+  // As a takeover shows it: another agent ran it with a field that this one cannot honour.
+  const path = '/api/v1/namespaces/default/pods/web';
+  expect(h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: CLAIMS } }).ok).toBe(true);
+  await h.boot();
+  await h.until('why says so', () => whyOf(h, 'web').includes('or it ran here already: this node cannot honour the field'));
+  await h.advance(300_000);
+  expect(runningOf(h, 'web').map((c) => c.id)).toEqual([before?.id]);
+  expect(inApi(h, 'web')?.status.phase).toBe('Running');
+  expect(events(h, 'UnsupportedField').filter((message) => message.endsWith('runs on as it is'))).toHaveLength(1);
+  drop(h, 'pods/web', 5);
+  await h.until('it is gone', () => inApi(h, 'web') === undefined && runningOf(h, 'web').length === 0, 300_000);
 });
 
 it('a manifest runs with fields that only the API server serves and that the kubelet runs without', async () => {

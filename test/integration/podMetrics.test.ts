@@ -1,8 +1,7 @@
 /** The kubelet's metrics of pods and what is done for them, of a whole node in virtual time. */
 import { describe, expect, it } from 'vitest';
 import { cluster, create, drop, inApi, isReady, patch, waiting } from './clusterPods.ts';
-import type { VirtualNode } from './virtualNode.ts';
-import { pod as manifest, virtualNode } from './virtualNode.ts';
+import { pod as manifest, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 async function series(h: VirtualNode, name: string): Promise<Record<string, number>> {
   const lines = (await h.metrics.render()).split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));

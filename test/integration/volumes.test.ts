@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { eventsView } from '../../src/machines/foundation/messages.ts';
-import type { VolumesResult } from '../../src/machines/services/volumes/messages.ts';
-import { volumesAddr, volumesView } from '../../src/machines/services/volumes/messages.ts';
+import { type VolumesResult, volumesAddr, volumesView } from '../../src/machines/services/volumes/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
 import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from './virtualNode.ts';

@@ -3,8 +3,7 @@ import { expect, it } from 'vitest';
 import { Inspector } from '../../src/actors/pods/workers/inspect.ts';
 import type { CriCall, CriClient } from '../../src/actors/runtime/client.ts';
 import type { CriResult } from '../../src/machines/runtime/cri/messages.ts';
-import type { Ports } from '../../src/ports/ports.ts';
-import { CriError } from '../../src/ports/ports.ts';
+import { CriError, type Ports } from '../../src/ports/ports.ts';
 
 const { signal } = new AbortController();
 const META = { name: 'p', namespace: 'ns', uid: 'u', attempt: 0 };

@@ -1,8 +1,7 @@
 /** The image puller: policies, back-off, one pull for many pods, and a stop that waits for none of it. */
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
-import { imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
 import type { CriRequest, Image } from '../../src/machines/wire/cri.ts';
 import { fail } from './fakeCri.ts';

@@ -7,8 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { VerificationOptions } from '../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { OwnedAuth, PullOwner } from '../../src/machines/runtime/imagePuller/keyring.ts';
-import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
-import { imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
+import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
 import {
   type AccessGranted,
   accessOf,

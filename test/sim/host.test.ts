@@ -7,8 +7,7 @@ import { drawInitialEvents, initialEventsTrouble } from '../../src/sim/nemesis/d
 import { drawKernelSettings, kernelSettingsTrouble } from '../../src/sim/nemesis/draws/kernelSettings.ts';
 import { nodeWatchTrouble } from '../../src/sim/nemesis/draws/nodeWatch.ts';
 import { drawPacketFilter, packetFilterTrouble } from '../../src/sim/nemesis/draws/packetFilter.ts';
-import type { Add, Drawn } from '../../src/sim/nemesis/entries.ts';
-import { promptAdder } from '../../src/sim/nemesis/entries.ts';
+import { type Add, type Drawn, promptAdder } from '../../src/sim/nemesis/entries.ts';
 import type { Fault } from '../../src/sim/nemesis/faults.ts';
 import { type SysctlVerdict, simKernelSettings } from '../../src/sim/world/host/kernelSettings.ts';
 import { type SimRng, simRng } from '../../src/sim/world/rng.ts';

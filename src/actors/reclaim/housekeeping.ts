@@ -7,7 +7,7 @@
 import { type MountEntry, mountsBelow } from '../../machines/host/mountinfo.ts';
 import { groupByPod } from '../../machines/pod/runtime/listed.ts';
 import type { ListedPod, SourceName } from '../../machines/pod/runtime/seen.ts';
-import { type PodsView, podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
+import { type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
 import { keepsRefused, keptPods } from '../../machines/pods/podConfig/kept.ts';
 import { type SourceError, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusAddr, statusesView } from '../../machines/pods/status/messages.ts';
@@ -92,7 +92,7 @@ async function sweep(
   const listed = ctx.registry.read(runtimePodsView);
   // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
   if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
-  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(sourceErrorsView)?.version ?? 0}/${ctx.registry.read(volumesView)?.version ?? 0}`;
+  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(sourceErrorsView)?.version ?? 0}/${ctx.registry.read(waitingPodsView)?.version ?? 0}/${ctx.registry.read(volumesView)?.version ?? 0}`;
   const nowMonoMs = ctx.ports.clock.monoMs();
   if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS)) return '';
   const records = () => ctx.registry.read(podsView)?.value.records ?? pods.value.records;
@@ -103,7 +103,10 @@ async function sweep(
   let orphans = 0;
   let removed = 0;
   const orphaned = (of: PodsView['records'], listed: ReadonlyMap<string, ListedPod>) =>
-    orphanedPods(of, listed, ctx.registry.read(sourceErrorsView)?.value ?? new Map());
+    orphanedPods(of, listed, ctx.registry.read(sourceErrorsView)?.value ?? new Map()).filter(
+      // A source names it, and the pod manager leaves it as it is.
+      ({ uid }) => ctx.registry.read(waitingPodsView)?.value.get(uid)?.wait !== 'held',
+    );
   if (orphaned(records(), listed.value.pods).length > 0 || unknown().length > 0) {
     // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
     // since and took what it knew with it: decided on what the runtime holds now.

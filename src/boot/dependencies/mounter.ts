@@ -85,7 +85,7 @@ const KIND_SCRIPT = [
 const KINDS: readonly PathKind[] = ['absent', 'dir', 'file', 'socket', 'char', 'block', 'other'];
 /** New directories get the mode through the umask, parents included. */
 const MKDIR_SCRIPT = 'umask "$2" && mkdir -p -- "$1"';
-/** `set -C`: never an existing file, whoever was quicker. The shell's own words for a folder that is missing name the shell. */
+/** `set -C`: never a file that another program made meanwhile. The shell's own words for a folder that is missing name the shell. */
 const MKFILE_SCRIPT = [
   'dir=$(dirname -- "$1")',
   '[ -d "$dir" ] || { echo "cannot make the file $1: $dir: No such file or directory" >&2; exit 1; }',

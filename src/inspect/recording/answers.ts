@@ -2,8 +2,7 @@
 
 import type { RecordedEvent } from '../../machines/foundation/messages.ts';
 import { type Findable, findPod } from '../../machines/shown/findPod.ts';
-import type { PodSummary } from '../../machines/shown/podSummary.ts';
-import { compare } from '../../machines/shown/podSummary.ts';
+import { compare, type PodSummary } from '../../machines/shown/podSummary.ts';
 import { treeHealth } from '../../machines/shown/treeHealth.ts';
 import { type ActorView, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
 import { clockTime } from '../../machines/text/duration.ts';

@@ -52,7 +52,7 @@ export interface PodsHeardView {
   /** Monotonic ms; before its first word, when it was asked first. */
   atMonoMs: number;
 }
-/** Bookmarks come every minute, and a watch that is quiet for 90 s is asked anew: whoever hears nothing for longer is deaf. */
+/** Bookmarks come every minute, and a watch that is quiet for 90 s is asked anew: a source that hears nothing for longer is deaf. */
 export const DEAF_AFTER_MS = 120_000;
 export function isDeaf(heard: PodsHeardView | undefined, nowMonoMs: number): heard is PodsHeardView {
   return heard !== undefined && nowMonoMs - heard.atMonoMs > DEAF_AFTER_MS;

@@ -118,7 +118,7 @@ const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
   room: 'other pods have to end first, to make room for it',
   allocating: 'devices or CPUs are being allocated to it',
   readmitting: 'it runs already, and its devices or CPUs are being allocated anew',
-  held: 'its controller would replace it without end if it failed',
+  held: 'it does not fail for it: its controller would replace it without end, or it ran here already',
 };
 
 function origin(record: Pick<PodRecord, 'pod' | 'source' | 'removed'>, i: WhyInput): string {

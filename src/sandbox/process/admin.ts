@@ -2,8 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
-import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
-import { CRI_ANNOTATIONS, CRI_LABELS } from '../../machines/wire/cri.ts';
+import { CRI_ANNOTATIONS, CRI_LABELS, type CriMethod, type CriRequest, type CriResponse } from '../../machines/wire/cri.ts';
 import { readStat, signal } from './container/procfs.ts';
 import { answers, ensureProcessRuntime } from './ensure.ts';
 import { loadServices } from './proto.ts';

@@ -1,6 +1,5 @@
 /** Invariants about the node's own API: who is told what. */
-import type { Asked, Caller } from '../nemesis/caller.ts';
-import { PAGES, PROFILES } from '../nemesis/caller.ts';
+import { type Asked, type Caller, PAGES, PROFILES } from '../nemesis/caller.ts';
 import { OUTSIDE } from '../nemesis/logQueries.ts';
 import type { SimNode } from '../world/node/types.ts';
 import type { Checker } from './checker.ts';

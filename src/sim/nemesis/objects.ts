@@ -7,8 +7,7 @@ import type { FaultSpec } from '../../machines/faults/types.ts';
 import { nodeName } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Add } from './entries.ts';
-import type { SimPod } from './subjects.ts';
-import { type SimObject, versionText } from './subjects.ts';
+import { type SimObject, type SimPod, versionText } from './subjects.ts';
 
 /** Key that each version has. */
 const STEADY_KEY = 'rev';

@@ -8,8 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Daemon, freePort, NODE_NAME } from '../daemon.ts';
-import type { ControlPlane } from './controlPlane.ts';
-import { minorVersion, program } from './controlPlane.ts';
+import { type ControlPlane, minorVersion, program } from './controlPlane.ts';
 import { until } from './ports.ts';
 
 /** Where it has its logs. */

@@ -1,7 +1,6 @@
 /** Reads one log file for a client: from its tail on, and, where asked, on and on while it grows and is rotated. */
 
-import type { LogOptions } from '../../../machines/edge/https/logLines.ts';
-import { type LogWriter, logWriter } from '../../../machines/edge/https/logLines.ts';
+import { type LogOptions, type LogWriter, logWriter } from '../../../machines/edge/https/logLines.ts';
 import type { Ports, ReadHandle } from '../../../ports/ports.ts';
 
 const BLOCK_BYTES = 64 * 1024;

@@ -6,8 +6,13 @@ import { containerDevices, containerMounts, type MountedVolume } from '../../../
 import { usedVolumes } from '../../../machines/pod/volumes/volumes.ts';
 import type { Built } from '../../../machines/result.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
-import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
-import { VOLUMES_WAIT_MS, volumesAddr, volumesView } from '../../../machines/services/volumes/messages.ts';
+import {
+  type SubPathsResult,
+  VOLUMES_WAIT_MS,
+  type VolumesResult,
+  volumesAddr,
+  volumesView,
+} from '../../../machines/services/volumes/messages.ts';
 import { type SubPathPart, subPathParts } from '../../../machines/services/volumes/subPaths.ts';
 import type { Answer, ReplyTo } from '../../../machines/supervision/address.ts';
 import type { Device, ImageSpec, Mount } from '../../../machines/wire/cri.ts';

@@ -19,8 +19,13 @@ import {
   type Settled,
 } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
-import type { ImageEvent, ImageRemovedEvent, ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
-import { imagePulls, type Span } from '../../../machines/runtime/imagePuller/messages.ts';
+import {
+  type ImageEvent,
+  type ImageRemovedEvent,
+  type ImageResult,
+  imagePulls,
+  type Span,
+} from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Image } from '../../../machines/wire/cri.ts';
 import { reading } from '../../../machines/xstate/facts.ts';

@@ -1,7 +1,6 @@
 /** Who answers volumes for secrets, config maps and tokens: the actors beside this file, asked by message. Holds nothing. */
 
-import type { ApiObject, ObjectResult, ObjectSource, TokenRequest } from '../../../machines/kube/objects.ts';
-import { isConfigMap } from '../../../machines/kube/objects.ts';
+import { type ApiObject, isConfigMap, type ObjectResult, type ObjectSource, type TokenRequest } from '../../../machines/kube/objects.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import type { ObjectRef } from '../../../machines/pod/volumes/references.ts';
 import { objectsAddr } from '../../../machines/services/objects/messages.ts';

@@ -15,8 +15,7 @@ import { type ProbesEvent, probesView } from '../../../machines/services/probes/
 import { type ProbeManagerIo, type ProbesFacts, probesWith } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
 import { phaseOf } from '../../../machines/services/probes/schedule.ts';
-import type { ReplyTo } from '../../../machines/supervision/address.ts';
-import { because } from '../../../machines/supervision/address.ts';
+import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { Attempts } from './attempt.ts';

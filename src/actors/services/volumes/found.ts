@@ -15,8 +15,7 @@ import {
 } from '../../../machines/pod/volumes/volumePaths.ts';
 import { csiPath, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
-import type { CsiOptions } from './csi/place.ts';
-import { readData } from './csi/place.ts';
+import { type CsiOptions, readData } from './csi/place.ts';
 import { listIfThere, lstatIfThere } from './files.ts';
 
 interface Disk {

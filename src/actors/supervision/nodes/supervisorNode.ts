@@ -1,7 +1,6 @@
 /** A layer: runs the supervisor statechart and carries out what it decides about its children. */
 import { type ActorRefFrom, type AnyActorRef, createActor } from 'xstate';
-import type { ChildRecord, SupervisorEffect, SupervisorEvent } from '../../../machines/supervision/supervision.ts';
-import { describeExit } from '../../../machines/supervision/supervision.ts';
+import { type ChildRecord, describeExit, type SupervisorEffect, type SupervisorEvent } from '../../../machines/supervision/supervision.ts';
 import { supervisorMachine } from '../../../machines/supervision/supervisorMachine.ts';
 import { EscalationError } from '../errors.ts';
 import { complete, rulesOf } from '../policy.ts';

@@ -3,8 +3,7 @@
 import type { Container, ResourceRequirements } from '../../kube/podTable.ts';
 import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
-import type { LinuxContainerResources } from '../../wire/cri.ts';
-import { CRI_ANNOTATIONS } from '../../wire/cri.ts';
+import { CRI_ANNOTATIONS, type LinuxContainerResources } from '../../wire/cri.ts';
 import { ANNOTATION_SOURCE } from '../names.ts';
 import { firstStatus } from '../runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer } from '../runtime/seen.ts';

@@ -14,8 +14,7 @@ import { holdsRoom, isLeaving, type Judgement, judge, makeRoom } from '../admiss
 import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from '../admission/preemption.ts';
 import { ResizeDraft } from '../resize/draft.ts';
 import { LedgerDraft } from './draft.ts';
-import type { Eviction, PodManagerEvent, PodOpEvent } from './messages.ts';
-import { type Asked, type Candidate, evictedStatus, type Wait } from './messages.ts';
+import { type Asked, type Candidate, type Eviction, evictedStatus, type PodManagerEvent, type PodOpEvent, type Wait } from './messages.ts';
 import { type AllocatorName, type Facts, failing, type Holders, keepsRoom, type LifeState, live, type Rec, type Step } from './records.ts';
 
 /** A pod that the labels or taints of the node keep away waits no longer than this for a fresher look at them. */
@@ -117,18 +116,24 @@ export abstract class Admitting extends LedgerDraft {
 
   /**
    * A controller replaces a pod that fails by another one at once, and again without end. The kubelet keeps a pod Pending that wants
-   * what it does not have, a volume without a plugin say.
+   * what it does not have, a volume without a plugin say. What another agent started here runs on as it is.
    */
   private staysPending({ pod, source }: Candidate, { reason }: Refusal): boolean {
     const { metadata, status } = pod;
     const isOwned = metadata.ownerReferences?.some((owner) => owner.controller === true) === true;
     const isNew = !this.records.has(metadata.uid) && !isTerminal(status.phase) && !metadata.deletionTimestamp;
-    return reason === UNSUPPORTED && source === 'api' && isOwned && isNew;
+    return reason === UNSUPPORTED && source === 'api' && isNew && (isOwned || this.runsHere(pod));
+  }
+  /** By the runtime's listing, and before there is one by what the API server was told last. */
+  private runsHere({ metadata, status }: Pod): boolean {
+    const { listing } = this.facts;
+    return listing === undefined ? status.phase === 'Running' : hasRun(listing.pods.get(metadata.uid));
   }
   private keepPending(candidate: Candidate, c: Candidate, { message, reason }: Refusal): void {
     if (candidate.wait === 'held' && candidate.refusal === message && this.candidates.get(c.pod.metadata.uid) === candidate) return;
     this.wait({ ...c, wait: 'held', refusal: message });
-    this.out.push({ to: 'held', pod: c.pod, reason, message: `${message}; the pod is not started` });
+    const end = this.runsHere(c.pod) ? 'the pod ran here already, and runs on as it is' : 'the pod is not started';
+    this.out.push({ to: 'held', pod: c.pod, reason, message: `${message}; ${end}` });
   }
 
   /** Changes what `c` was asked about, and for which pods it waits. Null: it is admitted. */

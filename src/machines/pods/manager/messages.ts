@@ -39,7 +39,7 @@ export type Wait =
   | 'allocating'
   /** The same, of a pod that runs here already. */
   | 'readmitting'
-  /** It sets what this node must refuse, and its controller would replace it without end if it failed. */
+  /** It sets what this node must refuse. It runs here already, or its controller would replace it without end if it failed. */
   | 'held';
 
 /** What the device manager and the CPU manager were asked about a candidate. */

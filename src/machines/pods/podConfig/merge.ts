@@ -104,8 +104,8 @@ function keepers(before: ReadonlyMap<string, Stored>, pods: readonly Pod[]): Rea
     if (other === undefined) first.set(uid, pod);
     else {
       const had = before.get(uid);
-      const keeper = had === undefined ? undefined : [other, pod].find((p) => p === had.delivered || fullName(p) === had.fullName);
-      if (keeper !== undefined) kept.set(uid, keeper);
+      const holder = had === undefined ? undefined : [other, pod].find((p) => p === had.delivered || fullName(p) === had.fullName);
+      if (holder !== undefined) kept.set(uid, holder);
     }
   }
   return kept;

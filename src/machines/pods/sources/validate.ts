@@ -12,8 +12,7 @@ import {
   qualifiedName,
   quantityValue,
 } from '../../kube/names.ts';
-import type { PodSpec } from '../../kube/podTable.ts';
-import { VOLUME_SOURCES } from '../../kube/podTable.ts';
+import { type PodSpec, VOLUME_SOURCES } from '../../kube/podTable.ts';
 import { compareQuantity } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
 import {

@@ -4,8 +4,7 @@ import { parseImageRef } from '../../kube/imageRef.ts';
 import type { PullPolicy } from '../../kube/words.ts';
 import type { PodRef } from '../../pod/names.ts';
 import type { StartFailure } from '../../pod/runtime/seen.ts';
-import type { Message, ReplyTo } from '../../supervision/address.ts';
-import { address, viewKey } from '../../supervision/address.ts';
+import { address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
 import type { Image, PodSandboxConfig } from '../../wire/cri.ts';
 import type { PullCredentials } from './keyring.ts';
 

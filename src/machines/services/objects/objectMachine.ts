@@ -5,8 +5,7 @@
 
 import { type AnyActorLogic, assign, enqueueActions, fromPromise, sendParent, sendTo, setup } from 'xstate';
 import type { ApiObject, ObjectResult } from '../../kube/objects.ts';
-import type { KubeFailure, KubeObject } from '../../kube/request.ts';
-import { isOlder } from '../../kube/request.ts';
+import { isOlder, type KubeFailure, type KubeObject } from '../../kube/request.ts';
 import { kindWord, type ObjectRef, refKey } from '../../pod/volumes/references.ts';
 import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';

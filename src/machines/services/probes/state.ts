@@ -4,13 +4,13 @@
  */
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
-import type { ProbeResults } from '../../pod/probes.ts';
 import {
   type ContainerProbes,
   PROBE_FIELDS,
   PROBE_TYPES,
   type ProbeLedger,
   type ProbeResult,
+  type ProbeResults,
   type ProbeTarget,
   type ProbeType,
 } from '../../pod/probes.ts';

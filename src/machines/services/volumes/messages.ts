@@ -4,8 +4,7 @@ import type { Pod } from '../../kube/types.ts';
 import type { StartFailure } from '../../pod/runtime/seen.ts';
 import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
 import type { Built } from '../../result.ts';
-import type { Message, ReplyTo } from '../../supervision/address.ts';
-import { address, viewKey } from '../../supervision/address.ts';
+import { address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
 import type { SubPathPart } from './subPaths.ts';
 
 /** What a worker gets for its question: `mounts` by volume name. */

@@ -9,8 +9,7 @@ import type { VolumeData } from '../../../../machines/services/volumes/csi/data.
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import { lstatIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../files.ts';
 import { type Driver, driverNamed } from './calls.ts';
-import type { CsiOptions } from './place.ts';
-import { type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
+import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
 
 export interface Leftover {
   ref: VolumeRef;

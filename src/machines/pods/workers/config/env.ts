@@ -1,8 +1,7 @@
 /** A container's environment: expansion of `$(X)`, field and resource references (pod lifecycle 5.11). */
 
 import { own } from '../../../data/own.ts';
-import type { ApiObject, ObjectResult } from '../../../kube/objects.ts';
-import { isConfigMap } from '../../../kube/objects.ts';
+import { type ApiObject, isConfigMap, type ObjectResult } from '../../../kube/objects.ts';
 import type { Container, EnvVar } from '../../../kube/podTable.ts';
 import { ceilDiv, isZeroQuantity, scaledCeil } from '../../../kube/quantity.ts';
 import type { Pod } from '../../../kube/types.ts';
