@@ -312,7 +312,8 @@ describe('names that lead out of their folder', () => {
       await call(lab.cri, 'RemovePodSandbox', { podSandboxId });
     }
     await daemon.wait('the other pod to be gone', noTrace('after'));
-    await daemon.wait('its folders to be gone', async () => JSON.stringify(tree()) === JSON.stringify(before));
+    // Folders of pods of earlier tests may go meanwhile.
+    await daemon.wait('its folders to be gone', async () => tree().every((names, i) => names.every((name) => before[i]?.includes(name))));
   });
 
   it('one UID in two sources runs once, and the other pod when it is free', async () => {

@@ -37,6 +37,8 @@ export class ApiProxy {
   fault: (call: DoorCall) => DoorFault | undefined = () => undefined;
   /** What the node is sent in place of an object of the server's: in answers, lists and watches. Undefined: nothing is looked at. */
   rewrite: ((object: Record<string, unknown>) => unknown) | undefined = undefined;
+  /** How many bookmarks are sent before an event of a watch, where `rewrite` is set. Undefined: none. */
+  bookmarksBefore: ((object: Record<string, unknown>) => number) | undefined = undefined;
   /** Every request that the server answered, watches excepted. */
   readonly passed: Passed[] = [];
   /** By kind. */
@@ -132,7 +134,7 @@ async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<
     answer.once('error', () => res.destroy());
     const { rewrite } = proxy;
     if (rewrite !== undefined && /json/.test(answer.headers['content-type'] ?? '')) {
-      rewritten({ answer, res, watch: call.watch }, rewrite).catch(() => res.destroy());
+      rewritten({ answer, res, watch: call.watch }, rewrite, proxy.bookmarksBefore).catch(() => res.destroy());
       return;
     }
     const left = { bytes: fault?.kind === 'cut' ? fault.bytes : Number.POSITIVE_INFINITY };
@@ -159,6 +161,7 @@ async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<
 async function rewritten(
   { answer, res, watch }: { answer: IncomingMessage; res: ServerResponse; watch: boolean },
   rewrite: (object: Record<string, unknown>) => unknown,
+  bookmarksBefore: ApiProxy['bookmarksBefore'],
 ): Promise<void> {
   const { 'content-length': _, ...headers } = answer.headers;
   res.writeHead(answer.statusCode ?? 502, headers);
@@ -180,11 +183,20 @@ async function rewritten(
     const lines = (rest + String(chunk)).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {
+      if (bookmarksBefore !== undefined) res.write(bookmarks(line, bookmarksBefore));
       send(line);
       res.write('\n');
     }
   }
   res.end();
+}
+
+/** Of the version that the event has. */
+function bookmarks(line: string, count: (object: Record<string, unknown>) => number): string {
+  const { object } = JSON.parse(line) as { object: { kind: string; apiVersion: string; metadata: { resourceVersion: string } } };
+  const { kind, apiVersion, metadata } = object;
+  const one = JSON.stringify({ type: 'BOOKMARK', object: { kind, apiVersion, metadata: { resourceVersion: metadata.resourceVersion } } });
+  return `${one}\n`.repeat(count(object));
 }
 
 async function bodyOf(req: IncomingMessage): Promise<Buffer> {
