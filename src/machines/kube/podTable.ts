@@ -1,6 +1,6 @@
 /**
  * The shape of the v1 Pod API as one table: which fields exist, of which type each is, and which words it may have. The
- * types of `machines/k8s.ts` come from it, decoding checks types against it, the table of supported fields uses it to
+ * types of a pod come from it, decoding checks types against it, the table of supported fields uses it to
  * tell an unsupported field from an unknown one, and editors get it as JSON Schema.
  */
 

@@ -1,4 +1,4 @@
-/** The CRI services as @grpc/grpc-js wants them, in the shape that `machines/cri.ts` describes. */
+/** The CRI services as @grpc/grpc-js wants them, in the shape that `machines/wire/cri.ts` describes. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -128,7 +128,7 @@ class GrpcCri implements Cri {
         (error: ServiceError | null, value?: object) => {
           opts.signal.removeEventListener('abort', abort);
           if (error !== null) reject(toCriError(method, error, headersSeen));
-          // The loader's output is the response's shape by contract (protoFile.ts and machines/cri.ts).
+          // The loader's output is the response's shape by contract (protoFile.ts and machines/wire/cri.ts).
           else resolve(value as CriResponse<M>);
         },
       );

@@ -1,4 +1,4 @@
-/** Loads our .proto files once per client, in the JSON shape that `machines/cri.ts` describes. */
+/** Loads our .proto files once per client, in the JSON shape that `machines/wire/cri.ts` describes. */
 import { join } from 'node:path';
 import type { ServiceDefinition } from '@grpc/grpc-js';
 import { loadProtoFile, type Message, type Method } from '../../../process/protoFile.ts';

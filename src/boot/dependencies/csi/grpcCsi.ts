@@ -62,7 +62,7 @@ export function createGrpcCsi({ clock }: { clock: Clock }): Csi {
       );
       o.signal.addEventListener('abort', abort, { once: true });
     });
-  // The loader's output is the response's shape by contract (protoFile.ts and machines/csi.ts).
+  // The loader's output is the response's shape by contract (protoFile.ts and machines/wire/csi.ts).
   return {
     getInfo: async (socket, call) => (await send(socket, rpcOf(proto().registration, 'GetInfo'), {}, call)) as PluginInfo,
     notify: async (socket, result, call) =>
