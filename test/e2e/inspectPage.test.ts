@@ -50,8 +50,7 @@ beforeAll(async () => {
   for (let i = 0; i < PODS; i++) await node.apply(pod(`web-${String(i).padStart(3, '0')}`, 'run=forever'));
   await node.apply(pod('flaky', 'run=900ms,exit=3'));
   await node.apply(pod('shop', 'startDelay=300ms,run=forever'));
-  const answer = await adminClient(node.adminSocket, AbortSignal.timeout(10_000)).get('/page');
-  ({ url, token } = JSON.parse(answer.body) as { url: string; token: string });
+  ({ url, token } = await pageOf(node));
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
 }, 180_000);
 afterAll(async () => {
@@ -79,6 +78,17 @@ async function open(
   return { page, context, [Symbol.asyncDispose]: () => context.close() };
 }
 
+/** The page listens some moments after the node is ready. */
+async function pageOf(of: TestNode): Promise<{ url: string; token: string }> {
+  const client = adminClient(of.adminSocket, AbortSignal.timeout(30_000));
+  let answer = await client.get('/page');
+  await soon('the page listens', async () => {
+    answer = await client.get('/page');
+    return answer.status === 200;
+  });
+  return JSON.parse(answer.body) as { url: string; token: string };
+}
+
 /** A node that belongs to a cluster: what comes from files is critical, and never evicted. */
 async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDisposable> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-page-'));
@@ -97,10 +107,9 @@ async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDis
     const { spec, ...rest } = pod(`cart-${i}`, 'run=forever');
     kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { ...rest, spec: { ...spec, nodeName: 'node-2' } } });
   }
-  const answer = await adminClient(started.adminSocket, AbortSignal.timeout(10_000)).get('/page');
   return {
     node: started,
-    url: (JSON.parse(answer.body) as { url: string }).url,
+    url: (await pageOf(started)).url,
     [Symbol.asyncDispose]: async () => {
       await started.dispose();
       await kube.close();
