@@ -34,7 +34,7 @@ export const DOORS = [
   'actors/allocation/cgroups/cgroups.ts -> machines/pods/resize/allocation.ts',
   'actors/allocation/devices/allocator.ts -> machines/pods/admission/admission.ts',
   'actors/api/podWriters.ts -> machines/pods/sources/apiPod.ts',
-  'actors/pods/manager/facts.ts -> machines/api/nodeObject.ts',
+  'actors/pods/manager/facts.ts -> machines/api/node/nodeObject.ts',
   'actors/pods/sources/api.ts -> machines/api/listWatchMachine.ts',
   'actors/pods/sources/api.ts -> machines/api/podWriterDecide.ts',
   'actors/pods/sources/document.ts -> machines/pods/podConfig/kept.ts',

@@ -1,5 +1,5 @@
 /** How long a node's memory is below its threshold before the pod that took it is killed. */
-import { createHost } from '../../src/boot/dependencies/host.ts';
+import { createHost } from '../../src/boot/dependencies/machine/host.ts';
 import { BUSYBOX_IMAGES } from '../../test/e2e/lab/images.ts';
 import { LONG_MS, type Member, withSamples } from './member.ts';
 import { say, sleep, until } from './report.ts';

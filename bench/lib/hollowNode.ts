@@ -6,7 +6,7 @@ import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
-import { watchDirectory } from '../../src/boot/dependencies/sys.ts';
+import { watchDirectory } from '../../src/boot/dependencies/machine/sys.ts';
 import { ownHeap, releaseMemory } from '../../src/boot/process/memory.ts';
 import type { KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';

@@ -1,6 +1,6 @@
 /** JSON Schema of scenario files: the tables of `src/machines/faults`, one definition for each kind of fault. */
-import { FAULTS_MAX } from '../../src/machines/faults/decode.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS, type FaultField, type FaultKind } from '../../src/machines/faults/kinds.ts';
+import { FAULTS_MAX } from '../../src/machines/faults/read/decode.ts';
 import {
   DURATION,
   LASTING,

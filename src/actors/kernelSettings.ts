@@ -2,7 +2,7 @@
 
 import { findingText, KERNEL_SETTINGS, type KernelReading, kernelFindings } from '../machines/host/kernelSettings.ts';
 import { messageOf } from '../machines/text/errors.ts';
-import type { KernelSettings } from '../ports/kernelSettings.ts';
+import type { KernelSettings } from '../ports/machine/kernelSettings.ts';
 import type { Logger } from '../ports/ports.ts';
 
 /** By path. Never rejects. */

@@ -17,7 +17,7 @@ import type { Inspected } from '../recorder/source.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { cpuMetrics } from './allocation/cpus/metrics.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
-import type { BuildInfo } from './edge/nodeMetrics.ts';
+import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
 import { ActiveFaults } from './foundation/injector/activeFaults.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';

@@ -1,8 +1,8 @@
 /** Facts of this node that pod decisions need, from configuration and host: read once at start, immutable after. */
 
 import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
-import { chooseNodeIPs, namesAddresses } from '../machines/api/nodeAddresses.ts';
-import { nodeResources } from '../machines/api/nodeCapacity.ts';
+import { chooseNodeIPs, namesAddresses } from '../machines/api/node/nodeAddresses.ts';
+import { nodeResources } from '../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import { parseResolvConf } from '../machines/pods/workers/config/dns.ts';

@@ -6,7 +6,7 @@ import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { SourceName } from '../machines/pod/runtime/seen.ts';
 import { type AllocationOptions, allocationOptions } from './allocation/options.ts';
 import { type ApiLayerOptions, apiLayerOptions, nodeIdentity } from './api/options.ts';
-import type { BuildInfo } from './edge/nodeMetrics.ts';
+import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import { type EdgeOptions, edgeOptions } from './edge/options.ts';
 import type { Inspect } from './edge/server.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';

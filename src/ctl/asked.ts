@@ -1,7 +1,7 @@
 /** What every command is given, and how it prints. */
 import { stringify } from 'yaml';
 import { type AdminClient, CtlError, EXIT } from '../admin/client.ts';
-import { parseGoDuration } from '../machines/text/goDuration.ts';
+import { parseGoDuration } from '../machines/text/go/goDuration.ts';
 import { printable } from '../machines/text/table.ts';
 import type { CtlIo } from './io.ts';
 import { paint } from './render.ts';

@@ -6,7 +6,7 @@ import { messageOf } from '../machines/text/errors.ts';
 import { didYouMean } from '../machines/text/nearest.ts';
 import { GIT_VERSION } from '../machines/version.ts';
 import type { Format, Runner } from './asked.ts';
-import { addPodCommands, addShowCommands } from './commands/shown.ts';
+import { addPodCommands, addShowCommands } from './commands/show/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';
 
@@ -42,7 +42,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
         code = await command({ io, client: adminClient(socketPathFrom(args.socket, io), io.signal), format, namespace });
         return;
       }
-      const { openRecording } = await import('./commands/recording.ts');
+      const { openRecording } = await import('./commands/recording/recording.ts');
       const { client, atMs, remarks } = await openRecording(args.recording, args.at ?? '');
       for (const remark of remarks) io.err(`${remark}\n`);
       code = await command({ io: { ...io, nowMs: () => atMs }, client, format, namespace });

@@ -5,27 +5,27 @@
  */
 
 import type { CpuInfo } from '../machines/allocation/cpus/topology.ts';
-import type { HostAddress } from '../machines/api/nodeAddresses.ts';
+import type { HostAddress } from '../machines/api/node/nodeAddresses.ts';
 import type { CredentialProvider } from '../machines/runtime/imagePuller/credentialProviders.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../machines/wire/cri.ts';
 import type { Certificates } from './certificates.ts';
-import type { Cgroups } from './cgroups.ts';
 import type { Entropy, Rng } from './chance.ts';
-import type { Csi } from './csi.ts';
-import type { DevicePlugins } from './devicePlugins.ts';
-import type { DiskUsage } from './diskUsage.ts';
 import type { Documents } from './documents.ts';
 import type { Gzip } from './gzip.ts';
 import type { Handling } from './handling.ts';
-import type { Inhibitor } from './inhibitor.ts';
-import type { Iptables } from './iptables.ts';
-import type { Journal } from './journal.ts';
-import type { KernelLog } from './kernelLog.ts';
 import type { KubeApi } from './kube.ts';
 import type { Listening } from './listening.ts';
-import type { Mounter } from './mounter.ts';
-import type { PodResourcesPort } from './podResources.ts';
+import type { Cgroups } from './machine/cgroups.ts';
+import type { DiskUsage } from './machine/diskUsage.ts';
+import type { Inhibitor } from './machine/inhibitor.ts';
+import type { Iptables } from './machine/iptables.ts';
+import type { Journal } from './machine/journal.ts';
+import type { KernelLog } from './machine/kernelLog.ts';
+import type { Mounter } from './machine/mounter.ts';
 import type { Prober } from './prober.ts';
+import type { Csi } from './sockets/csi.ts';
+import type { DevicePlugins } from './sockets/devicePlugins.ts';
+import type { PodResourcesPort } from './sockets/podResources.ts';
 
 export type { Entropy, Rng };
 

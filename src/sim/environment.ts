@@ -1,15 +1,15 @@
 /** Who else acts in a world: the signer of its cluster, and callers of its nodes' API. They act from the first boot to the end. */
 import type { Clock } from '../ports/ports.ts';
-import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
-import { deviceTrouble, pluginsOf } from './nemesis/deviceTrouble.ts';
 import { drawInitialEvents } from './nemesis/draws/initialEvents.ts';
-import { driverTrouble } from './nemesis/driverTrouble.ts';
-import type { Trouble } from './nemesis/faultBursts.ts';
-import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
-import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
-import { makeDriverObject } from './nemesis/objectBodies.ts';
-import { shutdownTrouble } from './nemesis/shutdownTrouble.ts';
+import { deviceTrouble, pluginsOf } from './nemesis/trouble/deviceTrouble.ts';
+import { driverTrouble } from './nemesis/trouble/driverTrouble.ts';
+import type { Trouble } from './nemesis/trouble/faultBursts.ts';
+import { helpersOf, helperTrouble } from './nemesis/trouble/helperTrouble.ts';
+import { type KernelVoice, kernelVoice } from './nemesis/trouble/kernelVoice.ts';
+import { shutdownTrouble } from './nemesis/trouble/shutdownTrouble.ts';
+import { makeServiceAccount } from './nemesis/workload/apiUser.ts';
+import { makeDriverObject } from './nemesis/workload/objectBodies.ts';
 import type { SimCertificate } from './world/identity/certificates.ts';
 import { keptPairs } from './world/identity/identity.ts';
 import { type Signer, signer } from './world/identity/signer.ts';

@@ -2,7 +2,7 @@
 export { addCoverage, type Coverage, coverageOf } from './coverage.ts';
 export { realMs } from './globals.ts';
 export { drawSchedule } from './nemesis/draw.ts';
-export { drawTuning } from './nemesis/draws/tuning.ts';
+export { drawTuning } from './nemesis/draws/node/tuning.ts';
 export { describeFault, type Fault, type FaultAct, type FaultKind } from './nemesis/faults.ts';
 export { addTotals, emptyTotals, failureReport, reproduction, summary, type Totals, totalsOf } from './report.ts';
 export type { SimOptions, SimResult, Violation } from './result.ts';

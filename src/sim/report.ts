@@ -1,8 +1,8 @@
 /** What people read of runs: a failure with the command that repeats it, and a summary of what many runs did. */
 import { FAULT_KIND_NAMES } from '../machines/faults/kinds.ts';
 import { addCoverage, type Coverage, coverageOf } from './coverage.ts';
+import { WINDOW } from './nemesis/attack/hits.ts';
 import { describeFault } from './nemesis/faults.ts';
-import { WINDOW } from './nemesis/hits.ts';
 import type { SimOptions, SimResult } from './result.ts';
 
 /** The command that repeats a run; `scenario` is the file its faults came from. */

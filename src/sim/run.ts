@@ -5,7 +5,7 @@
 import { type CoverageMeter, coverageMeter } from './coverage.ts';
 import { renewalMs } from './environment.ts';
 import { onUncaught } from './globals.ts';
-import { unsettled } from './invariants/liveness.ts';
+import { unsettled } from './invariants/pods/liveness.ts';
 import type { Phase, SimOptions, SimResult } from './result.ts';
 import type { Checks } from './run/checks.ts';
 import { Loop } from './run/loop.ts';

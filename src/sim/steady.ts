@@ -1,6 +1,6 @@
 import type { ActorState } from '../actors/supervision/types.ts';
 
-import type { Operator } from './nemesis/operator.ts';
+import type { Operator } from './nemesis/workload/operator.ts';
 import type { SimNode } from './world/node/types.ts';
 
 /** Running containers of steady pods, as `ID NAME`. */

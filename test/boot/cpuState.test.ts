@@ -1,7 +1,7 @@
 /** The file of the CPU manager at the start (resources and volumes 2.2), and what the kernel says of the CPUs. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { readCpus } from '../../src/boot/dependencies/cpuTopology.ts';
+import { readCpus } from '../../src/boot/dependencies/machine/cpuTopology.ts';
 import { allCpus, countOf, threadsPerCore, topologyOf } from '../../src/machines/allocation/cpus/topology.ts';
 import { fakeBoot, problemsOf, tempDir, until } from './helpers.ts';
 

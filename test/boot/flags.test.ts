@@ -7,7 +7,7 @@ import { shownFlags } from '../../src/boot/flags/shown.ts';
 import { FLAGS, flagByName } from '../../src/boot/flags/table.ts';
 import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../src/machines/config/defaults.ts';
-import { formatGoDuration, parseGoDuration } from '../../src/machines/text/goDuration.ts';
+import { formatGoDuration, parseGoDuration } from '../../src/machines/text/go/goDuration.ts';
 import { golden } from './helpers.ts';
 
 const parse = (...argv: string[]) => parseFlags(argv, { cwd: '/here' });

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
-import { unixTarget } from '../../src/boot/dependencies/unixGrpc.ts';
-import { CsiError } from '../../src/ports/csi.ts';
+import { unixTarget } from '../../src/boot/dependencies/grpc/unixGrpc.ts';
+import { CsiError } from '../../src/ports/sockets/csi.ts';
 import { type DriverOptions, startDriver, type TestDriver } from '../volumes/csiDriver.ts';
 
 const csi = createGrpcCsi({ clock: createClock() });

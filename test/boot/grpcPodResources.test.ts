@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createGrpcPodResources } from '../../src/boot/dependencies/podResources/grpcPodResources.ts';
-import type { PodResourcesAnswers } from '../../src/ports/podResources.ts';
+import type { PodResourcesAnswers } from '../../src/ports/sockets/podResources.ts';
 import { askPodResources } from '../edge/podResourcesClient.ts';
 
 const port = createGrpcPodResources();

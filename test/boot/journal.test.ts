@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createJournal } from '../../src/boot/dependencies/journal.ts';
+import { createJournal } from '../../src/boot/dependencies/machine/journal.ts';
 
 let dir: string;
 beforeEach(() => {

@@ -14,8 +14,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createKernelLog } from '../../src/boot/dependencies/kernelLog.ts';
-import type { KernelLogPart } from '../../src/ports/kernelLog.ts';
+import { createKernelLog } from '../../src/boot/dependencies/machine/kernelLog.ts';
+import type { KernelLogPart } from '../../src/ports/machine/kernelLog.ts';
 
 const WITHIN = { timeout: 30_000 };
 const EVERY_MS = 5;

@@ -7,7 +7,7 @@ import { createBroker, createClient, type MessageBus } from 'dbus-native';
 import { afterEach, expect, it } from 'vitest';
 import { takeLock } from '../../src/boot/dependencies/logind/lock.ts';
 import { createInhibitor } from '../../src/boot/dependencies/logind/logind.ts';
-import type { Inhibitor } from '../../src/ports/inhibitor.ts';
+import type { Inhibitor } from '../../src/ports/machine/inhibitor.ts';
 import { collectingLogger, type LogLine } from '../supervision/fakePorts.ts';
 
 const PATH = '/org/freedesktop/login1';

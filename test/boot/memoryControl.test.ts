@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { hostMemoryControl } from '../../src/boot/dependencies/memoryControl.ts';
+import { hostMemoryControl } from '../../src/boot/dependencies/machine/memoryControl.ts';
 import { tempDir } from './helpers.ts';
 
 const MEMINFO = 'MemTotal:        8000000 kB\nSwapCached:            0 kB\nSwapTotal:       2097148 kB\nSwapFree:        2097148 kB\n';

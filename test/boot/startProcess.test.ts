@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
-import { createJournal } from '../../src/boot/dependencies/journal.ts';
-import { MountBatches } from '../../src/boot/dependencies/mountBatches.ts';
-import { runHelper } from '../../src/boot/dependencies/mounter.ts';
+import { createJournal } from '../../src/boot/dependencies/machine/journal.ts';
+import { MountBatches } from '../../src/boot/dependencies/mounts/mountBatches.ts';
+import { runHelper } from '../../src/boot/dependencies/mounts/mounter.ts';
 import { runProgram } from '../../src/boot/dependencies/program.ts';
 
 const SRC = join(import.meta.dirname, '../../src');
@@ -49,11 +49,11 @@ describe('an argument that the kernel refuses (E2BIG thrown by spawn)', () => {
 const WITHOUT_DESCRIPTORS = `
 import { openSync } from 'node:fs';
 import { createClock } from '${SRC}/boot/dependencies/clock.ts';
-import { createJournal } from '${SRC}/boot/dependencies/journal.ts';
-import { MountBatches } from '${SRC}/boot/dependencies/mountBatches.ts';
-import { runHelper } from '${SRC}/boot/dependencies/mounter.ts';
+import { createJournal } from '${SRC}/boot/dependencies/machine/journal.ts';
+import { MountBatches } from '${SRC}/boot/dependencies/mounts/mountBatches.ts';
+import { runHelper } from '${SRC}/boot/dependencies/mounts/mounter.ts';
 import { runProgram } from '${SRC}/boot/dependencies/program.ts';
-import { acquireLock } from '${SRC}/sandbox/process/lock.ts';
+import { acquireLock } from '${SRC}/sandbox/process/store/lock.ts';
 const call = { timeoutMs: 20000, signal: new AbortController().signal };
 process.on('uncaughtException', (e) => { process.stdout.write('UNCAUGHT ' + e.message + '\\n'); });
 try { for (;;) openSync('/dev/null'); } catch {}

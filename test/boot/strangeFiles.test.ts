@@ -13,9 +13,9 @@ import { parseFlags } from '../../src/boot/flags/parse.ts';
 import { noteFile, openHandling } from '../../src/boot/process/handling.ts';
 import { loadLibc } from '../../src/boot/process/libc.ts';
 import { acquireLock, lockAtOnce } from '../../src/boot/process/lock.ts';
-import { rootDirProblem } from '../../src/boot/steps/hostChecks.ts';
+import { rootDirProblem } from '../../src/boot/steps/host/hostChecks.ts';
 import type { Logger } from '../../src/ports/ports.ts';
-import { createStore, layout, prepareFolders, readPidFile } from '../../src/sandbox/process/store.ts';
+import { createStore, layout, prepareFolders, readPidFile } from '../../src/sandbox/process/store/store.ts';
 import { fakeBoot, HEADER, tempDir, until } from './helpers.ts';
 
 const fs = createHostFs();

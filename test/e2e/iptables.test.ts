@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createIptables } from '../../src/boot/dependencies/iptables.ts';
+import { createIptables } from '../../src/boot/dependencies/machine/iptables.ts';
 import { actsOf, addRule, FIND_CANARY, FIND_FAMILY, findRule, KILLED, makeChain } from '../../src/machines/services/iptables/rules.ts';
 
 const namespace = `actorlet-${randomUUID().slice(0, 8)}`;

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { memoryUsage, updateResources } from '../../src/actors/pods/workers/resize.ts';
 import type { CriClient } from '../../src/actors/runtime/client.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
-import { hostMemoryControl } from '../../src/boot/dependencies/memoryControl.ts';
+import { hostMemoryControl } from '../../src/boot/dependencies/machine/memoryControl.ts';
 import type { ResourceRequirements } from '../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { type InForce, planResize, withStep } from '../../src/machines/pod/resources/actuation.ts';

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { adminClient } from '../../src/admin/client.ts';
-import { createNet } from '../../src/boot/dependencies/net.ts';
+import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { runCtl, socketPathFrom } from '../../src/ctl/cli.ts';
 import { apiView } from '../../src/machines/api/messages.ts';
 import { eventsView } from '../../src/machines/foundation/messages.ts';

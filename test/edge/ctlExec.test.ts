@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
-import { createNet } from '../../src/boot/dependencies/net.ts';
+import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';

@@ -5,7 +5,7 @@ import { createServer as createRaw } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createNet } from '../../src/boot/dependencies/net.ts';
+import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import type { HttpReply, HttpRequest } from '../../src/ports/ports.ts';
 import { until } from './harness.ts';
 

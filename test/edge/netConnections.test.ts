@@ -5,9 +5,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { ACCEPTS_MAX, acceptMany } from '../../src/boot/dependencies/acceptMany.ts';
-import { Connections, SPEECHLESS_CONNECTIONS_MAX, UNKNOWN_CONNECTIONS_MAX } from '../../src/boot/dependencies/netConnections.ts';
-import { HELLO_BYTES_MAX, isHello, paced } from '../../src/boot/dependencies/netHello.ts';
+import { ACCEPTS_MAX, acceptMany } from '../../src/boot/dependencies/net/acceptMany.ts';
+import { Connections, SPEECHLESS_CONNECTIONS_MAX, UNKNOWN_CONNECTIONS_MAX } from '../../src/boot/dependencies/net/netConnections.ts';
+import { HELLO_BYTES_MAX, isHello, paced } from '../../src/boot/dependencies/net/netHello.ts';
 
 class FakeSocket extends EventEmitter {
   bytesRead = 0;

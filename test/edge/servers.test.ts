@@ -6,7 +6,7 @@ import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/
 import { type Inspect, probePort } from '../../src/actors/edge/server.ts';
 import type { ActorState } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
-import { createNet } from '../../src/boot/dependencies/net.ts';
+import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 

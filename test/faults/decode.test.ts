@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { decodeScenario, SCENARIO_BYTES_MAX, type ScenarioTarget, scenarioErrorText } from '../../src/machines/faults/decode.ts';
 import { describeScenario, kindsTable } from '../../src/machines/faults/describe.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS } from '../../src/machines/faults/kinds.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, type ScenarioTarget, scenarioErrorText } from '../../src/machines/faults/read/decode.ts';
 import type { ScenarioFault } from '../../src/machines/faults/types.ts';
 import { HEAD, NEEDED, REFUSED } from './refused.ts';
 

@@ -1,7 +1,7 @@
 /** Windows, patterns and subjects of faults. */
 import { describe, expect, it } from 'vitest';
-import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import { actorPattern, createMatcher, globToRegExp } from '../../src/machines/faults/match.ts';
+import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { type CriIds, criSubject, FS_OPS } from '../../src/machines/faults/subjects.ts';
 import type { FsOp } from '../../src/machines/faults/types.ts';
 import { windowsOf } from '../../src/machines/faults/windows.ts';

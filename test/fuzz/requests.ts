@@ -1,9 +1,9 @@
 /** HTTP: what a handler is asked, and raw bytes on a connection. */
 import { connect } from 'node:net';
 import fc from 'fast-check';
-import { createNet } from '../../src/boot/dependencies/net.ts';
+import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { accessAttributes, accessReviewSpec } from '../../src/machines/edge/https/attributes.ts';
-import { readLogQuery } from '../../src/machines/edge/https/logQuery.ts';
+import { readLogQuery } from '../../src/machines/edge/https/logs/logQuery.ts';
 import { changedText, hostileText } from './hostile.ts';
 import { must, type Target } from './target.ts';
 

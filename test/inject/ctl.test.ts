@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runCtl } from '../../src/ctl/cli.ts';
-import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import type { FaultView } from '../../src/machines/faults/live.ts';
+import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { actor } from '../edge/harness.ts';
 
 interface Asked {

@@ -6,9 +6,9 @@ import { interceptPorts } from '../../src/actors/foundation/injector/interceptor
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
 import { createTree, type SupervisionTree } from '../../src/actors/supervision/tree.ts';
 import type { ActorSpec } from '../../src/actors/supervision/types.ts';
-import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/decode.ts';
 import type { InjectAnswer, InjectionView, InjectorEvent } from '../../src/machines/faults/live.ts';
 import { injectorAddr } from '../../src/machines/faults/messages.ts';
+import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/read/decode.ts';
 import type { Scenario } from '../../src/machines/faults/types.ts';
 import { eventsView, type RecordedEvent } from '../../src/machines/foundation/messages.ts';
 import type { Answer, Message, ReplyTo } from '../../src/machines/supervision/address.ts';

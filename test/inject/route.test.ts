@@ -1,9 +1,9 @@
 /** `/inject` on the admin socket: closed unless fault injection is on, and nothing is injected of what is refused. */
 import { describe, expect, it } from 'vitest';
-import { faultRoute } from '../../src/actors/edge/faultRoute.ts';
+import { faultRoute } from '../../src/actors/edge/admin/faultRoute.ts';
 import type { ActorCtx } from '../../src/actors/supervision/types.ts';
 import type { ServerEvent } from '../../src/machines/edge/messages.ts';
-import { SCENARIO_BYTES_MAX } from '../../src/machines/faults/decode.ts';
+import { SCENARIO_BYTES_MAX } from '../../src/machines/faults/read/decode.ts';
 import type { HttpReply, HttpRequest } from '../../src/ports/ports.ts';
 import { injectorRig, type Rig } from './rig.ts';
 

@@ -1,7 +1,7 @@
 /** A node that runs short of memory or disk: what it says, whom it evicts and whom it lets in. A whole node in virtual time. */
 
 import { describe, expect, it } from 'vitest';
-import type { NodeCondition } from '../../src/machines/api/nodeObject.ts';
+import type { NodeCondition } from '../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';

@@ -1,7 +1,7 @@
 /** A machine that goes down while pods run: which pods end when, what the node says of it, and what a restart or a cancellation finds. */
 
 import { describe, expect, it } from 'vitest';
-import type { NodeCondition } from '../../src/machines/api/nodeObject.ts';
+import type { NodeCondition } from '../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../src/machines/config/config.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 

@@ -4,7 +4,7 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 
-import { podList } from '../../src/actors/edge/podList.ts';
+import { podList } from '../../src/actors/edge/admin/podList.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
@@ -22,10 +22,10 @@ import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire
 import type { Certificates } from '../../src/ports/certificates.ts';
 import type { Handling } from '../../src/ports/handling.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';
-import type { PathKind } from '../../src/ports/mounter.ts';
-import type { PodResourcesAnswers } from '../../src/ports/podResources.ts';
+import type { PathKind } from '../../src/ports/machine/mounter.ts';
 import { type Cri, CriError, type Metrics, type Ports } from '../../src/ports/ports.ts';
 import { PlainAnswerError, type Prober } from '../../src/ports/prober.ts';
+import type { PodResourcesAnswers } from '../../src/ports/sockets/podResources.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type SimIptables, simIptables } from '../../src/sim/world/host/iptables.ts';

@@ -1,5 +1,5 @@
 import { expectTypeOf, it } from 'vitest';
-import type { NodeObject, NodeStatus } from '../../src/machines/api/nodeObject.ts';
+import type { NodeObject, NodeStatus } from '../../src/machines/api/node/nodeObject.ts';
 import type { ContainerStatus, PodStatus } from '../../src/machines/kube/types.ts';
 import type { WireNode, WirePodStatus } from '../../src/machines/kube/wire.ts';
 

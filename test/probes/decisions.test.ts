@@ -1,6 +1,6 @@
 /** The tables of probes, row by row: thresholds, the ledger of results, schedules, slots, what is carried over a restart. */
 import { describe, expect, it } from 'vitest';
-import type { ContainerProbes, ProbeLedger, ProbeOutcome, ProbeType } from '../../src/machines/pod/probes.ts';
+import type { ContainerProbes, ProbeLedger, ProbeOutcome, ProbeType } from '../../src/machines/pod/probes/probes.ts';
 import { fromCheckpoint, toCheckpoint } from '../../src/machines/services/probes/carried.ts';
 import {
   firstDelayMs,

@@ -1,7 +1,7 @@
 /** Probes, pods and statuses in few words. */
 import type { Container, Probe } from '../../src/machines/kube/podTable.ts';
 import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
-import type { ProbeTarget, ProbeType } from '../../src/machines/pod/probes.ts';
+import type { ProbeTarget, ProbeType } from '../../src/machines/pod/probes/probes.ts';
 import { container, pod } from '../machines/pods/fixtures.ts';
 
 export const STARTED_MS = Date.parse('2024-05-01T10:00:00Z');

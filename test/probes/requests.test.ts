@@ -10,7 +10,7 @@ import {
   resolvePort,
   tcpProbe,
   timeoutSeconds,
-} from '../../src/machines/pod/netRequests.ts';
+} from '../../src/machines/pod/probes/netRequests.ts';
 import { EXEC, target } from './fixtures.ts';
 
 const ports = [{ name: 'web', containerPort: 8080 }, { containerPort: 9090 }];

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { measuredCgroups } from '../../src/actors/allocation/cgroups/measured.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
-import type { Cgroups } from '../../src/ports/cgroups.ts';
+import type { Cgroups } from '../../src/ports/machine/cgroups.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 
 it('counts creations, updates and removals, also those that fail, and passes all else on', async () => {

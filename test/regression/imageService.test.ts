@@ -1,7 +1,7 @@
 /** A separate image service was refused although the port has one: images are its, containers the runtime's. */
 import { afterEach, expect, it } from 'vitest';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
-import { layout } from '../../src/sandbox/process/store.ts';
+import { layout } from '../../src/sandbox/process/store/store.ts';
 import { startRuntime, type TestRuntime } from '../sandbox/processRuntime.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 

@@ -4,7 +4,7 @@ import { nodeMetadataPatch } from '../../src/machines/api/csiNodeMachine.ts';
 import { own, put } from '../../src/machines/data/own.ts';
 import type { KubeObject } from '../../src/machines/kube/request.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
-import { httpProbe } from '../../src/machines/pod/netRequests.ts';
+import { httpProbe } from '../../src/machines/pod/probes/netRequests.ts';
 import { nodeMismatch } from '../../src/machines/pods/admission/nodeAffinity.ts';
 import { isGranted } from '../../src/machines/pods/resize/allocation.ts';
 import { fieldValue } from '../../src/machines/pods/workers/config/env.ts';

@@ -9,7 +9,7 @@ import {
   readAnswer,
   readProviders,
 } from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
-import { parseGoDuration } from '../../src/machines/text/goDuration.ts';
+import { parseGoDuration } from '../../src/machines/text/go/goDuration.ts';
 import { collectingLogger, fakePorts } from '../supervision/fakePorts.ts';
 
 const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };

@@ -12,7 +12,7 @@ import {
   type TokenAttributes,
 } from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
 import { accessOf, grantedBy } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
-import { parseGoDuration } from '../../src/machines/text/goDuration.ts';
+import { parseGoDuration } from '../../src/machines/text/go/goDuration.ts';
 import { views } from '../edge/harness.ts';
 import { pod } from '../edge/samples.ts';
 import { collectingLogger, fakePorts, type LogLine } from '../supervision/fakePorts.ts';

@@ -8,7 +8,7 @@ import type { Cri, Logger } from '../../src/ports/ports.ts';
 import { scanProcesses } from '../../src/sandbox/process/container/procfs.ts';
 import { MARK } from '../../src/sandbox/process/container/shim.ts';
 import { answers } from '../../src/sandbox/process/ensure.ts';
-import { layout } from '../../src/sandbox/process/store.ts';
+import { layout } from '../../src/sandbox/process/store/store.ts';
 import { calls, eventually } from './conformance.ts';
 
 export const ENTRY = resolve('src/sandbox/process/main.ts');

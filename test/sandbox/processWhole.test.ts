@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { stopAll } from '../../src/sandbox/process/admin.ts';
 import { readStat, signal } from '../../src/sandbox/process/container/procfs.ts';
 import { ensureProcessRuntime } from '../../src/sandbox/process/ensure.ts';
-import { layout } from '../../src/sandbox/process/store.ts';
+import { layout } from '../../src/sandbox/process/store/store.ts';
 import { CHANNEL, EXEC_PROTOCOL, frame, frameReader, parseExecUrl } from '../../src/sandbox/shared/execProtocol.ts';
 import { calls, containerConfig, eventually, podConfig } from './conformance.ts';
 import { ENTRY, logLines, marked, startRuntime, type TestRuntime } from './processRuntime.ts';

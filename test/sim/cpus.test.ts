@@ -5,10 +5,10 @@ import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import { quantityToMilli } from '../../src/machines/kube/quantity.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { qosClass } from '../../src/machines/pod/resources/qos.ts';
-import { drawWholeCpus } from '../../src/sim/nemesis/draws/cpus.ts';
-import { withDraw } from '../../src/sim/nemesis/draws/podDraw.ts';
-import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';
-import { drawPod } from '../../src/sim/nemesis/pods.ts';
+import { drawWholeCpus } from '../../src/sim/nemesis/draws/node/cpus.ts';
+import { drawTuning } from '../../src/sim/nemesis/draws/node/tuning.ts';
+import { withDraw } from '../../src/sim/nemesis/draws/pods/podDraw.ts';
+import { drawPod } from '../../src/sim/nemesis/workload/pods.ts';
 import { cpusConfig, cpusOfHost } from '../../src/sim/world/host/cpus.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 

@@ -6,10 +6,10 @@ import type { FaultSpec } from '../../src/machines/faults/types.ts';
 import { containerGcAddr } from '../../src/machines/reclaim/messages.ts';
 
 import { drain } from '../../src/sim/globals.ts';
-import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';
+import { drawTuning } from '../../src/sim/nemesis/draws/node/tuning.ts';
 import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
-import { operator } from '../../src/sim/nemesis/operator.ts';
+import { operator } from '../../src/sim/nemesis/workload/operator.ts';
 import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
 import { simNode } from '../../src/sim/world/node/node.ts';
 import type { SimNode } from '../../src/sim/world/node/types.ts';

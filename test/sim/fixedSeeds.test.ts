@@ -1,7 +1,7 @@
 /** Seeds that once found a fault, each with what it was; and some that never did. */
 import { describe, expect, it, vi } from 'vitest';
 import { drawSchedule, type Fault, runSim } from '../../src/sim/index.ts';
-import type { SimPod } from '../../src/sim/nemesis/subjects.ts';
+import type { SimPod } from '../../src/sim/nemesis/workload/subjects.ts';
 import { inTurn } from './rotation.ts';
 
 /** Real time, on a machine that is busy with other tests. */

@@ -1,11 +1,11 @@
 /** Config maps, secrets and tokens in the simulation: they reach containers, and a world in which they come and go breaks no invariant. */
 import { expect, it } from 'vitest';
 import { drawTuning, type Fault, runSim } from '../../src/sim/index.ts';
-import { filesFrom, objectVolumes } from '../../src/sim/invariants/objectFiles.ts';
+import { filesFrom, objectVolumes } from '../../src/sim/invariants/api/objectFiles.ts';
 import type { WorkloadAct } from '../../src/sim/nemesis/faults.ts';
-import { dataOf, nameObjects } from '../../src/sim/nemesis/objects.ts';
-import { drawPod } from '../../src/sim/nemesis/pods.ts';
-import type { SimObject } from '../../src/sim/nemesis/subjects.ts';
+import { dataOf, nameObjects } from '../../src/sim/nemesis/workload/objects.ts';
+import { drawPod } from '../../src/sim/nemesis/workload/pods.ts';
+import type { SimObject } from '../../src/sim/nemesis/workload/subjects.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 
 /** The first seed whose only node belongs to a cluster and hears of objects in this way. */

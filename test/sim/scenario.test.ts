@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/decode.ts';
+import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/read/decode.ts';
 import type { Scenario } from '../../src/machines/faults/types.ts';
 import { runSim, type SimOptions, type SimResult } from '../../src/sim/index.ts';
 import { drawSize } from '../../src/sim/nemesis/draw.ts';

@@ -1,8 +1,8 @@
 /** Machines that go down in the simulation: what is drawn for them, and that the invariants about them bite. */
 import { describe, expect, it, vi } from 'vitest';
 import { runSim } from '../../src/sim/index.ts';
-import { drawShutdown } from '../../src/sim/nemesis/draws/shutdown.ts';
-import { shutdownTrouble } from '../../src/sim/nemesis/shutdownTrouble.ts';
+import { drawShutdown } from '../../src/sim/nemesis/draws/node/shutdown.ts';
+import { shutdownTrouble } from '../../src/sim/nemesis/trouble/shutdownTrouble.ts';
 import { simLogind } from '../../src/sim/world/host/logind.ts';
 import type { SimNode } from '../../src/sim/world/node/types.ts';
 import { simRng } from '../../src/sim/world/rng.ts';

@@ -19,7 +19,7 @@ import { removeTree } from '../../src/actors/services/volumes/files.ts';
 import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { pathProblem } from '../../src/machines/services/volumes/atomic.ts';
-import type { Mounter } from '../../src/ports/mounter.ts';
+import type { Mounter } from '../../src/ports/machine/mounter.ts';
 import type { HostFs } from '../../src/ports/ports.ts';
 
 let dir: string;

@@ -1,6 +1,6 @@
 /** One reading of the mount table for all who ask at the same time, and none that began before the question. */
 import { expect, it } from 'vitest';
-import { createMountTable } from '../../src/boot/dependencies/mountTable.ts';
+import { createMountTable } from '../../src/boot/dependencies/mounts/mountTable.ts';
 import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 
 const line = (path: string) => `36 35 98:0 / ${path} rw - tmpfs tmpfs rw\n`;

@@ -17,8 +17,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { MountBatches } from '../../src/boot/dependencies/mountBatches.ts';
-import { createMounter, runHelper } from '../../src/boot/dependencies/mounter.ts';
+import { MountBatches } from '../../src/boot/dependencies/mounts/mountBatches.ts';
+import { createMounter, runHelper } from '../../src/boot/dependencies/mounts/mounter.ts';
 import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 
 let dir: string;

@@ -6,7 +6,7 @@ import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { ApiSecret, ObjectResult, ObjectSource, TokenRequest } from '../../src/machines/kube/objects.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { podVolumes } from '../../src/machines/pod/volumes/volumes.ts';
-import type { PathKind } from '../../src/ports/mounter.ts';
+import type { PathKind } from '../../src/ports/machine/mounter.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';

@@ -18,7 +18,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createMounter } from '../../src/boot/dependencies/mounter.ts';
+import { createMounter } from '../../src/boot/dependencies/mounts/mounter.ts';
 import { SubPathHelpers } from '../../src/boot/dependencies/subPath/helper.ts';
 import { fdPath, openBelow } from '../../src/boot/dependencies/subPath/walk.ts';
 import { mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.ts';

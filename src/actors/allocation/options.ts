@@ -1,6 +1,6 @@
 /** What the actors that allocate the resources of the node are made of, from its configuration. */
 import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
-import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/nodeCapacity.ts';
+import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { quantityToInteger } from '../../machines/kube/quantity.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';

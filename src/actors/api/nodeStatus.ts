@@ -24,7 +24,7 @@ import {
   reportedMetadata,
   sameNodeStatus,
   schedulableEvent,
-} from '../../machines/api/nodeObject.ts';
+} from '../../machines/api/node/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
 import { sameData } from '../../machines/data/sameData.ts';
 import { eventsAddr, eventsView } from '../../machines/foundation/messages.ts';

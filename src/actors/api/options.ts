@@ -1,5 +1,5 @@
 /** What the actors that speak to the API server are made of, from the configuration. */
-import { namesAddresses } from '../../machines/api/nodeAddresses.ts';
+import { namesAddresses } from '../../machines/api/node/nodeAddresses.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { CertificateOptions } from './certificates/certificate.ts';

@@ -25,12 +25,12 @@ import { shortDuration } from '../../machines/text/duration.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers.ts';
-import { execOffer } from './execOffer.ts';
-import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
-import { nodePage } from './nodePage.ts';
+import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './admin/answers.ts';
+import { execOffer } from './admin/execOffer.ts';
+import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
+import { nodePage } from './admin/nodePage.ts';
+import { readView } from './admin/views.ts';
 import { type Inspect, serverSpec } from './server.ts';
-import { readView } from './views.ts';
 
 export interface AdminOptions {
   /** `<root-dir>/actorlet.sock`. */

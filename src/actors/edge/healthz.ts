@@ -5,7 +5,7 @@
  */
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import type { ActorSpec } from '../supervision/types.ts';
-import { router } from './answers.ts';
+import { router } from './admin/answers.ts';
 import { healthRoutes } from './healthChecks.ts';
 import { serverSpec } from './server.ts';
 

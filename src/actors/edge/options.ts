@@ -5,8 +5,8 @@ import { tlsVersion } from '../../machines/edge/https/tls.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { AdminOptions } from './admin.ts';
 import type { HealthzOptions } from './healthz.ts';
-import type { FigureOptions } from './https/figures.ts';
 import type { HttpsOptions } from './https/https.ts';
+import type { FigureOptions } from './https/stats/figures.ts';
 import type { PodResourcesOptions } from './podResources.ts';
 import type { ReadOnlyOptions } from './readOnly.ts';
 

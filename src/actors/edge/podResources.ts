@@ -19,8 +19,8 @@ import { podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 
 import { codeOf } from '../../machines/text/errors.ts';
-import type { PodResourcesAnswers } from '../../ports/podResources.ts';
 import type { Ports } from '../../ports/ports.ts';
+import type { PodResourcesAnswers } from '../../ports/sockets/podResources.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { serverSpec } from './server.ts';
 

@@ -10,12 +10,12 @@ import { statusesView } from '../../machines/pods/status/messages.ts';
 
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { router, text } from './answers.ts';
-import { type FigureOptions, figurePages, METRICS_PATHS } from './https/figures.ts';
-import { podListReply } from './podList.ts';
-import { withRequestMetrics } from './requestMetrics.ts';
+import { router, text } from './admin/answers.ts';
+import { podListReply } from './admin/podList.ts';
+import { readView, staleHeaders } from './admin/views.ts';
+import { type FigureOptions, figurePages, METRICS_PATHS } from './https/stats/figures.ts';
+import { withRequestMetrics } from './metrics/requestMetrics.ts';
 import { serverSpec } from './server.ts';
-import { readView, staleHeaders } from './views.ts';
 
 export interface ReadOnlyOptions extends FigureOptions {
   host: string;

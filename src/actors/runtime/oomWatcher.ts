@@ -12,7 +12,7 @@ import { eventsAddr } from '../../machines/foundation/messages.ts';
 import { EMPTY_OOM_LEDGER, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
 import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcherMachine.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { KernelLogPart } from '../../ports/kernelLog.ts';
+import type { KernelLogPart } from '../../ports/machine/kernelLog.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
 export function oomWatcherSpec(): ActorSpec {

@@ -3,8 +3,8 @@
 import type { Address, Answer, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
 import type { MailboxTap } from '../../machines/supervision/mailboxTap.ts';
 import type { Ports } from '../../ports/ports.ts';
-import type { DeadLetters } from './deadLetters.ts';
 import { type PendingAsk, Question } from './mailbox/ask.ts';
+import type { DeadLetters } from './mailbox/deadLetters.ts';
 import type { Mailbox } from './mailbox/mailbox.ts';
 import { type Parcel, type Sink, TapGate } from './mailbox/tap.ts';
 import type { Observers } from './observers.ts';

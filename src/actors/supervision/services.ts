@@ -2,7 +2,7 @@
 import type { InspectionEvent } from 'xstate';
 import type { Message } from '../../machines/supervision/address.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
-import type { DeadLetters } from './deadLetters.ts';
+import type { DeadLetters } from './mailbox/deadLetters.ts';
 import type { SupervisionMetrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
 import type { RegistryCore } from './registry.ts';

@@ -7,8 +7,8 @@ import { CPU_STATE_FILE, openCpuState } from '../../machines/allocation/cpus/fil
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { readRegular } from '../../process/regularFile.ts';
-import { readCpus } from '../dependencies/cpuTopology.ts';
 import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
+import { readCpus } from '../dependencies/machine/cpuTopology.ts';
 import type { Finding } from './findings.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;

@@ -5,8 +5,8 @@ import { readKernelSettings } from '../../actors/kernelSettings.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { createKernelSettings, PROC_SYS } from '../dependencies/kernelSettings.ts';
-import { podGroupProblems, rootDirProblem, swapProblem } from '../steps/hostChecks.ts';
+import { createKernelSettings, PROC_SYS } from '../dependencies/machine/kernelSettings.ts';
+import { podGroupProblems, rootDirProblem, swapProblem } from '../steps/host/hostChecks.ts';
 import type { Finding } from './findings.ts';
 
 const CGROUP_V2 = '/sys/fs/cgroup/cgroup.controllers';

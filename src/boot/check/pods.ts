@@ -14,8 +14,8 @@ import { shownUrl } from '../../machines/text/shownUrl.ts';
 import type { Documents } from '../../ports/documents.ts';
 import { createClock, createEntropy } from '../dependencies/clock.ts';
 import { createHostFs } from '../dependencies/fs.ts';
-import { createHost } from '../dependencies/host.ts';
-import { httpGet } from '../dependencies/netGet.ts';
+import { createHost } from '../dependencies/machine/host.ts';
+import { httpGet } from '../dependencies/net/netGet.ts';
 import type { Finding } from './findings.ts';
 
 const PATH = 'staticPodPath (--pod-manifest-path)';

@@ -7,7 +7,7 @@ import { KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
 import { put } from '../../machines/data/own.ts';
 import { readDocument } from '../../machines/document/read.ts';
 import type { Fields, Shape } from '../../machines/shape/shape.ts';
-import { parseGoDuration } from '../../machines/text/goDuration.ts';
+import { parseGoDuration } from '../../machines/text/go/goDuration.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import type { Problem } from '../errors.ts';
 import { getPath, isTree, type Tree, withPath } from './paths.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { type CredentialProvider, readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { parseGoDuration } from '../../machines/text/goDuration.ts';
+import { parseGoDuration } from '../../machines/text/go/goDuration.ts';
 import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
 import { readRegular } from '../../process/regularFile.ts';
 import { type Problem, StartError } from '../errors.ts';

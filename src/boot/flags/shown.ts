@@ -1,7 +1,7 @@
 /** What every flag comes to, the configuration file taken in, as text for people. Nothing secret. */
 
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config/config.ts';
-import { formatGoDuration } from '../../machines/text/goDuration.ts';
+import { formatGoDuration } from '../../machines/text/go/goDuration.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
 import { getPath } from '../config/paths.ts';
 import { FLAGS } from './table.ts';

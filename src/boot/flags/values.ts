@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { ConfigTaint, MemoryReservation, VModuleItem } from '../../machines/config/config.ts';
-import { parseGoDuration } from '../../machines/text/goDuration.ts';
+import { parseGoDuration } from '../../machines/text/go/goDuration.ts';
 import { isLabelValue, isQualifiedName } from '../names.ts';
 import type { FlagType } from './types.ts';
 

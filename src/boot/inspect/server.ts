@@ -9,9 +9,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Bridge } from '../../inspect/bridges/bridge.ts';
 import { Hub } from '../../inspect/feed/hub.ts';
 import { PageServer, reply } from '../../inspect/server/pageServer.ts';
-import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import type { InjectAnswer, InjectorEvent } from '../../machines/faults/live.ts';
 import { injectorAddr } from '../../machines/faults/messages.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import type { Inspected } from '../../recorder/source.ts';
 
 import type { PageAddress } from '../steps/context.ts';

@@ -13,7 +13,7 @@ import { createNotify } from '../process/notify.ts';
 import { setOomScore } from '../process/oomScore.ts';
 import { GIT_VERSION } from '../version.ts';
 import { type BootContext, need, type Step } from './context.ts';
-import { rootDirProblem } from './hostChecks.ts';
+import { rootDirProblem } from './host/hostChecks.ts';
 
 const FLAGS_VERBOSITY = 1;
 const CONFIG_VERBOSITY = 5;

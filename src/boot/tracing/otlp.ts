@@ -8,9 +8,9 @@ import type { Attributes, Span } from '../../inspect/tracing/model.ts';
 import type { Sent, SpanSender } from '../../inspect/tracing/queue.ts';
 import type { Clock } from '../../ports/ports.ts';
 import { loadProtoFile } from '../../process/protoFile.ts';
-import { cancelCall } from '../dependencies/cancelCall.ts';
 import { rpcOf } from '../dependencies/cri/load.ts';
 import { protoRoot } from '../dependencies/cri/protoPath.ts';
+import { cancelCall } from '../dependencies/grpc/cancelCall.ts';
 
 /** Where a collector listens on its own host. */
 export const DEFAULT_ENDPOINT = 'localhost:4317';

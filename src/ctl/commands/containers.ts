@@ -5,7 +5,7 @@ import { printLogs } from '../../admin/logs.ts';
 import type { LogFile } from '../../machines/shown/podLogs.ts';
 import { type Command, printData, wantsData } from '../asked.ts';
 import { checkTerminal, runExec } from '../exec/run.ts';
-import { named } from './show.ts';
+import { named } from './show/show.ts';
 
 export interface LogsArgs {
   pod: string;

@@ -8,7 +8,7 @@ import { startProcess } from '../../process/startProcess.ts';
 import { actorNamed } from '../actorNamed.ts';
 import { type Asked, printData, wantsData } from '../asked.ts';
 import type { CtlIo } from '../io.ts';
-import type { ChartFormat } from './chartFormats.ts';
+import type { ChartFormat } from './show/chartFormats.ts';
 
 interface ChartAnswer {
   chart: Chart;

@@ -3,8 +3,8 @@
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { CtlError, EXIT } from '../../admin/client.ts';
-import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { describeScenario } from '../../machines/faults/describe.ts';
+import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import type { Scenario } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';

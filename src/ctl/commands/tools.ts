@@ -1,9 +1,9 @@
 /** The command line of everything else: page, charts, faults, simulation, throw-away nodes. Their code is loaded when wanted. */
 import type { Argv } from 'yargs';
 import type { Common, Runner } from '../asked.ts';
-import { CHART_FORMATS } from './chartFormats.ts';
 import { completionScript, SHELLS } from './completion.ts';
-import { addInjectCommand } from './injectArgs.ts';
+import { addInjectCommand } from './inject/injectArgs.ts';
+import { CHART_FORMATS } from './show/chartFormats.ts';
 
 export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
   return addTryCommand(addSimCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner);
@@ -62,7 +62,7 @@ function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: 
           .example('$0 --recording FILE ui', 'look at a node that was, until Ctrl-C'),
       async (args) => {
         if (args.recording !== undefined) {
-          const { runRecordedUi } = await import('./recordingUi.ts');
+          const { runRecordedUi } = await import('./recording/recordingUi.ts');
           setCode(await runRecordedUi(io, { file: args.recording, at: args.at ?? '', port: args.port, open: args.open }));
           return;
         }
@@ -108,7 +108,7 @@ function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: 
     )
     .command('inject', 'causes faults on a node that was started with --actorlet-fault-injection', (c) =>
       addInjectCommand(c, async (request, args) => {
-        const { runInject } = await import('./inject.ts');
+        const { runInject } = await import('./inject/inject.ts');
         await run((asked) => runInject(asked.io, asked.client, { request, json: asked.format === 'json' }))(args as Common);
       }),
     );

@@ -5,7 +5,7 @@ import { CtlError, EXIT } from '../../admin/client.ts';
 import { type Expectation, parseExpectation, parseTime } from '../../harness/expectation.ts';
 import { startNode, type TestNode, type TimelineEntry, type Timings } from '../../harness/index.ts';
 import type { PodHandle } from '../../harness/pod.ts';
-import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
+import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { printable } from '../../machines/text/table.ts';
 import type { CtlIo } from '../io.ts';

@@ -1,15 +1,15 @@
 import { useEffect, useState } from 'react';
-import { ActorPage } from './Actor.tsx';
 import { EntryRow } from './bits.tsx';
-import { Decisions } from './Decisions.tsx';
-import { Events } from './Events.tsx';
-import { Host } from './Host.tsx';
-import { Past } from './Past.tsx';
-import { PodPage } from './Pod.tsx';
-import { Pods } from './Pods.tsx';
 import { go, hrefOf, type Route, TABS, useRoute } from './route.ts';
 import { nowMs, type PageState, store, usePage } from './store.ts';
-import { Tree } from './Tree.tsx';
+import { ActorPage } from './views/Actor.tsx';
+import { Decisions } from './views/Decisions.tsx';
+import { Events } from './views/Events.tsx';
+import { Host } from './views/Host.tsx';
+import { Past } from './views/Past.tsx';
+import { PodPage } from './views/Pod.tsx';
+import { Pods } from './views/Pods.tsx';
+import { Tree } from './views/Tree.tsx';
 import { duration, toneOf } from './words.ts';
 
 const TITLES = { actors: 'Actors', pods: 'Pods', events: 'Events', decisions: 'Decisions', host: 'Host' } as const;

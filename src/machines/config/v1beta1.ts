@@ -1,7 +1,7 @@
 /** Renders the configuration back as v1beta1 JSON, as /configz shows it. Pure. */
 
 import type { Fields, Shape } from '../shape/shape.ts';
-import { formatGoDuration } from '../text/goDuration.ts';
+import { formatGoDuration } from '../text/go/goDuration.ts';
 import { MASKED, shownUrl } from '../text/shownUrl.ts';
 import type { KubeletConfiguration } from './config.ts';
 import { KUBELET_CONFIGURATION } from './schema.ts';

@@ -1,5 +1,5 @@
 /** Faults in words. Pure. */
-import { formatGoDuration } from '../text/goDuration.ts';
+import { formatGoDuration } from '../text/go/goDuration.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS, GRPC_CODES } from './kinds.ts';
 import type { FaultSpec, Scenario, ScenarioFault, Select } from './types.ts';
 

@@ -1,7 +1,7 @@
 /** Faults in a running daemon: the messages to its injector, what it tells, and when the faults of a scenario happen. Pure. */
 
 import type { Message, ReplyTo } from '../supervision/address.ts';
-import { formatGoDuration } from '../text/goDuration.ts';
+import { formatGoDuration } from '../text/go/goDuration.ts';
 import { FAULT_KINDS } from './kinds.ts';
 import { createMatcher } from './match.ts';
 import type { FaultWindow, Scenario, ScenarioError, ScenarioFault } from './types.ts';

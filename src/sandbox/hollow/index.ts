@@ -1,6 +1,6 @@
 /** `embedded://hollow`: a simulated container runtime, in-process, scripted, on ports only. */
 
-export { imageId } from './images.ts';
+export { imageId } from './calls/images.ts';
 export { DEFAULT_LIFE, HOLLOW_ANNOTATION, type HollowLife, parseLife } from './life.ts';
 export { createHollowRuntime } from './runtime.ts';
 export type {

@@ -8,11 +8,11 @@
 import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import type { Cri } from '../../ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
+import { Containers } from './calls/containers.ts';
+import { Images } from './calls/images.ts';
+import { Sandboxes } from './calls/sandboxes.ts';
 import { createHollowClient } from './client.ts';
-import { Containers } from './containers.ts';
 import { dump } from './dump.ts';
-import { Images } from './images.ts';
-import { Sandboxes } from './sandboxes.ts';
 import { type Shared, State } from './state.ts';
 import { Timing } from './timing.ts';
 import type { HollowOptions, HollowRuntime } from './types.ts';

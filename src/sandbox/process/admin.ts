@@ -6,7 +6,7 @@ import { CRI_ANNOTATIONS, CRI_LABELS, type CriMethod, type CriRequest, type CriR
 import { readStat, signal } from './container/procfs.ts';
 import { answers, ensureProcessRuntime } from './ensure.ts';
 import { loadServices } from './proto.ts';
-import { layout, readPidFile } from './store.ts';
+import { layout, readPidFile } from './store/store.ts';
 
 /** Grace where the pod names none, and the longest that a stop of everything waits for one container by default. */
 const GRACE_SECONDS = 10;

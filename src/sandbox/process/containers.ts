@@ -10,9 +10,9 @@ import { planContainer } from './container/plan.ts';
 import { scanProcesses } from './container/procfs.ts';
 import { containerStats } from './container/stats.ts';
 import { execSync } from './exec.ts';
-import type { ImageCatalogue } from './images.ts';
-import type { State } from './state.ts';
-import type { StoredContainer } from './store.ts';
+import type { ImageCatalogue } from './store/images.ts';
+import type { State } from './store/state.ts';
+import type { StoredContainer } from './store/store.ts';
 import type { ProcessHandlers, RuntimeDeps } from './types.ts';
 
 const mkfifo = promisify(execFile);

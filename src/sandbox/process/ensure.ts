@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { resolve } from 'node:path';
 import { openRegularSync } from '../../process/regularFile.ts';
 import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
-import { type Layout, layout, prepareFolders, readPidFile } from './store.ts';
+import { type Layout, layout, prepareFolders, readPidFile } from './store/store.ts';
 
 /** The runtime's exit code when another one serves the same root directory. */
 export const EXIT_LOCKED = 75;

@@ -14,11 +14,11 @@ import { outliveSignals } from '../../process/signals.ts';
 import { statusOf, stopAll } from './admin.ts';
 import { EXIT_LOCKED } from './ensure.ts';
 import { createStreamingServer } from './exec.ts';
-import { acquireLock } from './lock.ts';
 import { probeIsolation } from './probe.ts';
 import { createProcessRuntime } from './runtime.ts';
 import { serveCri } from './server.ts';
-import { layout, prepareFolders } from './store.ts';
+import { acquireLock } from './store/lock.ts';
+import { layout, prepareFolders } from './store/store.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

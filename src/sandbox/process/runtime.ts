@@ -7,11 +7,11 @@ import { watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { SCRIPTS } from './container/shim.ts';
 import { containerHandlers, processHandlers } from './containers.ts';
-import { createCatalogue, imageHandlers } from './images.ts';
 import type { Isolation } from './probe.ts';
 import { sandboxHandlers } from './sandboxes.ts';
-import { State } from './state.ts';
-import { createStore, replaceText } from './store.ts';
+import { createCatalogue, imageHandlers } from './store/images.ts';
+import { State } from './store/state.ts';
+import { createStore, replaceText } from './store/store.ts';
 import type { ProcessHandlers, ProcessRuntime, RuntimeDeps } from './types.ts';
 
 const RUNTIME_NAME = 'actorlet-process';

@@ -4,8 +4,8 @@ import type { CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../shared/model.ts';
 import { checkSandbox } from './container/plan.ts';
 import type { Isolation } from './probe.ts';
-import type { State } from './state.ts';
-import type { StoredSandbox } from './store.ts';
+import type { State } from './store/state.ts';
+import type { StoredSandbox } from './store/store.ts';
 import type { ProcessHandlers } from './types.ts';
 
 /** Pods are on the host's network; the loopback address reaches what they serve, whatever address they listen on. */

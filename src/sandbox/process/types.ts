@@ -2,7 +2,7 @@
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/wire/cri.ts';
 import type { StreamingServer } from './exec.ts';
 import type { Isolation } from './probe.ts';
-import type { Layout, StoredContainer, StoredSandbox } from './store.ts';
+import type { Layout, StoredContainer, StoredSandbox } from './store/store.ts';
 
 export interface RuntimeDeps {
   layout: Layout;

@@ -1,24 +1,33 @@
 /** Every invariant that is checked while a world runs, in the order in which they are asked. */
-import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorInvariants.ts';
-import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './apiInvariants.ts';
-import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideInvariants.ts';
-import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateInvariants.ts';
-import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupInvariants.ts';
+import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './api/apiInvariants.ts';
+import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './api/certificateInvariants.ts';
+import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './api/edgeInvariants.ts';
+import { logsAreKept } from './api/logInvariants.ts';
+import { envIsOfItsObjects, volumesComeFirst } from './api/objectInvariants.ts';
 import type { Checker } from './checker.ts';
-import { cpusAreGivenOnce } from './cpuInvariants.ts';
-import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './deviceInvariants.ts';
-import { driversAreHeldToTheirOrder, publishedFirst } from './driverInvariants.ts';
-import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './edgeInvariants.ts';
-import { hooksAreWaitedFor, hooksComeFirst } from './hookInvariants.ts';
-import { ownObjectGoesForward, rulesAreMadeOnce } from './hostInvariants.ts';
-import { imagesStay } from './imageInvariants.ts';
-import { nodeKillsAreReportedOnce } from './kernelLogInvariants.ts';
-import { nodesStandOnTheirSettings, startsAreRefusedForReason } from './kernelSettingInvariants.ts';
-import { logsAreKept } from './logInvariants.ts';
-import { claimsComeFirst, pullsHaveTheirKeys } from './namedInvariants.ts';
-import { envIsOfItsObjects, volumesComeFirst } from './objectInvariants.ts';
-import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podInvariants.ts';
-import { endsAreHeeded } from './restartInvariants.ts';
+import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './node/besideInvariants.ts';
+import { groupsComeFirst, nothingAtWorkIsKilled } from './node/cgroupInvariants.ts';
+import { cpusAreGivenOnce } from './node/cpuInvariants.ts';
+import {
+  devicesAreForWhoFits,
+  devicesAreNotShared,
+  devicesAreRefusedForReason,
+  devicesComeOfTheirPlugin,
+} from './node/deviceInvariants.ts';
+import { driversAreHeldToTheirOrder, publishedFirst } from './node/driverInvariants.ts';
+import { ownObjectGoesForward, rulesAreMadeOnce } from './node/hostInvariants.ts';
+import { nodeKillsAreReportedOnce } from './node/kernelLogInvariants.ts';
+import { nodesStandOnTheirSettings, startsAreRefusedForReason } from './node/kernelSettingInvariants.ts';
+import { nobodyGoesForNothing, usersAreNotShared } from './node/shareInvariants.ts';
+import { nobodyGoesForNoShutdown, shutdownsWaitForPods } from './node/shutdownInvariants.ts';
+import { hooksAreWaitedFor, hooksComeFirst } from './pods/hookInvariants.ts';
+import { claimsComeFirst, pullsHaveTheirKeys } from './pods/namedInvariants.ts';
+import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
+import { endsAreHeeded } from './pods/restartInvariants.ts';
+import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './pods/statusInvariants.ts';
+import { partsAreBound } from './pods/subPathInvariants.ts';
+import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
+import { imagesStay } from './runtime/imageInvariants.ts';
 import {
   healthyIsLeftAlone,
   nothingStartsWhileStopping,
@@ -26,11 +35,7 @@ import {
   oneRunningPerName,
   oneSandboxInUse,
   podDirStays,
-} from './runtimeInvariants.ts';
-import { nobodyGoesForNothing, usersAreNotShared } from './shareInvariants.ts';
-import { nobodyGoesForNoShutdown, shutdownsWaitForPods } from './shutdownInvariants.ts';
-import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusInvariants.ts';
-import { partsAreBound } from './subPathInvariants.ts';
+} from './runtime/runtimeInvariants.ts';
 
 export function allCheckers(): Checker[] {
   return [

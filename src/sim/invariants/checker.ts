@@ -11,7 +11,7 @@ import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { Environment } from '../environment.ts';
 import type { Asked } from '../nemesis/caller.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
-import type { Operator } from '../nemesis/operator.ts';
+import type { Operator } from '../nemesis/workload/operator.ts';
 import type { SimCertificate } from '../world/identity/certificates.ts';
 import type { StoreEvent } from '../world/kube/kubeStore.ts';
 import type { SimKube } from '../world/kube/types.ts';

@@ -14,7 +14,7 @@ import { API_PORT } from '../world/identity/identity.ts';
 import type { SimNode } from '../world/node/types.ts';
 import type { SimRng } from '../world/rng.ts';
 import { WALL_START_MS } from '../world/time.ts';
-import { drawLogQuery, LOGS_PATH } from './logQueries.ts';
+import { drawLogQuery, LOGS_PATH } from './workload/logQueries.ts';
 
 /** How the caller shows who it is. */
 export type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'unknown-certificate' | 'ended-certificate';

@@ -5,23 +5,23 @@
 
 import type { Scenario } from '../../machines/faults/types.ts';
 import type { SimRng } from '../world/rng.ts';
-import { attacks } from './attacks.ts';
+import { attacks } from './attack/attacks.ts';
 import type { DrawOptions } from './drawOptions.ts';
 import { bursts, removals } from './draws/bursts.ts';
-import { cpuTrouble } from './draws/cpus.ts';
-import { drawDeviceFaults } from './draws/devices.ts';
-import { imageTrouble } from './draws/images.ts';
 import { initialEventsTrouble } from './draws/initialEvents.ts';
-import { kernelSettingsTrouble } from './draws/kernelSettings.ts';
-import { meetings } from './draws/meetings.ts';
-import { nodeWatchTrouble } from './draws/nodeWatch.ts';
-import { packetFilterTrouble } from './draws/packetFilter.ts';
-import { shortages, untold } from './draws/shortages.ts';
+import { cpuTrouble } from './draws/node/cpus.ts';
+import { drawDeviceFaults } from './draws/node/devices.ts';
+import { kernelSettingsTrouble } from './draws/node/kernelSettings.ts';
+import { nodeWatchTrouble } from './draws/node/nodeWatch.ts';
+import { packetFilterTrouble } from './draws/node/packetFilter.ts';
+import { shortages, untold } from './draws/node/shortages.ts';
+import { imageTrouble } from './draws/pods/images.ts';
+import { meetings } from './draws/pods/meetings.ts';
 import { drawWeather } from './draws/weather.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
 import type { Fault } from './faults.ts';
-import { identityTrouble } from './identity.ts';
-import { workload } from './workload.ts';
+import { identityTrouble } from './workload/identity.ts';
+import { workload } from './workload/workload.ts';
 
 /** How often a world that was not told otherwise has two nodes, which only a mix-up of state between nodes can make worse than one. */
 const TWO_NODES = 0.15;

@@ -4,7 +4,7 @@
  */
 import { describeFault as describeSpec } from '../../machines/faults/describe.ts';
 import type { FaultSpec } from '../../machines/faults/types.ts';
-import { type SimObject, type SimPod, versionText } from './subjects.ts';
+import { type SimObject, type SimPod, versionText } from './workload/subjects.ts';
 
 interface When {
   /** Position in the schedule as drawn: names the fault in reports and its own chance. */

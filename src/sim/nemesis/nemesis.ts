@@ -16,11 +16,11 @@ import { machineActs, mendSettings } from './acts/machine.ts';
 import { RuntimeTrouble } from './acts/runtime.ts';
 import { Windows } from './acts/windows.ts';
 import { HEALTHY, workloadActs } from './acts/workload.ts';
-import { Delays } from './delays.ts';
+import { Delays } from './attack/delays.ts';
+import { type ActiveFaults, activeFaults } from './attack/hits.ts';
+import { intercept, interceptKube } from './attack/interceptors.ts';
 import { type Fault, type FaultEntry, isWorkload } from './faults.ts';
-import { type ActiveFaults, activeFaults } from './hits.ts';
-import { intercept, interceptKube } from './interceptors.ts';
-import type { Operator } from './operator.ts';
+import type { Operator } from './workload/operator.ts';
 
 export interface NemesisOptions {
   nodes: readonly SimNode[];

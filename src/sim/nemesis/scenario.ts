@@ -9,8 +9,8 @@ import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './drawOptions.ts';
 import { type Drawn, inOrder } from './entries.ts';
 import type { Fault, WorkloadAct } from './faults.ts';
-import type { SimPod } from './subjects.ts';
-import { drawWorkload } from './workload.ts';
+import type { SimPod } from './workload/subjects.ts';
+import { drawWorkload } from './workload/workload.ts';
 
 /** `nodes` are the names of the world's nodes, in order. */
 export function scenarioSchedule(scenario: Scenario, o: DrawOptions & { rng: SimRng; names: readonly string[] }): Fault[] {

@@ -2,14 +2,14 @@
 import type { Clock } from '../../ports/ports.ts';
 import { apiServer, type Environment, environment } from '../environment.ts';
 import type { Scene } from '../invariants/checker.ts';
-import { apiUser, registerNode } from '../nemesis/apiUser.ts';
 import { drawSize } from '../nemesis/draw.ts';
-import { drawTuning } from '../nemesis/draws/tuning.ts';
+import { drawTuning } from '../nemesis/draws/node/tuning.ts';
 import type { Fault } from '../nemesis/faults.ts';
 import { createNemesis, type Nemesis } from '../nemesis/nemesis.ts';
-import { type Operator, operator } from '../nemesis/operator.ts';
 import { planned } from '../nemesis/plan.ts';
 import { scenarioTuning } from '../nemesis/scenario.ts';
+import { apiUser, registerNode } from '../nemesis/workload/apiUser.ts';
+import { type Operator, operator } from '../nemesis/workload/operator.ts';
 import type { Phase, SimOptions, SimResult } from '../result.ts';
 import type { SimKube } from '../world/kube/types.ts';
 import { simNode } from '../world/node/node.ts';

@@ -2,7 +2,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Journal } from '../../../src/ports/journal.ts';
+import type { Journal } from '../../../src/ports/machine/journal.ts';
 import { start } from './node.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);

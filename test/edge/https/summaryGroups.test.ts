@@ -1,11 +1,11 @@
 /** What /stats/summary has from cgroups and network namespaces: PSI, networks of pods, groups of the machine. */
 import { describe, expect, it } from 'vitest';
-import { createGroupReader } from '../../../src/actors/edge/https/groupReader.ts';
-import { createSystemGroups } from '../../../src/actors/edge/https/systemGroups.ts';
+import { createGroupReader } from '../../../src/actors/edge/https/stats/groupReader.ts';
+import { createSystemGroups } from '../../../src/actors/edge/https/stats/systemGroups.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
-import { NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
-import type { Summary } from '../../../src/machines/edge/https/stats.ts';
-import { podsAtRoot, systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
+import { NOTHING_READ } from '../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
+import type { Summary } from '../../../src/machines/edge/https/stats/stats.ts';
+import { podsAtRoot, systemContainer, withGroups } from '../../../src/machines/edge/https/stats/summaryGroups.ts';
 import { groupMounts, placeAt } from '../../../src/machines/figures/groupPlaces.ts';
 import { psiOf } from '../../../src/machines/figures/groupStats.ts';
 import type { Ports } from '../../../src/ports/ports.ts';

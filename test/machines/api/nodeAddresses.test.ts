@@ -1,6 +1,6 @@
 /** Which addresses a node has (boot-and-node 9.5). */
 import { describe, expect, it } from 'vitest';
-import { type AddressFacts, chooseNodeIPs } from '../../../src/machines/api/nodeAddresses.ts';
+import { type AddressFacts, chooseNodeIPs } from '../../../src/machines/api/node/nodeAddresses.ts';
 
 const ROUTES4 = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 wlan0\t00000000\t010200C0\t0003\t0\t0\t600\t00000000\t0\t0\t0

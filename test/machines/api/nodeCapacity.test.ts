@@ -1,6 +1,6 @@
 /** What the node has, and what of it pods may use. */
 import { describe, expect, it } from 'vitest';
-import { cpuListSize, type HostResources, nodeResources, type ReservationConfig } from '../../../src/machines/api/nodeCapacity.ts';
+import { cpuListSize, type HostResources, nodeResources, type ReservationConfig } from '../../../src/machines/api/node/nodeCapacity.ts';
 import { DEFAULT_EVICTION_HARD } from '../../../src/machines/config/defaults.ts';
 
 const GI = 1024 ** 3;

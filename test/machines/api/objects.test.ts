@@ -13,7 +13,7 @@ import {
   reconcileNode,
   sameNodeStatus,
   schedulableEvent,
-} from '../../../src/machines/api/nodeObject.ts';
+} from '../../../src/machines/api/node/nodeObject.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';

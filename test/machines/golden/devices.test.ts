@@ -15,7 +15,7 @@ import { mergeResponses } from '../../../src/machines/allocation/devices/respons
 import { admitPlugin, admitWatchedPlugin } from '../../../src/machines/allocation/devices/rules.ts';
 import type { Allocation, ContainerResponse, DeviceLedger, RegisterRequest } from '../../../src/machines/allocation/devices/types.ts';
 import { decodeResponse, encodeResponse } from '../../../src/machines/allocation/devices/wire.ts';
-import { reconcileNode } from '../../../src/machines/api/nodeObject.ts';
+import { reconcileNode } from '../../../src/machines/api/node/nodeObject.ts';
 import { isExtendedResource } from '../../../src/machines/kube/names.ts';
 import type { Container } from '../../../src/machines/kube/podTable.ts';
 import { container, pod } from '../pods/fixtures.ts';

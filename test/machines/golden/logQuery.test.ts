@@ -1,5 +1,5 @@
 /** What a query of /logs/ asks for, or why it is refused (boot-and-node 8.10), and what journalctl is run with. */
-import { journalArguments, readLogQuery } from '../../../src/machines/edge/https/logQuery.ts';
+import { journalArguments, readLogQuery } from '../../../src/machines/edge/https/logs/logQuery.ts';
 import { goldenTable } from './table.ts';
 
 const of =

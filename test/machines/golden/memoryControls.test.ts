@@ -1,6 +1,6 @@
 /** Swap, floor and throttle of containers (resources and volumes 1.11, 1.12; traps 72 and 73): what is told the runtime, row by row. */
-import { swapProblem } from '../../../src/boot/steps/hostChecks.ts';
-import { judgeMemoryControl } from '../../../src/boot/steps/memoryControl.ts';
+import { swapProblem } from '../../../src/boot/steps/host/hostChecks.ts';
+import { judgeMemoryControl } from '../../../src/boot/steps/host/memoryControl.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { defaultKubeletConfiguration } from '../../../src/machines/config/defaults.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';

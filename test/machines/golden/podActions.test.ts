@@ -1,7 +1,7 @@
 /** Every row of the tables of `computePodActions` (pod lifecycle 5.2), and what a worker does of it first (5.1, 5.3). */
 import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
-import type { ProbeResult } from '../../../src/machines/pod/probes.ts';
+import type { ProbeResult } from '../../../src/machines/pod/probes/probes.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../src/machines/pod/runtime/seen.ts';
 import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
 import { type DecideInput, decide } from '../../../src/machines/pods/workers/decide.ts';

@@ -12,8 +12,14 @@ import {
   resolvePort,
   tcpProbe,
   timeoutSeconds,
-} from '../../../src/machines/pod/netRequests.ts';
-import { PROBE_TYPES, type ProbeLedger, type ProbeOutcome, type ProbeTarget, type ProbeType } from '../../../src/machines/pod/probes.ts';
+} from '../../../src/machines/pod/probes/netRequests.ts';
+import {
+  PROBE_TYPES,
+  type ProbeLedger,
+  type ProbeOutcome,
+  type ProbeTarget,
+  type ProbeType,
+} from '../../../src/machines/pod/probes/probes.ts';
 import { probeEvent } from '../../../src/machines/services/probes/said.ts';
 import { firstDelayMs, nextTickMs, periodMs } from '../../../src/machines/services/probes/schedule.ts';
 import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from '../../../src/machines/services/probes/state.ts';

@@ -6,7 +6,7 @@
 import { statusSpec } from '../../../src/actors/pods/status/status.ts';
 import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
-import type { ProbeLedger, ProbeResult, ProbeType } from '../../../src/machines/pod/probes.ts';
+import type { ProbeLedger, ProbeResult, ProbeType } from '../../../src/machines/pod/probes/probes.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
 import { generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
 import { type StatusEvent, statusesView } from '../../../src/machines/pods/status/messages.ts';

@@ -9,7 +9,7 @@ import type { Pod } from '../../../src/machines/kube/types.ts';
 import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { toHeldToken } from '../../../src/machines/services/objects/tokenRules.ts';
 import { groupMode, pathProblem, topNames } from '../../../src/machines/services/volumes/atomic.ts';
-import type { Mounter, PathKind } from '../../../src/ports/mounter.ts';
+import type { Mounter, PathKind } from '../../../src/ports/machine/mounter.ts';
 import { simMounts } from '../../../src/sim/world/disk/mounts.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';

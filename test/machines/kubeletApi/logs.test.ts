@@ -1,7 +1,7 @@
 /** Log options and log lines (boot-and-node 8.6; traps 34 to 36), with a golden table of what each option gives. */
 import { describe, expect, it } from 'vitest';
-import { fixedFraction, logWriter, nanosOf, parseLogLine } from '../../../src/machines/edge/https/logLines.ts';
-import { parseLogOptions } from '../../../src/machines/edge/https/logOptions.ts';
+import { fixedFraction, logWriter, nanosOf, parseLogLine } from '../../../src/machines/edge/https/logs/logLines.ts';
+import { parseLogOptions } from '../../../src/machines/edge/https/logs/logOptions.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 1, 12);
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Container, EnvVar } from '../../../src/machines/kube/podTable.ts';
 import { EXEC_BYTES_MAX, EXEC_STRING_BYTES_MAX, expand } from '../../../src/machines/pod/execLimits.ts';
-import { execCommand } from '../../../src/machines/pod/netRequests.ts';
+import { execCommand } from '../../../src/machines/pod/probes/netRequests.ts';
 import { generateContainerConfig } from '../../../src/machines/pods/workers/config/containerConfig.ts';
 import { subPathParts } from '../../../src/machines/services/volumes/subPaths.ts';
 import { container, FACTS, pod } from './fixtures.ts';

@@ -1,6 +1,6 @@
 /** What to do about a pod: the traps; the golden table holds the breadth. */
 import { describe, expect, it } from 'vitest';
-import type { ProbeResult } from '../../../src/machines/pod/probes.ts';
+import type { ProbeResult } from '../../../src/machines/pod/probes/probes.ts';
 import { hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
 import type { PodActions } from '../../../src/machines/pod/runtime/seen.ts';
 import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';

@@ -1,7 +1,7 @@
 /** Values as Go quotes them; expected texts are what `fmt.Printf("%q")` prints. */
 import { describe, expect, it } from 'vitest';
 import { fieldValue } from '../../../src/machines/pods/workers/config/env.ts';
-import { goQuote } from '../../../src/machines/text/goQuote.ts';
+import { goQuote } from '../../../src/machines/text/go/goQuote.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 
 describe('a quoted text', () => {

@@ -6,7 +6,7 @@ import { type AnyActorRef, createActor } from 'xstate';
 import type { ActorCtx, ActorSpec, Registry } from '../../../src/actors/supervision/types.ts';
 import { createEntropy, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
-import { createSys } from '../../../src/boot/dependencies/sys.ts';
+import { createSys } from '../../../src/boot/dependencies/machine/sys.ts';
 import type { EventsEvent } from '../../../src/machines/foundation/messages.ts';
 import type { PodOpEvent } from '../../../src/machines/pods/manager/messages.ts';
 import type { ConfigEvent } from '../../../src/machines/pods/podConfig/messages.ts';

@@ -3,8 +3,8 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
-import { createHost, hostAddresses } from '../../../src/boot/dependencies/host.ts';
-import { watchDirectory } from '../../../src/boot/dependencies/sys.ts';
+import { createHost, hostAddresses } from '../../../src/boot/dependencies/machine/host.ts';
+import { watchDirectory } from '../../../src/boot/dependencies/machine/sys.ts';
 import type { FsEvent } from '../../../src/ports/ports.ts';
 import { tempDir } from './harness.ts';
 

@@ -9,7 +9,7 @@ import { createTree } from '../../../src/actors/supervision/tree.ts';
 import type { ActorSpec, Tree } from '../../../src/actors/supervision/types.ts';
 import { createClock, createEntropy, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
-import { createSys } from '../../../src/boot/dependencies/sys.ts';
+import { createSys } from '../../../src/boot/dependencies/machine/sys.ts';
 import { type PodOpEvent, type PodRecord, podsView } from '../../../src/machines/pods/manager/messages.ts';
 
 import { fakePorts } from '../../supervision/fakePorts.ts';

@@ -10,7 +10,7 @@ import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
 import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
 import { type Address, address } from '../../../machines/supervision/address.ts';
-import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { ActorSpec } from '../../supervision/types.ts';
 
 export interface AgentGroupsOptions {

@@ -18,7 +18,7 @@ import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
-import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { atWork } from './cgroups.ts';

@@ -43,7 +43,7 @@ import { allocationOf, isInForce } from '../../../machines/pods/resize/allocatio
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface CgroupsOptions {

@@ -1,6 +1,6 @@
 /** What changes of cgroups took, under the reference's name. */
 import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
-import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
 /** The same port; its creations, updates and removals are measured. */

@@ -27,8 +27,8 @@ import { type Built, built, refused } from '../../../machines/result.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import type { PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

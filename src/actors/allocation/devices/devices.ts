@@ -14,8 +14,8 @@ import type { DeviceLedger, PluginDevice, PluginOptions, RegisterRequest } from 
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { reading } from '../../../machines/xstate/facts.ts';
-import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import type { DevicePlugins, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { DeviceAllocator } from './allocator.ts';
 import { newestOnly } from './newest.ts';

@@ -13,14 +13,14 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import { NOT_FOUND, text } from '../answers.ts';
-import { withRequestMetrics } from '../requestMetrics.ts';
+import { NOT_FOUND, text } from '../admin/answers.ts';
+import { withRequestMetrics } from '../metrics/requestMetrics.ts';
 import { listeningOrBlocked } from '../server.ts';
 import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
-import { METRICS_PATHS } from './figures.ts';
 import { apiReviewer } from './reviews.ts';
 import { type PagesOptions, pages } from './routes.ts';
+import { METRICS_PATHS } from './stats/figures.ts';
 
 export interface HttpsOptions extends PagesOptions {
   host: string;

@@ -8,9 +8,9 @@ import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machine
 import { CriError, type HttpReply } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { text } from '../answers.ts';
+import { text } from '../admin/answers.ts';
+import { readView } from '../admin/views.ts';
 import type { Inspect } from '../server.ts';
-import { readView } from '../views.ts';
 
 /** gRPC status codes that have an HTTP status of their own here. */
 const NOT_FOUND = 5;

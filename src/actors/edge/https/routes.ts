@@ -1,6 +1,6 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
-import { readLogQuery } from '../../../machines/edge/https/logQuery.ts';
+import { readLogQuery } from '../../../machines/edge/https/logs/logQuery.ts';
 import { flagzObject, flagzText, statuszObject, statuszText, zPageForm } from '../../../machines/edge/https/zpages.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
@@ -10,17 +10,17 @@ import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
+import { json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../admin/answers.ts';
+import { podListReply } from '../admin/podList.ts';
+import { readView, staleHeaders } from '../admin/views.ts';
 import { adminPages } from '../admin.ts';
-import { json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../answers.ts';
-import { podListReply } from '../podList.ts';
-import { readView, staleHeaders } from '../views.ts';
 import { checkpoint } from './checkpoint.ts';
-import { containerLogs } from './containerLogs.ts';
 import { debugPages } from './debug.ts';
-import { type FigureOptions, figurePages, isMetricsPage } from './figures.ts';
-import { hostLogs } from './hostLogs.ts';
-import { queriedLogs } from './logQuery.ts';
+import { containerLogs } from './logs/containerLogs.ts';
+import { hostLogs } from './logs/hostLogs.ts';
+import { queriedLogs } from './logs/logQuery.ts';
 import { findPodByName, runtimeFailure } from './pods.ts';
+import { type FigureOptions, figurePages, isMetricsPage } from './stats/figures.ts';
 import { streamRoutes } from './streams.ts';
 
 export interface PagesOptions extends Omit<FigureOptions, 'checks'> {

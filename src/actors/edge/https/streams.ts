@@ -6,7 +6,7 @@ import type { Container } from '../../../machines/kube/podTable.ts';
 import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
 import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailure } from './pods.ts';
 
 /** The call only makes an address; a runtime that takes longer is not well. */

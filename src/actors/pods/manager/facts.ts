@@ -1,7 +1,7 @@
 /** What the pod manager judges pods by, read at the moment of an event. */
 
 import { apiView } from '../../../machines/api/messages.ts';
-import { initialNode } from '../../../machines/api/nodeObject.ts';
+import { initialNode } from '../../../machines/api/node/nodeObject.ts';
 import type { NodeIdentity } from '../../../machines/nodeFacts.ts';
 import type { Placement } from '../../../machines/pods/admission/admission.ts';
 import { sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';

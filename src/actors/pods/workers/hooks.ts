@@ -1,7 +1,7 @@
 /** One hook of a container: a command by the runtime, or an HTTP request by way of the probes' port. */
 
 import type { Pod } from '../../../machines/kube/types.ts';
-import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/pod/netRequests.ts';
+import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/pod/probes/netRequests.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/workers/hooks.ts';
 import { messageOf } from '../../../machines/text/errors.ts';

@@ -38,7 +38,7 @@ import {
 import type { ShutdownState } from '../../../machines/reclaim/nodeShutdown/stateFile.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { InhibitorSession } from '../../../ports/inhibitor.ts';
+import type { InhibitorSession } from '../../../ports/machine/inhibitor.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { shutdownTimes } from './metrics.ts';
 import { loadState, storeState } from './stateFile.ts';

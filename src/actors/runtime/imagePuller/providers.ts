@@ -19,7 +19,7 @@ import {
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { parseGoDuration } from '../../../machines/text/goDuration.ts';
+import { parseGoDuration } from '../../../machines/text/go/goDuration.ts';
 import type { CredentialPrograms, Logger, Metrics, Ports } from '../../../ports/ports.ts';
 import type { AccountSource } from '../../services/client.ts';
 

@@ -22,7 +22,7 @@ import {
   NOT_THERE,
 } from '../../../machines/services/iptables/rules.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { Iptables, IptablesResult } from '../../../ports/iptables.ts';
+import type { Iptables, IptablesResult } from '../../../ports/machine/iptables.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export function iptablesSpec(): ActorSpec {

@@ -12,8 +12,8 @@ import { type FoundSocket, type PluginsIo, pluginsWith } from '../../../machines
 import { type Admitted, describeDriver } from '../../../machines/services/plugins/rules.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { momentOf } from '../../../machines/xstate/facts.ts';
-import type { Csi } from '../../../ports/csi.ts';
 import type { Metrics } from '../../../ports/ports.ts';
+import type { Csi } from '../../../ports/sockets/csi.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { WatchedDevices } from './devices.ts';
 import { CsiDrivers } from './drivers.ts';

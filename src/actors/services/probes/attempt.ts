@@ -12,8 +12,8 @@ import {
   tcpProbe,
   timeoutSeconds,
   USER_AGENT,
-} from '../../../machines/pod/netRequests.ts';
-import type { ProbeOutcome, ProbeTarget } from '../../../machines/pod/probes.ts';
+} from '../../../machines/pod/probes/netRequests.ts';
+import type { ProbeOutcome, ProbeTarget } from '../../../machines/pod/probes/probes.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';

@@ -1,5 +1,5 @@
 /** The reference's metrics of probes (pod lifecycle 8.6). They go when their pod goes. */
-import { PROBE_NAMES, type ProbeOutcome, type ProbeTarget } from '../../../machines/pod/probes.ts';
+import { PROBE_NAMES, type ProbeOutcome, type ProbeTarget } from '../../../machines/pod/probes/probes.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 
 /** Prometheus' default buckets, seconds. */

@@ -6,7 +6,7 @@
  */
 
 import { type CheckpointFound, checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
-import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/pod/probes.ts';
+import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/pod/probes/probes.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';

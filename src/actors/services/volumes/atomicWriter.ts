@@ -15,7 +15,7 @@ import {
 } from '../../../machines/services/volumes/atomic.ts';
 import type { Payload } from '../../../machines/services/volumes/payload.ts';
 import { codeOf } from '../../../machines/text/errors.ts';
-import type { Mounter } from '../../../ports/mounter.ts';
+import type { Mounter } from '../../../ports/machine/mounter.ts';
 import type { Clock, Entropy, HostFs } from '../../../ports/ports.ts';
 import { giveToGroup, listIfThere, unlinkIfThere } from './files.ts';
 

@@ -7,7 +7,7 @@ import { deviceLink, LOCAL_VOLUME, markerDir, volumePath } from '../../../machin
 import type { HostPathType, PodVolume } from '../../../machines/pod/volumes/volumes.ts';
 import type { CsiVolume } from '../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
-import type { Mounter } from '../../../ports/mounter.ts';
+import type { Mounter } from '../../../ports/machine/mounter.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import type { ClaimSource } from './claims.ts';
 import { standing } from './csi/place.ts';

@@ -3,7 +3,7 @@
 import { type MountEntry, mountsBelow } from '../../../machines/host/mountinfo.ts';
 import { groupMode } from '../../../machines/services/volumes/atomic.ts';
 import { codeOf } from '../../../machines/text/errors.ts';
-import type { Mounter } from '../../../ports/mounter.ts';
+import type { Mounter } from '../../../ports/machine/mounter.ts';
 import type { FileInfo, HostFs } from '../../../ports/ports.ts';
 
 /** Null when there is nothing at that path. */

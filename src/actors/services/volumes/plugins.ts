@@ -28,7 +28,7 @@ import type { Payload } from '../../../machines/services/volumes/payload.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { MountCall, Mounter, PathKind } from '../../../ports/mounter.ts';
+import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounter.ts';
 import type { FileInfo, Logger, Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import { writeAtomically } from './atomicWriter.ts';

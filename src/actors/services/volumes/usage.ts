@@ -21,7 +21,7 @@ import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { DiskUsage } from '../../../ports/diskUsage.ts';
+import type { DiskUsage } from '../../../ports/machine/diskUsage.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';

@@ -4,11 +4,11 @@
  */
 import { joinCauses, type Message } from '../../../machines/supervision/address.ts';
 import type { Ports } from '../../../ports/ports.ts';
-import type { DeadLetters } from '../deadLetters.ts';
 import { toError } from '../errors.ts';
 import type { Runnable, Scheduler } from '../scheduler.ts';
 import type { DeadLetter, MailboxSpec, SendResult } from '../types.ts';
 import type { PendingAsk } from './ask.ts';
+import type { DeadLetters } from './deadLetters.ts';
 import type { Item } from './item.ts';
 import { Lanes } from './lanes.ts';
 import { Quarantine } from './quarantine.ts';

@@ -3,7 +3,7 @@
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import { EVICTION_SIGNALS } from '../../../machines/config/schema.ts';
 import { parseQuantity } from '../../../machines/kube/quantity.ts';
-import { parseGoDuration } from '../../../machines/text/goDuration.ts';
+import { parseGoDuration } from '../../../machines/text/go/goDuration.ts';
 import { didYouMean } from '../../../machines/text/nearest.ts';
 import type { Rule, RuleInput } from './rule.ts';
 

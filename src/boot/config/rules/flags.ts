@@ -1,6 +1,6 @@
 /** Checks of the flags that are not in the configuration file (boot-and-node 1.6 b, 2.6). */
 import { isIP } from 'node:net';
-import { isUnspecified } from '../../../machines/api/nodeAddresses.ts';
+import { isUnspecified } from '../../../machines/api/node/nodeAddresses.ts';
 import type { KubeletFlags } from '../../../machines/config/config.ts';
 import type { Problem } from '../../errors.ts';
 import type { GivenFlag } from '../../flags/parse.ts';

@@ -2,7 +2,7 @@
 
 import { fullNameOf } from '../../../machines/runtime/imagePuller/messages.ts';
 import { nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
-import { formatGoDuration } from '../../../machines/text/goDuration.ts';
+import { formatGoDuration } from '../../../machines/text/go/goDuration.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {

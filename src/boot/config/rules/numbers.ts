@@ -2,7 +2,7 @@
 
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import { KUBELET_CONFIGURATION } from '../../../machines/config/schema.ts';
-import { formatGoDuration } from '../../../machines/text/goDuration.ts';
+import { formatGoDuration } from '../../../machines/text/go/goDuration.ts';
 import { getPath } from '../paths.ts';
 import type { Rule } from './rule.ts';
 

@@ -16,7 +16,7 @@ import { sliceOf } from '../../../machines/allocation/cgroups/names.ts';
 import { newSlice, unitProperties } from '../../../machines/allocation/cgroups/units.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { Slices } from './systemd.ts';
 
 /** statfs type of the second version, at the root of the hierarchies. */

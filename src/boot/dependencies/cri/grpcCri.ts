@@ -3,7 +3,7 @@ import { type ChannelOptions, Client, type ClientUnaryCall, credentials, Metadat
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError, type Logger } from '../../../ports/ports.ts';
-import { cancelCall } from '../cancelCall.ts';
+import { cancelCall } from '../grpc/cancelCall.ts';
 import { toCriError } from './errors.ts';
 import { openHints } from './hintStream.ts';
 import { isLeftTask, LeftTasks } from './leftTask.ts';

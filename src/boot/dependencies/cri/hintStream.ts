@@ -7,7 +7,7 @@ import { type Client, type ClientReadableStream, Metadata, type ServiceError, st
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { RuntimeHint } from '../../../machines/wire/cri.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
-import { cancelCall } from '../cancelCall.ts';
+import { cancelCall } from '../grpc/cancelCall.ts';
 import { toCriError } from './errors.ts';
 import { HintQueue } from './hintQueue.ts';
 import { CRI_NAMESPACE, type CriProto, type EventsProto, type Method } from './load.ts';

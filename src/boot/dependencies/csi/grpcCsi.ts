@@ -2,13 +2,13 @@
 import { join } from 'node:path';
 import { Client, credentials, Metadata, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js';
 import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/wire/csi.ts';
-import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
 import type { Clock } from '../../../ports/ports.ts';
+import { type Csi, type CsiCall, CsiError } from '../../../ports/sockets/csi.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
-import { cancelCall } from '../cancelCall.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { unixChannel, unixTarget } from '../unixGrpc.ts';
+import { cancelCall } from '../grpc/cancelCall.ts';
+import { unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
 /** gRPC's own default: no answer of a driver comes near it. */
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;

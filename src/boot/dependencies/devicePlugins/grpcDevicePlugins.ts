@@ -14,14 +14,14 @@ import {
 } from '@grpc/grpc-js';
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { CODE_NAMES } from '../../../ports/csi.ts';
-import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Clock } from '../../../ports/ports.ts';
+import { CODE_NAMES } from '../../../ports/sockets/csi.ts';
+import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
-import { cancelCall } from '../cancelCall.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { listenUnix, unixChannel, unixTarget } from '../unixGrpc.ts';
+import { cancelCall } from '../grpc/cancelCall.ts';
+import { listenUnix, unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
 /** Of thousands of devices; gRPC's own default is a quarter of it. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;

@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { Inhibitor, InhibitorSession } from '../../../ports/inhibitor.ts';
+import type { Inhibitor, InhibitorSession } from '../../../ports/machine/inhibitor.ts';
 import type { Logger } from '../../../ports/ports.ts';
 import { LogindBus } from './bus.ts';
 import { type Lock, takeLock } from './lock.ts';

@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { Server, type ServerUnaryCall, type sendUnaryData, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { PodResourcesAnswers, PodResourcesPort } from '../../../ports/podResources.ts';
+import type { PodResourcesAnswers, PodResourcesPort } from '../../../ports/sockets/podResources.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { listenUnix } from '../unixGrpc.ts';
+import { listenUnix } from '../grpc/unixGrpc.ts';
 
 /** A request has two short names at most. */
 const REQUEST_BYTES_MAX = 64 * 1024;

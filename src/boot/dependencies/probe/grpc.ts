@@ -4,7 +4,7 @@
  */
 import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { Prober } from '../../../ports/prober.ts';
-import { cancelCall } from '../cancelCall.ts';
+import { cancelCall } from '../grpc/cancelCall.ts';
 
 const PATH = '/grpc.health.v1.Health/Check';
 /** Far more than the one number that is expected. */

@@ -4,7 +4,7 @@ import { lstat, mkdir, open, readFile, realpath, rmdir, stat, unlink } from 'nod
 import { basename, dirname, join } from 'node:path';
 import { mountsAt, parseMountinfo } from '../../../machines/host/mountinfo.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
+import type { SubPathRequest, SubPathResult } from '../../../ports/machine/mounter.ts';
 import { openBelow, SubPathError } from './walk.ts';
 
 const TARGET_DIR_MODE = 0o750;

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
+import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/machine/mounter.ts';
 import { NODE_FLAGS } from '../../../process/startProcess.ts';
 import type { GroupRequest } from './group.ts';
 

@@ -5,8 +5,8 @@
 
 import { argv, exit, stderr, stdout } from 'node:process';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { SubPathRequest } from '../../../ports/mounter.ts';
-import { runHelper } from '../mounter.ts';
+import type { SubPathRequest } from '../../../ports/machine/mounter.ts';
+import { runHelper } from '../mounts/mounter.ts';
 import { bindSubPath } from './bind.ts';
 import { type GroupRequest, giveToGroup } from './group.ts';
 

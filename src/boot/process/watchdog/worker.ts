@@ -3,12 +3,12 @@
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import koffi from 'koffi';
-import { router } from '../../../actors/edge/answers.ts';
+import { router } from '../../../actors/edge/admin/answers.ts';
 import { healthRoutes } from '../../../actors/edge/healthChecks.ts';
 import { readHeartbeat, type Stall, StallDetector } from '../../../actors/supervision/watchdog.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
-import { serveHttp } from '../../dependencies/netServe.ts';
+import { serveHttp } from '../../dependencies/net/netServe.ts';
 import type { Order, Told, WatchdogData } from './watchdog.ts';
 
 const { shared, limitMs, everyMs, healthLimitMs, noteFile, note, diedStuck, exitCode } = workerData as WatchdogData;

@@ -3,7 +3,7 @@
 import type { ActorRefFrom } from 'xstate';
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
-import type { ProbeLedger } from '../../pod/probes.ts';
+import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import type { InForce } from '../../pod/resources/actuation.ts';
 import type { ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';

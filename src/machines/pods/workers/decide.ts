@@ -4,7 +4,7 @@
  */
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
-import type { ProbeLedger } from '../../pod/probes.ts';
+import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';

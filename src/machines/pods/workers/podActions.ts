@@ -5,7 +5,7 @@
 
 import type { Container } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
-import type { ProbeResults } from '../../pod/probes.ts';
+import type { ProbeResults } from '../../pod/probes/probes.ts';
 import { matchesHash } from '../../pod/runtime/containerHash.ts';
 import { findContainer } from '../../pod/runtime/killOrder.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';

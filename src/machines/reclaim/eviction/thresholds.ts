@@ -3,7 +3,7 @@
 import type { KubeletConfiguration } from '../../config/config.ts';
 import { canonicalQuantity, parseQuantity, quantityToInteger } from '../../kube/quantity.ts';
 import type { NodePressure } from '../../nodeFacts.ts';
-import { parseGoDuration } from '../../text/goDuration.ts';
+import { parseGoDuration } from '../../text/go/goDuration.ts';
 
 /** What this node can observe. */
 export const SIGNALS = [

@@ -1,5 +1,5 @@
 /** The checkpoint of probe results: what a restarted node still knows of containers that ran on. Pure. */
-import { type ContainerProbes, PROBE_TYPES, type ProbeLedger, type ProbeResult } from '../../pod/probes.ts';
+import { type ContainerProbes, PROBE_TYPES, type ProbeLedger, type ProbeResult } from '../../pod/probes/probes.ts';
 
 /** Name of the document. */
 export const PROBES_CHECKPOINT = 'probes';

@@ -1,6 +1,6 @@
 /** Messages of the probe manager, and the results that it shows. */
 
-import type { ProbeLedger } from '../../pod/probes.ts';
+import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { address, type Message, viewKey } from '../../supervision/address.ts';
 
 /** To the probe manager: this pod's definition or status may have changed, or with null anybody's; the views tell. */

@@ -5,7 +5,7 @@
  */
 
 import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
-import type { ProbeOutcome, ProbeResult, ProbeTarget } from '../../pod/probes.ts';
+import type { ProbeOutcome, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
 import { messageOf } from '../../text/errors.ts';
 import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';

@@ -4,7 +4,7 @@
  */
 
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
-import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes.ts';
+import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
 import type { PodsView } from '../../pods/manager/messages.ts';
 import type { StatusEntry } from '../../pods/status/messages.ts';
 import { factsOf, type Moment, reading } from '../../xstate/facts.ts';

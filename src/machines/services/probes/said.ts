@@ -1,5 +1,5 @@
 /** What people are told of an attempt that did not succeed (pod lifecycle 8.4): of each, whatever the threshold. Pure. */
-import { PROBE_NAMES, type ProbeOutcome, type ProbeType } from '../../pod/probes.ts';
+import { PROBE_NAMES, type ProbeOutcome, type ProbeType } from '../../pod/probes/probes.ts';
 
 /** An event's message is cut to what the API server takes. */
 const EVENT_CHARS_MAX = 1_024;

@@ -1,6 +1,6 @@
 /** When a probe is due, and how many may be under way at once. Pure. */
 import type { Probe } from '../../kube/podTable.ts';
-import type { ProbeTarget } from '../../pod/probes.ts';
+import type { ProbeTarget } from '../../pod/probes/probes.ts';
 
 /** The API server's default. */
 const PERIOD_SECONDS = 10;

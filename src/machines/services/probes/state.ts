@@ -13,7 +13,7 @@ import {
   type ProbeResults,
   type ProbeTarget,
   type ProbeType,
-} from '../../pod/probes.ts';
+} from '../../pod/probes/probes.ts';
 import { containerFieldPath } from '../../pod/runtime/killOrder.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';

@@ -1,6 +1,6 @@
 /** When a row of attempts becomes a result (pod lifecycle 8.2, rows 11 to 15). Pure. */
 import type { Probe } from '../../kube/podTable.ts';
-import type { ProbeOutcome, ProbeType } from '../../pod/probes.ts';
+import type { ProbeOutcome, ProbeType } from '../../pod/probes/probes.ts';
 
 /** Tries of one attempt: only an error is tried again, a failure counts at once. */
 export const TRIES_MAX = 3;

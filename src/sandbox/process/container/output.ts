@@ -1,5 +1,5 @@
 /** The output of one container, from its FIFOs into its log. */
-import type { Layout, StoredContainer } from '../store.ts';
+import type { Layout, StoredContainer } from '../store/store.ts';
 import { type LogFile, type LogPump, openLogFile, pumpFifo } from './logs.ts';
 
 /** How much of stderr the message of a failed start quotes. */

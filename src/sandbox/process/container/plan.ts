@@ -14,8 +14,8 @@ import {
   type PodSandboxConfig,
 } from '../../../machines/wire/cri.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
-import type { CatalogueEntry } from '../catalogue.ts';
 import type { Isolation } from '../probe.ts';
+import type { CatalogueEntry } from '../store/catalogue.ts';
 import { type BindMount, type Credentials, MARK, type ShimSpec } from './shim.ts';
 import { signalNumber } from './signals.ts';
 

@@ -1,5 +1,5 @@
 /** The processes of one container: the shim, which its row names, and everything below it. */
-import type { StoredContainer } from '../store.ts';
+import type { StoredContainer } from '../store/store.ts';
 import { argumentsOf, bootId, firstChild, hasEnv, isAlive, type ProcId, processesOf, readStat, scanProcesses, signal } from './procfs.ts';
 import { MARK } from './shim.ts';
 

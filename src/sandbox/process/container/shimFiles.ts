@@ -1,7 +1,7 @@
 /** The files in which the shim of one container reports, and the FIFO that releases it. */
 import { closeSync, constants, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { readRegularSync } from '../../../process/regularFile.ts';
-import type { Layout } from '../store.ts';
+import type { Layout } from '../store/store.ts';
 import type { ShimPaths } from './shim.ts';
 
 const WORD_BYTES_MAX = 64;

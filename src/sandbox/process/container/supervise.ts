@@ -8,7 +8,7 @@ import { constants as osConstants } from 'node:os';
 import { startProcess } from '../../../process/startProcess.ts';
 import { exitReason } from '../../shared/model.ts';
 import { findCommand, type Isolation } from '../probe.ts';
-import type { Layout, StoredContainer } from '../store.ts';
+import type { Layout, StoredContainer } from '../store/store.ts';
 import { Output } from './output.ts';
 import { later, Processes } from './processes.ts';
 import { shimCommand } from './shim.ts';

@@ -4,7 +4,7 @@ import type { FaultKind } from '../../../machines/faults/types.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimKube } from '../../world/kube/types.ts';
 import type { SimNode } from '../../world/node/types.ts';
-import type { ActiveFaults, EntryOf } from '../hits.ts';
+import type { ActiveFaults, EntryOf } from '../attack/hits.ts';
 import type { Windows } from './windows.ts';
 
 export interface Outcome {

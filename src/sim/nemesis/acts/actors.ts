@@ -5,7 +5,7 @@ import { podsView } from '../../../machines/pods/manager/messages.ts';
 
 import { pathsOf } from '../../steady.ts';
 import type { SimNode } from '../../world/node/types.ts';
-import type { EntryOf } from '../hits.ts';
+import type { EntryOf } from '../attack/hits.ts';
 import { type Acts, hit, missed, type Stage } from './act.ts';
 
 /** Kills of one worker that its supervisor forgives, with room to spare: more would put it in quarantine, where it stays. */

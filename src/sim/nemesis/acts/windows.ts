@@ -1,7 +1,7 @@
 /** Faults that last: each is active for its time. */
 import type { Clock } from '../../../ports/ports.ts';
+import type { ActiveFaults } from '../attack/hits.ts';
 import type { FaultEntry } from '../faults.ts';
-import type { ActiveFaults } from '../hits.ts';
 
 export class Windows {
   readonly #active: ActiveFaults;

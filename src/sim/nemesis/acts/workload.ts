@@ -1,8 +1,8 @@
 /** Carries out the entries of a schedule that are no faults: what users, operators and other programs do. */
 import type { SimNode } from '../../world/node/types.ts';
-import { ask } from '../ask.ts';
+import { ask } from '../attack/ask.ts';
 import type { WorkloadAct, WorkloadEntry } from '../faults.ts';
-import type { Operator } from '../operator.ts';
+import type { Operator } from '../workload/operator.ts';
 import { NOTHING_TO_DO, type Stage } from './act.ts';
 
 type Kind = WorkloadAct['kind'];

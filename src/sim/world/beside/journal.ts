@@ -1,5 +1,5 @@
 /** The journal of a simulated machine: a few services, each with lines of its own. */
-import type { Journal } from '../../../ports/journal.ts';
+import type { Journal } from '../../../ports/machine/journal.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimRng } from '../rng.ts';
 import { type FaultMode, type HelperCall, working } from './faultMode.ts';

@@ -1,5 +1,5 @@
 /** What volumes hold, counted on a simulated disk. */
-import type { DiskFigures, DiskUsage } from '../../../ports/diskUsage.ts';
+import type { DiskFigures, DiskUsage } from '../../../ports/machine/diskUsage.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';

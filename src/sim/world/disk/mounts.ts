@@ -4,7 +4,7 @@
 
 import type { MountEntry } from '../../../machines/host/mountinfo.ts';
 import { codeOf } from '../../../machines/text/errors.ts';
-import type { MountCall, Mounter, PathKind, SubPathResult } from '../../../ports/mounter.ts';
+import type { MountCall, Mounter, PathKind, SubPathResult } from '../../../ports/machine/mounter.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';
 
 export interface MountTrouble {

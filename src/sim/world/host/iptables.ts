@@ -1,7 +1,7 @@
 /** The packet filter of a simulated machine: it outlives daemons, and other programs flush it. */
 import type { IpFamily } from '../../../machines/services/iptables/families.ts';
 import { KILLED, LOCK_HELD } from '../../../machines/services/iptables/rules.ts';
-import type { Iptables, IptablesResult } from '../../../ports/iptables.ts';
+import type { Iptables, IptablesResult } from '../../../ports/machine/iptables.ts';
 import type { Clock } from '../../../ports/ports.ts';
 
 const RUN_MS = 4;

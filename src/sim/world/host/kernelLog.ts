@@ -1,5 +1,5 @@
 /** The kernel of a simulated machine, as far as its log goes: it outlives daemons, and its numbers only grow. */
-import type { KernelLog, KernelLogPart } from '../../../ports/kernelLog.ts';
+import type { KernelLog, KernelLogPart } from '../../../ports/machine/kernelLog.ts';
 import type { Clock } from '../../../ports/ports.ts';
 
 /** From a record to its reading. */

@@ -1,6 +1,6 @@
 /** The kernel settings of a simulated machine: they outlive daemons, and another program may change them. */
 import { KERNEL_SETTINGS } from '../../../machines/host/kernelSettings.ts';
-import type { KernelSettings } from '../../../ports/kernelSettings.ts';
+import type { KernelSettings } from '../../../ports/machine/kernelSettings.ts';
 
 /** What a read or a write comes to. `EIO`: of reads; the others: of writes. */
 export type SysctlVerdict = 'pass' | 'EIO' | 'EROFS' | 'EPERM';

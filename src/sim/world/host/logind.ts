@@ -1,6 +1,6 @@
 /** systemd-logind of a simulated machine: it outlives daemons, announces shutdowns, and waits for a lock no longer than it may. */
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
-import type { Inhibitor, InhibitorSession } from '../../../ports/inhibitor.ts';
+import type { Inhibitor, InhibitorSession } from '../../../ports/machine/inhibitor.ts';
 import type { Clock } from '../../../ports/ports.ts';
 
 /** How long pods are waited for. */

@@ -5,8 +5,8 @@
 
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Clock } from '../../../ports/ports.ts';
+import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 
 export interface SimDevicePlugin {
   resource: string;

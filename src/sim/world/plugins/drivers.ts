@@ -4,8 +4,8 @@
  */
 
 import type { CsiMethod, CsiRequest, CsiResponse, NodeCapability } from '../../../machines/wire/csi.ts';
-import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';
+import { type Csi, type CsiCall, CsiError } from '../../../ports/sockets/csi.ts';
 import type { SimMounts } from '../disk/mounts.ts';
 
 export interface SimDriver {

@@ -4,7 +4,7 @@
  */
 
 import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
-import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { Clock } from '../../../ports/ports.ts';
 
 export type CgroupOperation = 'detect' | 'exists' | 'create' | 'apply' | 'read' | 'list' | 'pids' | 'kill' | 'remove';

@@ -3,8 +3,8 @@
 import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
 import { STORAGE_SECONDS } from '../../../../machines/text/buckets.ts';
 import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/wire/csi.ts';
-import { CODE_NAMES, CsiError } from '../../../../ports/csi.ts';
 import type { Ports } from '../../../../ports/ports.ts';
+import { CODE_NAMES, CsiError } from '../../../../ports/sockets/csi.ts';
 
 /** Of every call of a driver (resources and volumes 8.1). */
 const RPC_TIMEOUT_MS = 120_000;

@@ -9,7 +9,7 @@ import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../..
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import type { Mounter } from '../../../../ports/mounter.ts';
+import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
 import { listIfThere, rmdirIfEmpty, unlinkIfThere } from '../files.ts';
 import type { CsiLedger } from './state.ts';

@@ -26,7 +26,7 @@ import {
 } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
-import { CsiError } from '../../../../ports/csi.ts';
+import { CsiError } from '../../../../ports/sockets/csi.ts';
 import { lstatIfThere, unlinkIfThere } from '../files.ts';
 import type { CsiApi } from './api.ts';
 import { type Driver, driverNamed } from './calls.ts';

@@ -11,7 +11,7 @@ import { podLevel } from '../../../pod/resources/podLevel.ts';
 import { kindWord, type ObjectRef, refKey } from '../../../pod/volumes/references.ts';
 import { type Built, built, refused } from '../../../result.ts';
 import { onePerFamily } from '../../../text/addresses.ts';
-import { goQuote } from '../../../text/goQuote.ts';
+import { goQuote } from '../../../text/go/goQuote.ts';
 import type { KeyValue } from '../../../wire/cri.ts';
 import { type EnvFiles, fileKeyValue } from './envFile.ts';
 

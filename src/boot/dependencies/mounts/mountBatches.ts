@@ -1,0 +1,170 @@
+/**
+ * Calls of mount(8) and umount(8), many in one helper process: a fork of this process stops it for milliseconds, and a
+ * hundred pods that come or go at once ask for hundreds. What is asked for while a helper is at work goes to the next one.
+ * In a helper all run side by side, each is answered by itself, and one that hangs holds up nobody.
+ */
+
+import type { ChildProcessByStdio } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { MountCall } from '../../../ports/machine/mounter.ts';
+import { startProcess } from '../../../process/startProcess.ts';
+import { MountError, mountErrorOf } from './mountError.ts';
+
+const CALLS_MAX = 32;
+/** Text of the calls of one helper: Linux takes 128 KiB as one argument (MAX_ARG_STRLEN). A longer call goes, and fails, alone. */
+const CALLS_BYTES_MAX = 96 * 1024;
+/** Helpers that are waited for before the next begins. */
+const HELPERS_MAX = 2;
+/** Local mounts take milliseconds. A helper that takes longer has met something that hangs: the next one begins without it. */
+const SLOW_MS = 250;
+/** Of what a call that failed has said. */
+const WORDS_BYTES_MAX = 400;
+
+/** One line to each call: its number, its exit code, and what it said if it failed. */
+const RUN = [
+  'run() { n=$1; shift',
+  'if said=$("$@" 2>&1); then echo "$n 0"',
+  `else code=$?; echo "$n $code $(printf %s "$said" | tr '\\n' ';' | cut -c1-${WORDS_BYTES_MAX})"; fi; }`,
+].join('\n');
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+
+/** One call of a command: it is answered once, by its helper or by its deadline. */
+class Call {
+  readonly words: readonly string[];
+  /** For the shell. */
+  readonly text: string;
+  readonly answered: Promise<void>;
+  readonly #cancelled: AbortSignal;
+  readonly #late: NodeJS.Timeout;
+  #over = false;
+  #resolve: () => void = () => {};
+  #reject: (error: Error) => void = () => {};
+
+  constructor(words: readonly string[], { timeoutMs, signal }: MountCall) {
+    this.words = words;
+    this.text = words.map(quoted).join(' ');
+    this.#cancelled = signal;
+    this.answered = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const message = `${words.join(' ')}: no end within ${timeoutMs} ms; what became of it is not known`;
+    this.#late = setTimeout(() => this.failed(new MountError('ETIMEDOUT', message)), timeoutMs);
+  }
+  /** Nobody waits for it any more: it need not begin. */
+  dropped(): boolean {
+    if (this.#over) return true;
+    if (this.#cancelled.aborted) this.failed(new MountError('ECANCELED', `${this.words[0] ?? ''}: cancelled`));
+    return this.#over;
+  }
+  done(): void {
+    this.#end();
+    this.#resolve();
+  }
+  failed(error: Error): void {
+    this.#end();
+    this.#reject(error);
+  }
+  #end(): void {
+    this.#over = true;
+    clearTimeout(this.#late);
+  }
+}
+
+export class MountBatches {
+  readonly #waiting: Call[] = [];
+  #helpers = 0;
+  #due = false;
+
+  /**
+   * Runs a command of words. Rejects unless it ends with 0 in time. The signal cancels what has not begun; what has goes on
+   * to its end or its deadline, since nobody could say what became of it, and what comes next must not overtake it.
+   */
+  run(words: readonly string[], call: MountCall): Promise<void> {
+    const one = new Call(words, call);
+    // Alone: it would end the helper of those it goes with.
+    if (one.text.includes('\0')) one.failed(new MountError('EINVAL', `${words[0] ?? ''}: a zero byte in ${JSON.stringify(words)}`));
+    this.#waiting.push(one);
+    // Those of the same turn go together.
+    if (!this.#due) setImmediate(() => this.#next());
+    this.#due = true;
+    return one.answered;
+  }
+
+  #next(): void {
+    this.#due = false;
+    while (this.#helpers < HELPERS_MAX && this.#waiting.length > 0) {
+      const calls = this.#waiting.splice(0, this.#fitting()).filter((one) => !one.dropped());
+      if (calls.length > 0) this.#begin(calls);
+    }
+  }
+
+  /** How many of those that wait go into one helper: one at least. */
+  #fitting(): number {
+    let bytes = 0;
+    const over = this.#waiting.findIndex((one, n) => {
+      bytes += Buffer.byteLength(one.text);
+      return n === CALLS_MAX || (n > 0 && bytes > CALLS_BYTES_MAX);
+    });
+    return over < 0 ? this.#waiting.length : over;
+  }
+
+  #begin(calls: readonly Call[]): void {
+    this.#helpers += 1;
+    let counted = true;
+    const free = () => {
+      clearTimeout(slow);
+      if (!counted) return;
+      counted = false;
+      this.#helpers -= 1;
+      this.#next();
+    };
+    const slow = setTimeout(free, SLOW_MS);
+    const script = [RUN, ...calls.map((one, n) => `run ${n} ${one.text} &`), 'wait'].join('\n');
+    let why = 'the helper ended before it said what became of it';
+    const over = () => {
+      free();
+      // Those that were answered stay so.
+      for (const one of calls) one.failed(new MountError('EIO', `${one.words.join(' ')}: ${why}`));
+    };
+    let child: ChildProcessByStdio<null, Readable, null>;
+    try {
+      // A process group of its own: what hangs is ended together with whoever waits for it.
+      child = startProcess('/bin/sh', ['-c', script], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+        env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
+        detached: true,
+      });
+    } catch (error) {
+      why = `/bin/sh cannot be run: ${messageOf(error)}`;
+      over();
+      return;
+    }
+    // A pipe to a process that cannot be started is closed all the same.
+    const lines = createInterface({ input: child.stdout });
+    lines.on('line', (line) => {
+      const [n = '', code = '', ...said] = line.split(' ');
+      if (code === '0') calls[Number(n)]?.done();
+      else calls[Number(n)]?.failed(mountErrorOf(said.join(' ') || `ended with ${code}`));
+    });
+    child.once('error', (error) => {
+      why = `/bin/sh cannot be run: ${error.message}`;
+    });
+    child.once('close', over);
+    void Promise.allSettled(calls.map((one) => one.answered)).then(() => this.#end(child));
+  }
+
+  /** All are answered: what is left of it hangs, and no signal but this one may end it, if any does. */
+  #end({ pid, exitCode, signalCode, stdout }: ChildProcessByStdio<null, Readable, null>): void {
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+    stdout.destroy();
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The real Mounter port: mount(8), umount(8) and a small shell as helper processes with a deadline, since a system call
+ * on a dead network file system never returns and cannot be taken back. A helper that even SIGKILL does not end (it sits
+ * in the kernel) is left behind; the call fails all the same. A tmpfs needs no helper (tmpfs.ts).
+ */
+
+import type { ChildProcessByStdio } from 'node:child_process';
+import { lchown, realpath } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { parseMountinfo } from '../../../machines/host/mountinfo.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounter.ts';
+import { startProcess } from '../../../process/startProcess.ts';
+import { bindSubPath } from '../subPath/bind.ts';
+import { SubPathHelpers } from '../subPath/helper.ts';
+import { MountBatches } from './mountBatches.ts';
+import { MountError, mountErrorOf } from './mountError.ts';
+import { ownMountTable } from './mountTable.ts';
+import { createTmpfsCalls, TMPFS } from './tmpfs.ts';
+
+/** Helpers say at most a line or two. */
+const OUTPUT_CHARS_MAX = 4096;
+
+/** Rejects unless the helper ends with 0 in time. */
+export function runHelper(command: string, args: readonly string[], call: MountCall): Promise<string> {
+  const what = [command, ...args].join(' ');
+  return new Promise((resolve, reject) => {
+    if (call.signal.aborted) return reject(new MountError('ECANCELED', `${command}: cancelled`));
+    const cannotRun = (error: unknown) => new MountError('EIO', `${command} cannot be run: ${messageOf(error)}`);
+    let child: ChildProcessByStdio<null, Readable, Readable>;
+    try {
+      child = startProcess(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' } });
+    } catch (error) {
+      return reject(cannotRun(error));
+    }
+    let out = '';
+    let err = '';
+    const keep = (text: string, more: Buffer) => (text + more.toString('utf8')).slice(0, OUTPUT_CHARS_MAX);
+    child.stdout.on('data', (d: Buffer) => {
+      out = keep(out, d);
+    });
+    child.stderr.on('data', (d: Buffer) => {
+      err = keep(err, d);
+    });
+    const abandon = (code: string, message: string) => {
+      finish();
+      child.kill('SIGKILL');
+      child.unref();
+      child.stdout.destroy();
+      child.stderr.destroy();
+      reject(new MountError(code, message));
+    };
+    const late = setTimeout(
+      () => abandon('ETIMEDOUT', `${what}: no end within ${call.timeoutMs} ms; the helper was killed, what became of it is not known`),
+      call.timeoutMs,
+    );
+    const cancel = () => abandon('ECANCELED', `${what}: cancelled`);
+    call.signal.addEventListener('abort', cancel, { once: true });
+    const finish = () => {
+      clearTimeout(late);
+      call.signal.removeEventListener('abort', cancel);
+    };
+    child.once('error', (error) => {
+      finish();
+      reject(cannotRun(error));
+    });
+    child.once('close', (code, signal) => {
+      finish();
+      if (code === 0) return resolve(out);
+      reject(mountErrorOf(err.trim().replace(SHELL, '') || out.trim() || `ended with ${code ?? signal}`));
+    });
+  });
+}
+
+/** One word about "$1". A link that leads nowhere counts as absent, as it does for the reference. */
+const KIND_SCRIPT = [
+  'if [ -d "$1" ]; then echo dir',
+  'elif [ -f "$1" ]; then echo file',
+  'elif [ -S "$1" ]; then echo socket',
+  'elif [ -c "$1" ]; then echo char',
+  'elif [ -b "$1" ]; then echo block',
+  'elif [ -e "$1" ]; then echo other',
+  'else echo absent; fi',
+].join('; ');
+const KINDS: readonly PathKind[] = ['absent', 'dir', 'file', 'socket', 'char', 'block', 'other'];
+/** New directories get the mode through the umask, parents included. */
+const MKDIR_SCRIPT = 'umask "$2" && mkdir -p -- "$1"';
+/** `set -C`: never a file that another program made meanwhile. The shell's own words for a folder that is missing name the shell. */
+const MKFILE_SCRIPT = [
+  'dir=$(dirname -- "$1")',
+  '[ -d "$dir" ] || { echo "cannot make the file $1: $dir: No such file or directory" >&2; exit 1; }',
+  'umask "$2" && set -C && : > "$1"',
+].join('; ');
+/** Before what a shell says of a line of a script. */
+const SHELL = /^(?:\S*\/)?sh: \d+: /;
+
+const umaskFor = (mode: number): string => (0o777 & ~mode).toString(8).padStart(4, '0');
+
+/** What is not there yet cannot be a link. */
+async function realPath(dir: string): Promise<string> {
+  try {
+    return await realpath(dir);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return dir;
+    throw error;
+  }
+}
+
+export interface MounterOptions {
+  /** Default `/proc/self/mountinfo`. */
+  mountinfo?: string;
+}
+
+export function createMounter(o: MounterOptions = {}): Mounter {
+  const table = ownMountTable(o.mountinfo);
+  const helpers = new SubPathHelpers(runHelper);
+  const batches = new MountBatches();
+  const tmpfs = createTmpfsCalls();
+  return {
+    async list(dir, at = dir) {
+      const real = await realPath(dir);
+      return parseMountinfo(await table(), `${real}${at.slice(dir.length)}`)
+        .filter((e) => e.path === real || e.path.startsWith(`${real}/`))
+        .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
+    },
+    async mount({ type, source, path, options }, call) {
+      if (type === TMPFS && source === TMPFS && (await tmpfs.mount(path, options, call))) return;
+      const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
+      await batches.run(['mount', ...args], call);
+    },
+    bindSubPath(request, call) {
+      if (request.foreign) return helpers.bind(request, call);
+      return bindSubPath(request, (command, args) => runHelper(command, args, call));
+    },
+    async unmount(path, type, call) {
+      if (type === TMPFS && (await tmpfs.unmount(path, call))) return;
+      await batches.run(['umount', '--', path], call);
+    },
+    async kindOf(path, call) {
+      const word = (await runHelper('/bin/sh', ['-c', KIND_SCRIPT, 'sh', path], call)).trim();
+      const kind = KINDS.find((k) => k === word);
+      if (kind === undefined) throw new MountError('EIO', `the helper said ${JSON.stringify(word)} about ${path}`);
+      return kind;
+    },
+    async makeDir(path, mode, call) {
+      await runHelper('/bin/sh', ['-c', MKDIR_SCRIPT, 'sh', path, umaskFor(mode)], call);
+    },
+    async makeFile(path, mode, call) {
+      try {
+        await runHelper('/bin/sh', ['-c', MKFILE_SCRIPT, 'sh', path, umaskFor(mode)], call);
+      } catch (error) {
+        if (!(error instanceof MountError && error.code === 'EEXIST')) throw error;
+      }
+    },
+    async giveToGroup(path, of, call) {
+      return { left: await helpers.giveToGroup({ path, ...of }, call) };
+    },
+    // -1 leaves that id as it is.
+    chown: (path, { uid, gid }) => lchown(path, uid ?? -1, gid ?? -1),
+  };
+}

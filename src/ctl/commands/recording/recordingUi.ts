@@ -1,0 +1,42 @@
+/** `actorctl --recording FILE ui`: the inspection page of a node that was, with a slider through its time. */
+
+import { CtlError, EXIT } from '../../../admin/client.ts';
+import { PastFeed } from '../../../inspect/recording/pastFeed.ts';
+import { PageServer } from '../../../inspect/server/pageServer.ts';
+import type { Logger } from '../../../ports/ports.ts';
+import type { CtlIo } from '../../io.ts';
+import { openBrowser } from '../inspect.ts';
+import { openRecording } from './recording.ts';
+
+const PORT_MAX = 65_535;
+
+export interface RecordedUi {
+  file: string;
+  at: string;
+  port: number;
+  open: boolean;
+}
+
+/** Serves the page until Ctrl-C. */
+export async function runRecordedUi(io: CtlIo, o: RecordedUi): Promise<number> {
+  if (!(Number.isInteger(o.port) && o.port >= 0 && o.port <= PORT_MAX)) throw new CtlError(EXIT.usage, `--port takes 0 to ${PORT_MAX}.`);
+  const { recording, atMs, remarks } = await openRecording(o.file, o.at);
+  for (const remark of remarks) io.err(`${remark}\n`);
+  const server = new PageServer({ log: logTo(io), targets: { feed: new PastFeed(recording, atMs) } });
+  try {
+    await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
+      io.out(`${url}\n`);
+      if (o.open) openBrowser(io, url);
+    });
+    if (!io.signal.aborted) await new Promise<void>((resolve) => io.signal.addEventListener('abort', () => resolve(), { once: true }));
+  } finally {
+    server[Symbol.dispose]();
+  }
+  return EXIT.ok;
+}
+
+function logTo(io: CtlIo): Logger {
+  const say = (about: object, text: string) => io.err(`${text} ${JSON.stringify(about)}\n`);
+  const log: Logger = { debug: () => {}, info: () => {}, warn: say, error: say, child: () => log };
+  return log;
+}

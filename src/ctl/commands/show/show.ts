@@ -1,0 +1,191 @@
+/** Commands that show what a daemon, or a recording, knows. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AdminClient, CtlError, EXIT, refusal } from '../../../admin/client.ts';
+import type { RecordedEvent } from '../../../machines/foundation/messages.ts';
+import { findSummary, podMeant } from '../../../machines/shown/findPod.ts';
+import type { PodSummary } from '../../../machines/shown/podSummary.ts';
+import { renderTree } from '../../../machines/shown/tree.ts';
+import type { Explanation } from '../../../machines/shown/why.ts';
+import type { ActorView } from '../../../machines/supervision/actorState.ts';
+import { clockTime, shortDuration } from '../../../machines/text/duration.ts';
+import { printable } from '../../../machines/text/table.ts';
+import { renderTimeline, type TimelineData } from '../../../machines/text/timeline.ts';
+import { type Asked, type Command, print, printData, wantsData, widthOf } from '../../asked.ts';
+import { renderEvents, renderPods } from '../../render.ts';
+
+interface PodsAnswer {
+  stale: string;
+  sourcesReady: boolean;
+  /** Manifests that no pod came of. */
+  unusable?: number;
+  pods: PodSummary[];
+}
+
+/** `pod`: only the actors of that pod and those above them. */
+export function tree(o: { pod: string }): Command {
+  return async (asked) => {
+    const { client } = asked;
+    const known = await podNames(client);
+    const whole = (await client.json('/statez')) as ActorView;
+    const state = o.pod === '' ? whole : actorsOf(whole, uidOf(o.pod, known));
+    if (wantsData(asked.format)) printData(asked, state);
+    else print(asked, renderTree(state, { widthMax: widthOf(asked), podNames: new Map(known.map((p) => [p.uid, p.name])) }));
+    return EXIT.ok;
+  };
+}
+
+/** Empty while the daemon has no list of pods. */
+async function podNames(client: AdminClient): Promise<readonly PodSummary[]> {
+  const answer = await client.get('/pods');
+  return answer.status === 200 ? (JSON.parse(answer.body) as PodsAnswer).pods : [];
+}
+
+function uidOf(query: string, pods: readonly PodSummary[]): string {
+  const found = findSummary(query, pods);
+  if (found.kind === 'one') return found.uid;
+  throw new CtlError(
+    EXIT.no,
+    found.kind === 'none'
+      ? `no pod called ${printable(query)} on this node${podMeant(query, pods)}`
+      : `${query} fits several pods: ${found.names.join(', ')}`,
+  );
+}
+
+function actorsOf(root: ActorView, uid: string): ActorView {
+  const keep = (a: ActorView): ActorView[] => {
+    const own = a.path.split('/').some((part) => part.startsWith(uid));
+    const children = own ? a.children : a.children.flatMap(keep);
+    return own || children.length > 0 ? [{ ...a, children }] : [];
+  };
+  return keep(root)[0] ?? { ...root, children: [] };
+}
+
+const WATCH_EVERY_MS = 1_000;
+const CLEAR_SCREEN = '\u001b[H\u001b[2J';
+
+/** Runs a command again and again until Ctrl-C, on a terminal in the same place. */
+export function watching(command: Command): Command {
+  return async (asked) => {
+    const { io } = asked;
+    while (!io.signal.aborted) {
+      if (io.columns > 0) io.out(CLEAR_SCREEN);
+      const code = await command(asked);
+      if (code !== EXIT.ok) return code;
+      await sleep(WATCH_EVERY_MS, undefined, { signal: io.signal }).catch(() => undefined);
+    }
+    return EXIT.ok;
+  };
+}
+
+export function pods(): Command {
+  return async (asked) => {
+    const { io, namespace } = asked;
+    const answer = (await asked.client.json('/pods')) as PodsAnswer;
+    const shown = answer.pods.filter((p) => namespace === '' || p.namespace === namespace);
+    if (wantsData(asked.format)) {
+      printData(asked, { ...answer, pods: shown });
+      return EXIT.ok;
+    }
+    print(asked, renderPods(shown, { widthMax: widthOf(asked), wide: asked.format === 'wide', namespace }));
+    if (answer.stale !== '') io.err(`This list may be old: ${printable(answer.stale)}.\n`);
+    const { unusable = 0 } = answer;
+    if (unusable > 0) io.err(`${unusable} ${unusable === 1 ? 'manifest' : 'manifests'} cannot be used: actorctl why node\n`);
+    if (!answer.sourcesReady) io.err('Not every configured source has reported yet; more pods may come.\n');
+    return EXIT.ok;
+  };
+}
+
+export function why(pod: string): Command {
+  return async (asked) => {
+    const answer = (await asked.client.json('/why', { pod: named(pod, asked) })) as Explanation;
+    if (wantsData(asked.format)) printData(asked, answer);
+    else print(asked, answer.lines);
+    return answer.found ? EXIT.ok : EXIT.no;
+  };
+}
+
+export function timeline(pod: string): Command {
+  return async (asked) => {
+    const answer = (await asked.client.json('/timeline', { pod: named(pod, asked) })) as TimelineData;
+    if (wantsData(asked.format)) printData(asked, answer);
+    else print(asked, renderTimeline(answer, { nowMs: asked.io.nowMs(), widthMax: widthOf(asked) }));
+    return EXIT.ok;
+  };
+}
+
+/** With `-n` a bare name means a pod of that namespace. */
+export function named(pod: string, { namespace }: Pick<Asked, 'namespace'>): string {
+  return namespace === '' || pod.includes('/') ? pod : `${namespace}/${pod}`;
+}
+
+export function events(o: { pod: string | undefined; sinceMs: number }): Command {
+  return async (asked) => {
+    const { io, namespace } = asked;
+    const query: Record<string, string> = o.pod === undefined ? {} : { pod: named(o.pod, asked) };
+    const answer = (await asked.client.json('/events', query)) as { events: RecordedEvent[]; sinceMs?: number };
+    const fromMs = io.nowMs() - o.sinceMs;
+    const shown = answer.events.filter((e) => e.atMs >= fromMs && (namespace === '' || e.pod?.namespace === namespace));
+    if (wantsData(asked.format)) {
+      printData(asked, shown);
+      return EXIT.ok;
+    }
+    print(asked, renderEvents(shown, io.nowMs(), { widthMax: widthOf(asked) }));
+    const { sinceMs } = answer;
+    if (sinceMs !== undefined)
+      io.err(`Kept since this daemon started, ${shortDuration(io.nowMs() - sinceMs)} ago at ${clockTime(sinceMs)}.\n`);
+    return EXIT.ok;
+  };
+}
+
+export function healthz(): Command {
+  return async (asked) => {
+    const answer = await asked.client.get('/healthz', { verbose: '' });
+    if (answer.status !== 200 && answer.status !== 500) throw refusal(answer);
+    const lines = answer.body.trimEnd().split('\n').map(printable);
+    if (wantsData(asked.format)) printData(asked, { healthy: answer.status === 200, lines });
+    else print(asked, lines);
+    return answer.status === 200 ? EXIT.ok : EXIT.no;
+  };
+}
+
+export interface RecorderArgs {
+  path: string | undefined;
+  limit: number;
+  /** Only what happened in the last so many milliseconds. */
+  sinceMs: number;
+  follow: boolean;
+}
+const FOLLOW_EVERY_MS = 500;
+/** Lines of one look while following. */
+const FOLLOW_LINES_MAX = 2_000;
+
+export function recorder(o: RecorderArgs): Command {
+  return async (asked) => {
+    const { io, client } = asked;
+    if (!(Number.isInteger(o.limit) && o.limit > 0)) throw new CtlError(EXIT.usage, '--limit takes a whole number of entries, 1 or more.');
+    const query: Record<string, string> = { limit: String(o.limit), ...(o.path === undefined ? {} : { path: o.path }) };
+    if (Number.isFinite(o.sinceMs)) query.since = String(Math.round(io.nowMs() - o.sinceMs));
+    if (o.follow) return follow(asked, query);
+    const answer = await client.get('/recorder', query);
+    if (answer.status !== 200) throw refusal(answer);
+    const lines = answer.body === '' ? [] : answer.body.trimEnd().split('\n').map(printable);
+    if (lines.length === 0) io.err(`Nothing was recorded${o.path === undefined ? '' : ` of ${printable(o.path)}`} yet.\n`);
+    if (wantsData(asked.format)) printData(asked, lines);
+    else print(asked, lines);
+    return EXIT.ok;
+  };
+}
+
+/** The newest lines, then every new one, until Ctrl-C. */
+async function follow(asked: Asked, first: Readonly<Record<string, string>>): Promise<number> {
+  const { io, client } = asked;
+  let query: Readonly<Record<string, string>> = { ...first, next: '' };
+  while (!io.signal.aborted) {
+    const { next, lines, missed } = (await client.json('/recorder', query)) as { next: number; lines: string[]; missed: number };
+    if (missed > 0) io.err(`(${missed} entries were overwritten before they could be shown)\n`);
+    print(asked, lines.map(printable));
+    query = { ...first, limit: String(FOLLOW_LINES_MAX), next: String(next) };
+    await sleep(FOLLOW_EVERY_MS, undefined, { signal: io.signal }).catch(() => undefined);
+  }
+  return EXIT.ok;
+}

@@ -1,0 +1,117 @@
+/** The command line of what shows the node and its pods; loaded with every command, so it defines and does nothing else. */
+import type { Argv } from 'yargs';
+import { type Common, type Runner, sinceMs } from '../../asked.ts';
+import { exec, logs } from '../containers.ts';
+import { events, healthz, pods, recorder, timeline, tree, watching, why } from './show.ts';
+
+const WATCH = { alias: 'w', type: 'boolean', default: false, describe: 'show it again every second, until Ctrl-C' } as const;
+const SINCE = { type: 'string', describe: 'only what happened in the last 90s, 10m, 1h30m, ...' } as const;
+const POD = { type: 'string', demandOption: true, describe: 'name, namespace/name or UID' } as const;
+
+export function addShowCommands<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
+  return y
+    .command(
+      'tree',
+      'the supervision tree: state, age, mailbox, restarts, reason; pods by their names',
+      (c) =>
+        c
+          .option('watch', WATCH)
+          .option('pod', { type: 'string', default: '', describe: 'only the actors of this pod' })
+          .example('$0 tree', 'every actor of the node')
+          .example('$0 tree -w --pod web', 'the actors of one pod, as they change'),
+      (args) => run(args.watch ? watching(tree({ pod: args.pod })) : tree({ pod: args.pod }))(args),
+    )
+    .command(
+      'healthz',
+      'every actor, and whether it is well; 1 when one is down, or the runtime or the API server does not answer',
+      (c) => c.option('watch', WATCH).example('$0 healthz', 'and what is lost, by name'),
+      (args) => run(args.watch ? watching(healthz()) : healthz())(args),
+    )
+    .command(
+      'recorder [path]',
+      'the flight recorder: what happened last, of one actor or of all',
+      (c) =>
+        c
+          .positional('path', { type: 'string', describe: 'actor path, e.g. node/pods' })
+          .option('limit', { type: 'number', default: 200, describe: 'newest entries' })
+          .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'go on printing, until Ctrl-C' })
+          .option('since', SINCE)
+          .example('$0 recorder node/runtime -f', 'what the runtime layer does')
+          .example('$0 --recording FILE recorder --since 10s', 'the last ten seconds of a daemon that was killed'),
+      (args) => run(recorder({ path: args.path, limit: args.limit, sinceMs: sinceMs(args.since), follow: args.follow }))(args),
+    );
+}
+
+export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
+  return addContainerCommands(y, { run })
+    .command(
+      'pods',
+      'the pods of this node',
+      (c) => c.option('watch', WATCH).example('$0 pods -n shop -o wide', 'those of one namespace, with address and source'),
+      (args) => run(args.watch ? watching(pods()) : pods())(args),
+    )
+    .command(
+      'why <pod>',
+      'why a pod, or the node, is as it is',
+      (c) =>
+        c
+          .positional('pod', { ...POD, describe: 'name, namespace/name, UID, manifest file, or node' })
+          .example('$0 why web', 'what it waits for, and the chain of causes')
+          .example('$0 why node', 'what the node itself lacks')
+          .example('$0 why manifests/web.yaml', 'what became of a manifest'),
+      (args) => run(why(args.pod))(args),
+    )
+    .command(
+      'timeline <pod>',
+      'what a pod went through and how long each part took',
+      (c) => c.positional('pod', POD).example('$0 timeline shop/web', 'from seen to Ready'),
+      (args) => run(timeline(args.pod))(args),
+    )
+    .command(
+      'events [pod]',
+      'recent events of a pod, or of all',
+      (c) =>
+        c
+          .positional('pod', { type: 'string', describe: 'name, namespace/name or UID' })
+          .option('since', SINCE)
+          .option('watch', WATCH)
+          .example('$0 events --since 10m', 'those of the last ten minutes'),
+      (args) => {
+        const command = events({ pod: args.pod, sinceMs: sinceMs(args.since) });
+        return run(args.watch ? watching(command) : command)(args);
+      },
+    );
+}
+
+function addContainerCommands<T extends Common>(y: Argv<T>, { run }: Pick<Runner, 'run'>): Argv<T> {
+  const container = { alias: 'c', type: 'string', default: '', describe: 'needed when the pod has several' } as const;
+  return y
+    .command(
+      'logs <pod>',
+      'what a container wrote',
+      (c) =>
+        c
+          .positional('pod', POD)
+          .option('container', container)
+          .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'go on printing, across restarts' })
+          .option('previous', { alias: 'p', type: 'boolean', default: false, describe: 'the run before the present one' })
+          .option('tail', { type: 'number', describe: 'only the last so many lines' })
+          .option('timestamps', { type: 'boolean', default: false, describe: 'the time of each line' })
+          .example('$0 logs web -f --tail 20', 'the last lines, and those that come'),
+      (args) => run(logs(args))(args),
+    )
+    .command(
+      'exec <pod>',
+      'runs a command in a container: exec POD -- COMMAND ARG...',
+      (c) =>
+        c
+          .positional('pod', POD)
+          .option('container', container)
+          .option('stdin', { alias: 'i', type: 'boolean', default: false, describe: 'pass stdin on' })
+          .option('tty', { alias: 't', type: 'boolean', default: false, describe: 'give the command a terminal' })
+          .example('$0 exec -it web -- sh', 'a shell; Ctrl-C goes to it')
+          .example('$0 exec web -- ls /', 'one command')
+          .example('cat FILE | $0 exec -i web -- tar x', 'with input'),
+      (args) => run(exec({ ...args, command: (args as { '--'?: (string | number)[] })['--']?.map(String) ?? [] }))(args),
+    );
+}

@@ -1,0 +1,167 @@
+/** One pod: what it is waiting for, how long each phase took, its containers, volumes and probes, and why. */
+
+import type { PodFrame } from '../../feed/frames.ts';
+import { EntryRow, Fact, Section } from '../bits.tsx';
+import { hrefOf } from '../route.ts';
+import { nowMs, type PageState } from '../store.ts';
+import { clock, duration, podTone } from '../words.ts';
+import { Life } from './Life.tsx';
+import { Sequence } from './Sequence.tsx';
+import { Timeline } from './Timeline.tsx';
+
+type Told = NonNullable<PodFrame['pod']>;
+
+export function PodPage({ state, uid }: { state: PageState; uid: string }) {
+  const frame = state.pod?.uid === uid ? state.pod : null;
+  const row = state.pods.get(uid);
+  const now = nowMs(state);
+  const told = frame?.pod ?? null;
+  const worker = state.actors.get(`node/pods/workers/${uid}`);
+  return (
+    <article className="wide pod" aria-label={`Pod ${told?.name ?? uid}`}>
+      <a className="back always" href={hrefOf('pods')}>
+        ← All pods
+      </a>
+      <h1>
+        {row !== undefined && <i className={`dot big ${podTone(row)}`} />} {told?.name ?? row?.name ?? uid}{' '}
+        <span className="quiet">{told?.namespace ?? row?.namespace}</span>
+      </h1>
+      {frame === null && <p className="quiet">Asking…</p>}
+      {frame !== null && told === null && <p className="quiet">This node knows nothing of that pod (any more).</p>}
+      {told !== null && (
+        <>
+          <p className="said">
+            <span className={`chip tone-${row === undefined ? 'off' : podTone(row)}`}>{told.phase}</span>
+            {told.worker !== null && (
+              <>
+                <a href={hrefOf('actors', `node/pods/workers/${uid}`)}>
+                  <code>{worker?.state || told.worker.state}</code>
+                </a>
+                <span className="quiet">for {duration(now - told.worker.sinceMs)}</span>
+              </>
+            )}
+            <span>
+              {told.worker?.reason} <span className="quiet">{told.worker?.message || told.message}</span>
+            </span>
+          </p>
+          <dl className="facts">
+            <Fact name="Seen">{told.seenAtMs === 0 ? '–' : `${duration(now - told.seenAtMs)} ago`}</Fact>
+            <Fact name="Ready first">{readyAfter(told)}</Fact>
+            <Fact name="From">{told.source || '–'}</Fact>
+            {told.conditions.map((c) => (
+              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : 'busy'}>
+                <span title={[c.reason, c.message, clock(c.sinceMs)].filter((t) => t !== '').join('\n')}>{c.status}</span>
+              </Fact>
+            ))}
+          </dl>
+          <Section title="Timeline">
+            <Timeline told={told} now={now} />
+          </Section>
+          <Life way={told.way ?? []} now={now} />
+          <div className="columns">
+            <Section title="Because" note="oldest first">
+              {told.causes.length === 0 ? (
+                <p className="quiet">No cause is recorded.</p>
+              ) : (
+                <ol className="plain causes">
+                  {told.causes.map((c) => (
+                    <li key={`${c.atMs} ${c.by} ${c.what}`}>
+                      <time>{clock(c.atMs)}</time> {c.what} <span className="quiet">{c.by.replace(/^node\//, '')}</span>
+                    </li>
+                  ))}
+                </ol>
+              )}
+            </Section>
+            <Containers told={told} now={now} uid={uid} />
+            <Volumes told={told} now={now} />
+            <Section title="Events">
+              {told.events.length === 0 ? (
+                <p className="quiet">None.</p>
+              ) : (
+                <ul className="plain">
+                  {told.events.toReversed().map((e) => (
+                    <li key={`${e.atMs} ${e.reason} ${e.message}`} className={e.type === 'Warning' ? 'tone-warn-text' : ''}>
+                      <time>{clock(e.atMs, false)}</time> <strong>{e.reason}</strong> {e.message}
+                      {e.count > 1 && <span className="quiet"> × {e.count}</span>}
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </Section>
+          </div>
+          <Section title="Messages" note="between the node’s actors, about this pod">
+            <Sequence messages={told.messages} uid={uid} name={told.name} />
+          </Section>
+          <Section title="In words">
+            <pre>{told.why.join('\n')}</pre>
+          </Section>
+          <details>
+            <summary>Every recorded message</summary>
+            <ol className="plain entries">
+              {told.messages.toReversed().map((e) => (
+                <EntryRow key={e.n} e={e} withPath />
+              ))}
+            </ol>
+          </details>
+        </>
+      )}
+    </article>
+  );
+}
+
+function readyAfter(told: Told): string {
+  const { readyAtMs } = told.history;
+  if (readyAtMs === undefined) return 'not yet';
+  return told.seenAtMs === 0 ? clock(readyAtMs) : `after ${duration(readyAtMs - told.seenAtMs)}`;
+}
+
+function Containers({ told, now, uid }: { told: Told; now: number; uid: string }) {
+  return (
+    <Section title="Containers">
+      <ul className="plain cards">
+        {told.containers.map((c) => {
+          const probes = told.probes.filter((p) => p.container === c.name);
+          return (
+            <li key={`${c.init} ${c.name}`}>
+              <p>
+                <i
+                  className={`dot ${c.ready ? 'ok' : c.state === 'running' ? 'busy' : c.reason === '' || c.reason === 'Completed' ? 'off' : 'warn'}`}
+                />
+                <a href={hrefOf('actors', `node/pods/workers/${uid}>container:${c.name}`)}>{c.name}</a>{' '}
+                {c.init && <span className="quiet">init</span>} <span className="quiet">{c.image}</span>
+              </p>
+              <p>
+                {c.state} {c.reason !== '' && `(${c.reason})`}
+                {c.startedAtMs > 0 && c.state === 'running' && <span className="quiet"> for {duration(now - c.startedAtMs)}</span>}
+                {c.restartCount > 0 && <span className="tone-warn-text"> · {c.restartCount} restarts</span>}
+                {c.nextStartAtMs !== undefined && c.nextStartAtMs > now && <span> · next start in {duration(c.nextStartAtMs - now)}</span>}
+              </p>
+              {c.lastExit !== '' && <p className="quiet">last run: {c.lastExit}</p>}
+              {c.message !== '' && <p className="quiet">{c.message}</p>}
+              {probes.length > 0 && <p className="quiet">probes: {probes.map((p) => `${p.type} ${p.result}`).join(', ')}</p>}
+            </li>
+          );
+        })}
+      </ul>
+    </Section>
+  );
+}
+
+function Volumes({ told, now }: { told: Told; now: number }) {
+  if (told.volumes.length === 0) return null;
+  return (
+    <Section title="Volumes">
+      <ul className="plain">
+        {told.volumes.map((v) => (
+          <li key={v.name}>
+            <i className={`dot ${v.state === 'mounted' ? 'ok' : v.message === '' ? 'busy' : 'warn'}`} />
+            {v.name} <span className="quiet">{v.plugin.replace('kubernetes.io~', '')}</span> {v.state}{' '}
+            <span className="quiet">
+              {duration(now - v.sinceMs)} {v.message}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

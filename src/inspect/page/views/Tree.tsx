@@ -1,0 +1,163 @@
+/** The supervision tree: a list that folds, for the mouse and for the arrow keys. */
+import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
+import type { ActorRow } from '../../feed/frames.ts';
+import { go } from '../route.ts';
+import { nowMs, type PageState } from '../store.ts';
+import { duration, toneOf } from '../words.ts';
+
+interface Line {
+  row: ActorRow;
+  depth: number;
+  children: number;
+  open: boolean;
+}
+/** Dynamic supervisors with more children than this begin folded only where nothing below is unwell. */
+const FOLD_FROM = 200;
+
+export function Tree({ state, selected }: { state: PageState; selected: string }) {
+  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
+  const [query, setQuery] = useState('');
+  const list = useRef<HTMLDivElement>(null);
+  const lines = useMemo(() => linesOf(state.actors, { folded, query }), [state.actors, folded, query]);
+  const own = selected.split('>', 1)[0] ?? '';
+  const at = Math.max(
+    0,
+    lines.findIndex((l) => l.row.path === own),
+  );
+
+  const fold = (path: string, closed: boolean) => {
+    const next = new Set(folded);
+    if (closed) next.add(path);
+    else next.delete(path);
+    setFolded(next);
+  };
+  const move = (to: number) => {
+    const line = lines[Math.min(lines.length - 1, Math.max(0, to))];
+    if (line === undefined) return;
+    go('actors', line.row.path);
+    requestAnimationFrame(() => list.current?.querySelector<HTMLElement>(`[data-path="${CSS.escape(line.row.path)}"]`)?.focus());
+  };
+  const onKey = (e: KeyboardEvent) => {
+    const line = lines[at];
+    if (line === undefined) return;
+    const parent = lines.findIndex((l) => l.row.path === line.row.parent);
+    const keys: Record<string, () => void> = {
+      ArrowDown: () => move(at + 1),
+      ArrowUp: () => move(at - 1),
+      Home: () => move(0),
+      End: () => move(lines.length - 1),
+      ArrowLeft: () => (line.open && line.children > 0 ? fold(line.row.path, true) : move(parent)),
+      ArrowRight: () => (!line.open && line.children > 0 ? fold(line.row.path, false) : move(at + (line.children > 0 ? 1 : 0))),
+      Enter: () => go('actors', line.row.path),
+    };
+    const act = keys[e.key];
+    if (act === undefined) return;
+    e.preventDefault();
+    act();
+  };
+
+  return (
+    <aside className="tree" aria-label="Supervision tree">
+      <input
+        type="search"
+        placeholder="Find an actor, a pod, a state"
+        aria-label="Find an actor"
+        value={query}
+        onChange={(e) => setQuery(e.target.value)}
+      />
+      <div className="tree-lines" role="tree" aria-label="Actors" ref={list} onKeyDown={onKey}>
+        {lines.map((line, i) => (
+          <TreeLine
+            key={line.row.path}
+            line={line}
+            current={i === at}
+            selected={line.row.path === own}
+            now={nowMs(state)}
+            fold={(closed) => fold(line.row.path, closed)}
+          />
+        ))}
+        {lines.length === 0 && <p className="quiet pad">Nothing fits.</p>}
+      </div>
+    </aside>
+  );
+}
+
+function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: number; fold(closed: boolean): void }) {
+  const { row, depth, children, open } = o.line;
+  const depthMail = row.mail?.depth ?? 0;
+  const said = row.lifecycle === 'running' && row.state !== '' ? row.state : row.lifecycle;
+  return (
+    <div
+      role="treeitem"
+      aria-level={depth + 1}
+      aria-selected={o.selected}
+      aria-expanded={children > 0 ? open : undefined}
+      tabIndex={o.current ? 0 : -1}
+      data-path={row.path}
+      className={`tree-line${o.selected ? ' selected' : ''}`}
+      onClick={() => go('actors', row.path)}
+      onKeyDown={() => undefined}
+      title={[row.path, row.reason, row.message, row.error].filter((t) => t !== '').join('\n')}
+      ref={(el) => {
+        el?.style.setProperty('--depth', String(depth));
+      }}
+    >
+      <button
+        type="button"
+        tabIndex={-1}
+        className="twist"
+        aria-label={open ? 'Fold' : 'Unfold'}
+        onClick={(e) => {
+          e.stopPropagation();
+          o.fold(open);
+        }}
+      >
+        {children > 0 ? (open ? '▾' : '▸') : ''}
+      </button>
+      <i className={`dot ${toneOf(row)}`} />
+      <span className="tree-name">{row.name}</span>
+      {row.restarts > 0 && (
+        <span className="badge" title={`${row.restarts} restarts`}>
+          ↻{row.restarts}
+        </span>
+      )}
+      {depthMail > 0 && (
+        <span
+          className="badge mail"
+          title={`${depthMail} messages wait, the oldest for ${duration(o.now - (row.mail?.oldestAtMs ?? o.now))}`}
+        >
+          ✉{depthMail}
+        </span>
+      )}
+      <span className="tree-state">{said}</span>
+      <span className="tree-age">{duration(o.now - row.sinceMs)}</span>
+    </div>
+  );
+}
+
+function linesOf(actors: ReadonlyMap<string, ActorRow>, o: { folded: ReadonlySet<string>; query: string }): Line[] {
+  const below = new Map<string, ActorRow[]>();
+  for (const row of actors.values()) below.set(row.parent, [...(below.get(row.parent) ?? []), row]);
+  const words = o.query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((w) => w !== '');
+  const fits = (a: ActorRow): boolean => {
+    const text = `${a.path} ${a.name} ${a.state} ${a.lifecycle} ${a.reason}`.toLowerCase();
+    return words.every((w) => text.includes(w));
+  };
+  const lines: Line[] = [];
+  const visit = (row: ActorRow, depth: number): boolean => {
+    const children = below.get(row.path) ?? [];
+    if (row.type === 'dynamic') children.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const open = words.length > 0 || (!o.folded.has(row.path) && children.length < FOLD_FROM);
+    const at = lines.length;
+    lines.push({ row, depth, children: children.length, open });
+    let kept = words.length === 0 || fits(row);
+    if (open) for (const child of children) kept = visit(child, depth + 1) || kept;
+    if (!kept) lines.length = at;
+    return kept;
+  };
+  for (const root of below.get('') ?? []) visit(root, 0);
+  return lines;
+}

@@ -1,0 +1,87 @@
+/** What the node has and what of it pods may use: capacity and allocatable (boot-and-node 9.6). Pure. */
+import type { KubeletConfiguration } from '../../config/config.ts';
+import { bytesQuantity, ceilDiv, scaledCeil } from '../../kube/quantity.ts';
+
+/** What the host has. */
+export interface HostResources {
+  cpus: number;
+  memoryBytes: number;
+  /** Size of the file system below the root directory; null where it is not known, or is not to be accounted for. */
+  storageBytes: number | null;
+  /** Bytes of huge pages by their size as Kubernetes writes it (`2Mi`, `1Gi`). */
+  hugePages: Readonly<Record<string, number>>;
+}
+export type ReservationConfig = Pick<
+  KubeletConfiguration,
+  'maxPods' | 'podsPerCore' | 'kubeReserved' | 'systemReserved' | 'reservedSystemCPUs' | 'evictionHard'
+> & {
+  /** `--experimental-allocatable-ignore-eviction`: pods may use what eviction would defend. */
+  ignoreEviction: boolean;
+};
+export interface NodeResources {
+  capacity: Record<string, string>;
+  allocatable: Record<string, string>;
+}
+
+export const HUGE_PAGES_PREFIX = 'hugepages-';
+/** Signals of `evictionHard` that keep something back, and of what. */
+const DEFENDED = { memory: 'memory.available', 'ephemeral-storage': 'nodefs.available' } as const;
+const MILLI = -3;
+
+export function nodeResources(host: HostResources, c: ReservationConfig): NodeResources {
+  const cores = BigInt(host.cpus);
+  const pods = c.podsPerCore > 0 ? Math.min(host.cpus * c.podsPerCore, c.maxPods) : c.maxPods;
+  const hugePages = Object.entries(host.hugePages).map(([size, bytes]) => [`${HUGE_PAGES_PREFIX}${size}`, bytesQuantity(bytes)] as const);
+  const storage = host.storageBytes === null ? {} : { 'ephemeral-storage': bytesQuantity(host.storageBytes) };
+  const capacity = {
+    cpu: String(host.cpus),
+    memory: bytesQuantity(host.memoryBytes),
+    pods: String(pods),
+    ...storage,
+    ...Object.fromEntries(hugePages),
+  };
+  const reserved = (resource: 'memory' | 'ephemeral-storage', total: bigint): bigint =>
+    whole(c.kubeReserved[resource]) + whole(c.systemReserved[resource]) + defended(c, resource, total);
+  // A list of CPUs is what is reserved of them, whatever else was said (trap 13).
+  const cpuKept =
+    c.reservedSystemCPUs === ''
+      ? milli(c.kubeReserved.cpu) + milli(c.systemReserved.cpu)
+      : BigInt(cpuListSize(c.reservedSystemCPUs)) * 1000n;
+  const inHugePages = Object.values(host.hugePages).reduce((sum, bytes) => sum + BigInt(bytes), 0n);
+  const memory = BigInt(host.memoryBytes);
+  const allocatable: Record<string, string> = {
+    ...capacity,
+    cpu: cpuText(floorZero(cores * 1000n - cpuKept)),
+    memory: bytesQuantity(floorZero(floorZero(memory - reserved('memory', memory)) - inHugePages)),
+  };
+  if (host.storageBytes !== null) {
+    const total = BigInt(host.storageBytes);
+    allocatable['ephemeral-storage'] = bytesQuantity(floorZero(total - reserved('ephemeral-storage', total)));
+  }
+  return { capacity, allocatable };
+}
+
+/** What hard eviction defends of a resource: an amount, or a share of the whole. */
+function defended(c: ReservationConfig, resource: keyof typeof DEFENDED, total: bigint): bigint {
+  const text = c.ignoreEviction ? undefined : c.evictionHard[DEFENDED[resource]];
+  if (text === undefined) return 0n;
+  if (!text.endsWith('%')) return whole(text);
+  // In thousandths of a per cent, so that `7.5%` is exact.
+  const share = scaledCeil(text.slice(0, -1), MILLI) ?? 0n;
+  return ceilDiv(total * share, 100_000n);
+}
+
+/** Number of CPUs in a list such as `0-3,7`, each counted once. */
+export function cpuListSize(list: string): number {
+  const cpus = new Set<number>();
+  for (const part of list.split(',')) {
+    const [from = '', to = from] = part.trim().split('-');
+    for (let cpu = Number(from); cpu <= Number(to); cpu++) cpus.add(cpu);
+  }
+  return cpus.size;
+}
+
+const whole = (text: string | undefined): bigint => scaledCeil(text, 0) ?? 0n;
+const milli = (text: string | undefined): bigint => scaledCeil(text, MILLI) ?? 0n;
+const floorZero = (n: bigint): bigint => (n < 0n ? 0n : n);
+const cpuText = (milliCpu: bigint): string => (milliCpu % 1000n === 0n ? String(milliCpu / 1000n) : `${milliCpu}m`);

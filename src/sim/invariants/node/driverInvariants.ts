@@ -1,0 +1,88 @@
+/** Invariants about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
+
+import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
+import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { driversView } from '../../../machines/services/plugins/messages.ts';
+import type { CsiRequest } from '../../../machines/wire/csi.ts';
+import { DRIVER_VOLUME } from '../../nemesis/draws/node/drivers.ts';
+import { handleOf } from '../../nemesis/workload/objectBodies.ts';
+import type { SimKube } from '../../world/kube/types.ts';
+import type { SimNode } from '../../world/node/types.ts';
+import { ROOT_DIR } from '../../world/paths.ts';
+import { DRIVER } from '../../world/plugins/machineDrivers.ts';
+import { type Checker, targetOf } from '../checker.ts';
+
+const PODS = `${ROOT_DIR}/pods/`;
+function uidOf(path: string): string {
+  return path.startsWith(PODS) ? (path.slice(PODS.length).split('/')[0] ?? '') : '';
+}
+
+/** Staged before it is published, unstaged when nobody has it any more, and never taken from a container that runs. */
+export function driversAreHeldToTheirOrder(): Checker {
+  return {
+    name: 'drivers-are-held-to-their-order',
+    beat(s) {
+      const [violation] = s.node.drivers.violations;
+      return violation === undefined ? undefined : `${s.node.name}: ${violation}`;
+    },
+    served(s, { method, request }) {
+      if (method !== 'NodeUnpublishVolume') return undefined;
+      const { targetPath } = request as CsiRequest<'NodeUnpublishVolume'>;
+      const uid = uidOf(targetPath);
+      const user = s.node.runtime.hollow.dump().containers.find((c) => c.podUid === uid && c.state === 'CONTAINER_RUNNING');
+      return user === undefined ? undefined : `${s.node.name}: ${targetPath} is unpublished while container ${user.id} (${user.name}) runs`;
+    },
+  };
+}
+
+interface Created {
+  config?: { metadata?: { name?: string }; mounts?: readonly { containerPath?: string; hostPath?: string }[] };
+}
+
+/** A container that mounts a volume of a driver is made when that very volume is published for its pod. */
+export function publishedFirst(): Checker {
+  return {
+    name: 'published-first',
+    arrived(s, call) {
+      if (call.method !== 'CreateContainer' || s.node.tuning.driver === null) return undefined;
+      const { uid } = targetOf(call, s.node.runtime.hollow.dump());
+      const pod = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
+      const { config } = call.req as Created;
+      const name = config?.metadata?.name ?? '';
+      const container = pod?.spec.containers.find((c) => c.name === name);
+      const mount = container?.volumeMounts?.find((m) => m.name === DRIVER_VOLUME);
+      if (mount === undefined) return undefined;
+      const source = pod?.spec.volumes?.find((v) => v.name === DRIVER_VOLUME)?.persistentVolumeClaim;
+      const given = config?.mounts?.find((m) => m.containerPath === mount.mountPath)?.hostPath ?? '';
+      const handle = [...s.node.drivers.sockets.values()].map((d) => d.published.get(given)).find((h) => h !== undefined) ?? '';
+      const right = isRecord(source) ? handle === handleOf(String(source.claimName)) : handle.startsWith('csi-');
+      return right && uidOf(given) === uid
+        ? undefined
+        : `${s.node.name}: ${name} of pod ${uid} is made with ${given}, where volume ${handle || '-'} is published`;
+    },
+  };
+}
+
+/** In fair weather the driver is registered, the cluster knows, and nothing is published or staged for nobody. */
+export function driversUnsettled(
+  node: SimNode,
+  o: { tree: SupervisionTree; kube: SimKube | undefined; uids: ReadonlySet<string> },
+): string[] {
+  if (node.tuning.driver === null) return [];
+  const found: string[] = [];
+  if (o.tree.registry.read(driversView)?.value.has(DRIVER) !== true) found.push('its storage driver is not registered');
+  if (o.kube !== undefined && !isRegistered(o.kube, node.name)) found.push('the cluster does not know its storage driver');
+  for (const { published, staged } of node.drivers.sockets.values()) {
+    const held = new Set(published.values());
+    for (const path of published.keys()) if (!o.uids.has(uidOf(path))) found.push(`${path} is still published`);
+    for (const [path, handle] of staged) if (!held.has(handle)) found.push(`${path} is still staged, and nobody has volume ${handle}`);
+  }
+  return found;
+}
+
+function isRegistered(kube: SimKube, node: string): boolean {
+  const spec = kube.store.list('csinodes').find((o) => o.metadata.name === node)?.spec;
+  const drivers = isRecord(spec) && Array.isArray(spec.drivers) ? spec.drivers : [];
+  return drivers.some((d) => isRecord(d) && d.name === DRIVER && d.nodeID === node);
+}

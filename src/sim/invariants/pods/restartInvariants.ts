@@ -1,0 +1,49 @@
+/** An invariant about who is started again: what its own policy and rules, or its pod's policy, say of the end it came to. */
+
+import type { Container } from '../../../machines/kube/podTable.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+
+import { type Checker, targetOf } from '../checker.ts';
+
+/** In words of its own: the node's are what is held against it. */
+function startsAgain(container: Container, pod: Pod, exitCode: number): boolean {
+  for (const { action, exitCodes } of container.restartPolicyRules ?? []) {
+    const listed = new Set(exitCodes?.values).has(exitCode);
+    if (action === 'Restart' && (exitCodes?.operator === 'In') === listed) return true;
+  }
+  switch (container.restartPolicy ?? pod.spec.restartPolicy ?? 'Always') {
+    case 'Never':
+      return false;
+    case 'OnFailure':
+      return exitCode !== 0;
+    default:
+      return true;
+  }
+}
+
+/** A regular container that ended by itself is made anew in its sandbox only after an end that its policy and rules restart. */
+export function endsAreHeeded(): Checker {
+  /** Asked to stop: by a changed definition, a probe or a hook, after which it may begin anew whatever its policy says. */
+  const asked = new Set<string>();
+  return {
+    name: 'ends-are-heeded',
+    arrived(s, call) {
+      const dump = s.node.runtime.hollow.dump();
+      const { uid, id } = targetOf(call, dump);
+      if (call.method === 'StopContainer') asked.add(`${s.node.name} ${id}`);
+      if (call.method !== 'CreateContainer') return undefined;
+      const { config, podSandboxId } = call.req as { config?: { metadata?: { name?: string } }; podSandboxId: string };
+      const name = config?.metadata?.name ?? '';
+      const pod = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
+      const container = pod?.spec.containers.find((c) => c.name === name);
+      if (pod === undefined || container === undefined) return undefined;
+      const earlier = dump.containers.filter((c) => c.sandboxId === podSandboxId && c.name === name);
+      const [newest] = earlier.sort((a, b) => b.attempt - a.attempt);
+      if (newest?.state !== 'CONTAINER_EXITED' || newest.startedAtMs === 0 || asked.has(`${s.node.name} ${newest.id}`)) return undefined;
+      return startsAgain(container, pod, newest.exitCode)
+        ? undefined
+        : `${s.node.name}: ${name} of pod ${uid} ended with ${newest.exitCode}, after which it is to stay so, and is made anew`;
+    },
+  };
+}

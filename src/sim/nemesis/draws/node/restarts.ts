@@ -1,0 +1,37 @@
+/** Containers with restart policies and rules of their own. What becomes of the pod stays what it was drawn to be. */
+import { HOLLOW_ANNOTATION } from '../../../../sandbox/hollow/index.ts';
+import type { DrawnContainer, PodDraw } from '../pods/podDraw.ts';
+
+const OWN = 0.15;
+/** No container of the simulation ends so but one whose rule names it. */
+const NEVER_SEEN = 77;
+const LISTED = 42;
+
+/** Of a container that is to run for good: it never restarts, but after whatever may happen to it. */
+function anyEnd(container: DrawnContainer): void {
+  container.restartPolicy = 'Never';
+  container.restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'NotIn', values: [NEVER_SEEN] } }];
+}
+/** Of a container that is to end: once more, after a first end that its rule lists. */
+function onceMore(container: DrawnContainer, annotations: Record<string, string>): void {
+  const key = `${HOLLOW_ANNOTATION}.${container.name}`;
+  annotations[key] = `run=700ms,exit=${LISTED};${annotations[key] ?? ''}`;
+  container.restartPolicy = 'Never';
+  container.restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [LISTED] } }];
+}
+
+function own(container: DrawnContainer, policy: string): void {
+  container.restartPolicy = policy;
+}
+
+export const drawRestarts: PodDraw = (rng, { pod, manifest: { spec, metadata } }) => {
+  for (const container of spec.containers) {
+    // One that is refused for its size ends before it begins.
+    if (!rng.chance(OWN) || container.resources?.requests !== undefined) continue;
+    const ruled = rng.chance(0.6);
+    if (pod.fate === 'steady') ruled ? anyEnd(container) : own(container, 'Always');
+    // Under another policy than its pod's a container might not come to an end: this one ends the sooner.
+    if (pod.fate === 'ends') ruled ? onceMore(container, metadata.annotations) : own(container, 'Never');
+  }
+  return {};
+};
