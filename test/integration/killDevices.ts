@@ -1,6 +1,7 @@
 /** The device manager, killed in each state of each of its charts: who holds a device keeps it, and is the only one. */
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+
 import { devicesView } from '../../src/machines/allocation/devices/messages.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import { healthy } from '../../src/sim/world/plugins/devicePlugins.ts';
 import type { KillCase } from './killing.ts';
 import { pod, ROOT, type VirtualNode } from './virtualNode.ts';

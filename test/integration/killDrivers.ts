@@ -1,7 +1,8 @@
 /** Who minds plugins beside the node, and who tells the cluster of them, killed in each state of each of their charts. */
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { driversView } from '../../src/machines/services/plugins/messages.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { KubeVerdict } from '../../src/sim/world/kube/types.ts';
 import type { KillCase } from './killing.ts';
 import { pod, ROOT, type VirtualNode } from './virtualNode.ts';

@@ -1,5 +1,5 @@
 /** For every state of a hook and of a stop: how a node is driven there. */
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
 

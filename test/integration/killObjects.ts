@@ -1,6 +1,7 @@
 /** Who serves objects of the API to pods, killed in each state of each of its charts. */
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+
 import type { Pod } from '../../src/machines/kube/types.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { KubeVerdict } from '../../src/sim/world/kube/types.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';

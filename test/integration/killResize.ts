@@ -1,7 +1,8 @@
 /** For every state of a change of resources: how a node is driven there; and the pod manager killed while one waits. */
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+
 import type { ResourceRequirements } from '../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 

@@ -114,7 +114,8 @@ export function picture(h: VirtualNode): Picture {
 }
 const BYSTANDER = /^(web|full)-n1( |$)/;
 
-async function play(c: KillCase, kill: boolean): Promise<{ before: Picture; atKill: Picture; after: Picture; h: VirtualNode }> {
+/** A node with the bystanders, driven to where the case is about to kill. `before`: what ran before that. */
+export async function arranged(c: KillCase): Promise<{ h: VirtualNode; path: string; before: Picture }> {
   const h = await virtualNode({ ...c.options, manifests: { ...BYSTANDERS, ...c.options?.manifests } });
   try {
     await bystandersUp(h);
@@ -124,6 +125,16 @@ async function play(c: KillCase, kill: boolean): Promise<{ before: Picture; atKi
     const state = c.covers.slice(c.covers.indexOf(' ') + 1);
     const there = () => (c.at === undefined ? h.state(path) === state : c.at(h));
     await h.until(`${path} is ${state} (now: ${h.state(path)})`, there, 120_000);
+    return { h, path, before };
+  } catch (error) {
+    await h[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function play(c: KillCase, kill: boolean): Promise<{ before: Picture; atKill: Picture; after: Picture; h: VirtualNode }> {
+  const { h, path, before } = await arranged(c);
+  try {
     const atKill = picture(h);
     const incarnation = h.actor(path)?.incarnation ?? 0;
     if (kill) {

@@ -7,7 +7,6 @@
 import { podList } from '../../src/actors/edge/admin/podList.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { SupervisionTree, TreeOptions } from '../../src/actors/supervision/tree.ts';
 import type { ActorState, SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
@@ -19,6 +18,7 @@ import { type PodRecord, podsView } from '../../src/machines/pods/manager/messag
 import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire/cri.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { Certificates } from '../../src/ports/certificates.ts';
 import type { Handling } from '../../src/ports/handling.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';

@@ -1,7 +1,6 @@
 /** The pod worker's statechart with a scripted outside: transitions that a whole node hardly reaches. */
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { PodStatus } from '../../src/machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pod/runtime/seen.ts';
 import type { WorkerFacts, WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
@@ -9,6 +8,7 @@ import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts'
 import { workerMachineWith } from '../../src/machines/pods/workers/provided.ts';
 import { reading } from '../../src/machines/xstate/facts.ts';
 import { withEffects } from '../../src/machines/xstate/provide.ts';
+import { dottedState } from '../../src/machines/xstate/words.ts';
 import { box, container, FACTS, observed, pod, rc } from '../machines/pods/fixtures.ts';
 import { virtualTime } from './virtualTime.ts';
 
@@ -125,6 +125,23 @@ describe('fencing', () => {
     await b.time.settle();
     expect(b.state()).toBe('terminating.stopping');
   });
+});
+
+it('a report has the words of the state that its step leads to', async () => {
+  const b = bench({ prepare: failing(1) as WorkerIo['prepare'] });
+  await b.time.advance(11_000);
+  b.kill();
+  await b.time.advance(5_000);
+  expect(b.reports.map(({ phase, state, reason, message }) => `${phase}, ${state}, ${reason}: ${message}`)).toEqual([
+    'waiting, fencing, Fencing: waiting until no act of an earlier worker of this pod is in flight',
+    'syncing, syncing.preparing, PodInitializing: making the directories of this pod',
+    'syncing, syncing.actFailed, FailedToMakePodDataDirectories: not now',
+    'syncing, syncing.preparing, PodInitializing: making the directories of this pod',
+    'syncing, syncing.mountingVolumes, MountingVolumes: waiting until every volume that a container mounts is set up',
+    'terminating, terminating.fencing, Terminating: waiting for the act in flight to settle or be cancelled',
+    'terminated, terminated, Terminated: all containers are stopped; taking volumes down',
+    'finished, finished, Finished: ',
+  ]);
 });
 
 describe('syncing', () => {

@@ -78,7 +78,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/pods': (req) =>
         withPods((pods, stale) => {
           const statuses = registry.read(statusesView)?.value;
-          const lines = summarizePods(pods, statuses, ports.clock.wallMs());
+          const lines = summarizePods(pods, { statuses, nowMs: ports.clock.wallMs(), actorAt: o.inspect.stateAt });
           const whole = (uid: string) => {
             const pod = pods.records.get(uid)?.pod;
             return pod === undefined ? undefined : { ...pod, status: statuses?.get(uid)?.status ?? pod.status };

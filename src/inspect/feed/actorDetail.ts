@@ -1,7 +1,7 @@
 /** One actor that somebody watches: its chart, where it is in it, the way it came, what it would take next. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import { dottedState } from '../../actors/supervision/nodes/snapshots.ts';
 import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
+import { dottedState } from '../../machines/xstate/words.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import { projectSnapshot } from '../project.ts';
 import type { ActorFrame, ChartFrame, NextEvent, StepTaken } from './frames.ts';

@@ -265,18 +265,21 @@ export class Hub {
     const records = tree.registry.read(podsView)?.value.records;
     const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
     const rowsOf = (state: ActorState) => actorRows(state, { nowMs, podName });
-    const pods = this.#pods.update(tree.registry, nowMs);
     const states = [...(only ?? [])].map((path) => [path, tree.stateAt(path)] as const);
     // Of one that has others below it, they may be gone too.
     const whole = only === undefined || states.some(([path, state]) => (state ?? this.#actors.get(path))?.type !== 'actor');
     if (whole) {
       this.#treeLookedMs = clock.monoMs();
-      return { actors: this.#actors.update(rowsOf(tree.state())), pods };
+      return this.#withPods(this.#actors.update(rowsOf(tree.state())));
     }
     const changed = this.#actors.patch(states.flatMap(([, state]) => (state === undefined ? [] : rowsOf(state))));
     const gone = states.flatMap(([path, state]) => (state === undefined ? [path] : []));
     this.#actors.drop(gone);
-    return { actors: { changed, gone }, pods };
+    return this.#withPods({ changed, gone });
+  }
+  #withPods(actors: Changes['actors']): Changes {
+    const { tree, clock } = this.#node;
+    return { actors, pods: this.#pods.update(tree, { nowMs: clock.wallMs(), moved: actors.changed.map((a) => a.path) }) };
   }
 
   #delta(): void {

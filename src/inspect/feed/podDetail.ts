@@ -11,6 +11,7 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../machines/services/probes/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import { explainPod } from '../../machines/shown/why.ts';
+import { workerWords } from '../../machines/shown/workerWords.ts';
 import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { ContainerRow, PodFrame } from './frames.ts';
@@ -56,7 +57,10 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
       worker:
         worker === null
           ? null
-          : { phase: worker.phase, state: worker.state, reason: worker.reason, message: worker.message, sinceMs: worker.sinceMs },
+          : {
+              phase: worker.phase,
+              ...workerWords(uid, worker, { actorAt: (path) => node.tree.stateAt(path), nowMs: node.clock.wallMs() }),
+            },
       conditions: (status?.conditions ?? []).map((c) => ({
         type: c.type,
         status: c.status,

@@ -1,6 +1,6 @@
 /** The supervision tree and the pods as flat rows, and what changed between two looks. */
 
-import type { ActorState, Registry } from '../../actors/supervision/types.ts';
+import type { ActorState, Tree } from '../../actors/supervision/types.ts';
 import { type PodRecord, type PodsView, podsView } from '../../machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
@@ -65,12 +65,16 @@ function nameOf(last: string, pod: string, name: string | undefined): string {
   return last === pod ? name : last.replace(pod, name);
 }
 
+type Shown = Pick<Tree, 'registry' | 'stateAt'>;
+
 /** `only`: these alone. */
-export function podRows(registry: Registry, nowMs: number, only?: Iterable<string>): PodRow[] {
+export function podRows(tree: Shown, nowMs: number, only?: Iterable<string>): PodRow[] {
+  const { registry } = tree;
   const pods = registry.read(podsView)?.value;
   if (pods === undefined) return [];
   const wanted = only === undefined ? pods : { ...pods, records: new Map([...only].flatMap((uid) => recordOf(pods, uid))) };
-  return summarizePods(wanted, registry.read(statusesView)?.value, nowMs).map(({ ageMs, ...row }) => ({
+  const known = { statuses: registry.read(statusesView)?.value, nowMs, actorAt: (path: string) => tree.stateAt(path) };
+  return summarizePods(wanted, known).map(({ ageMs, ...row }) => ({
     ...row,
     seenAtMs: Math.round(nowMs - ageMs),
   }));
@@ -90,20 +94,22 @@ export class PodLook {
     return this.#rows.all;
   }
 
-  update(registry: Registry, nowMs: number): { changed: PodRow[]; gone: string[] } {
-    const records = registry.read(podsView)?.value.records ?? new Map();
-    const statuses = registry.read(statusesView)?.value;
+  /** `moved`: actors that are in another state, by path: the words of a row are its worker's. */
+  update(tree: Shown, o: { nowMs: number; moved: readonly string[] }): { changed: PodRow[]; gone: string[] } {
+    const records = tree.registry.read(podsView)?.value.records ?? new Map();
+    const statuses = tree.registry.read(statusesView)?.value;
+    const moved = new Set(o.moved.map(podOf).filter((uid) => uid !== ''));
     const [before, statusesBefore] = [this.#records, this.#statuses];
-    if (records === before && statuses === statusesBefore) return { changed: [], gone: [] };
+    if (records === before && statuses === statusesBefore && moved.size === 0) return { changed: [], gone: [] };
     this.#records = records;
     this.#statuses = statuses;
     const others: string[] = [];
     for (const [uid, record] of records) {
-      if (before.get(uid) !== record || statusesBefore?.get(uid) !== statuses?.get(uid)) others.push(uid);
+      if (before.get(uid) !== record || statusesBefore?.get(uid) !== statuses?.get(uid) || moved.has(uid)) others.push(uid);
     }
     const gone = [...before.keys()].filter((uid) => !records.has(uid));
     this.#rows.drop(gone);
-    return { changed: this.#rows.patch(podRows(registry, nowMs, others)), gone };
+    return { changed: this.#rows.patch(podRows(tree, o.nowMs, others)), gone };
   }
 }
 

@@ -161,7 +161,7 @@ export class RecordingWriter implements Disposable {
     this.#keyAtMs = monoMs;
     const records = tree.registry.read(podsView)?.value.records;
     const actors = actorRows(tree.state(), { nowMs: atMs, podName: (uid) => records?.get(uid)?.pod.metadata.name });
-    const pods = podRows(tree.registry, atMs);
+    const pods = podRows(tree, atMs);
     const { notes: _, ...decisions } = decisionsFrame(this.#node);
     for (const row of pods) if (!this.#pods.has(row.uid)) this.#dirty.add(row.uid);
     if (this.#dirty.size > 0) this.#arm();
@@ -231,7 +231,7 @@ export class RecordingWriter implements Disposable {
     }
     if (this.#dirty.size === 0 || pods === undefined) return out;
     const looked = [...this.#dirty].slice(0, PODS_PER_LOOK_MAX);
-    const rows = new Map<string, PodRow>(podRows(registry, atMs, new Set(looked)).map((row) => [row.uid, row]));
+    const rows = new Map<string, PodRow>(podRows(tree, atMs, new Set(looked)).map((row) => [row.uid, row]));
     for (const uid of looked) {
       this.#dirty.delete(uid);
       const row = rows.get(uid);

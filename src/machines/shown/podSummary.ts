@@ -2,6 +2,7 @@
 import type { PodRecord, PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
+import { type ActorAt, workerWords } from './workerWords.ts';
 
 export interface PodSummary {
   uid: string;
@@ -26,17 +27,24 @@ export interface PodSummary {
   ageMs: number;
 }
 
-export function summarizePods(pods: PodsView, statuses: StatusView | undefined, nowMs: number): PodSummary[] {
+interface Known {
+  statuses: StatusView | undefined;
+  nowMs: number;
+  actorAt: ActorAt;
+}
+
+export function summarizePods(pods: PodsView, known: Known): PodSummary[] {
   return [...pods.records]
-    .map(([uid, record]) => summarizePod(uid, record, { statuses, nowMs }))
+    .map(([uid, record]) => summarizePod(uid, record, known))
     .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.uid, b.uid));
 }
 
-function summarizePod(uid: string, record: PodRecord, o: { statuses: StatusView | undefined; nowMs: number }): PodSummary {
+function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
   const status = o.statuses?.get(uid)?.status ?? record.pod.status;
   const list = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const waiting = list.find((c) => c.state.waiting?.reason !== undefined && c.state.waiting.reason !== 'PodInitializing');
   const seen = record.worker?.containers ?? [];
+  const words = record.worker === null ? null : workerWords(uid, record.worker, o);
   const backing = seen.find((c) => c.state === 'waiting' && c.reason !== '');
   // The worker knows at once; the status follows. Whichever says why something does not run comes first.
   const [reason, message] =
@@ -46,7 +54,7 @@ function summarizePod(uid: string, record: PodRecord, o: { statuses: StatusView 
         ? [backing.reason, backing.message]
         : waiting?.state.waiting !== undefined
           ? [waiting.state.waiting.reason ?? '', waiting.state.waiting.message ?? '']
-          : [record.worker?.reason ?? '', record.worker?.message ?? ''];
+          : [words?.reason ?? '', words?.message ?? ''];
   const fromStatus = list.reduce((n, c) => n + c.restartCount, 0);
   const fromWorker = seen.reduce((n, c) => n + c.restartCount, 0);
   return {
@@ -59,7 +67,7 @@ function summarizePod(uid: string, record: PodRecord, o: { statuses: StatusView 
     containers: record.pod.spec.containers.length,
     restarts: Math.max(fromStatus, fromWorker),
     worker: record.worker?.phase ?? 'none',
-    workerState: record.worker?.state ?? '',
+    workerState: words?.state ?? '',
     reason,
     message,
     podIP: status?.podIP ?? '',

@@ -10,6 +10,7 @@ import { printable } from '../text/table.ts';
 import { eventMessage } from './eventLog.ts';
 import { findPod, recordMeant } from './findPod.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
+import { workerWords } from './workerWords.ts';
 
 export interface Explanation {
   /** The query names something this node knows: a pod, a pod that has gone, or a manifest that cannot be used. */
@@ -203,10 +204,12 @@ function oneContainer(
 function workerLines(uid: string, record: PodRecord, i: WhyInput): string[] {
   const actor = i.actorAt(`${workersAddr.path}/${uid}`);
   const lines: string[] = [];
-  const w = record.worker;
-  if (w !== null) {
+  if (record.worker !== null) {
+    const w = workerWords(uid, record.worker, i);
     const why = [w.reason, w.message].filter((s) => s !== '').join(': ');
-    lines.push(`  ${w.state === '' ? w.phase : w.state} for ${shortDuration(i.nowMs - w.sinceMs)}${why === '' ? '' : `: ${why}`}`);
+    lines.push(
+      `  ${w.state === '' ? record.worker.phase : w.state} for ${shortDuration(i.nowMs - w.sinceMs)}${why === '' ? '' : `: ${why}`}`,
+    );
   } else {
     lines.push(`  none yet: ${noWorker(i)}`);
   }

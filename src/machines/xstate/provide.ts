@@ -12,6 +12,17 @@ export function perform(enqueue: unknown, type: string, params: object): void {
   (enqueue as (action: { type: string; params: object }) => void)({ type, params });
 }
 
+/** For an action, which sees the snapshot before its step: `then` gets the one that the step leads to, after all effects of it. */
+export function afterStep<S>(
+  actor: { subscribe(next: (snapshot: S) => void): { unsubscribe(): void } },
+  then: (snapshot: S) => void,
+): void {
+  const once = actor.subscribe((snapshot) => {
+    once.unsubscribe();
+    then(snapshot);
+  });
+}
+
 /** Methods that a machine binds to itself when it is made. */
 const BOUND = ['transition', 'getInitialSnapshot', 'getPersistedSnapshot', 'restoreSnapshot', 'start'] as const;
 

@@ -15,9 +15,9 @@ import {
   StateMachine,
   transition,
 } from 'xstate';
-import { dottedState } from '../../../src/actors/supervision/nodes/snapshots.ts';
 import { reading, readingOf, withFacts } from '../../../src/machines/xstate/facts.ts';
 import { providing } from '../../../src/machines/xstate/provide.ts';
+import { dottedState } from '../../../src/machines/xstate/words.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
 

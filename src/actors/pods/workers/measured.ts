@@ -151,7 +151,7 @@ export class MeasuredEffects extends Effects {
 
   override report(state: WorkerSummary): void {
     super.report(state);
-    if (this.#beganMs === null || (state.state !== 'settled' && state.phase !== 'finished')) return;
+    if (this.#beganMs === null || (state.state !== 'syncing.settled' && state.phase !== 'finished')) return;
     const operation: Operation =
       state.phase === 'finished' ? 'terminated' : this.#settled === null ? 'create' : this.#settled === this.#pod ? 'sync' : 'update';
     this.#metrics.round(operation, (this.#now() - this.#beganMs) / 1000);

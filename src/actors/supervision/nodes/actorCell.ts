@@ -4,13 +4,14 @@
  */
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Address, Message, ViewKey } from '../../../machines/supervision/address.ts';
+import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import { NotReadyError, toError } from '../errors.ts';
 import type { PendingAsk } from '../mailbox/ask.ts';
 import { ScopedRegistry } from '../registry.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorCtx, ActorSpec, Complete, ExitReason, Registry } from '../types.ts';
-import { dottedState, eventName, noting, reasonOf } from './snapshots.ts';
+import { eventName, noting } from './snapshots.ts';
 import { supervisable } from './supervisable.ts';
 
 /** Who runs the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */

@@ -2,6 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { Message } from '../../../machines/supervision/address.ts';
 import { describeExit } from '../../../machines/supervision/supervision.ts';
+import { reasonOf } from '../../../machines/xstate/words.ts';
 import type { Item } from '../mailbox/item.ts';
 import { Mailbox } from '../mailbox/mailbox.ts';
 import { complete } from '../policy.ts';
@@ -9,7 +10,6 @@ import type { TreeServices } from '../services.ts';
 import type { ActorSpec, ActorState, Complete, ExitReason } from '../types.ts';
 import { ActorCell, type CellHost } from './actorCell.ts';
 import type { Owner, TreeNode } from './node.ts';
-import { reasonOf } from './snapshots.ts';
 
 /** Crashes on one item before it is dead-lettered. */
 export const POISON_MAX_DEFAULT = 2;

@@ -11,6 +11,7 @@ import type { Cause } from '../../supervision/address.ts';
 import { onePerFamily } from '../../text/addresses.ts';
 import { messageOf } from '../../text/errors.ts';
 import { factsOf, type Moment } from '../../xstate/facts.ts';
+import { dottedState, reasonOf } from '../../xstate/words.ts';
 import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './containerMachine.ts';
 import type { Settled } from './containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
@@ -56,12 +57,6 @@ export interface WorkerInput {
   graceOverride?: number | null;
   causes: readonly Cause[];
   times: WorkerTimes;
-}
-export interface ReportAt {
-  phase: WorkerPhase;
-  state: string;
-  reason: string;
-  message: string;
 }
 export type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
 export interface WorkerContext {
@@ -282,7 +277,17 @@ export function specOf(pod: Pod, name: string) {
   );
 }
 
-export function summarize(context: WorkerContext, at: ReportAt, sinceMs: number): WorkerSummary {
+/** A snapshot of the worker's machine, as far as a summary needs it. */
+interface Summarized {
+  readonly value: unknown;
+  readonly context: WorkerContext;
+  getMeta(): Readonly<Record<string, { phase?: WorkerPhase } | undefined>>;
+}
+
+/** The words are those of the state's `meta`, as in the tree. */
+export function summarize(snapshot: Summarized, sinceMs: number): WorkerSummary {
+  const { context } = snapshot;
+  const phase = Object.values(snapshot.getMeta()).find((meta) => meta?.phase !== undefined)?.phase ?? 'waiting';
   const statuses = new Map(
     [...(context.apiStatus?.initContainerStatuses ?? []), ...(context.apiStatus?.containerStatuses ?? [])].map((s) => [s.name, s]),
   );
@@ -300,5 +305,5 @@ export function summarize(context: WorkerContext, at: ReportAt, sinceMs: number)
       ...(next === undefined ? {} : { nextStartAtMs: next }),
     };
   });
-  return { ...at, sinceMs, containers, causes: context.causes };
+  return { phase, state: dottedState(snapshot.value), ...reasonOf(snapshot), sinceMs, containers, causes: context.causes };
 }

@@ -37,7 +37,7 @@ export type WorkerPhase = 'waiting' | 'syncing' | 'terminating' | 'terminated' |
 
 export interface WorkerSummary {
   phase: WorkerPhase;
-  /** State value of the worker's machine, e.g. `syncing.acting`. */
+  /** State value of the worker's machine, e.g. `syncing.settled`; reason and message are those of its `meta`. */
   state: string;
   reason: string;
   message: string;

@@ -76,8 +76,8 @@ export const podWorkerMachine = workerSetup.createMachine({
   },
   states: {
     fencing: {
-      meta: { reason: 'Fencing', message: 'waiting until no act of an earlier worker of this pod is in flight' },
-      entry: [{ type: 'report', params: { phase: 'waiting', state: 'fencing', reason: 'Fencing', message: '' } }],
+      meta: { phase: 'waiting', reason: 'Fencing', message: 'waiting until no act of an earlier worker of this pod is in flight' },
+      entry: ['report'],
       invoke: {
         src: 'fence',
         input: ({ context }) => ({ uid: context.uid }),
@@ -90,7 +90,7 @@ export const podWorkerMachine = workerSetup.createMachine({
       on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] } },
     },
     fencingAgain: {
-      meta: { reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { phase: 'waiting', reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
       after: { wait: { target: 'fencing' } },
       on: {
         'pod.update': { actions: ['takePod'] },
@@ -102,12 +102,12 @@ export const podWorkerMachine = workerSetup.createMachine({
     syncing,
     terminating,
     terminated: {
-      meta: { reason: 'Terminated', message: 'all containers are stopped; taking volumes down' },
+      meta: { phase: 'terminated', reason: 'Terminated', message: 'all containers are stopped; taking volumes down' },
       entry: [
         'clearTrouble',
         { type: 'terminalStatus', params: { podIsTerminal: true } },
         { type: 'publish', params: { finished: false } },
-        { type: 'report', params: { phase: 'terminated', state: 'terminated', reason: 'Terminated', message: '' } },
+        'report',
       ],
       invoke: {
         src: 'cleanup',
@@ -120,16 +120,13 @@ export const podWorkerMachine = workerSetup.createMachine({
       },
     },
     cleaningAgain: {
-      meta: { reason: 'CleanupFailed', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { phase: 'terminated', reason: 'CleanupFailed', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
       after: { wait: { target: 'terminated' } },
     },
     finished: {
       type: 'final',
-      meta: { reason: 'Finished', message: '' },
-      entry: [
-        { type: 'publish', params: { finished: true } },
-        { type: 'report', params: { phase: 'finished', state: 'finished', reason: 'Finished', message: '' } },
-      ],
+      meta: { phase: 'finished', reason: 'Finished', message: '' },
+      entry: [{ type: 'publish', params: { finished: true } }, 'report'],
     },
   },
 });

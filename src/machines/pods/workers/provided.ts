@@ -7,7 +7,7 @@ import type { Pod } from '../../kube/types.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
-import { effectsOf, providing } from '../../xstate/provide.ts';
+import { afterStep, effectsOf, providing } from '../../xstate/provide.ts';
 import { containerMachine } from './containerMachine.ts';
 import { containerStopMachine, type Settled, type StopRequest } from './containerStopMachine.ts';
 import { type SandboxInput, summarize, type WorkerIo } from './context.ts';
@@ -71,7 +71,10 @@ const worker = providing(podWorkerMachine, {
   },
   actions: {
     publish: ({ context, ...of }, { finished }) => io(of).publish(context, finished),
-    report: ({ context, event, ...of }, at) => io(of).report(summarize(context, at, factsOf(event).wallMs)),
+    report: ({ self, event, ...of }) => {
+      const { wallMs } = factsOf(event);
+      afterStep(self, (snapshot) => io(of).report(summarize(snapshot, wallMs)));
+    },
     recordEvent: ({ context, ...of }, { type, reason, message }) => io(of).event(context.pod, type, reason, message),
   },
 });

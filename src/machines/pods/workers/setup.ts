@@ -27,7 +27,6 @@ import {
   decisionNow,
   planActions,
   podIPsOf,
-  type ReportAt,
   type SandboxInput,
   specOf,
   type Trouble,
@@ -87,7 +86,8 @@ export const workerSetup = setup({
   },
   actions: {
     publish: (_, _params: { finished: boolean }) => {},
-    report: (_, _params: ReportAt) => {},
+    /** Where the pod stands, for the pod manager: `meta` of the state that the step leads to. */
+    report: (_) => {},
     recordEvent: (_, _params: { type: 'Normal' | 'Warning'; reason: string; message: string }) => {},
 
     /** Once per sandbox that is given up; not when the pod moved to or from the host's network (trap 35). */

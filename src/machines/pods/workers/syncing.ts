@@ -33,6 +33,7 @@ const updated = [
 ];
 
 export const syncing = workerSetup.createStateConfig({
+  meta: { phase: 'syncing' },
   initial: 'inspecting',
   entry: ['ensureChildren'],
   on: {
@@ -87,7 +88,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     preparing: {
       meta: { reason: 'PodInitializing', message: 'making the directories of this pod' },
-      entry: [{ type: 'report', params: { phase: 'syncing', state: 'preparing', reason: 'PodInitializing', message: '' } }],
+      entry: ['report'],
       invoke: {
         src: 'prepare',
         input: ({ context }) => ({ pod: context.pod }),
@@ -113,12 +114,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     mountingVolumes: {
       meta: { reason: 'MountingVolumes', message: 'waiting until every volume that a container mounts is set up' },
-      entry: [
-        {
-          type: 'report',
-          params: { phase: 'syncing', state: 'mountingVolumes', reason: 'MountingVolumes', message: 'volumes are being set up' },
-        },
-      ],
+      entry: ['report'],
       invoke: {
         src: 'mountVolumes',
         input: ({ context }) => ({ pod: context.pod }),
@@ -171,19 +167,8 @@ export const syncing = workerSetup.createStateConfig({
       },
     },
     killing: {
-      meta: { reason: 'KillingPod', message: 'stopping everything of this pod before going on' },
-      entry: [
-        'cancelChildren',
-        {
-          type: 'report',
-          params: {
-            phase: 'syncing',
-            state: 'killing',
-            reason: 'KillingPod',
-            message: 'the sandbox must be replaced or nothing is left to run',
-          },
-        },
-      ],
+      meta: { reason: 'KillingPod', message: 'stopping everything of this pod: its sandbox must be replaced, or nothing is left to run' },
+      entry: ['cancelChildren', 'report'],
       initial: 'fencing',
       states: {
         fencing: {
@@ -260,11 +245,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     settled: {
       meta: { reason: 'Synced', message: 'the runtime holds what the pod asks for, or a container is on its way' },
-      entry: [
-        'clearTrouble',
-        { type: 'report', params: { phase: 'syncing', state: 'settled', reason: 'Synced', message: '' } },
-        raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' }),
-      ],
+      entry: ['clearTrouble', 'report', raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' })],
       exit: [cancel('resync')],
       on: {
         'worker.resync': [
@@ -284,12 +265,7 @@ export const syncing = workerSetup.createStateConfig({
         'container.report': [
           { guard: 'heldBack', target: 'inspecting', actions: ['takeReport'] },
           {
-            actions: [
-              'takeReport',
-              'decide',
-              { type: 'publish', params: { finished: false } },
-              { type: 'report', params: { phase: 'syncing', state: 'settled', reason: 'Synced', message: '' } },
-            ],
+            actions: ['takeReport', 'decide', { type: 'publish', params: { finished: false } }, 'report'],
           },
         ],
         'pod.update': updated,
@@ -300,17 +276,7 @@ export const syncing = workerSetup.createStateConfig({
         reason: ({ trouble }: WorkerContext) => trouble?.reason ?? 'Failed',
         message: ({ trouble }: WorkerContext) => trouble?.message ?? '',
       },
-      entry: [
-        {
-          type: 'report',
-          params: ({ context }) => ({
-            phase: 'syncing' as const,
-            state: 'actFailed',
-            reason: context.trouble?.reason ?? 'Failed',
-            message: context.trouble?.message ?? '',
-          }),
-        },
-      ],
+      entry: ['report'],
       after: { wait: { target: 'inspecting' } },
       on: { 'pod.update': updated },
     },
@@ -319,18 +285,7 @@ export const syncing = workerSetup.createStateConfig({
         reason: 'NoProgress',
         message: 'several acts in a row did not bring this pod to rest (a sandbox that does not stay, say); waiting before the next',
       },
-      entry: [
-        'calm',
-        {
-          type: 'report',
-          params: {
-            phase: 'syncing',
-            state: 'backingOff',
-            reason: 'NoProgress',
-            message: 'several acts in a row did not bring this pod to rest',
-          },
-        },
-      ],
+      entry: ['calm', 'report'],
       after: { wait: { target: 'acting' } },
       on: { 'pod.update': updated },
     },
@@ -340,17 +295,12 @@ export const syncing = workerSetup.createStateConfig({
       always: { target: 'inspecting' },
     },
     networkAway: {
-      meta: { reason: 'NetworkNotReady', message: 'network is not ready' },
+      meta: {
+        reason: 'NetworkNotReady',
+        message: ({ decision }: WorkerContext) => (decision?.plan.kind === 'network' ? decision.plan.message : ''),
+      },
       entry: [
-        {
-          type: 'report',
-          params: ({ event }) => ({
-            phase: 'syncing' as const,
-            state: 'networkAway',
-            reason: 'NetworkNotReady',
-            message: workerFacts(event).network.reason,
-          }),
-        },
+        'report',
         {
           type: 'recordEvent',
           params: ({ event }) => ({
@@ -366,17 +316,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     runtimeAway: {
       meta: { reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
-      entry: [
-        {
-          type: 'report',
-          params: ({ context }) => ({
-            phase: 'syncing' as const,
-            state: 'runtimeAway',
-            reason: 'RuntimeUnavailable',
-            message: context.trouble?.message ?? '',
-          }),
-        },
-      ],
+      entry: ['report'],
       after: { wait: { target: 'inspecting' } },
       on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
     },

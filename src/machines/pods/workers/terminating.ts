@@ -5,21 +5,14 @@ import { isKnown, nothingCame } from './guards.ts';
 import { workerSetup } from './setup.ts';
 
 export const terminating = workerSetup.createStateConfig({
+  meta: { phase: 'terminating' },
   initial: 'fencing',
   entry: [
     'dropChildren',
     'computeGrace',
     { type: 'terminalStatus', params: { podIsTerminal: false } },
     { type: 'publish', params: { finished: false } },
-    {
-      type: 'report',
-      params: ({ context }) => ({
-        phase: 'terminating' as const,
-        state: 'terminating',
-        reason: 'Terminating',
-        message: `stopping with ${context.graceSeconds ?? 0} s of grace`,
-      }),
-    },
+    'report',
   ],
   on: {
     'pod.kill': [
@@ -60,7 +53,10 @@ export const terminating = workerSetup.createStateConfig({
     },
     judging: { always: [{ guard: 'somethingUp', target: 'stopping' }, { target: 'done' }] },
     stopping: {
-      meta: { reason: 'Terminating', message: 'containers were asked to stop; waiting for them or for the end of their grace' },
+      meta: {
+        reason: 'Terminating',
+        message: ({ graceSeconds }: WorkerContext) => `containers were asked to stop; waiting for them, ${graceSeconds ?? 0} s at most`,
+      },
       invoke: {
         src: 'stopPod',
         input: ({ context, event }) => podStop(context, event, { graceSeconds: context.graceSeconds, forSandbox: false }),
@@ -105,15 +101,7 @@ export const terminating = workerSetup.createStateConfig({
             message: `error killing pod: ${context.trouble?.message ?? ''}`,
           }),
         },
-        {
-          type: 'report',
-          params: ({ context }) => ({
-            phase: 'terminating' as const,
-            state: 'terminating.again',
-            reason: 'FailedKillPod',
-            message: context.trouble?.message ?? '',
-          }),
-        },
+        'report',
       ],
       after: { wait: { target: 'fencing' } },
     },
