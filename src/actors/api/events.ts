@@ -65,7 +65,7 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
     actions: {
       keep: ({ event }) => {
         if (event.type !== 'event.write') return;
-        correlator.take(event.event, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
+        for (const each of event.events) correlator.take(each, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
         count();
       },
       giveUp: () => {

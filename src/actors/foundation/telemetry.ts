@@ -43,14 +43,18 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
     const goneSince = new Map<string, number>();
     let publishing = false;
     let stopped = false;
+    let unwritten: RecordedEvent[] = [];
 
-    // Many events of one burst become one publish: the array is copied once per turn, not once per event.
+    // Many events of one burst become one publish and one message: the array is copied once per turn, not once per event.
     const publishSoon = () => {
       if (publishing) return;
       publishing = true;
       ctx.ports.yield.defer(() => {
         publishing = false;
-        if (!stopped) ctx.publish(eventsView, log.list());
+        if (stopped) return;
+        ctx.publish(eventsView, log.list());
+        if (unwritten.length > 0) ctx.registry.send(apiAddr.events, { type: 'event.write', events: unwritten });
+        unwritten = [];
       });
     };
     const sweep = () => {
@@ -63,7 +67,7 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
       if (message.type !== 'event.record') return;
       const { event, repeated } = log.record(message.event, clock.wallMs());
       if (!repeated) say(ctx, event);
-      if (opts.cluster === true) ctx.registry.send(apiAddr.events, { type: 'event.write', event });
+      if (opts.cluster === true) unwritten.push(event);
       publishSoon();
     });
     return () => {

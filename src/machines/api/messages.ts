@@ -26,7 +26,7 @@ export type NodeStatusEvent = Message &
 export type LeaseEvent = ApiFound;
 /** Other drivers, or another node object. */
 export type CsiNodeEvent = Message & { type: 'csiNode.look' };
-export type EventWriterEvent = Message & ({ type: 'event.write'; event: RecordedEvent } | ApiFound);
+export type EventWriterEvent = Message & ({ type: 'event.write'; events: readonly RecordedEvent[] } | ApiFound);
 export type ApiSourceEvent = ApiFound;
 /** What the certificate must say has changed; null: there is nothing to be certified. */
 export type CertificateEvent = Message & { type: 'certificate.template'; template: CertificateTemplate | null };

@@ -42,7 +42,7 @@ function world() {
   ).start();
   const event = {
     type: 'event.write',
-    event: { type: 'Normal', reason: 'Started', message: 'm', count: 1, atMs: 0, firstAtMs: 0 },
+    events: [{ type: 'Normal', reason: 'Started', message: 'm', count: 1, atMs: 0, firstAtMs: 0 }],
   } as const;
   const settle = () => new Promise<void>((wake) => setImmediate(wake));
   return {

@@ -8,7 +8,7 @@
 
 import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
-import { decideWrite } from '../../../machines/api/podWriterDecide.ts';
+import { decideWrite, type WriterPlan } from '../../../machines/api/podWriterDecide.ts';
 import { SharedMap } from '../../../machines/data/sharedMap.ts';
 import { type KubeObject, kubePath, objectKey } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
@@ -92,7 +92,9 @@ class Source {
     if (context.changed.length === 0 && !first && context.heard) {
       const known = registry.read(apiView.pods)?.value;
       if (known !== undefined) this.#ctx.publish(apiView.pods, { ...known, resourceVersion: context.resourceVersion });
-      for (const uid of unwritten(this.#ctx)) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+      for (const [uid, kind] of plans(this.#ctx)) {
+        if (kind !== 'rest' && kind !== 'end' && kind !== 'wait') registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+      }
       return;
     }
     this.#take(context);
@@ -116,7 +118,10 @@ class Source {
       causes: [{ atMs: ports.clock.wallMs(), by: path, what }],
     });
     const concerns = concerned(this.#ctx, { context, first, byUid, podOf: this.#podOf });
-    for (const uid of concerns) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+    // One that has nothing more to write may have something to forget.
+    for (const [uid, kind] of plans(this.#ctx, concerns)) {
+      if (kind !== 'rest') registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+    }
   }
 
   #take(context: ListWatchContext): void {
@@ -184,21 +189,24 @@ function leftAlone({ metadata }: KubeObject, why: string): Pod | null {
 }
 
 /**
- * Pods of which the API server does not have what there is to say. Looked for about once a minute, when a bookmark says that
- * nothing is missing here: a writer that was lost over its work has forgotten it, and nothing that happens later need remind
- * it (a mirror whose static pod is gone, the final deletion of a pod, the last status of one that has ended).
+ * What a writer that knows nothing would do about each of these pods; without `uids` about every one. So a writer is woken where
+ * there is something to do: not for a pod that has no status here yet, and not by its own patch when the watch shows it.
+ *
+ * All are looked at about once a minute, when a bookmark says that nothing is missing here: a writer that was lost over its
+ * work has forgotten it, and nothing that happens later need remind it (a mirror whose static pod is gone, the final deletion
+ * of a pod, the last status of one that has ended).
  */
-function unwritten({ registry, ports }: ActorCtx<ApiSourceEvent>): string[] {
+function plans({ registry, ports }: ActorCtx<ApiSourceEvent>, uids?: ReadonlySet<string>): [uid: string, WriterPlan['kind']][] {
   const pods = registry.read(podsView)?.value;
   const entries = registry.read(statusesView)?.value;
   const api = registry.read(apiView.pods)?.value;
   const node = registry.read(apiView.node)?.value;
   const common = { records: pods?.records, sourcesReady: pods?.sourcesReady === true, api, node, nowWallMs: ports.clock.wallMs() };
   const fresh = { written: null, latest: null, last: null, gone: new Set<string>() };
-  const uids = new Set([...(pods?.records.keys() ?? []), ...(entries?.keys() ?? []), ...(api?.byUid.keys() ?? [])]);
-  return [...uids].filter((uid) => {
+  const all = uids ?? new Set([...(pods?.records.keys() ?? []), ...(entries?.keys() ?? []), ...(api?.byUid.keys() ?? [])]);
+  return [...all].map((uid) => {
     const { kind } = decideWrite({ ...common, ...fresh, uid, record: pods?.records.get(uid), entry: entries?.get(uid) });
-    return kind !== 'rest' && kind !== 'end' && kind !== 'wait';
+    return [uid, kind];
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * State held: the accepted status of every pod, with a version that only grows.
+ * State held: the accepted status of every pod, with a version that only grows; which pods have probes.
  * Lost on restart: all of it; everything after it in this layer restarts with it.
  * Rebuilt from: workers publish again after their first inspection; what the API server shows is the status before that.
  */
@@ -7,10 +7,11 @@
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
+import { hasProbes } from '../../../machines/pod/probes/probes.ts';
 import { resizeEvents } from '../../../machines/pod/resources/resizeEvents.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { POD_START_SECONDS, type StatusEvent, statusesView } from '../../../machines/pods/status/messages.ts';
-import { type StatusContext, type StatusFacts, statusMachine } from '../../../machines/pods/status/statusMachine.ts';
+import { type StatusContext, type StatusFacts, statusMachine, type Taken } from '../../../machines/pods/status/statusMachine.ts';
 import { newTerminations } from '../../../machines/pods/status/terminations.ts';
 import { probesAddr } from '../../../machines/services/probes/messages.ts';
 import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
@@ -35,7 +36,15 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       // An empty view is a statement too: readers must not keep what an earlier incarnation said.
       ctx.publish(statusesView, new Map());
       const counts = statusMetrics(ctx.ports.metrics);
-      const machine = statusMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, counts) } });
+      const probed = new Set<string>();
+      const machine = statusMachine.provide({
+        actions: {
+          deliver: ({ context }) => {
+            deliver(ctx, context, counts);
+            if (context.taken !== null) lookForProbes(ctx, context.taken, probed);
+          },
+        },
+      });
       return {
         logic: reading(machine, () => new Facts(ctx)),
         // Never given twice: whoever wrote one to the API must not take another of the same number for it.
@@ -101,7 +110,17 @@ function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: Ret
       }
     }
   }
-  // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
-  ctx.registry.send(probesAddr, { type: 'probes.look', uid });
   if (context.cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+}
+
+/**
+ * Said also when nothing changed: the pod may have begun to end, or its definition may be another. `probed`: pods whose probes
+ * were looked for and that are not forgotten.
+ */
+function lookForProbes(ctx: ActorCtx<StatusEvent>, { uid, kind }: Taken, probed: Set<string>): void {
+  const pod = ctx.registry.read(podsView)?.value.records.get(uid)?.pod;
+  if (pod !== undefined && hasProbes(pod)) probed.add(uid);
+  if (!probed.has(uid)) return;
+  ctx.registry.send(probesAddr, { type: 'probes.look', uid });
+  if (kind === 'forgotten') probed.delete(uid);
 }

@@ -169,6 +169,8 @@ export class LifecycleLedger {
 
   #dirty(uid: string, why: string, { ended = [], listed = false }: { ended?: readonly string[]; listed?: boolean } = {}): void {
     const { clock } = this.#ctx.ports;
+    // Of a pod without a record there is no worker to tell: hints of its removal come after it is forgotten.
+    if (this.#ctx.registry.read(podsView)?.value.records.has(uid) === false) return;
     this.#ctx.registry.send(podManagerAddr, {
       type: 'pods.dirty',
       uid,

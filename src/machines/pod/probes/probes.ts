@@ -1,6 +1,7 @@
 /** Vocabulary of probes (pod lifecycle 8): what is probed, what an attempt came to, what is known of a container. */
 
 import type { Container, Probe } from '../../kube/podTable.ts';
+import type { Pod } from '../../kube/types.ts';
 
 /** In the order in which a container's probes are added. */
 export const PROBE_TYPES = ['startup', 'readiness', 'liveness'] as const;
@@ -11,6 +12,10 @@ export const PROBE_NAMES: Readonly<Record<ProbeType, string>> = { startup: 'Star
 
 /** Which field of a container defines each type. */
 export const PROBE_FIELDS = { startup: 'startupProbe', readiness: 'readinessProbe', liveness: 'livenessProbe' } as const;
+
+export function hasProbes({ spec }: Pod): boolean {
+  return [...(spec.initContainers ?? []), ...spec.containers].some((c) => PROBE_TYPES.some((type) => c[PROBE_FIELDS[type]] !== undefined));
+}
 
 /**
  * What one try came to. `warning` counts as success; `error` says that nothing was learned (the runtime or the definition

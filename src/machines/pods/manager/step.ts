@@ -337,11 +337,13 @@ class Edit extends Admitting {
     if (rec === undefined || rec.life !== life || !(live(rec) || rec.state.is === 'quarantined')) return this.finish();
     this.put(uid, { ...rec, worker: state });
     if (state.phase !== 'finished') return this.finish();
-    this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} has ended` });
     const next = nextOf(rec);
     if (next !== null) this.revive(rec, next);
-    else if (rec.state.is === 'leaving') this.drop(rec);
-    else this.put(uid, { ...inState(rec, { is: 'ended', verdict: verdictOf(rec) }), worker: state });
+    else if (rec.state.is === 'leaving') {
+      this.drop(rec);
+      // Of a pod that has a record nothing is removed.
+      this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} has ended` });
+    } else this.put(uid, { ...inState(rec, { is: 'ended', verdict: verdictOf(rec) }), worker: state });
     this.startWaiters(fullName(rec.pod));
     return this.finish();
   }
