@@ -9,6 +9,7 @@ import { statusesView } from '../machines/pods/status/messages.ts';
 import { workersAddr } from '../machines/pods/workers/messages.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
+import { activeStates, logicOf } from '../machines/xstate/inside.ts';
 import { dottedState } from '../machines/xstate/words.ts';
 import { handlingPod } from '../ports/handling.ts';
 import type { Ports } from '../ports/ports.ts';
@@ -265,8 +266,8 @@ function timelineOf(uid: string, from: { recorder: Recorder; history: History | 
 
 function chartAt(tree: SupervisionTree, path: string): ReturnType<NonNullable<Inspect['chart']>> {
   const ref = tree.actorAt(path);
-  const chart = ref === null ? null : chartOf(Reflect.get(ref, 'logic'));
+  const chart = ref === null ? null : chartOf(logicOf(ref));
   if (ref === null || chart === null) return null;
-  const { value, _nodes } = ref.getSnapshot() as { value?: unknown; _nodes?: readonly { id: string }[] };
-  return { chart, active: (_nodes ?? []).map((n) => n.id), state: dottedState(value) };
+  const snapshot = ref.getSnapshot() as { value?: unknown };
+  return { chart, active: activeStates(snapshot).map((s) => s.id), state: dottedState(snapshot.value) };
 }

@@ -3,6 +3,7 @@
  * somewhere, of one state, on one event, under one guard. What there is to take is read from the machines that ran.
  */
 import type { InspectionEvent } from 'xstate';
+import { logicOf, takenIn } from '../machines/xstate/inside.ts';
 
 /** By machine id: every edge with the times it was taken, 0 for one that never was. Plain data: it crosses processes. */
 export type Coverage = Record<string, Record<string, number>>;
@@ -46,13 +47,13 @@ export function coverageMeter(): CoverageMeter {
   return {
     see(e) {
       if (e.type !== '@xstate.microstep') return;
-      const machine = machineOf((e.actorRef as { logic?: unknown }).logic);
+      const machine = machineOf(logicOf(e.actorRef));
       if (machine === null) return;
       if (!known.has(machine)) {
         known.add(machine);
         enter(machine);
       }
-      for (const taken of e._transitions) {
+      for (const taken of takenIn(e)) {
         const name = names.get(taken);
         const edges = name === undefined ? undefined : found[name.machine];
         if (name !== undefined && edges !== undefined) edges[name.edge] = (edges[name.edge] ?? 0) + 1;

@@ -76,6 +76,13 @@ describe('import direction', () => {
       "package 'node:child_process'",
     ],
     ['actorctl importing an actor', 'src/ctl/x.ts', "import { c } from '../actors/runtime/client.ts';", 'src/actors/runtime/client.ts'],
+    [
+      'an inside of xstate',
+      'src/actors/runtime/x.ts',
+      'export const x = (s: { _nodes: unknown }) => s._nodes;',
+      '_nodes is an inside of xstate',
+    ],
+    ['a machine copied by hand', 'src/machines/x.ts', 'export const x = (m: object): unknown => Object.create(m);', 'an inside of xstate'],
     ['a folder without a rule', 'src/utils/x.ts', 'export const x = 1;', 'no import rule for this folder'],
     ['an import that leaves src', 'src/boot/x.ts', "import '../../package.json';", "'../../package.json'"],
   ];

@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import type { PodStatus } from '../../src/machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pod/runtime/seen.ts';
-import type { WorkerFacts, WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
-import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
+import type { WorkerFacts, WorkerInput, WorkerIo, WorkerReport } from '../../src/machines/pods/workers/context.ts';
 import { workerMachineWith } from '../../src/machines/pods/workers/provided.ts';
 import { reading } from '../../src/machines/xstate/facts.ts';
 import { withEffects } from '../../src/machines/xstate/provide.ts';
@@ -20,7 +19,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
   const time = virtualTime();
   const calls: string[] = [];
   const published: { status: PodStatus | undefined; finished: boolean }[] = [];
-  const reports: WorkerSummary[] = [];
+  const reports: WorkerReport[] = [];
   const said =
     <A extends unknown[], R>(name: string, fn: (...a: A) => R) =>
     (...a: A): R => {

@@ -7,6 +7,7 @@ import type { AnyActorLogic } from 'xstate';
 import type { ActorView } from '../../machines/supervision/actorState.ts';
 import type { Address, Answer, Cause, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
 import type { Backoff, ExitReason, Intensity, RestartType, Strategy } from '../../machines/supervision/restartPolicy.ts';
+import type { Ready } from '../../machines/xstate/setup.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
 
 export type { Backoff, ExitReason, Intensity, RestartType, Strategy };
@@ -77,7 +78,7 @@ export interface ActorSpec<E extends Message = Message> extends SpecBase {
    * Gives the logic of a fresh incarnation. May throw: that counts as a crash. The supervision wraps the logic in
    * `supervisable`, starts it with the node's clock and connects the mailbox.
    */
-  start(ctx: ActorCtx<E>): { logic: AnyActorLogic; input?: unknown };
+  start(ctx: ActorCtx<E>): { logic: AnyActorLogic & Ready; input?: unknown };
   /** Waits for this before starting the next sibling. Default: ready at once. */
   ready?: { when(snapshot: unknown): boolean; timeoutMs: number };
   /** Event sent for an orderly stop; the actor should end by itself. Without it the actor is stopped at once. */

@@ -7,8 +7,8 @@ import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import { type Chart, chartOf } from '../../machines/chart/definition.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
+import { childrenOf, logicOf, parentOf } from '../../machines/xstate/inside.ts';
 import type { Inspected } from '../../recorder/source.ts';
-import { childrenOf, logicOf } from '../feed/actorDetail.ts';
 import { podOf } from '../feed/rows.ts';
 
 /** Events and snapshots of one actor in one second; above it only its last snapshot of that second is told. */
@@ -134,7 +134,7 @@ export class AllActors implements Disposable {
   #ensure(ref: AnyActorRef): Known | undefined {
     const known = this.#known.get(ref);
     if (known !== undefined) return known;
-    const above = Reflect.get(ref, '_parent') as AnyActorRef | undefined;
+    const above = parentOf(ref);
     const parent = above === undefined ? undefined : this.#ensure(above);
     if (parent === undefined || ref.getSnapshot()?.status !== 'active') return undefined;
     const session = `${parent.root}/${ref.sessionId}`;

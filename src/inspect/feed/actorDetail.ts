@@ -1,6 +1,7 @@
 /** One actor that somebody watches: its chart, where it is in it, the way it came, what it would take next. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
+import { activeStates, childrenOf, logicOf, takenIn } from '../../machines/xstate/inside.ts';
 import { dottedState } from '../../machines/xstate/words.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import { projectSnapshot } from '../project.ts';
@@ -18,16 +19,6 @@ export function actorRefAt(tree: Inspected['tree'], path: string): AnyActorRef |
   let ref: AnyActorRef | null = tree.actorAt(root);
   for (const id of below) ref = childrenOf(ref)[id] ?? null;
   return ref;
-}
-
-/** Not in the type of a reference, and in every actor. */
-export function logicOf(ref: AnyActorRef): unknown {
-  return Reflect.get(ref, 'logic');
-}
-
-export function childrenOf(ref: AnyActorRef | null): Readonly<Record<string, AnyActorRef | undefined>> {
-  const snapshot: unknown = ref?.getSnapshot();
-  return (snapshot as { children?: Record<string, AnyActorRef | undefined> } | undefined)?.children ?? {};
 }
 
 interface RawStep {
@@ -85,8 +76,12 @@ export class WatchedActor implements Disposable {
   /** An actor may take 200,000 steps a second: of each as little is done as can be. */
   #see(e: InspectionEvent): void {
     if (e.type !== '@xstate.microstep' || e.actorRef !== this.#ref) return;
-    const { snapshot, event, _transitions } = e as { snapshot: unknown; event: { type: string }; _transitions?: readonly TransitionLike[] };
-    this.#raw[this.#rawSeen % STEPS_MAX] = { atMs: this.#node.clock.wallMs(), snapshot, event: event.type, taken: _transitions ?? [] };
+    this.#raw[this.#rawSeen % STEPS_MAX] = {
+      atMs: this.#node.clock.wallMs(),
+      snapshot: e.snapshot,
+      event: e.event.type,
+      taken: takenIn(e),
+    };
     this.#rawSeen += 1;
   }
 
@@ -140,12 +135,8 @@ export class WatchedActor implements Disposable {
 
   #live(ref: AnyActorRef): NonNullable<ActorFrame['live']> {
     const snapshot: unknown = ref.getSnapshot();
-    const { status, value, _nodes } = (snapshot ?? {}) as {
-      status?: string;
-      value?: unknown;
-      _nodes?: readonly { id: string }[];
-    };
-    const active = (_nodes ?? []).map((n) => n.id);
+    const { status, value } = (snapshot ?? {}) as { status?: string; value?: unknown };
+    const active = activeStates(snapshot).map((s) => s.id);
     return {
       status: status ?? '',
       value: dottedState(value),

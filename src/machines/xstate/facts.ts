@@ -1,12 +1,10 @@
 /**
- * What a machine must know of its environment at the moment of an event: the time, a number for jitter, views of other
- * actors. {@link reading} makes a machine that gets one record of facts with each event. Its guards, assigns and delays read
- * them with {@link factsOf}, so they stay functions of context and event.
+ * What a machine must know of its environment at the moment of a step: the time, a number for jitter, views of other
+ * actors. `setupWith` makes a machine whose guards, assigns, delays and params ask for them with `facts()`. Where the
+ * machine is wired (`provided`), it gets the function that reads them, once a step. An action gets them as params: at a start
+ * it runs after the step.
  */
 import type { AnyStateMachine } from 'xstate';
-
-const FACTS = Symbol('facts');
-const READING = Symbol('reading');
 
 /** The facts that most machines need. The same for everything that one event leads to. */
 export interface Moment {
@@ -44,46 +42,50 @@ export class LazyMoment implements Moment {
   }
 }
 
-/** Without an event: for the first input, or for a person who looks. */
-type Read = (event?: object) => object;
-
 export const momentOf = (from: MomentSource) => (): Moment => new LazyMoment(from);
 
-/** The same machine, whose events and first input carry what `read` gives for the event: getters, where looking is an effect. Costs about 0.1 microseconds an event. */
+/** A step never waits, so one is taken at a time. What it starts takes its first step within it. */
+let current: object | null = null;
+
+/** Takes a step with these facts. */
+export function withFacts<T>(facts: object, step: () => T): T {
+  const outer = current;
+  current = facts;
+  try {
+    return step();
+  } finally {
+    current = outer;
+  }
+}
+
+/** Of the step that is being taken. */
+export function factsOfStep(): object {
+  if (current === null) throw new Error('facts were asked for outside of a step of a machine that was wired with a reader');
+  return current;
+}
+
+/** Reads facts of type `F`; without an event for the first step, or for a person who looks. */
+export type Read<F extends object = object> = (event?: object) => F;
+
+const READING = Symbol('reading');
+
+/** The same machine, which takes each step with what `read` gives for the event: getters, where looking is an effect. */
 export function reading<M extends AnyStateMachine>(machine: M, read: Read): M {
   type Transition = (snapshot: unknown, event: object, scope: unknown) => unknown;
-  type Initial = (scope: unknown, input: object | undefined) => unknown;
-  const step = machine.transition.bind(machine) as unknown as Transition;
-  const begin = machine.getInitialSnapshot.bind(machine) as unknown as Initial;
-  const transition: Transition = (snapshot, event, scope) => step(snapshot, { ...event, [FACTS]: read(event) }, scope);
-  const getInitialSnapshot: Initial = (scope, input) => begin(scope, withFacts(input ?? {}, read()));
-  const provide = (implementations: Parameters<M['provide']>[0]) => reading(machine.provide(implementations), read);
-  return Object.assign(Object.create(machine) as M, { transition, getInitialSnapshot, provide, [READING]: { machine, read } });
+  type Initial = (scope: unknown, input: unknown) => unknown;
+  const step = machine.transition as unknown as Transition;
+  const begin = machine.getInitialSnapshot as unknown as Initial;
+  const transition: Transition = (snapshot, event, scope) => withFacts(read(event), () => step(snapshot, event, scope));
+  const getInitialSnapshot: Initial = (scope, input) => withFacts(read(), () => begin(scope, input));
+  return Object.assign(Object.create(machine) as M, { transition, getInitialSnapshot, [READING]: { machine, read } });
 }
 
-/** A copy that carries `facts`. Hidden: a context that is spread from an input does not keep them. */
-export function withFacts<T extends object>(carrier: T, facts: object): T {
-  return Object.defineProperty({ ...carrier }, FACTS, { value: facts });
-}
-
-/** Of an event, or of the input in a context factory. An event that a machine raises carries none: see {@link carrying}. */
-export function factsOf<F = Moment>(carrier: object | undefined): F {
-  const facts = factsIn(carrier) ?? factsIn((carrier as { input?: object } | undefined)?.input);
-  if (facts === undefined) throw new Error(`no facts came with ${(carrier as { type?: string } | undefined)?.type ?? 'the input'}`);
-  return facts as F;
-}
-
-/** `raised`, with the facts of the event that led to it. */
-export function carrying<E extends object>(event: object, raised: E): E {
-  const facts = factsIn(event) ?? factsIn((event as { input?: object }).input);
-  return facts === undefined ? raised : withFacts(raised, facts);
-}
-
-function factsIn(carrier: object | undefined): object | undefined {
-  return (carrier as { [FACTS]?: object } | undefined)?.[FACTS];
-}
-
-/** The machine that `reading` was given, and how it reads; null for every other machine. For tests and tools. */
+/** The machine before it got its reader, and the reader; null for every other machine. For tests and tools. */
 export function readingOf(machine: object): { machine: AnyStateMachine; read: Read } | null {
   return (machine as { [READING]?: { machine: AnyStateMachine; read: Read } })[READING] ?? null;
 }
+
+/** Of the step that is being taken. To be replaced by the `facts()` of `setupWith`. */
+export const factsOf = <F = Moment>(_carrier?: object): F => factsOfStep() as F;
+/** Raised events need to carry nothing any more. */
+export const carrying = <E extends object>(_event: object, raised: E): E => raised;

@@ -1,10 +1,36 @@
 /** A machine declares its effects by name, and its actor provides them: contexts and inputs hold data. */
-import { type AnyStateMachine, fromPromise, type PromiseActorLogic, StateMachine } from 'xstate';
-import { reading, readingOf } from './facts.ts';
+import {
+  type AnyStateMachine,
+  type CallbackActorLogic,
+  type EventObject,
+  fromCallback,
+  fromPromise,
+  type NonReducibleUnknown,
+  type PromiseActorLogic,
+  StateMachine,
+} from 'xstate';
+import { type Read, reading, readingOf } from './facts.ts';
+import type { Reader, Ready, Wired } from './setup.ts';
+
+const NOT_PROVIDED = 'no effects were provided';
 
 /** The place of a promise that the actor provides. */
-export function unprovided<Output, Input = unknown>(): PromiseActorLogic<Output, Input> {
-  return fromPromise<Output, Input>(() => Promise.reject(new Error('no effects were provided')));
+export function unprovided<Output, Input = NonReducibleUnknown>(): PromiseActorLogic<Output, Input> {
+  return fromPromise<Output, Input>(() => Promise.reject(new Error(NOT_PROVIDED)));
+}
+
+/** The place of a callback that the actor provides. It answers with events, so it has no output. */
+export function unprovidedCallback<E extends EventObject = { type: 'none' }, Input = NonReducibleUnknown>(): CallbackActorLogic<E, Input> {
+  return fromCallback<E, Input>(() => {
+    throw new Error(NOT_PROVIDED);
+  });
+}
+
+/** The place of an action that the actor provides. All that it needs comes in its params. */
+export function unprovidedAction<Params = undefined>(): (args: object, params: Params) => void {
+  return () => {
+    throw new Error(NOT_PROVIDED);
+  };
 }
 
 /** Within `enqueueActions` of a setup, whose types do not know its other actions: an action that the actor provides. */
@@ -23,35 +49,83 @@ export function afterStep<S>(
   });
 }
 
+type Implementations<M extends AnyStateMachine> = NonNullable<Parameters<M['provide']>[0]>;
+type ActorsOf<M extends AnyStateMachine> = NonNullable<Implementations<M>['actors']>;
+/** What an actor gives to its machine. A child that needs facts is wired itself. */
+export interface Given<M extends AnyStateMachine> {
+  readonly actors?: { readonly [K in keyof ActorsOf<M>]: Wired<ActorsOf<M>[K]> & Ready };
+  readonly actions?: Implementations<M>['actions'];
+}
+
+/**
+ * The same machine with these actors and actions, and with the reader of its facts if it needs any. It shares the states of
+ * `machine`; xstate's `provide` would copy them, which are 120 KiB for a pod worker's.
+ */
+export function provided<M extends AnyStateMachine>(machine: M, given: Given<M>, ...reader: Reader<M>): Wired<M> {
+  return read(implemented(machine, given), reader);
+}
+
+function read<M extends AnyStateMachine>(machine: M, [facts]: readonly Read[]): Wired<M> {
+  return (facts === undefined ? machine : reading(machine, facts)) as Wired<M>;
+}
+
+/** The effects of the actor that a child, a promise or an action belongs to. */
+export type Own<Io> = (of: { readonly system: object }) => Io;
+
+/**
+ * For many actors of one machine: `wire` is called once, and the function that it answers with adds the effects of one actor.
+ * What is provided finds them by its actor's system. A pod's machine with implementations of its own would take 20 KiB.
+ */
+export function providedForMany<M extends AnyStateMachine, Io extends object>(
+  machine: M,
+  wire: (own: Own<Io>) => Given<M>,
+): (io: Io, ...reader: Reader<M>) => Wired<M> {
+  type Initial = (scope: { system: object }, input: unknown) => unknown;
+  const all = new WeakMap<object, Io>();
+  const shared = implemented(
+    machine,
+    wire(({ system }) => {
+      const io = all.get(system);
+      if (io === undefined) throw new Error(NOT_PROVIDED);
+      return io;
+    }),
+  );
+  const begin = shared.getInitialSnapshot as unknown as Initial;
+  return (io, ...reader) => {
+    const getInitialSnapshot: Initial = (scope, input) => {
+      all.set(scope.system, io);
+      return begin(scope, input);
+    };
+    return read(Object.assign(Object.create(shared) as M, { getInitialSnapshot }), reader);
+  };
+}
+
 /** Methods that a machine binds to itself when it is made. */
 const BOUND = ['transition', 'getInitialSnapshot', 'getPersistedSnapshot', 'restoreSnapshot', 'start'] as const;
 
-type Given<M extends AnyStateMachine> = Pick<NonNullable<Parameters<M['provide']>[0]>, 'actors' | 'actions'>;
-
-/** The same machine with these actors and actions. `provide` would copy its states too: 120 KiB for a pod worker's. */
-export function providing<M extends AnyStateMachine>(machine: M, given: Given<M>): M {
+function implemented<M extends AnyStateMachine>(machine: M, given: { actors?: object | undefined; actions?: object | undefined }): M {
   const read = readingOf(machine);
-  if (read !== null) return reading(providing(read.machine, given), read.read) as unknown as M;
+  if (read !== null) return reading(implemented(read.machine, given), read.read) as unknown as M;
   const { implementations } = machine;
-  const { actors, actions } = given as { actors?: object; actions?: object };
   const made = Object.create(machine) as M;
   const bound = BOUND.map((name) => [name, StateMachine.prototype[name].bind(made)]);
   return Object.assign(made, Object.fromEntries(bound), {
     implementations: {
       ...implementations,
-      actors: { ...implementations.actors, ...actors },
-      actions: { ...implementations.actions, ...actions },
+      actors: { ...implementations.actors, ...given.actors },
+      actions: { ...implementations.actions, ...given.actions },
     },
   });
 }
 
-/** By the system of actors that a supervised actor and its children are. */
+/** To be replaced by {@link provided}. */
+export function providing<M extends AnyStateMachine>(machine: M, given: Pick<Implementations<M>, 'actors' | 'actions'>): M {
+  return implemented(machine, given);
+}
+
+/** By the system of actors that a supervised actor and its children are. To be replaced by {@link providedForMany}. */
 const effects = new WeakMap<object, object>();
 
-/**
- * The same machine for one actor of many that share it: what is provided finds this actor's effects with {@link effectsOf}. A
- * pod's machine with implementations of its own would take 20 KiB.
- */
 export function withEffects<M extends AnyStateMachine>(machine: M, own: object): M {
   type Initial = (scope: { system: object }, input: unknown) => unknown;
   const begin = machine.getInitialSnapshot.bind(machine) as unknown as Initial;
@@ -64,6 +138,6 @@ export function withEffects<M extends AnyStateMachine>(machine: M, own: object):
 
 export function effectsOf<T extends object>(system: object): T {
   const own = effects.get(system);
-  if (own === undefined) throw new Error('no effects were provided');
+  if (own === undefined) throw new Error(NOT_PROVIDED);
   return own as T;
 }

@@ -3,6 +3,7 @@
 import type { AnyActorRef } from 'xstate';
 import { messageOf } from '../text/errors.ts';
 import { readingOf } from './facts.ts';
+import { activeStates, logicOf } from './inside.ts';
 
 /** `syncing.pulling`; parallel regions in brackets: `up(net.ok,disk.ok)`. '' for what is no machine. */
 export function dottedState(value: unknown): string {
@@ -16,23 +17,18 @@ export function dottedState(value: unknown): string {
   return parts.length === 1 ? (parts[0] ?? '') : `(${parts.join(',')})`;
 }
 
-interface NodeLike {
-  path?: readonly string[];
-  meta?: { reason?: unknown; message?: unknown };
-}
-
 /**
  * `meta.reason` and `meta.message` of the innermost active state that has them: a string, or a function of the context and of
  * what `actor` reads with its events.
  */
 export function reasonOf(snapshot: unknown, actor: AnyActorRef | null = null): { reason: string; message: string } {
-  const { _nodes: nodes, context } = (snapshot ?? {}) as { _nodes?: readonly NodeLike[]; context?: unknown };
-  let best: NodeLike | null = null;
-  for (const node of nodes ?? []) {
-    if (node.meta?.reason === undefined) continue;
-    if (best === null || (node.path?.length ?? 0) > (best.path?.length ?? 0)) best = node;
+  let best: ReturnType<typeof activeStates>[number] | null = null;
+  for (const state of activeStates(snapshot)) {
+    if (state.meta?.reason === undefined) continue;
+    if (best === null || state.path.length > best.path.length) best = state;
   }
   if (best === null) return { reason: '', message: '' };
+  const { context } = snapshot as { context?: unknown };
   return { reason: text(best.meta?.reason, context, actor), message: text(best.meta?.message, context, actor) };
 }
 
@@ -40,7 +36,7 @@ function text(value: unknown, context: unknown, actor: AnyActorRef | null): stri
   if (typeof value === 'string') return value;
   if (typeof value !== 'function') return '';
   try {
-    return String(value.length > 1 ? value(context, readingOf(Reflect.get(actor ?? {}, 'logic') ?? {})?.read()) : value(context));
+    return String(value.length > 1 ? value(context, actor === null ? undefined : readingOf(logicOf(actor) ?? {})?.read()) : value(context));
   } catch (thrown) {
     return `(meta threw: ${messageOf(thrown)})`;
   }

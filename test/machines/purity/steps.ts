@@ -111,10 +111,12 @@ export function impurities({ machine, before, event }: Step): string[] {
   const pure = child(grown);
   const run = () => {
     const seen = new Map<object, unknown>();
-    const carried = <T extends object>(carrier: T): T => (facts === null ? carrier : withFacts(carrier, frozen(facts, seen)));
-    if (before === null) return initialTransition(pure, carried(frozen((event.input ?? {}) as object, seen)));
-    const context: unknown = frozen(before.context as unknown, seen);
-    return transition(pure, { ...before, machine: grown, context } as never, carried(frozen(event, seen)) as never);
+    const step = () => {
+      if (before === null) return initialTransition(pure, frozen((event.input ?? {}) as object, seen));
+      const context: unknown = frozen(before.context as unknown, seen);
+      return transition(pure, { ...before, machine: grown, context } as never, frozen(event, seen) as never);
+    };
+    return facts === null ? step() : withFacts(frozen(facts, seen), step);
   };
   const first = underLock(run);
   const again = underLock(run);

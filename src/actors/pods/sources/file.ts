@@ -154,32 +154,35 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
           causes: causesOf(ctx, path, outbox.changes),
         });
       };
-      const logic = reading(fileSourceMachine, momentOf(ctx.ports)).provide({
-        actors: {
-          list: fromPromise<ListResult, { path: string; store: FileStore }>(async ({ input }) => {
-            const result = await listManifests(reader, input.store);
-            if (result.kind === 'listed') report(result.readings);
-            return result;
-          }),
-          read: fromPromise<FileReading[], { paths: readonly string[]; store: FileStore }>(async ({ input }) => {
-            const readings = await readManifests(reader, input.paths, input.store);
-            report(readings);
-            return readings;
-          }),
-          watch: watchActor(ctx),
-        },
-        actions: {
-          send: ({ context }) => send(context),
-          logWatchEnded: (_, params) => {
-            if (params.missing) ctx.log.debug({ path }, `static pod path ${path} cannot be watched yet: ${params.message}`);
-            else
-              ctx.log.warn(
-                { path },
-                `watch of static pod path ${path} ended: ${params.message}; listing goes on, the watch is tried again`,
-              );
+      const logic = reading(
+        fileSourceMachine.provide({
+          actors: {
+            list: fromPromise<ListResult, { path: string; store: FileStore }>(async ({ input }) => {
+              const result = await listManifests(reader, input.store);
+              if (result.kind === 'listed') report(result.readings);
+              return result;
+            }),
+            read: fromPromise<FileReading[], { paths: readonly string[]; store: FileStore }>(async ({ input }) => {
+              const readings = await readManifests(reader, input.paths, input.store);
+              report(readings);
+              return readings;
+            }),
+            watch: watchActor(ctx),
           },
-        },
-      });
+          actions: {
+            send: ({ context }) => send(context),
+            logWatchEnded: (_, params) => {
+              if (params.missing) ctx.log.debug({ path }, `static pod path ${path} cannot be watched yet: ${params.message}`);
+              else
+                ctx.log.warn(
+                  { path },
+                  `watch of static pod path ${path} ended: ${params.message}; listing goes on, the watch is tried again`,
+                );
+            },
+          },
+        }),
+        momentOf(ctx.ports),
+      );
       return { logic, input: { path, checkFrequencyMs: options.checkFrequencyMs } };
     },
   };

@@ -94,12 +94,15 @@ export function httpSourceSpec(options: HttpSourceOptions): ActorSpec {
     type: 'actor',
     shutdownMs: 1_000,
     start: (ctx) => ({
-      logic: reading(httpSourceMachine, momentOf(ctx.ports)).provide({
-        actors: {
-          fetch: fromPromise<Poll, { digest: string }>(({ input, signal }) => poll(ctx, options, { digest: input.digest, signal })),
-        },
-        actions: { send: ({ context }) => sendOn(ctx, context) },
-      }),
+      logic: reading(
+        httpSourceMachine.provide({
+          actors: {
+            fetch: fromPromise<Poll, { digest: string }>(({ input, signal }) => poll(ctx, options, { digest: input.digest, signal })),
+          },
+          actions: { send: ({ context }) => sendOn(ctx, context) },
+        }),
+        momentOf(ctx.ports),
+      ),
       input: { shown: shownUrl(options.url), checkFrequencyMs: options.checkFrequencyMs },
     }),
   };

@@ -26,9 +26,9 @@ import {
 import { envVariables } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { EARLIER_START } from '../../../machines/pods/workers/containerSetup.ts';
-import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
+import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo, WorkerReport } from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
-import type { WorkerEvent, WorkerSummary } from '../../../machines/pods/workers/messages.ts';
+import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import { removingDirs } from '../../../machines/reclaim/messages.ts';
 import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
@@ -352,7 +352,8 @@ export class Effects implements WorkerIo {
     });
   }
 
-  report(state: WorkerSummary): void {
+  report(report: WorkerReport): void {
+    const state = { ...report, sinceMs: this.ctx.ports.clock.wallMs() };
     this.ctx.registry.send(podManagerAddr, { type: 'worker.state', uid: this.ctx.id, life: this.life, state });
   }
 

@@ -4,8 +4,7 @@ import type { Pod } from '../../../machines/kube/types.ts';
 import { mountedImages } from '../../../machines/pod/volumes/volumes.ts';
 import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { POST_START_ERROR } from '../../../machines/pods/workers/containerSetup.ts';
-import type { SandboxInput, WorkerContext } from '../../../machines/pods/workers/context.ts';
-import type { WorkerSummary } from '../../../machines/pods/workers/messages.ts';
+import type { SandboxInput, WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import { DEFAULT_SECONDS as SECONDS } from '../../../machines/text/buckets.ts';
 import type { Metrics } from '../../../ports/ports.ts';
@@ -149,7 +148,7 @@ export class MeasuredEffects extends Effects {
     super.publish(context, finished);
   }
 
-  override report(state: WorkerSummary): void {
+  override report(state: WorkerReport): void {
     super.report(state);
     if (this.#beganMs === null || (state.state !== 'syncing.settled' && state.phase !== 'finished')) return;
     const operation: Operation =

@@ -4,6 +4,8 @@
  */
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Address, Message, ViewKey } from '../../../machines/supervision/address.ts';
+import { noting } from '../../../machines/xstate/inside.ts';
+import { supervisable } from '../../../machines/xstate/supervisable.ts';
 import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import { NotReadyError, toError } from '../errors.ts';
@@ -11,8 +13,7 @@ import type { PendingAsk } from '../mailbox/ask.ts';
 import { ScopedRegistry } from '../registry.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorCtx, ActorSpec, Complete, ExitReason, Registry } from '../types.ts';
-import { eventName, noting } from './snapshots.ts';
-import { supervisable } from './supervisable.ts';
+import { eventName } from './snapshots.ts';
 
 /** Who runs the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
 export interface CellHost {

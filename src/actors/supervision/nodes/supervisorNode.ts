@@ -2,13 +2,14 @@
 import { type ActorRefFrom, type AnyActorRef, createActor } from 'xstate';
 import { type ChildRecord, describeExit, type SupervisorEffect, type SupervisorEvent } from '../../../machines/supervision/supervision.ts';
 import { supervisorMachine } from '../../../machines/supervision/supervisorMachine.ts';
+import { noting } from '../../../machines/xstate/inside.ts';
 import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
 import { EscalationError } from '../errors.ts';
 import { complete, rulesOf } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorState, Complete, ExitReason, SupervisorSpec } from '../types.ts';
 import type { Owner, TreeNode } from './node.ts';
-import { eventName, noting } from './snapshots.ts';
+import { eventName } from './snapshots.ts';
 
 /** Makes the node of one child specification. */
 export type BuildChild = (parentPath: string, index: number, owner: Owner) => TreeNode;

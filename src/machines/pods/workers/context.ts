@@ -152,7 +152,7 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   /** The API status in context goes to the status manager. */
   publish(context: WorkerContext, finished: boolean): void;
   /** A summary of the worker goes to the pod manager. */
-  report(summary: WorkerSummary): void;
+  report(state: WorkerReport): void;
 }
 
 /** Back-off of a failed pod-level act: 10 s, lengthened by up to half (pod lifecycle 3.1). */
@@ -283,9 +283,11 @@ interface Summarized {
   readonly context: WorkerContext;
   getMeta(): Readonly<Record<string, { phase?: WorkerPhase } | undefined>>;
 }
+/** What the worker tells of itself; its actor adds the time. */
+export type WorkerReport = Omit<WorkerSummary, 'sinceMs'>;
 
 /** The words are those of the state's `meta`, as in the tree. */
-export function summarize(snapshot: Summarized, sinceMs: number): WorkerSummary {
+export function summarize(snapshot: Summarized): WorkerReport {
   const { context } = snapshot;
   const phase = Object.values(snapshot.getMeta()).find((meta) => meta?.phase !== undefined)?.phase ?? 'waiting';
   const statuses = new Map(
@@ -305,5 +307,5 @@ export function summarize(snapshot: Summarized, sinceMs: number): WorkerSummary 
       ...(next === undefined ? {} : { nextStartAtMs: next }),
     };
   });
-  return { phase, state: dottedState(snapshot.value), ...reasonOf(snapshot), sinceMs, containers, causes: context.causes };
+  return { phase, state: dottedState(snapshot.value), ...reasonOf(snapshot), containers, causes: context.causes };
 }

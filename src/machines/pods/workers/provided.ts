@@ -6,7 +6,7 @@ import { fromPromise } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
-import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import { type Moment, reading } from '../../xstate/facts.ts';
 import { afterStep, effectsOf, providing } from '../../xstate/provide.ts';
 import { containerMachine } from './containerMachine.ts';
 import { containerStopMachine, type Settled, type StopRequest } from './containerStopMachine.ts';
@@ -71,10 +71,7 @@ const worker = providing(podWorkerMachine, {
   },
   actions: {
     publish: ({ context, ...of }, { finished }) => io(of).publish(context, finished),
-    report: ({ self, event, ...of }) => {
-      const { wallMs } = factsOf(event);
-      afterStep(self, (snapshot) => io(of).report(summarize(snapshot, wallMs)));
-    },
+    report: ({ self, ...of }) => afterStep(self, (snapshot) => io(of).report(summarize(snapshot))),
     recordEvent: ({ context, ...of }, { type, reason, message }) => io(of).event(context.pod, type, reason, message),
   },
 });
