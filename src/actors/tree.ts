@@ -1,8 +1,6 @@
 import { agentGroupsSpec } from './allocation/cgroups/agentGroups.ts';
 import { cgroupReaperSpec } from './allocation/cgroups/cgroupReaper.ts';
 import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
-import { cpusSpec } from './allocation/cpus/cpus.ts';
-import { devicesSpec } from './allocation/devices/devices.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
 import { csiNodeSpec } from './api/csiNode.ts';
 import { eventWriterSpec } from './api/events.ts';
@@ -118,8 +116,7 @@ function allocation(o: TreeOptions): AnySpec[] {
   return [
     ...(o.cgroups === null ? [] : [cgroupsSpec(o.cgroups), cgroupReaperSpec(o.cgroups)]),
     ...(o.agentGroups === null ? [] : [agentGroupsSpec(o.agentGroups)]),
-    ...(o.cpus === null ? [] : [cpusSpec(o.cpus)]),
-    ...(o.devices === null ? [] : [devicesSpec(o.devices)]),
+    ...o.providers.map(({ spec }) => spec),
   ];
 }
 

@@ -3,8 +3,9 @@
  * answer takes a moment, since it is on disk by then.
  */
 
+import { cpusAddr } from '../../../machines/allocation/cpus/messages.ts';
 import { devicesAddr } from '../../../machines/allocation/devices/messages.ts';
-import { type AllocationAnswer, type AllocationEvent, allocationAddr } from '../../../machines/allocation/messages.ts';
+import type { AllocationAnswer, AllocationEvent } from '../../../machines/allocation/messages.ts';
 import { type PodManagerEvent, podManagerAddr } from '../../../machines/pods/manager/messages.ts';
 import type { AllocatorName, Out } from '../../../machines/pods/manager/records.ts';
 import type { Address, ReplyTo } from '../../../machines/supervision/address.ts';
@@ -13,7 +14,7 @@ import type { ActorCtx } from '../../supervision/types.ts';
 /** `timeoutMs`: for one answer; then it is asked again. Plugins may take their time, as in the reference; CPUs are written to a disk. */
 const ALLOCATORS: Readonly<Record<AllocatorName, { address: Address<AllocationEvent>; timeoutMs: number }>> = {
   devices: { address: devicesAddr, timeoutMs: 600_000 },
-  cpus: { address: allocationAddr.cpus, timeoutMs: 30_000 },
+  cpus: { address: cpusAddr, timeoutMs: 30_000 },
 };
 
 type Allocate = Extract<Out, { to: 'allocate' }>;
