@@ -1,7 +1,7 @@
 /** What the layer `allocation` is asked, and what containers get of it. Its providers allocate: device manager, CPU manager. */
 
 import type { Pod } from '../kube/types.ts';
-import type { Message, ReplyTo } from '../supervision/address.ts';
+import { address, type Message, type ReplyTo } from '../supervision/address.ts';
 import type { Device, Mount } from '../wire/cri.ts';
 
 /** What a pod that waits to be admitted gets. `later`: nothing is decided, mostly because terminating pods still hold what it needs; ask again. */
@@ -25,6 +25,12 @@ export type AllocationEvent = Message &
     /** It was not let in after all. */
     | { type: 'allocation.forget'; uid: string }
   );
+
+/** The coordinator. It exists on a node with a provider. */
+export const allocationAddr = address<AllocationEvent>('node/allocation/coordinator');
+
+/** For an answer of the coordinator: longer than all providers may take, one after the other. */
+export const ALLOCATION_TIMEOUT_MS = 900_000;
 
 /** NUMA nodes from which a container can have what it needs. `preferred`: no fewer nodes would do. */
 export interface NumaHint {

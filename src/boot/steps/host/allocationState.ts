@@ -5,8 +5,8 @@ import type { ProviderState, ProviderStateOpened } from '../../../actors/allocat
 import { PROVIDERS } from '../../../actors/allocation/providers.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { readRegular } from '../../../process/regularFile.ts';
-import { readCpus } from '../../dependencies/machine/cpuTopology.ts';
 import { createHostFs } from '../../dependencies/fs.ts';
+import { readCpus } from '../../dependencies/machine/cpuTopology.ts';
 import { StartError } from '../../errors.ts';
 import { type BootContext, need, type Step } from '../context.ts';
 
