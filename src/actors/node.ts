@@ -201,6 +201,7 @@ function inspectOf({ config, o, facts, recorder, history, started, live }: Parts
     state: () => live().state(),
     stateAt: (path) => live().stateAt(path),
     recorder: (filter?: DumpFilter) => recorder.dump(filter),
+    recorderEntries: (filter) => recorder.entries(filter),
     recorderFrom: (from, filter) => linesFrom(recorder, from, filter),
     // The driver that is at work: the runtime's, where it says it.
     configz: () => toV1beta1({ ...config.config, cgroupDriver: facts.cgroupDriver ?? config.config.cgroupDriver }),

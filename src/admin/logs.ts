@@ -10,6 +10,10 @@ export interface LogsOptions {
   tail: number | undefined;
   follow: boolean;
   timestamps: boolean;
+  /** Wall milliseconds: older lines are left out. Default: all. */
+  fromMs?: number;
+  /** Before each line. Default nothing. */
+  prefix?: string;
   signal: AbortSignal;
 }
 /** Asks the daemon where the log is. A follower asks again, by the pod's UID: a restart of the container begins a new file. */
@@ -29,7 +33,7 @@ const NOT_YET = 400;
 export async function printLogs(locate: Locate, write: (text: string) => void, o: LogsOptions): Promise<void> {
   let file = await locate();
   let reader = await openLog(file.path);
-  const printer = new LinePrinter(write, o.timestamps);
+  const printer = new LinePrinter(write, o);
   try {
     let offset = o.tail === undefined ? 0 : await tailOffset(reader, o.tail);
     offset = await drain(reader, offset, printer);
@@ -138,10 +142,14 @@ class LinePrinter {
   #midLine = false;
   readonly #write: (text: string) => void;
   readonly #timestamps: boolean;
+  readonly #fromMs: number;
+  readonly #prefix: string;
 
-  constructor(write: (text: string) => void, timestamps: boolean) {
+  constructor(write: (text: string) => void, o: Pick<LogsOptions, 'timestamps' | 'fromMs' | 'prefix'>) {
     this.#write = write;
-    this.#timestamps = timestamps;
+    this.#timestamps = o.timestamps;
+    this.#fromMs = o.fromMs ?? Number.NEGATIVE_INFINITY;
+    this.#prefix = o.prefix ?? '';
   }
   push(bytes: Buffer): void {
     this.#rest = Buffer.concat([this.#rest, bytes]);
@@ -163,9 +171,10 @@ class LinePrinter {
   #line(line: string): string {
     const m = /^(\S+) (stdout|stderr) ([PF])(?::\S*)? ?([\s\S]*)$/.exec(line);
     // Not a CRI line: shown as it is rather than hidden.
-    if (m === null) return `${line}\n`;
+    if (m === null) return `${this.#prefix}${line}\n`;
     const [, time = '', , tag = 'F', content = ''] = m;
-    const lead = this.#timestamps && !this.#midLine ? `${time} ` : '';
+    if (Date.parse(time) < this.#fromMs) return '';
+    const lead = this.#midLine ? '' : `${this.#prefix}${this.#timestamps ? `${time} ` : ''}`;
     this.#midLine = tag === 'P';
     return `${lead}${content}${tag === 'P' ? '' : '\n'}`;
   }

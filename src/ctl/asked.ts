@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { type AdminClient, CtlError, EXIT } from '../admin/client.ts';
 import { parseGoDuration } from '../machines/text/go/goDuration.ts';
-import { printable } from '../machines/text/table.ts';
+import { cutLine, printable } from '../machines/text/table.ts';
 import type { CtlIo } from './io.ts';
 import { paint } from './render.ts';
 
@@ -15,18 +15,16 @@ export interface Asked {
   format: Format;
   /** Only pods of this namespace; '' for all. */
   namespace: string;
+  /** Whether a pod is of the namespace, and has the labels, that the options name. */
+  chooses(pod: { namespace: string; labels?: Readonly<Record<string, string>> }): boolean;
 }
 /** Gives the exit code. */
 export type Command = (asked: Asked) => Promise<number>;
 
-/** Lines for people; cut to the terminal but for `-o wide`. */
-export function print({ io }: Pick<Asked, 'io'>, lines: readonly string[]): void {
+/** Lines for people. `widthMax`: cut to so many columns, 0: never; a line's colour is that of the whole line. */
+export function print({ io }: Pick<Asked, 'io'>, lines: readonly string[], widthMax = 0): void {
   const colour = io.columns > 0 && (io.env.NO_COLOR ?? '') === '';
-  io.out(
-    paint(lines, colour)
-      .map((l) => `${l}\n`)
-      .join(''),
-  );
+  io.out(lines.map((line) => `${paint(line, cutLine(line, widthMax), colour)}\n`).join(''));
 }
 
 /** Whether the answer is wanted as data. */
@@ -39,9 +37,16 @@ export function printData({ io, format }: Pick<Asked, 'io' | 'format'>, value: u
   io.out(format === 'yaml' ? stringify(value, { aliasDuplicateObjects: false }) : `${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** Columns to cut lines to; 0: never. */
+/** Columns of the terminal, to cut lines to; 0: never, as for `-o wide`. */
 export function widthOf({ io, format }: Pick<Asked, 'io' | 'format'>): number {
   return format === 'wide' ? 0 : io.columns;
+}
+
+/** Below this width long states are cut. */
+const NARROW_COLUMNS = 110;
+export function isNarrow(asked: Pick<Asked, 'io' | 'format'>): boolean {
+  const width = widthOf(asked);
+  return width > 0 && width < NARROW_COLUMNS;
 }
 
 /** Options that every command takes. */
@@ -50,6 +55,8 @@ export interface Common {
   json: boolean;
   output?: string | undefined;
   namespace?: string | undefined;
+  'all-namespaces'?: boolean | undefined;
+  selector?: string | undefined;
   recording?: string | undefined;
   at?: string | undefined;
 }

@@ -5,10 +5,11 @@ import { adminClient, CtlError, EXIT } from '../admin/client.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import { didYouMean } from '../machines/text/nearest.ts';
 import { GIT_VERSION } from '../machines/version.ts';
-import type { Format, Runner } from './asked.ts';
+import type { Asked, Format, Runner } from './asked.ts';
 import { addPodCommands, addShowCommands } from './commands/show/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';
+import { labelSelector } from './labelSelector.ts';
 
 /** Where `npm start` keeps the daemon's state. */
 const LOCAL_STATE = '.actorlet';
@@ -26,6 +27,9 @@ export function socketPathFrom(flag: string | undefined, io: Pick<CtlIo, 'env' |
   return !io.exists(HOST_SOCKET) && io.exists(LOCAL_STATE) ? LOCAL_SOCKET : HOST_SOCKET;
 }
 
+/** How the scripts of `actorctl completion` ask. */
+const ASKS_WHAT_FOLLOWS = '--get-yargs-completions';
+
 /** Runs one command and gives the exit code; never rejects. */
 export async function runCtl(io: CtlIo): Promise<number> {
   let code: number = EXIT.ok;
@@ -36,19 +40,31 @@ export async function runCtl(io: CtlIo): Promise<number> {
     },
     run: (command) => async (args) => {
       const format = (args.json ? 'json' : (args.output ?? 'text')) as Format;
-      const namespace = args.namespace ?? '';
+      const namespace = args['all-namespaces'] === true ? '' : (args.namespace ?? '');
+      const fits = labelSelector(args.selector ?? '');
+      const chooses: Asked['chooses'] = (pod) => (namespace === '' || pod.namespace === namespace) && fits(pod.labels ?? {});
+      const asked = { format, namespace, chooses };
       if (args.recording === undefined) {
         if (args.at !== undefined) throw new CtlError(EXIT.usage, '--at is a moment of a recording: give --recording FILE, too.');
-        code = await command({ io, client: adminClient(socketPathFrom(args.socket, io), io.signal), format, namespace });
+        code = await command({ io, client: adminClient(socketPathFrom(args.socket, io), io.signal), ...asked });
         return;
       }
       const { openRecording } = await import('./commands/recording/recording.ts');
       const { client, atMs, remarks } = await openRecording(args.recording, args.at ?? '');
       for (const remark of remarks) io.err(`${remark}\n`);
-      code = await command({ io: { ...io, nowMs: () => atMs }, client, format, namespace });
+      code = await command({ io: { ...io, nowMs: () => atMs }, client, ...asked });
     },
   };
   try {
+    if (io.argv[0] === ASKS_WHAT_FOLLOWS) {
+      const { completions } = await import('./commands/complete.ts');
+      // The word after the option is this program's name.
+      const found = await completions(io.argv.slice(2), (flag) => socketPathFrom(flag, io));
+      if (found !== null) {
+        for (const name of found) io.out(`${name}\n`);
+        return EXIT.ok;
+      }
+    }
     await parserOf(runner).parseAsync([...io.argv], {}, (_error, _args, output) => {
       if (output !== '') io.out(`${output}\n`);
     });
@@ -78,13 +94,16 @@ function parserOf(runner: Runner) {
     .option('at', { type: 'string', describe: 'moment of the recording: a time, or how long before its end; default its end' })
     .option('output', { alias: 'o', choices: ['json', 'yaml', 'wide'] as const, describe: 'as data, or text that is not cut' })
     .option('json', { type: 'boolean', default: false, describe: 'the same as -o json' })
-    .option('namespace', { alias: 'n', type: 'string', describe: 'only pods of this namespace' });
+    .option('namespace', { alias: 'n', type: 'string', describe: 'only pods of this namespace' })
+    .option('all-namespaces', { alias: 'A', type: 'boolean', default: false, describe: 'pods of every namespace, as without -n' })
+    .option('selector', { alias: 'l', type: 'string', describe: 'only pods with these labels: app=web,!canary,zone in (a,b)' });
   const parser = addToolCommands(addPodCommands(addShowCommands(options, runner), runner), runner);
   return parser
     .parserConfiguration({ 'populate--': true })
     .demandCommand(1, 'say what to do')
     .recommendCommands()
     .strict()
+    .alias('help', 'h')
     .version(GIT_VERSION)
     .completion('completion-of-yargs', false)
     .wrap(io.columns > 0 ? Math.min(120, io.columns) : 100)

@@ -6,13 +6,8 @@ import type { PodSummary } from '../machines/shown/podSummary.ts';
 import { shortDuration } from '../machines/text/duration.ts';
 import { renderTable } from '../machines/text/table.ts';
 
-export interface TextOptions {
-  /** Terminal width, lines are cut to it; 0 = do not cut. */
-  widthMax: number;
-}
-
 /** `wide`: with what else is known of each. `namespace`: pods of others are left out; '' or absent: none are. */
-export function renderPods(pods: readonly PodSummary[], o: TextOptions & { wide?: boolean; namespace?: string }): string[] {
+export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; namespace?: string } = {}): string[] {
   const { namespace = '' } = o;
   if (pods.length === 0) return [namespace === '' ? 'No pods on this node.' : `No pods in namespace ${namespace} on this node.`];
   const rows = pods.map((p) => [
@@ -27,10 +22,10 @@ export function renderPods(pods: readonly PodSummary[], o: TextOptions & { wide?
     [p.reason, p.message].filter((s) => s !== '').join(': '),
   ]);
   const more = o.wide === true ? ['IP', 'SOURCE', 'UID'] : [];
-  return renderTable(['NAMESPACE', 'NAME', 'READY', 'PHASE', 'RESTARTS', 'AGE', 'WORKER', ...more, 'REASON'], rows, o);
+  return renderTable(['NAMESPACE', 'NAME', 'READY', 'PHASE', 'RESTARTS', 'AGE', 'WORKER', ...more, 'REASON'], rows);
 }
 
-export function renderEvents(events: readonly RecordedEvent[], nowMs: number, o: TextOptions): string[] {
+export function renderEvents(events: readonly RecordedEvent[], nowMs: number): string[] {
   if (events.length === 0) return ['No events.'];
   const rows = events.map((e) => [
     shortDuration(nowMs - e.atMs),
@@ -40,14 +35,14 @@ export function renderEvents(events: readonly RecordedEvent[], nowMs: number, o:
     e.pod === undefined ? '(node)' : `${e.pod.namespace}/${e.pod.name}`,
     eventMessage(e),
   ]);
-  return renderTable(['LAST SEEN', 'COUNT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], rows, o);
+  return renderTable(['LAST SEEN', 'COUNT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], rows);
 }
 
 const RED = '\u001b[31m';
 const OFF = '\u001b[0m';
 const BAD = /^\[-\]| (restarting|failed|parked|quarantined|stopped)( |$)| (Warning|Refused|Failed) /;
 
-/** Lines that tell of something broken in red; the text itself is unchanged. */
-export function paint(lines: readonly string[], colour: boolean): string[] {
-  return colour ? lines.map((l) => (BAD.test(l) ? RED + l + OFF : l)) : [...lines];
+/** `shown`, in red where the whole `line` tells of something broken; the text itself is unchanged. */
+export function paint(line: string, shown: string, colour: boolean): string {
+  return colour && BAD.test(line) ? RED + shown + OFF : shown;
 }

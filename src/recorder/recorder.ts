@@ -3,6 +3,7 @@
  * text of causes, never the payload of a message, so a dump holds no secret of a pod.
  */
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import type { RecorderEntry } from '../machines/shown/recorderEntry.ts';
 import type { Cause } from '../machines/supervision/address.ts';
 
 /** Entries kept by default: some seconds of a busy node, hours of a quiet one. */
@@ -18,21 +19,6 @@ export interface DumpFilter {
   /** Only entries from this wall time on. */
   sinceMs?: number;
 }
-/** One entry as data. */
-export interface RecorderEntry {
-  /** Counts up from 0 over the life of the recorder. */
-  n: number;
-  atMs: number;
-  kind: SupervisionEvent['kind'] | 'note';
-  path: string;
-  /** A message's type, a transition's states, a crash's error. */
-  what: string;
-  /** A message's key, a transition's event and reason. */
-  detail: string;
-  /** Path of a message's sender; '' where there is none. */
-  from: string;
-  causes: readonly Cause[];
-}
 export interface Recorder {
   /** One event of `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
   observe(e: SupervisionEvent): void;
@@ -40,6 +26,8 @@ export interface Recorder {
   note(o: { path: string; what: string; atMs: number }): void;
   /** Oldest first, one line each; the first line tells how many earlier ones the ring has overwritten. */
   dump(filter?: DumpFilter): string[];
+  /** The same as data, without that line. */
+  entries(filter?: DumpFilter): RecorderEntry[];
   /** Entries from number `from` on that are still there, oldest first; of those the newest `max`. */
   since(from: number, max: number): RecorderEntry[];
   /** The newest `max` entries for which `wanted` answers true, oldest first. */
@@ -148,18 +136,13 @@ class Ring implements Recorder {
   }
 
   dump(filter: DumpFilter = {}): string[] {
-    const kept = Math.min(this.#count, this.#capacity);
-    // Without a path every entry is a line: those before the limit need not be written.
-    const sinceMs = filter.sinceMs ?? Number.NEGATIVE_INFINITY;
-    const wanted = filter.path === undefined ? Math.min(kept, filter.limit ?? kept) : kept;
-    const lines: string[] = [];
-    for (let n = this.#count - wanted; n < this.#count; n++) {
-      const entry = this.#entry(n);
-      if (entry.atMs >= sinceMs && (filter.path === undefined || isBelow(entry.path, filter.path))) lines.push(entryLine(entry));
-    }
-    const shown = filter.limit === undefined ? lines : lines.slice(Math.max(0, lines.length - filter.limit));
+    const lines = this.entries(filter).map(entryLine);
     const overwritten = this.#count - this.#capacity;
-    return overwritten > 0 ? [`(${overwritten} earlier entries overwritten)`, ...shown] : shown;
+    return overwritten > 0 ? [`(${overwritten} earlier entries overwritten)`, ...lines] : lines;
+  }
+
+  entries({ path, limit = this.#capacity, sinceMs = Number.NEGATIVE_INFINITY }: DumpFilter = {}): RecorderEntry[] {
+    return this.last(limit, (e) => e.atMs >= sinceMs && (path === undefined || isBelow(e.path, path)));
   }
 
   /** Takes the oldest row. Its path, what and detail are the caller's to write. */

@@ -139,8 +139,8 @@ describe('actorctl exec', () => {
   it('says what went wrong when the command cannot run, the runtime goes away, or the offer is void', async () => {
     const none = await daemon((socket) => end(socket, { error: 'exec: "nope": executable file not found in $PATH' }));
     expect(await none.exec(['ok', '--', 'nope'])).toMatchObject({
-      code: 5,
-      err: 'actorctl: exec: exec: "nope": executable file not found in $PATH\n',
+      code: 127,
+      err: 'actorctl: exec: nope: there is no such program in the container.\n',
     });
     const gone = await daemon((socket) => void socket.destroy());
     expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({

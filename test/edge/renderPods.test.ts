@@ -3,6 +3,6 @@ import { expect, it } from 'vitest';
 import { renderPods } from '../../src/ctl/render.ts';
 
 it('says in which namespace there is no pod', () => {
-  expect(renderPods([], { widthMax: 0, namespace: 'shop' })).toEqual(['No pods in namespace shop on this node.']);
-  expect(renderPods([], { widthMax: 0 })).toEqual(['No pods on this node.']);
+  expect(renderPods([], { namespace: 'shop' })).toEqual(['No pods in namespace shop on this node.']);
+  expect(renderPods([])).toEqual(['No pods on this node.']);
 });

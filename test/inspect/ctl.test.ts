@@ -145,7 +145,7 @@ it('prints its version, completions and data as YAML', async () => {
   expect((await ctl('--version')).out).toMatch(/^v1\.\d+\.0\+actorlet/);
   for (const shell of ['bash', 'zsh', 'fish']) expect((await ctl('completion', shell)).out).toContain('--get-yargs-completions');
   expect((await ctl('completion', 'tcsh')).code).toBe(2);
-  expect((await ctl('pods', '-o', 'yaml')).out).toMatch(/^stale: ""\nsourcesReady: true\nunusable: 0\npods:\n/);
+  expect((await ctl('pods', '-o', 'yaml')).out).toMatch(/^stale: ""\nsourcesReady: true\nunusable: 0\nlost: \[\]\npods:\n/);
   expect((await ctl('pods', '-n', 'nowhere')).out).toContain('No pods');
   expect((await ctl('tree', '--pod', 'web')).out).toContain('web-n1');
   expect((await ctl('tree', '--pod', 'nobody')).code).toBe(1);

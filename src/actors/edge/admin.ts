@@ -7,6 +7,7 @@
 import { apiAddr, apiView, isDeaf } from '../../machines/api/messages.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
+import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
 import { type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
 import { manifestsView, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
@@ -24,12 +25,15 @@ import { actorsMeant, allPaths, findActor, noSuchActor } from '../../machines/su
 import { shortDuration } from '../../machines/text/duration.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, HttpReply, HttpRequest } from '../../ports/ports.ts';
+import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './admin/answers.ts';
 import { execOffer } from './admin/execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
 import { nodePage } from './admin/nodePage.ts';
 import { readView } from './admin/views.ts';
+import type { FigureOptions } from './https/stats/figures.ts';
+import { createStats } from './https/stats/stats.ts';
 import { type Inspect, serverSpec } from './server.ts';
 
 export interface AdminOptions {
@@ -42,6 +46,8 @@ export interface AdminOptions {
   faults?: FaultsAtWork | null;
   /** Named in errors about the path. Default `--root-dir`, which decides it. */
   flag?: string;
+  /** Where /summary has its figures from. Absent: there are none. */
+  figures?: Pick<FigureOptions, 'nodeName' | 'rootDir' | 'podsAtRoot' | 'runtimeRequestTimeoutMs'>;
 }
 
 /** The admin socket (0600): what `actorctl` asks. Unlike the read-only port it gives reasons, and shapes of our own. */
@@ -73,12 +79,17 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
         const page = o.inspect.page?.() ?? null;
         return page === null ? text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404) : json(page);
       },
+      '/summary': summaryRoute(ctx, o),
       '/node': () => json(nodePage(registry, o.inspect)),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) =>
         withPods((pods, stale) => {
           const statuses = registry.read(statusesView)?.value;
-          const lines = summarizePods(pods, { statuses, nowMs: ports.clock.wallMs(), actorAt: o.inspect.stateAt });
+          // Labels go to who may open this socket, and into no recording or page.
+          const lines = summarizePods(pods, { statuses, nowMs: ports.clock.wallMs(), actorAt: o.inspect.stateAt }).map((line) => ({
+            ...line,
+            labels: pods.records.get(line.uid)?.pod.metadata.labels ?? {},
+          }));
           const whole = (uid: string) => {
             const pod = pods.records.get(uid)?.pod;
             return pod === undefined ? undefined : { ...pod, status: statuses?.get(uid)?.status ?? pod.status };
@@ -87,12 +98,30 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
             stale,
             sourcesReady: pods.sourcesReady,
             unusable: unusableManifests(registry),
+            lost: [...lostPeers(registry, o.inspect, ports.clock.monoMs()).values()],
             pods: req.query.has('full') ? lines.map((line) => ({ ...line, pod: whole(line.uid) })) : lines,
           });
         }),
       '/logs': (req) => withPods((pods) => logFile(ctx, { pods, podLogsDir: o.podLogsDir, req })),
     },
   });
+}
+
+/** Processor and memory of the node and its pods, as /stats/summary has them. */
+function summaryRoute(ctx: ActorCtx<ServerEvent>, { figures, podLogsDir }: AdminOptions): Route {
+  if (figures === undefined) return () => text('501: this node keeps no figures\n', 501);
+  const { nodeName, rootDir, podsAtRoot, runtimeRequestTimeoutMs } = figures;
+  const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs });
+  const volumes = async () => new Map<string, PodVolumes>();
+  const usedCpuNs = () => ctx.ports.host.usedCpuNs?.();
+  const stats = createStats({ ports: ctx.ports, cri, nodeName, rootDir, podLogsDir, volumes, podsAtRoot, usedCpuNs });
+  return async (req) => {
+    try {
+      return json(await stats.summary({ brief: true, signal: req.signal }));
+    } catch (error) {
+      return text(`503: the figures cannot be had: ${messageOf(error)}\n`, 503);
+    }
+  };
 }
 
 /** `POST`: opens the debugger and says where. `DELETE`: closes it. */
@@ -182,6 +211,7 @@ function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, lost: Readonly
   const shown = req.query.has('verbose') ? all : all.filter((h) => !h.ok);
   const lines = shown.map((h) => (h.ok ? `[+]${h.path} ok` : `[-]${h.path} failed: ${h.reason}`));
   if (o.faults) lines.push(`[i]fault injection is allowed, faults at work: ${o.faults.size}`);
+  if (req.query.has('json')) return json({ healthy: !down, actors: shown, faultsAtWork: o.faults?.size ?? null });
   if (!down && lines.length === 0) return text('ok');
   lines.push(down ? 'healthz check failed' : 'healthz check passed');
   return text(`${lines.join('\n')}\n`, down ? 500 : 200);
@@ -200,7 +230,9 @@ function recorderPage({ registry, inspect }: Known, req: HttpRequest): HttpReply
   if (req.query.has('next') && inspect.recorderFrom !== undefined) {
     return json(inspect.recorderFrom(number('next') ?? 0, { ...filter, limit: limit ?? FOLLOWED_LINES_MAX }));
   }
-  const lines = inspect.recorder({ ...filter, ...(limit === null ? {} : { limit }), ...(sinceMs === null ? {} : { sinceMs }) });
+  const chosen = { ...filter, ...(limit === null ? {} : { limit }), ...(sinceMs === null ? {} : { sinceMs }) };
+  if (req.query.has('json')) return json({ entries: inspect.recorderEntries?.(chosen) ?? [] });
+  const lines = inspect.recorder(chosen);
   // One that is gone may have left entries; one that was never there has none.
   if (lines.length === 0 && path !== '') {
     const state = inspect.state();

@@ -33,7 +33,7 @@ interface EdgeInput extends FigureInput {
 export function edgeOptions(config: NodeConfig, { faults, podResources, ...o }: EdgeInput): EdgeOptions {
   const { config: c, flags, gates } = config;
   return {
-    admin: flags.adminSocket === '' ? null : { socketPath: flags.adminSocket, inspect: o.inspect, podLogsDir: c.podLogsDir, faults },
+    admin: flags.adminSocket === '' ? null : adminOptions(config, { ...o, faults }),
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
     readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...figureOptions(config, o) },
     https: c.enableServer ? httpsOptions(config, o) : null,
@@ -45,6 +45,12 @@ export function edgeOptions(config: NodeConfig, { faults, podResources, ...o }: 
         }
       : null,
   };
+}
+
+function adminOptions(config: NodeConfig, { faults, ...o }: FigureInput & Pick<EdgeInput, 'faults'>): AdminOptions {
+  const { adminSocket } = config.flags;
+  const figures = figureOptions(config, o);
+  return { socketPath: adminSocket, inspect: o.inspect, podLogsDir: figures.podLogsDir, faults, figures };
 }
 
 /** Files of the serving certificate: those given, the one a cluster signs, or those that the boot makes. */

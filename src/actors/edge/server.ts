@@ -4,6 +4,7 @@ import { fromPromise } from 'xstate';
 import type { Chart } from '../../machines/chart/definition.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { serverMachine } from '../../machines/edge/serverMachine.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
 import type { Listening } from '../../ports/listening.ts';
@@ -18,6 +19,8 @@ export interface Inspect {
   stateAt(path: string): ActorState | undefined;
   /** Lines of the flight recorder, oldest first. */
   recorder(filter?: { path?: string; limit?: number; sinceMs?: number }): string[];
+  /** The same as data. */
+  recorderEntries?(filter?: { path?: string; limit?: number; sinceMs?: number }): readonly RecorderEntry[];
   /** Its lines from entry `from` on, the newest `limit` of them; `next` is where to go on. */
   recorderFrom?(from: number, filter: { path?: string; limit: number }): { next: number; lines: string[]; missed: number };
   /** The effective KubeletConfiguration (v1beta1 field names). */

@@ -4,6 +4,7 @@ import { CtlError, EXIT, refusal } from '../../admin/client.ts';
 import type { Chart } from '../../machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../machines/chart/export.ts';
 import type { ActorView } from '../../machines/supervision/actorState.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { startProcess } from '../../process/startProcess.ts';
 import { actorNamed } from '../actorNamed.ts';
 import { type Asked, printData, wantsData } from '../asked.ts';
@@ -28,19 +29,34 @@ export async function runUi(asked: Asked, o: { open: boolean }): Promise<number>
   const url = `${page.url}#token=${page.token}`;
   if (wantsData(asked.format)) printData(asked, page);
   else io.out(`${url}\n`);
-  if (o.open) openBrowser(io, url);
-  return EXIT.ok;
+  return !o.open || (await openBrowser(io, url)) ? EXIT.ok : EXIT.no;
 }
 
-export function openBrowser(io: Pick<CtlIo, 'err'>, url: string): void {
-  const failed = () => io.err('No browser could be opened: copy the address into one.\n');
-  try {
-    const child = startProcess(process.platform === 'darwin' ? 'open' : 'xdg-open', [url], { detached: true, stdio: 'ignore' });
-    child.on('error', failed);
-    child.unref();
-  } catch {
-    failed();
+/** A program that hands an address to a browser is done sooner. */
+const OPENED_WITHIN_MS = 3_000;
+
+/** Whether a browser of this desktop has taken it; if not, it is said why. */
+export async function openBrowser(io: Pick<CtlIo, 'err' | 'env'>, url: string): Promise<boolean> {
+  const mac = process.platform === 'darwin';
+  if (!mac && !io.env.DISPLAY && !io.env.WAYLAND_DISPLAY) {
+    io.err('Nothing was opened: there is no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set). Copy the address into a browser.\n');
+    return false;
   }
+  const program = mac ? 'open' : 'xdg-open';
+  const failed = await new Promise<string | null>((resolve) => {
+    try {
+      const child = startProcess(program, [url], { detached: true, stdio: 'ignore' });
+      const late = setTimeout(() => resolve(null), OPENED_WITHIN_MS);
+      child.on('error', (error) => resolve(messageOf(error)));
+      child.on('exit', (code) => resolve(code === 0 ? null : `it ended with ${code}`));
+      child.on('close', () => clearTimeout(late));
+      child.unref();
+    } catch (error) {
+      resolve(messageOf(error));
+    }
+  });
+  if (failed !== null) io.err(`Nothing was opened: ${program}: ${failed}. Copy the address into a browser.\n`);
+  return failed === null;
 }
 
 /** Prints the chart of one actor's machine. */

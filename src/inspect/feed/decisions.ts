@@ -8,7 +8,7 @@ import { type PodRecord, podManagerAddr, podsView } from '../../machines/pods/ma
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
 import { imageLedger } from '../../machines/reclaim/imageGc/imageGc.ts';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { DecisionsFrame } from './frames.ts';
 

@@ -9,9 +9,9 @@ import type { LifeStep } from '../../machines/pods/manager/messages.ts';
 import type { ContainerSummary } from '../../machines/pods/workers/messages.ts';
 import type { VolumeSummary } from '../../machines/services/volumes/messages.ts';
 import type { PodSummary } from '../../machines/shown/podSummary.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
 import type { PodHistory } from '../../recorder/history.ts';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { Shown } from '../project.ts';
 
 /** Grows with each change that an older page could not read. */

@@ -7,7 +7,7 @@
 import type { ActorState } from '../../actors/supervision/types.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 
-import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import { WatchedActor } from './actorDetail.ts';
 import { decisionsFrame } from './decisions.ts';

@@ -10,9 +10,9 @@ import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../machines/services/probes/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { explainPod } from '../../machines/shown/why.ts';
 import { workerWords } from '../../machines/shown/workerWords.ts';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { ContainerRow, PodFrame } from './frames.ts';
 

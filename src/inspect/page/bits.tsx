@@ -1,6 +1,6 @@
 /** Small parts that several views share. */
 import { type ReactNode, useState } from 'react';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Shown } from '../project.ts';
 import { hrefOf } from './route.ts';
 import { usePage } from './store.ts';

@@ -1,6 +1,6 @@
 /** What the page knows of the node: one WebSocket, its frames folded into one state that components subscribe to. */
 import { useSyncExternalStore } from 'react';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type {
   ActorFrame,
   ActorRow,

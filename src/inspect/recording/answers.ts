@@ -69,11 +69,12 @@ export class RecordedAnswers {
     const all = treeHealth(this.#tree());
     const shown = 'verbose' in query ? all : all.filter((h) => !h.ok);
     const down = all.some((h) => h.down);
+    if ('json' in query) return json({ healthy: !down, actors: shown, faultsAtWork: null });
     const lines = shown.map((h) => (h.ok ? `[+]${h.path} ok` : `[-]${h.path} failed: ${h.reason}`));
     return { status: down ? 500 : 200, body: `${[...lines, `healthz check ${down ? 'failed' : 'passed'}`].join('\n')}\n` };
   }
 
-  #recorder({ path = '', limit = '', since = '' }: Query): RecordedAnswer {
+  #recorder({ path = '', limit = '', since = '', ...more }: Query): RecordedAnswer {
     const wanted = Number(limit);
     const sinceMs = Number(since);
     const max = Number.isInteger(wanted) && wanted > 0 ? Math.min(wanted, RECORDER_LINES_MAX) : RECORDER_LINES_MAX;
@@ -83,6 +84,7 @@ export class RecordedAnswers {
       const tree = this.#tree();
       if (findActor(tree, path) === undefined) return refused(404, noSuchActor(tree, path));
     }
+    if ('json' in more) return json({ entries });
     return { status: 200, body: entries.map((e) => `${entryLine(e)}\n`).join('') };
   }
 

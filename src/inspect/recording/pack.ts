@@ -1,5 +1,5 @@
 /** Entries of the flight recorder as numbers and a growing list of strings: most of them repeat. Pure. */
-import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { ENTRY_KINDS, type EntriesFrame, type PackedEntry } from './frames.ts';
 
 /** A list that grew so long begins anew. */

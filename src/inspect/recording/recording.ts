@@ -5,9 +5,9 @@
 
 import type { Chart } from '../../machines/chart/definition.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { CriMethod } from '../../machines/wire/cri.ts';
 import { isReady, type PodHistory, type RuntimeCall } from '../../recorder/history.ts';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
 import type { ActorRow, PodRow } from '../feed/frames.ts';
 import { decodeFrame } from './decode.ts';
 import { type Scanned, scan } from './format.ts';

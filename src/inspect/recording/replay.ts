@@ -2,7 +2,7 @@
 
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
 import { probesAddr } from '../../machines/services/probes/messages.ts';
-import type { RecorderEntry } from '../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { ActorRow } from '../feed/frames.ts';
 import { podOf } from '../feed/rows.ts';
 

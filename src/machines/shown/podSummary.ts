@@ -1,4 +1,5 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
+import type { PodStatus } from '../kube/types.ts';
 import type { PodRecord, PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
@@ -23,7 +24,7 @@ export interface PodSummary {
   podIP: string;
   removed: boolean;
   rejected: boolean;
-  /** Milliseconds since this node first saw it. */
+  /** Milliseconds since it was made: by the API server, else since it started; a restart of the daemon does not change it. */
   ageMs: number;
 }
 
@@ -73,8 +74,14 @@ function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
     podIP: status?.podIP ?? '',
     removed: record.removed,
     rejected: record.rejected,
-    ageMs: Math.max(0, o.nowMs - record.seenAtMs),
+    ageMs: Math.max(0, o.nowMs - bornAtMs(record, status)),
   };
+}
+
+/** Its creation, else its start, else when this daemon saw it first. */
+function bornAtMs({ pod, seenAtMs }: PodRecord, status: PodStatus | undefined): number {
+  const times = [pod.metadata.creationTimestamp, status?.startTime].map((t) => Date.parse(t ?? ''));
+  return times.find(Number.isFinite) ?? seenAtMs;
 }
 
 /** By code unit: the same order on every machine. */

@@ -4,13 +4,11 @@ import { shortDuration } from '../text/duration.ts';
 import { cutLine, printable } from '../text/table.ts';
 
 export interface TreeTextOptions {
-  /** Lines are cut to this width; 0 = never. Default 0. */
-  widthMax?: number;
+  /** Long states are cut, so that the reason of each actor is still seen. Default false. */
+  narrow?: boolean;
   /** Names of pods by UID: an actor that is named for a pod is shown under its name. */
   podNames?: ReadonlyMap<string, string>;
 }
-/** Below this width long states are cut, so that the reason of each actor is still seen. */
-const NARROW_COLUMNS = 110;
 const NARROW_STATE_CHARS = 22;
 
 interface Line {
@@ -36,23 +34,20 @@ export function renderTree(root: ActorView, opts: TreeTextOptions = {}): string[
   const width = (of: (l: Line) => string) => lines.reduce((most, l) => Math.max(most, of(l).length), 0);
   const w = [width((l) => l.name), width((l) => l.state), width((l) => l.age), width((l) => l.mail), width((l) => l.restarts)];
   return lines.map((l) =>
-    cutLine(
-      [
-        l.name.padEnd(w[0] ?? 0),
-        l.state.padEnd(w[1] ?? 0),
-        l.age.padStart(w[2] ?? 0),
-        l.mail.padStart(w[3] ?? 0),
-        l.restarts.padStart(w[4] ?? 0),
-        l.why,
-      ]
-        .join('  ')
-        .trimEnd(),
-      opts.widthMax ?? 0,
-    ),
+    [
+      l.name.padEnd(w[0] ?? 0),
+      l.state.padEnd(w[1] ?? 0),
+      l.age.padStart(w[2] ?? 0),
+      l.mail.padStart(w[3] ?? 0),
+      l.restarts.padStart(w[4] ?? 0),
+      l.why,
+    ]
+      .join('  ')
+      .trimEnd(),
   );
 }
 
-function describe(actor: ActorView, lead: string, { widthMax = 0, podNames }: TreeTextOptions): Line {
+function describe(actor: ActorView, lead: string, { narrow = false, podNames }: TreeTextOptions): Line {
   const last = actor.path.slice(actor.path.lastIndexOf('/') + 1);
   const name = podNames?.get(last) ?? last;
   const running = actor.lifecycle === 'running';
@@ -62,7 +57,7 @@ function describe(actor: ActorView, lead: string, { widthMax = 0, podNames }: Tr
   const state = running && actor.state !== '' ? actor.state : actor.lifecycle + (actor.state === '' ? '' : ` (${actor.state})`);
   return {
     name: lead + printable(name),
-    state: cutLine(state, widthMax > 0 && widthMax < NARROW_COLUMNS ? NARROW_STATE_CHARS : 0),
+    state: cutLine(state, narrow ? NARROW_STATE_CHARS : 0),
     age: shortDuration(actor.ageMs),
     mail: actor.mailbox === undefined ? '-' : `${actor.mailbox.depth}${actor.mailbox.suspended ? '!' : ''}`,
     restarts: String(actor.restarts),

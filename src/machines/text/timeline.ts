@@ -15,7 +15,7 @@ export interface TimelineData {
   kept: boolean;
 }
 
-export function renderTimeline(t: TimelineData, o: { nowMs: number; widthMax?: number }): string[] {
+export function renderTimeline(t: TimelineData, o: { nowMs: number }): string[] {
   const steps = t.steps.map((s, i) => ({
     atMs: s.atMs,
     took: shortDuration((t.steps[i + 1]?.atMs ?? (s.to === 'finished' ? s.atMs : o.nowMs)) - s.atMs),
@@ -46,7 +46,6 @@ export function renderTimeline(t: TimelineData, o: { nowMs: number; widthMax?: n
   const table = renderTable(
     ['AT', 'AFTER', 'TOOK', 'WHAT', 'WHY'],
     rows.map((r) => [clockTime(r.atMs), shortDuration(r.atMs - began), r.took, r.what, r.why]),
-    { widthMax: o.widthMax ?? 0 },
   );
   const notes = [
     ...(t.left > 0 ? [`(${t.left} entries in between are no longer kept)`] : []),

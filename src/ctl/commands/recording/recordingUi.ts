@@ -26,7 +26,7 @@ export async function runRecordedUi(io: CtlIo, o: RecordedUi): Promise<number> {
   try {
     await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
       io.out(`${url}\n`);
-      if (o.open) openBrowser(io, url);
+      if (o.open) void openBrowser(io, url);
     });
     if (!io.signal.aborted) await new Promise<void>((resolve) => io.signal.addEventListener('abort', () => resolve(), { once: true }));
   } finally {

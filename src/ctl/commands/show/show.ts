@@ -4,13 +4,14 @@ import { type AdminClient, CtlError, EXIT, refusal } from '../../../admin/client
 import type { RecordedEvent } from '../../../machines/foundation/messages.ts';
 import { findSummary, podMeant } from '../../../machines/shown/findPod.ts';
 import type { PodSummary } from '../../../machines/shown/podSummary.ts';
+import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
 import { renderTree } from '../../../machines/shown/tree.ts';
 import type { Explanation } from '../../../machines/shown/why.ts';
 import type { ActorView } from '../../../machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '../../../machines/text/duration.ts';
 import { printable } from '../../../machines/text/table.ts';
 import { renderTimeline, type TimelineData } from '../../../machines/text/timeline.ts';
-import { type Asked, type Command, print, printData, wantsData, widthOf } from '../../asked.ts';
+import { type Asked, type Command, isNarrow, print, printData, wantsData, widthOf } from '../../asked.ts';
 import { renderEvents, renderPods } from '../../render.ts';
 
 interface PodsAnswer {
@@ -18,7 +19,9 @@ interface PodsAnswer {
   sourcesReady: boolean;
   /** Manifests that no pod came of. */
   unusable?: number;
-  pods: PodSummary[];
+  /** What the node needs outside itself and cannot reach. */
+  lost?: readonly string[];
+  pods: (PodSummary & { labels?: Readonly<Record<string, string>> })[];
 }
 
 /** `pod`: only the actors of that pod and those above them. */
@@ -29,7 +32,7 @@ export function tree(o: { pod: string }): Command {
     const whole = (await client.json('/statez')) as ActorView;
     const state = o.pod === '' ? whole : actorsOf(whole, uidOf(o.pod, known));
     if (wantsData(asked.format)) printData(asked, state);
-    else print(asked, renderTree(state, { widthMax: widthOf(asked), podNames: new Map(known.map((p) => [p.uid, p.name])) }));
+    else print(asked, renderTree(state, { narrow: isNarrow(asked), podNames: new Map(known.map((p) => [p.uid, p.name])) }), widthOf(asked));
     return EXIT.ok;
   };
 }
@@ -40,7 +43,7 @@ async function podNames(client: AdminClient): Promise<readonly PodSummary[]> {
   return answer.status === 200 ? (JSON.parse(answer.body) as PodsAnswer).pods : [];
 }
 
-function uidOf(query: string, pods: readonly PodSummary[]): string {
+export function uidOf(query: string, pods: readonly PodSummary[]): string {
   const found = findSummary(query, pods);
   if (found.kind === 'one') return found.uid;
   throw new CtlError(
@@ -60,33 +63,19 @@ function actorsOf(root: ActorView, uid: string): ActorView {
   return keep(root)[0] ?? { ...root, children: [] };
 }
 
-const WATCH_EVERY_MS = 1_000;
-const CLEAR_SCREEN = '\u001b[H\u001b[2J';
-
-/** Runs a command again and again until Ctrl-C, on a terminal in the same place. */
-export function watching(command: Command): Command {
-  return async (asked) => {
-    const { io } = asked;
-    while (!io.signal.aborted) {
-      if (io.columns > 0) io.out(CLEAR_SCREEN);
-      const code = await command(asked);
-      if (code !== EXIT.ok) return code;
-      await sleep(WATCH_EVERY_MS, undefined, { signal: io.signal }).catch(() => undefined);
-    }
-    return EXIT.ok;
-  };
-}
-
-export function pods(): Command {
+/** `name`: only that pod; '': all that the options choose. */
+export function pods(o: { name?: string } = {}): Command {
   return async (asked) => {
     const { io, namespace } = asked;
     const answer = (await asked.client.json('/pods')) as PodsAnswer;
-    const shown = answer.pods.filter((p) => namespace === '' || p.namespace === namespace);
+    const uid = o.name === undefined || o.name === '' ? null : uidOf(named(o.name, asked), answer.pods);
+    const shown = answer.pods.filter((p) => (uid === null ? asked.chooses(p) : p.uid === uid));
     if (wantsData(asked.format)) {
       printData(asked, { ...answer, pods: shown });
       return EXIT.ok;
     }
-    print(asked, renderPods(shown, { widthMax: widthOf(asked), wide: asked.format === 'wide', namespace }));
+    print(asked, renderPods(shown, { wide: asked.format === 'wide', namespace }), widthOf(asked));
+    for (const lost of answer.lost ?? []) io.err(`${printable(lost)}: actorctl why node\n`);
     if (answer.stale !== '') io.err(`This list may be old: ${printable(answer.stale)}.\n`);
     const { unusable = 0 } = answer;
     if (unusable > 0) io.err(`${unusable} ${unusable === 1 ? 'manifest' : 'manifests'} cannot be used: actorctl why node\n`);
@@ -108,7 +97,7 @@ export function timeline(pod: string): Command {
   return async (asked) => {
     const answer = (await asked.client.json('/timeline', { pod: named(pod, asked) })) as TimelineData;
     if (wantsData(asked.format)) printData(asked, answer);
-    else print(asked, renderTimeline(answer, { nowMs: asked.io.nowMs(), widthMax: widthOf(asked) }));
+    else print(asked, renderTimeline(answer, { nowMs: asked.io.nowMs() }), widthOf(asked));
     return EXIT.ok;
   };
 }
@@ -121,7 +110,7 @@ export function named(pod: string, { namespace }: Pick<Asked, 'namespace'>): str
 export function events(o: { pod: string | undefined; sinceMs: number }): Command {
   return async (asked) => {
     const { io, namespace } = asked;
-    const query: Record<string, string> = o.pod === undefined ? {} : { pod: named(o.pod, asked) };
+    const query: Record<string, string> = o.pod === undefined || o.pod === '' ? {} : { pod: named(o.pod, asked) };
     const answer = (await asked.client.json('/events', query)) as { events: RecordedEvent[]; sinceMs?: number };
     const fromMs = io.nowMs() - o.sinceMs;
     const shown = answer.events.filter((e) => e.atMs >= fromMs && (namespace === '' || e.pod?.namespace === namespace));
@@ -129,7 +118,7 @@ export function events(o: { pod: string | undefined; sinceMs: number }): Command
       printData(asked, shown);
       return EXIT.ok;
     }
-    print(asked, renderEvents(shown, io.nowMs(), { widthMax: widthOf(asked) }));
+    print(asked, renderEvents(shown, io.nowMs()), widthOf(asked));
     const { sinceMs } = answer;
     if (sinceMs !== undefined)
       io.err(`Kept since this daemon started, ${shortDuration(io.nowMs() - sinceMs)} ago at ${clockTime(sinceMs)}.\n`);
@@ -139,11 +128,14 @@ export function events(o: { pod: string | undefined; sinceMs: number }): Command
 
 export function healthz(): Command {
   return async (asked) => {
+    if (wantsData(asked.format)) {
+      const health = (await asked.client.json('/healthz', { verbose: '', json: '' })) as { healthy: boolean };
+      printData(asked, health);
+      return health.healthy ? EXIT.ok : EXIT.no;
+    }
     const answer = await asked.client.get('/healthz', { verbose: '' });
     if (answer.status !== 200 && answer.status !== 500) throw refusal(answer);
-    const lines = answer.body.trimEnd().split('\n').map(printable);
-    if (wantsData(asked.format)) printData(asked, { healthy: answer.status === 200, lines });
-    else print(asked, lines);
+    print(asked, answer.body.trimEnd().split('\n').map(printable));
     return answer.status === 200 ? EXIT.ok : EXIT.no;
   };
 }
@@ -166,12 +158,15 @@ export function recorder(o: RecorderArgs): Command {
     const query: Record<string, string> = { limit: String(o.limit), ...(o.path === undefined ? {} : { path: o.path }) };
     if (Number.isFinite(o.sinceMs)) query.since = String(Math.round(io.nowMs() - o.sinceMs));
     if (o.follow) return follow(asked, query);
+    if (wantsData(asked.format)) {
+      printData(asked, ((await client.json('/recorder', { ...query, json: '' })) as { entries: readonly RecorderEntry[] }).entries);
+      return EXIT.ok;
+    }
     const answer = await client.get('/recorder', query);
     if (answer.status !== 200) throw refusal(answer);
     const lines = answer.body === '' ? [] : answer.body.trimEnd().split('\n').map(printable);
     if (lines.length === 0) io.err(`Nothing was recorded${o.path === undefined ? '' : ` of ${printable(o.path)}`} yet.\n`);
-    if (wantsData(asked.format)) printData(asked, lines);
-    else print(asked, lines);
+    print(asked, lines);
     return EXIT.ok;
   };
 }

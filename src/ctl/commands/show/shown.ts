@@ -2,7 +2,9 @@
 import type { Argv } from 'yargs';
 import { type Common, type Runner, sinceMs } from '../../asked.ts';
 import { exec, logs } from '../containers.ts';
-import { events, healthz, pods, recorder, timeline, tree, watching, why } from './show.ts';
+import { addKubectlCommands } from './kubectl.ts';
+import { events, healthz, pods, recorder, timeline, tree, why } from './show.ts';
+import { watching } from './watch.ts';
 
 const WATCH = { alias: 'w', type: 'boolean', default: false, describe: 'show it again every second, until Ctrl-C' } as const;
 const SINCE = { type: 'string', describe: 'only what happened in the last 90s, 10m, 1h30m, ...' } as const;
@@ -43,7 +45,7 @@ export function addShowCommands<T extends Common>(y: Argv<T>, { run }: Runner): 
 }
 
 export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
-  return addContainerCommands(y, { run })
+  return addKubectlCommands(addContainerCommands(y, { run }), { run })
     .command(
       'pods',
       'the pods of this node',
@@ -87,18 +89,22 @@ function addContainerCommands<T extends Common>(y: Argv<T>, { run }: Pick<Runner
   const container = { alias: 'c', type: 'string', default: '', describe: 'needed when the pod has several' } as const;
   return y
     .command(
-      'logs <pod>',
+      'logs [pod]',
       'what a container wrote',
       (c) =>
         c
-          .positional('pod', POD)
+          .positional('pod', { ...POD, demandOption: false, default: '' })
           .option('container', container)
+          .option('all-containers', { type: 'boolean', default: false, describe: 'of every container of it' })
+          .option('prefix', { type: 'boolean', default: false, describe: 'pod and container before each line' })
+          .option('since', SINCE)
           .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'go on printing, across restarts' })
           .option('previous', { alias: 'p', type: 'boolean', default: false, describe: 'the run before the present one' })
           .option('tail', { type: 'number', describe: 'only the last so many lines' })
           .option('timestamps', { type: 'boolean', default: false, describe: 'the time of each line' })
-          .example('$0 logs web -f --tail 20', 'the last lines, and those that come'),
-      (args) => run(logs(args))(args),
+          .example('$0 logs web -f --tail 20', 'the last lines, and those that come')
+          .example('$0 logs -l app=web --all-containers --prefix --since 5m', 'several at once'),
+      (args) => run(logs({ ...args, allContainers: args['all-containers'], sinceMs: sinceMs(args.since) }))(args),
     )
     .command(
       'exec <pod>',

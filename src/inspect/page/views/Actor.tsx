@@ -1,7 +1,7 @@
 /** One actor: where it is in its chart, how it came there, what it holds, what it would take next. */
 import { useMemo, useState } from 'react';
 import type { Chart, ChartState } from '../../../machines/chart/definition.ts';
-import type { RecorderEntry } from '../../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
 import type { ActorFrame, ActorRow } from '../../feed/frames.ts';
 import { Data, EntryRow, Fact, Section } from '../bits.tsx';
 import { bundlesOf } from '../layout.ts';

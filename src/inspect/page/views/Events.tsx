@@ -1,6 +1,6 @@
 /** Everything that happens, as it happens: filtered, searched, held still. */
 import { useMemo, useState } from 'react';
-import type { RecorderEntry } from '../../../recorder/recorder.ts';
+import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
 import { EntryRow, KIND_WORDS } from '../bits.tsx';
 import type { PageState } from '../store.ts';
 
