@@ -1,13 +1,31 @@
-# Sourced by the other scripts (plain POSIX sh, any Node >= 20 on PATH): where things are, and how to install and build.
+# Sourced by the other scripts (plain POSIX sh, any Node >= 20.19 on PATH): where things are, and how to install and build.
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 state=$root/.actorlet
 . "$root/scripts/launch.sh"
 
-# npm ci, when nothing is installed or the lock file is another one than at the last install.
+# Succeeds when Node $1 (such as 20.19.0) installs all packages: npm leaves out the bundler's native part for older ones (its `engines`).
+installs_all() {
+  major=${1%%.*}
+  minor=${1#*.}
+  minor=${minor%%.*}
+  case $major$minor in '' | *[!0-9]*) return 1 ;; esac
+  case $major in
+    20) [ "$minor" -ge 19 ] ;;
+    22) [ "$minor" -ge 12 ] ;;
+    *) [ "$major" -gt 22 ] ;;
+  esac
+}
+
+# npm ci, when nothing is installed, or it was by another Node or from another lock file.
 install_packages() {
-  command -v npm >/dev/null 2>&1 || { echo "$program: npm is not on PATH; install Node 20 or newer with npm" >&2; exit 1; }
-  want=$(cksum <package-lock.json)
+  command -v npm >/dev/null 2>&1 || { echo "$program: npm is not on PATH; install Node 20.19 or newer with npm" >&2; exit 1; }
+  installs=$(node --version 2>/dev/null) || installs=none
+  if ! installs_all "${installs#v}"; then
+    echo "$program: needs Node 20.19 or newer (but not 21, nor 22 before 22.12); on PATH: $installs. Debian 12 has 18: https://nodejs.org has newer ones" >&2
+    exit 1
+  fi
+  want="$(cksum <package-lock.json) $installs"
   if [ "$(cat node_modules/.actorlet-lock 2>/dev/null)" != "$want" ]; then
     echo "$program: installing packages (npm ci)"
     # The build needs the development packages whatever the caller's NODE_ENV says. Engine warnings are about the Node
