@@ -14,8 +14,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { writeAtomically } from '../../src/actors/services/volumes/atomicWriter.ts';
-import { removeTree } from '../../src/actors/services/volumes/files.ts';
+import { removeTree } from '../../src/actors/services/volumes/disk/files.ts';
+import { writeAtomically } from '../../src/actors/services/volumes/files/atomicWriter.ts';
 import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { pathProblem } from '../../src/machines/services/volumes/atomic.ts';

@@ -1,7 +1,9 @@
 /** What volumes of pods use, as /stats/summary and /metrics say it (resources and volumes 7.6). Pure. */
 
+import type { Volume } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
-import { CONFIG_MAP, CSI, EMPTY_DIR, LOCAL_VOLUME, OWN_PLUGINS, type VolumeRef } from '../pod/volumes/volumePaths.ts';
+import { INLINE_KINDS, kindOfPlugin } from '../pod/volumes/kinds.ts';
+import type { VolumeRef } from '../pod/volumes/volumePaths.ts';
 import type { CsiResponse } from '../wire/csi.ts';
 import type { FsStats } from './figure.ts';
 
@@ -40,26 +42,24 @@ export interface MeasuredVolume {
 
 /** Null: nothing is known of what such a volume uses (hostPath, images). */
 export function measuredVolume(pod: Pod, ref: VolumeRef): MeasuredVolume | null {
-  if (!OWN_PLUGINS.includes(ref.plugin)) return null;
-  const { name, namespace } = pod.metadata;
+  const kind = kindOfPlugin(ref.plugin);
+  if (kind?.stands !== 'here') return null;
   const volume = pod.spec.volumes?.find((v) => v.name === ref.name);
-  const of = (source: string, field: string): string => {
-    const value = volume?.[source];
-    const found = typeof value === 'object' && value !== null && field in value ? Reflect.get(value, field) : '';
-    return typeof found === 'string' ? found : '';
-  };
-  const medium = of('emptyDir', 'medium');
-  // A claim that was made for the pod alone has its name.
-  const made = volume?.ephemeral === undefined ? null : `${name}-${ref.name}`;
-  const claim = of('persistentVolumeClaim', 'claimName') || made;
-  const served = ref.plugin === LOCAL_VOLUME || ref.plugin === CSI;
   return {
     ref,
-    by: served ? 'claim' : 'tree',
-    once: !served && ref.plugin !== EMPTY_DIR,
-    ephemeral: (ref.plugin === EMPTY_DIR && medium === '') || ref.plugin === CONFIG_MAP,
-    claim: claim === null ? null : { name: claim, namespace },
+    by: kind.foreign ? 'claim' : 'tree',
+    once: !kind.foreign && kind.scratch !== true,
+    ephemeral: kind.onDisk?.(volume) === true,
+    claim: volume === undefined ? null : claimOf(volume, pod),
   };
+}
+
+function claimOf(volume: Volume, pod: Pod): ClaimRef | null {
+  for (const kind of INLINE_KINDS) {
+    const name = kind.claimName?.(volume, pod) ?? null;
+    if (name !== null) return { name, namespace: pod.metadata.namespace };
+  }
+  return null;
 }
 
 /** A driver's answer. `health`: its word on the volume's condition is of interest. */

@@ -3,14 +3,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../src/machines/api/csiNodeMachine.ts';
 import { pathName } from '../../../src/machines/pod/pathName.ts';
-import { inlineCsi } from '../../../src/machines/pod/volumes/volumes.ts';
+import { type CsiVolume, inlineCsi } from '../../../src/machines/pod/volumes/kinds/csi.ts';
 import type { CsiDriver } from '../../../src/machines/services/plugins/messages.ts';
 import { admitDriver, csiVersion, describeDriver, type Names } from '../../../src/machines/services/plugins/rules.ts';
 import { decodeVolumeData, encodeVolumeData } from '../../../src/machines/services/volumes/csi/data.ts';
 import { attachmentOf, driverRules, NO_DRIVER_OBJECT } from '../../../src/machines/services/volumes/csi/driver.ts';
 import {
   accessMode,
-  type CsiVolume,
   groupApplies,
   isFinal,
   lifecycleRefusal,

@@ -10,7 +10,8 @@ import {
   podLogDir,
   podUidOfLogDir,
 } from '../../../src/machines/pod/runtime/logNames.ts';
-import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath, volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
+import { LOCAL_VOLUME } from '../../../src/machines/pod/volumes/kinds/claim.ts';
+import { deviceLink, markerDir, subPathsDir, volumePath, volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { csiPath, uniqueName } from '../../../src/machines/services/volumes/csi/volume.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';

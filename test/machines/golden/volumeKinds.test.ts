@@ -6,7 +6,8 @@
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
 import type { Container, Volume } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/pod/volumes/volumes.ts';
+import { HOST_PATH_TYPES } from '../../../src/machines/pod/volumes/kinds/hostPath.ts';
+import { commonUser, decodeVolume, nestedMountPoints, tmpfsBytes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { toHeldToken } from '../../../src/machines/services/objects/tokenRules.ts';
 import { groupMode, pathProblem, topNames } from '../../../src/machines/services/volumes/atomic.ts';
 import type { Mounter, PathKind } from '../../../src/ports/machine/mounter.ts';

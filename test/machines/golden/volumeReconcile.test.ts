@@ -6,7 +6,8 @@
 import type { Volume } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ListedPod, RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
-import { refreshes, type VolumeSource } from '../../../src/machines/pod/volumes/volumes.ts';
+import type { VolumeSource } from '../../../src/machines/pod/volumes/kinds.ts';
+import { refreshes } from '../../../src/machines/pod/volumes/volumes.ts';
 import type { PodRecord, PodsView } from '../../../src/machines/pods/manager/messages.ts';
 import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
 import { type Actual, type Desired, reconcile, timedOut, unmountedNames } from '../../../src/machines/services/volumes/reconcile.ts';

@@ -8,7 +8,7 @@ import {
   type MountedVolume,
   type MountOptions,
 } from '../../../src/machines/pod/volumes/containerMounts.ts';
-import { hugePageBytes } from '../../../src/machines/pod/volumes/volumes.ts';
+import { hugePageBytes } from '../../../src/machines/pod/volumes/kinds/emptyDir.ts';
 import { type Built, built } from '../../../src/machines/result.ts';
 import { boundClaim, claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
 import { subPathParts } from '../../../src/machines/services/volumes/subPaths.ts';

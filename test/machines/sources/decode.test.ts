@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { defaultPullPolicy } from '../../../src/machines/kube/pullPolicy.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
-import { defaultPullPolicy } from '../../../src/machines/pods/sources/defaults.ts';
 import { atUrl, errorsOf, inFile, manifest, pod, podOf } from './pods.ts';
 
 describe('decoding a manifest', () => {

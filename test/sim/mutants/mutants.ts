@@ -279,15 +279,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a part of a volume is given before it is bound',
     file: 'src/actors/services/volumes/plugins.ts',
-    find: 'const result = await this.#mounter().bindSubPath(request, this.#call(signal));',
+    find: 'const result = await mounterOf(this.#o).bindSubPath(request, mountCall(signal));',
     replace:
-      "this.#mounter().bindSubPath(request, this.#call(signal)).catch(() => undefined); const result: SubPathResult = { kind: 'bound' };",
+      "mounterOf(this.#o).bindSubPath(request, mountCall(signal)).catch(() => undefined); const result: SubPathResult = { kind: 'bound' };",
   },
   {
     id: 'parts of a volume stay mounted when it goes',
     file: 'src/actors/services/volumes/plugins.ts',
-    find: '    await this.#cleanSubPaths(ref, signal);\n    // First the marker',
-    replace: '    // First the marker',
+    find: 'await cleanSubPaths(this.#o, ref, signal);',
+    replace: '',
   },
   {
     id: 'a caller whose rights nobody could look up is let in',

@@ -217,7 +217,6 @@ export class MeasuredEffects extends Effects {
 
   #imagesMounted({ pod, container }: StartJob, outcome: ActOutcome<unknown> | Cleared): void {
     if (outcome.kind !== 'done' && outcome.kind !== 'failed') return;
-    if (pod.spec.volumes?.some((v) => v.image !== undefined) !== true) return;
     const { length } = mountedImages(pod, container);
     if (length === 0) return;
     const refused = outcome.kind === 'failed' && outcome.failure.message.startsWith(IMAGE_MOUNT_FAILED);

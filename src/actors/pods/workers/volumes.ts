@@ -3,7 +3,7 @@
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/pod/volumes/containerMounts.ts';
-import { usedVolumes } from '../../../machines/pod/volumes/volumes.ts';
+import { usedVolumes } from '../../../machines/pod/volumes/mounting.ts';
 import type { Built } from '../../../machines/result.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import {

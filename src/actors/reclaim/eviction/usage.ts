@@ -4,6 +4,7 @@ import { figure } from '../../../machines/figures/figure.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { pathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
+import { INLINE_KINDS } from '../../../machines/pod/volumes/kinds.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
@@ -24,7 +25,8 @@ export interface UsageOptions {
 }
 /** Files of one pod that are counted; what is beyond is not. */
 const FILES_MAX = 20_000;
-const EMPTY_DIRS = 'kubernetes.io~empty-dir';
+/** Names in directories of kinds whose volumes are the pod's own. */
+const SCRATCH = INLINE_KINDS.filter((kind) => kind.scratch).map((kind) => kind.plugin);
 
 type Sum = { bytes: number; inodes: number };
 
@@ -82,7 +84,7 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
     add(own);
     containers.set(container, { diskBytes: own.bytes, inodes: own.inodes });
   }
-  if (files) add(await treeSize(o.fs, `${podDir(o.rootDir, pathName(uid))}/volumes/${EMPTY_DIRS}`, o.signal));
+  for (const plugin of files ? SCRATCH : []) add(await treeSize(o.fs, `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`, o.signal));
   return { diskBytes: total.bytes, inodes: total.inodes, containers };
 }
 
@@ -106,12 +108,14 @@ export async function measureStorage(
       containers.set(c.name, { logs: logs.bytes, layer: layers.get(`${uid} ${c.name}`) ?? 0 });
     }
     const volumes = new Map<string, number>();
-    const dir = `${podDir(o.rootDir, pathName(uid))}/volumes/${EMPTY_DIRS}`;
-    const home = await o.fs.lstat(dir).catch(() => null);
-    for (const volume of home === null ? [] : await listOrEmpty(o.fs, dir).catch(() => [])) {
-      const top = await o.fs.lstat(`${dir}/${volume}`).catch(() => null);
-      // One in memory takes nothing of the disk.
-      if (top?.dev === home?.dev) volumes.set(volume, (await treeSize(o.fs, `${dir}/${volume}`, o.signal)).bytes);
+    for (const plugin of SCRATCH) {
+      const dir = `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`;
+      const home = await o.fs.lstat(dir).catch(() => null);
+      for (const volume of home === null ? [] : await listOrEmpty(o.fs, dir).catch(() => [])) {
+        const top = await o.fs.lstat(`${dir}/${volume}`).catch(() => null);
+        // One in memory takes nothing of the disk.
+        if (top?.dev === home?.dev) volumes.set(volume, (await treeSize(o.fs, `${dir}/${volume}`, o.signal)).bytes);
+      }
     }
     use.set(uid, { volumes, containers });
   }

@@ -1,29 +1,12 @@
 /** Volumes that an earlier daemon left on disk. */
 
 import { isPathName, type PathName } from '../../../machines/pod/pathName.ts';
-import {
-  CSI,
-  HOST_PATH,
-  LOCAL_VOLUME,
-  OWN_PLUGINS,
-  podDir,
-  SUB_PATHS,
-  VOLUME_DEVICES,
-  type VolumeRef,
-  volumeKey,
-  volumeRef,
-} from '../../../machines/pod/volumes/volumePaths.ts';
-import { csiPath, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
-import type { Logger, Ports } from '../../../ports/ports.ts';
-import { type CsiOptions, readData } from './csi/place.ts';
-import { listIfThere, lstatIfThere } from './files.ts';
-
-interface Disk {
-  fs: Ports['fs'];
-  log: Logger;
-  ledger: CsiOptions['ledger'];
-  rootDir: string;
-}
+import { INLINE_KINDS, kindOfPlugin } from '../../../machines/pod/volumes/kinds.ts';
+import { podDir, SUB_PATHS, VOLUME_DEVICES, type VolumeRef, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import { listIfThere, lstatIfThere } from './disk/files.ts';
+import type { VolumeTools } from './kind.ts';
+import { inlineActs } from './kinds.ts';
 
 export interface FoundVolumes {
   found: VolumeRef[];
@@ -31,50 +14,48 @@ export interface FoundVolumes {
   strange: number;
 }
 
-export async function foundVolumes(disk: Disk): Promise<FoundVolumes> {
-  const { fs, rootDir } = disk;
+export async function foundVolumes(o: VolumeTools): Promise<FoundVolumes> {
+  const { fs } = o.ports;
+  const { rootDir } = o.facts();
   const found: VolumeRef[] = [];
   let strange = 0;
   for (const uid of (await listIfThere(fs, `${rootDir}/pods`)).filter(isPathName)) {
-    const { found: own, strange: others } = await volumesOf(disk, uid);
+    const { found: own, strange: others } = await volumesOf(o, uid);
     found.push(...own);
     strange += others;
-    // Of a volume that lies elsewhere only this is there, and a power failure may have left no more of others.
-    const parts = `${podDir(rootDir, uid)}/${SUB_PATHS}`;
-    for (const name of await listDir(fs, parts)) {
-      if (!own.some((ref) => ref.name === name)) found.push(volumeRef(uid, HOST_PATH, name));
+    for (const name of await listDir(fs, `${podDir(rootDir, uid)}/${SUB_PATHS}`)) {
+      if (!own.some((ref) => ref.name === name)) found.push(volumeRef(uid, PARTS_ALONE, name));
     }
   }
   return { found, strange };
 }
 
-async function volumesOf(disk: Disk, uid: PathName): Promise<FoundVolumes> {
-  const { fs, log, rootDir } = disk;
+/** Of a volume that stands elsewhere only bound parts are on the disk, and a power failure may have left no more of others. */
+const PARTS_ALONE = INLINE_KINDS.find((k) => k.stands === 'elsewhere')?.plugin ?? '';
+/** Kinds of which there may be links to devices alone. */
+const WITH_DEVICES = INLINE_KINDS.filter((k) => k.device !== undefined).map((k) => k.plugin);
+
+async function volumesOf(o: VolumeTools, uid: PathName): Promise<FoundVolumes> {
+  const { fs } = o.ports;
   const found: VolumeRef[] = [];
   let strange = 0;
-  const volumes = `${podDir(rootDir, uid)}/volumes`;
-  for (const plugin of await listDir(fs, volumes)) {
-    if (!OWN_PLUGINS.includes(plugin)) {
-      log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
-      strange += (await listDir(fs, `${volumes}/${plugin}`)).length;
+  const pod = podDir(o.facts().rootDir, uid);
+  for (const plugin of await listDir(fs, `${pod}/volumes`)) {
+    const kind = kindOfPlugin(plugin);
+    if (kind?.stands !== 'here') {
+      o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
+      strange += (await listDir(fs, `${pod}/volumes/${plugin}`)).length;
       continue;
     }
-    for (const name of (await listIfThere(fs, `${volumes}/${plugin}`)).filter(isPathName)) {
-      found.push(plugin === CSI ? await csiVolume(disk, uid, name) : { uid, plugin, name });
+    for (const name of (await listIfThere(fs, `${pod}/volumes/${plugin}`)).filter(isPathName)) {
+      const ref = { uid, plugin, name };
+      found.push((await inlineActs(kind.kind).found?.(o, ref)) ?? ref);
     }
   }
-  for (const name of await listDir(fs, `${podDir(rootDir, uid)}/${VOLUME_DEVICES}/${LOCAL_VOLUME}`)) {
-    found.push(volumeRef(uid, LOCAL_VOLUME, name));
+  for (const plugin of WITH_DEVICES) {
+    for (const name of await listDir(fs, `${pod}/${VOLUME_DEVICES}/${plugin}`)) found.push(volumeRef(uid, plugin, name));
   }
   return { found, strange };
-}
-
-/** A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims. */
-async function csiVolume({ fs, ledger, rootDir }: Disk, uid: PathName, name: PathName): Promise<VolumeRef> {
-  const data = await readData(fs, csiPath.dir(rootDir, uid, name));
-  const ref = { uid, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : CSI, name };
-  if (data?.attached === true) ledger.use(volumeKey(ref), uniqueName(data));
-  return ref;
 }
 
 /** A file or a link in its place holds nothing. */

@@ -1,7 +1,9 @@
 /** Which secrets and config maps a pod names, and how they are known here. Pure. */
 import type { Container } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
-import { containersWithMounts, podVolumes } from './volumes.ts';
+import { kindOf } from './kinds.ts';
+import { containersWithMounts } from './mounting.ts';
+import { podVolumes } from './volumes.ts';
 
 export interface ObjectRef {
   kind: 'secret' | 'configMap';
@@ -49,8 +51,7 @@ export function podReferences(pod: Pod): ReadonlyMap<string, ObjectRef> {
   for (const container of containersWithMounts(pod)) for (const ref of containerReferences(container, namespace)) add(ref);
   for (const name of pullSecretNames(pod)) add({ kind: 'secret', namespace, name });
   for (const { source } of podVolumes(pod).volumes) {
-    if (source.kind !== 'files') continue;
-    for (const s of source.sources) if (s.kind === 'secret' || s.kind === 'configMap') add({ kind: s.kind, namespace, name: s.name });
+    for (const ref of kindOf(source).references?.(source) ?? []) add({ ...ref, namespace });
   }
   return found;
 }

@@ -4,29 +4,10 @@
  * (isolation, data, security): docs/features.md has the list. A field that no Pod has is left alone. What is left alone is told, by
  * `why` and an event. Adding a feature means changing its line here.
  */
-import { HOST_PATH_TYPES } from '../../pod/volumes/volumes.ts';
+import { type FieldRule, honoured, refused } from '../../pod/fieldRule.ts';
+import { INLINE_KINDS } from '../../pod/volumes/kinds.ts';
 
-/**
- * `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key, `*` + `/*` any key with a domain.
- * A rule covers all below its path.
- */
 export const NO_SUCH_RESOURCE = 'this node has no such resource';
-
-export interface FieldRule {
-  readonly path: string;
-  /** Only these values can be honoured; another is refused or left alone. */
-  readonly only?: readonly unknown[];
-  /** Only of a pod that came from an API server, on a node that has one. */
-  readonly api?: true;
-  /** The same, and of another pod it is left alone: why. */
-  readonly apiElse?: string;
-  /** It has no effect on this node, and needs none: why. */
-  readonly ignored?: string;
-  /** It cannot be honoured, and a pod without it keeps its promises: why. */
-  readonly leftAlone?: string;
-  /** It cannot be honoured, and a pod without it would break a promise: why. */
-  readonly refused?: string;
-}
 
 const NO_CLAIMS = 'there is no dynamic resource allocation';
 const NOT_WINDOWS = 'it is for Windows, and this node runs Linux';
@@ -35,16 +16,6 @@ const SCHEDULING = 'only the scheduler looks at it';
 const SELINUX = ['user', 'role', 'type', 'level'].map((k) => `seLinuxOptions.${k}`);
 const PROFILES = ['seccompProfile', 'appArmorProfile'].flatMap((p) => [`${p}.type`, `${p}.localhostProfile`]);
 const IDS = ['runAsUser', 'runAsGroup', 'runAsNonRoot'];
-const DOWNWARD_ITEM = [
-  'path',
-  'mode',
-  'fieldRef.apiVersion',
-  'fieldRef.fieldPath',
-  'resourceFieldRef.containerName',
-  'resourceFieldRef.resource',
-  'resourceFieldRef.divisor',
-];
-const OBJECT = ['optional', 'items[*].key', 'items[*].path', 'items[*].mode'];
 const EVERY_RESOURCE = ['cpu', 'memory', 'hugepages-*'];
 
 const HTTP_HEADER = ['name', 'value'].map((k) => `httpHeaders[*].${k}`);
@@ -74,8 +45,6 @@ const HOOK = [
 ];
 const HOOKS = ['postStart', 'preStop'].flatMap((hook) => HOOK.map((k) => `lifecycle.${hook}.${k}`));
 
-const honoured = (...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path }));
-const refused = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, refused: why }));
 const leftAlone = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, leftAlone: why }));
 const ignored = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, ignored: why }));
 const under = (prefix: string, rules: readonly FieldRule[]): FieldRule[] =>
@@ -153,26 +122,8 @@ const PLACEMENT: readonly FieldRule[] = [
 ];
 
 const VOLUME: readonly FieldRule[] = [
-  ...honoured('name', 'emptyDir.medium', 'emptyDir.sizeLimit', 'hostPath.path', 'image.reference', 'image.pullPolicy'),
-  { path: 'hostPath.type', only: HOST_PATH_TYPES, refused: 'nobody can tell what has to be at the path' },
-  ...honoured('downwardAPI.defaultMode', ...DOWNWARD_ITEM.map((k) => `downwardAPI.items[*].${k}`)),
-  ...honoured('projected.defaultMode', ...DOWNWARD_ITEM.map((k) => `projected.sources[*].downwardAPI.items[*].${k}`)),
-  ...['secret.secretName', 'configMap.name', 'persistentVolumeClaim.claimName', 'persistentVolumeClaim.readOnly'].map(
-    (path): FieldRule => ({ path, api: true }),
-  ),
-  ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k): FieldRule => ({ path: `${kind}.${k}`, api: true }))),
-  ...['secret', 'configMap'].flatMap((kind) =>
-    ['name', ...OBJECT].map((k): FieldRule => ({ path: `projected.sources[*].${kind}.${k}`, api: true })),
-  ),
-  ...['audience', 'expirationSeconds', 'path'].map(
-    (k): FieldRule => ({ path: `projected.sources[*].serviceAccountToken.${k}`, api: true }),
-  ),
-  ...['driver', 'readOnly', 'fsType', 'volumeAttributes.*', 'nodePublishSecretRef.name'].map(
-    (k): FieldRule => ({ path: `csi.${k}`, api: true }),
-  ),
-  // The cluster makes a claim of it before the pod is bound to a node.
-  { path: 'ephemeral.volumeClaimTemplate', api: true },
-  ...refused('this kind is not projected', 'projected.sources[*].clusterTrustBundle', 'projected.sources[*].podCertificate'),
+  ...honoured('name'),
+  ...INLINE_KINDS.flatMap((kind) => kind.rules),
   ...refused('there is no plugin for this kind of volume', '*'),
 ];
 

@@ -5,12 +5,13 @@
 import { isExtendedResource } from '../../kube/names.ts';
 import { metadata as metadataShape, podShape, spec as specShape } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
+import type { FieldRule } from '../../pod/fieldRule.ts';
 import { limitsNotKept } from '../../pod/resources/podLevel.ts';
 import { isRecord } from '../../shape/conform.ts';
 import type { Shape } from '../../shape/shape.ts';
 import { cut, ErrorList, quoted } from '../../text/errorList.ts';
 import { didYouMean } from '../../text/nearest.ts';
-import { FIELD_TABLE, type FieldRule, NO_SUCH_RESOURCE } from './fieldTable.ts';
+import { FIELD_TABLE, NO_SUCH_RESOURCE } from './fieldTable.ts';
 
 /** Why what only the API can tell is refused of a manifest. */
 const NEEDS_API = 'only of a pod that came from an API server';

@@ -5,25 +5,25 @@
 
 import type { Volume } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
+import { kindOfField } from '../../pod/volumes/kinds.ts';
 import { isRecord } from '../../shape/conform.ts';
 
-/** Volume kinds that live on an API object. Of `csi` it is the CSIDriver, of `glusterfs` the Endpoints. */
-const VOLUMES = ['secret', 'configMap', 'persistentVolumeClaim', 'ephemeral', 'csi', 'glusterfs', 'azureFile'];
-const PROJECTED = ['secret', 'configMap', 'serviceAccountToken', 'clusterTrustBundle', 'podCertificate'];
+/** Kinds that live on an object of the API, and that this node has no plugin for. Of `glusterfs` it is the Endpoints. */
+const OTHERS_OF_API = ['glusterfs', 'azureFile'];
 /** Names of fields inside the other volume sources that point at a secret. */
 const SECRET_FIELDS = ['secretRef', 'nodePublishSecretRef', 'secretName'];
 
 function ofVolume(volume: Volume, path: string): string[] {
   const found: string[] = [];
-  for (const [kind, source] of Object.entries(volume)) {
-    if (VOLUMES.includes(kind)) found.push(`${path}.${kind}`);
-    if (!isRecord(source) || VOLUMES.includes(kind)) continue;
-    if (kind === 'projected' && Array.isArray(source.sources)) {
-      source.sources.forEach((s: unknown, i) => {
-        for (const part of PROJECTED) if (isRecord(s) && s[part] !== undefined) found.push(`${path}.projected.sources[${i}].${part}`);
-      });
+  for (const [field, source] of Object.entries(volume)) {
+    const kind = kindOfField(field);
+    if (kind?.fromApi === true || OTHERS_OF_API.includes(field)) {
+      found.push(`${path}.${field}`);
+      continue;
     }
-    for (const field of SECRET_FIELDS) if (source[field] !== undefined) found.push(`${path}.${kind}.${field}`);
+    if (!isRecord(source)) continue;
+    for (const part of kind?.apiReferences?.(source, `${path}.${field}`) ?? []) found.push(part);
+    for (const name of SECRET_FIELDS) if (source[name] !== undefined) found.push(`${path}.${field}.${name}`);
   }
   return found;
 }

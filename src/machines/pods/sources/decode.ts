@@ -6,6 +6,7 @@
 import { podShape, VOLUME_SOURCES } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import { ANNOTATION_HASH, canonicalJson } from '../../pod/names.ts';
+import { ASSUMED_FIELD } from '../../pod/volumes/kinds.ts';
 import { conform, isRecord } from '../../shape/conform.ts';
 import { cut, ErrorList } from '../../text/errorList.ts';
 import { apiReferences } from './apiReferences.ts';
@@ -106,7 +107,7 @@ function readLeniently({ spec }: Pod, note: (what: string) => void): void {
   spec.volumes?.forEach((volume, i) => {
     if (VOLUME_SOURCES.some((kind) => volume[kind] !== undefined)) return;
     note(`spec.volumes[${i}]: names no kind of volume that is known; it is taken for an emptyDir`);
-    volume.emptyDir = {};
+    volume[ASSUMED_FIELD] = {};
   });
   const seconds = spec.terminationGracePeriodSeconds ?? 0;
   if (seconds >= 0) return;

@@ -27,6 +27,8 @@ import {
 import { beyondBounds } from '../../pod/bounds.ts';
 import { isPodLevel } from '../../pod/resources/podLevel.ts';
 import { containersTotal } from '../../pod/resources/resources.ts';
+import { isScratch, kindOfField } from '../../pod/volumes/kinds.ts';
+import { isRecord } from '../../shape/conform.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';
 import { type ContainerScope, validateContainer } from './validation/container.ts';
 import { Problems } from './validation/problems.ts';
@@ -100,11 +102,9 @@ function validateVolumes(p: Problems, spec: PodSpec): Set<string> {
     if (v.name) p.unique(`${at}.name`, v.name, names);
     const sources = Object.keys(v).filter((k) => VOLUME_SOURCES.includes(k));
     if (sources.length > 1) p.add(at, `must have one source only, not ${sources.join(' and ')}`);
-    const hostPath = v.hostPath;
-    if (typeof hostPath === 'object' && hostPath !== null) {
-      const path = 'path' in hostPath ? String(hostPath.path) : '';
-      if (path === '') p.add(`${at}.hostPath.path`, 'required');
-      else if (path.split('/').includes('..')) p.add(`${at}.hostPath.path`, "must not contain '..'");
+    for (const [kind, content] of Object.entries(v)) {
+      const problems = isRecord(content) ? kindOfField(kind)?.problems?.(content) : undefined;
+      for (const { field, what } of problems ?? []) p.add(`${at}.${kind}.${field}`, what);
     }
   });
   return names;
@@ -217,12 +217,12 @@ function validateRequirement(p: Problems, at: string, r: { operator: string; val
 function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<string>): void {
   const names = new Set<string>();
   const hostPorts = new Set<string>();
-  const emptyDirs = new Set((spec.volumes ?? []).flatMap((v) => (v.emptyDir === undefined ? [] : [v.name])));
+  const scratch = new Set((spec.volumes ?? []).flatMap((v) => (isScratch(v) ? [v.name] : [])));
   const scope = (kind: ContainerScope['kind']): ContainerScope => ({
     kind,
     hostNetwork: spec.hostNetwork === true,
     volumes,
-    emptyDirs,
+    scratch,
     names,
     hostPorts,
     graceSeconds: spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,

@@ -1,6 +1,7 @@
 /** Messages of the status manager, the statuses that it shows, and how long starts took. */
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
 import type { PodRef } from '../../pod/names.ts';
+import { isMadeHere } from '../../pod/volumes/kinds.ts';
 import type { Span } from '../../runtime/imagePuller/messages.ts';
 import { address, type Message, viewKey } from '../../supervision/address.ts';
 import type { StartDurations } from './startup.ts';
@@ -24,7 +25,7 @@ export function hasStarted(pod: Pod): boolean {
 
 /** Some volume of it comes from elsewhere: the reference leaves such a pod out of the start-up indicator. */
 export function isStateful({ spec }: Pod): boolean {
-  return (spec.volumes ?? []).some((volume) => OWN_SOURCES.every((source) => volume[source] === undefined));
+  return (spec.volumes ?? []).some((volume) => !isMadeHere(volume));
 }
 
 /** Null while it has not started, or where its times say nothing. `pull`: from the first to the last pull for it. */
@@ -36,9 +37,6 @@ export function startDurations(pod: Pod, o: { seenMs: number; pull: Span | undef
   const others = [o.pull, inits].filter((s) => s !== undefined);
   return { totalSeconds: totalMs / 1000, sliSeconds: Math.max(0, totalMs - covered(others)) / 1000 };
 }
-
-/** Sources of volumes that are made on the node: what else a pod mounts may keep it waiting, and its start counts for less. */
-const OWN_SOURCES = ['secret', 'configMap', 'downwardAPI', 'emptyDir', 'projected'] as const;
 
 /** From the start of the first init container that ends to the end of the last one. */
 function initSpan(pod: Pod): Span | undefined {

@@ -3,10 +3,9 @@
 import type { NodeSelectorTerm } from '../../kube/podTable.ts';
 import { isKubeRecord as isRecord } from '../../kube/request.ts';
 import type { Pod } from '../../kube/types.ts';
-import { type HostPathType, isHostPathType } from '../../pod/volumes/volumes.ts';
+import { PERSISTENT_KINDS, type PersistentSource } from '../../pod/volumes/kinds.ts';
 import { type NodeIdentityLabels, nodeMismatch } from '../../pods/admission/nodeAffinity.ts';
 import { type Built, built, refused } from '../../result.ts';
-import { type CsiVolume, persistentCsi } from './csi/volume.ts';
 
 export interface BoundClaim {
   uid: string;
@@ -14,9 +13,7 @@ export interface BoundClaim {
   volume: string;
 }
 /** Where the content of a persistent volume lies on this node, or who knows. */
-export type ClaimedVolume =
-  | { volume: string; kind: 'local' | 'hostPath'; path: string; type: HostPathType }
-  | { volume: string; kind: 'csi'; csi: CsiVolume };
+export type ClaimedVolume = { volume: string } & PersistentSource;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const part = (value: unknown, key: string): Record<string, unknown> => {
@@ -93,25 +90,14 @@ export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
       return refused('MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms');
     }
   }
-  if (isRecord(spec.csi)) {
-    const csi = persistentCsi(spec, { volume, readOnly: of.readOnly });
-    return csi.ok ? built({ volume, kind: 'csi', csi: csi.value }) : csi;
-  }
-  if (Array.isArray(spec.mountOptions) && spec.mountOptions.length > 0) {
+  const kind = PERSISTENT_KINDS.find(({ field }) => isRecord(spec[field]));
+  if (kind?.mountOptions !== true && Array.isArray(spec.mountOptions) && spec.mountOptions.length > 0) {
     return refused(`mount options of PV ${volume} are not honoured by this node: ${spec.mountOptions.join(',')}`);
   }
-  return sourceOf(volume, spec);
-}
-
-function sourceOf(volume: string, spec: Record<string, unknown>): Built<ClaimedVolume> {
-  const kind = isRecord(spec.local) ? 'local' : isRecord(spec.hostPath) ? 'hostPath' : null;
-  if (kind === null)
-    return refused(`PV ${volume} is neither local nor hostPath nor of a CSI driver: there is no plugin for its kind of volume`);
-  const source = part(spec, kind);
-  const path = text(source.path);
-  const type = kind === 'local' ? (spec.volumeMode === 'Block' ? 'BlockDevice' : 'Directory') : text(source.type);
-  if (!path.startsWith('/') || path.split('/').includes('..'))
-    return refused(`path "${path}" of PV ${volume} must be absolute, without ".."`);
-  if (!isHostPathType(type)) return refused(`hostPath.type "${type}" of PV ${volume} is not a type of hostPath`);
-  return built({ volume, kind, path, type });
+  if (kind === undefined) {
+    const kinds = PERSISTENT_KINDS.map(({ named }) => named).join(' nor ');
+    return refused(`PV ${volume} is neither ${kinds}: there is no plugin for its kind of volume`);
+  }
+  const source = kind.decode(spec, { volume, readOnly: of.readOnly });
+  return source.ok ? built({ volume, ...source.value }) : source;
 }

@@ -3,7 +3,7 @@
 import { type ObjectQuery, type Objects, queryKey } from '../../kube/objects.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
-import type { DownwardItem, ProjectionSource, VolumeSource } from '../../pod/volumes/volumes.ts';
+import type { DownwardItem, Files, ProjectionSource } from '../../pod/volumes/kinds/files/files.ts';
 import { fieldValue, resourceValue } from '../../pods/workers/config/env.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';
@@ -19,7 +19,7 @@ export type Payload = ReadonlyMap<string, PayloadFile>;
 
 export interface PayloadInput {
   pod: Pod;
-  source: Extract<VolumeSource, { kind: 'files' }>;
+  source: Files;
   objects: Objects;
   facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'allocatable'>;
   /** The one user of all containers, for token files. */

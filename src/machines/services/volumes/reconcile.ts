@@ -3,7 +3,8 @@ import type { Pod } from '../../kube/types.ts';
 import { isLeaving } from '../../pod/names.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
-import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from '../../pod/volumes/volumePaths.ts';
+import { kindOf } from '../../pod/volumes/kinds.ts';
+import { type VolumeRef, volumeKey, volumePath } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, podVolumes, redefined } from '../../pod/volumes/volumes.ts';
 import type { PodsView } from '../../pods/manager/messages.ts';
 import type { VolumeSummary } from './messages.ts';
@@ -112,16 +113,7 @@ function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): M
     const { at, readOnly, device } = done;
     return { hostPath: at, readOnly, managed: !readOnly, ...(device ? { device: true as const } : {}) };
   }
-  switch (v.source.kind) {
-    case 'hostPath':
-      return { hostPath: v.source.path, readOnly: false, managed: false };
-    case 'claim':
-      return { hostPath: volumePath(rootDir, v), readOnly: v.source.readOnly, managed: !v.source.readOnly };
-    case 'image':
-      return { hostPath: '', readOnly: true, managed: true, image: true };
-    default:
-      return { hostPath: volumePath(rootDir, v), readOnly: v.plugin !== EMPTY_DIR, managed: true };
-  }
+  return kindOf(v.source).mounted(v.source, volumePath(rootDir, v));
 }
 
 /** The words of the reference at the end of its wait. */

@@ -1,6 +1,6 @@
 /** What the user of a pod is told of its volumes (resources and volumes 8.6). Of a taking down that failed nothing: that is for the log. Pure. */
 
-import type { PodVolume } from '../../pod/volumes/volumes.ts';
+import { isDevice, type PodVolume } from '../../pod/volumes/volumes.ts';
 import { isWait } from './csi/volume.ts';
 import type { SetUpDone } from './volumeMachine.ts';
 
@@ -10,20 +10,16 @@ interface VolumeEventSaid {
   message: string;
 }
 
-function isBlock({ source }: PodVolume): boolean {
-  return source.kind === 'claim' && source.block;
-}
-
 /** Null: it is being waited for, which is nothing that went wrong. */
 export function mountFailure(volume: PodVolume, message: string): VolumeEventSaid | null {
   if (isWait(message)) return null;
-  const [reason, stage] = isBlock(volume) ? ['FailedMapVolume', 'MapVolume.SetUpDevice'] : ['FailedMount', 'MountVolume.SetUp'];
+  const [reason, stage] = isDevice(volume) ? ['FailedMapVolume', 'MapVolume.SetUpDevice'] : ['FailedMount', 'MountVolume.SetUp'];
   return { type: 'Warning', reason, message: `${stage} failed for volume "${volume.name}" : ${message}` };
 }
 
 /** Null: only of a device is said that it is there. */
 export function setUpSuccess(volume: PodVolume, done: SetUpDone | null): VolumeEventSaid | null {
-  if (!isBlock(volume) || done === null) return null;
+  if (!isDevice(volume) || done === null) return null;
   const message = `MapVolume.MapPodDevice succeeded for volume "${volume.name}" volumeMapPath "${done.at}"`;
   return { type: 'Normal', reason: 'SuccessfulMountVolume', message };
 }

@@ -5,8 +5,9 @@
 
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
+import type { VolumeSource } from '../../pod/volumes/kinds.ts';
 import type { VolumeRef } from '../../pod/volumes/volumePaths.ts';
-import { type PodVolume, redefined, refreshes, type VolumeSource } from '../../pod/volumes/volumes.ts';
+import { type PodVolume, redefined, refreshes } from '../../pod/volumes/volumes.ts';
 import { messageOf } from '../../text/errors.ts';
 import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';

@@ -2,6 +2,7 @@
 
 import { put } from '../../../../machines/data/own.ts';
 import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/kube/request.ts';
+import type { SecretRef } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import {
   type Attachment,
   attachmentOf,
@@ -9,7 +10,6 @@ import {
   driverRules,
   NO_DRIVER_OBJECT,
 } from '../../../../machines/services/volumes/csi/driver.ts';
-import type { SecretRef } from '../../../../machines/services/volumes/csi/volume.ts';
 import { kubeClient } from '../../../api/client.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
 

@@ -3,7 +3,8 @@
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { isKubeRecord } from '../../../../machines/kube/request.ts';
 import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
-import { CSI, deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { CSI } from '../../../../machines/pod/volumes/kinds/csi.ts';
+import { deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
@@ -11,13 +12,11 @@ import type { SetUpDone } from '../../../../machines/services/volumes/volumeMach
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
-import { listIfThere, rmdirIfEmpty, unlinkIfThere } from '../files.ts';
+import { listIfThere, rmdirIfEmpty, unlinkIfThere } from '../disk/files.ts';
+import { DIR_MODE, lookCall } from '../disk/limits.ts';
 import type { CsiLedger } from './state.ts';
 
 const DATA_BYTES_MAX = 64 * 1024;
-const DIR_MODE = 0o750;
-/** One look at a path that a driver has made. */
-const LOOK_TIMEOUT_MS = 10_000;
 
 export interface Place {
   dir: string;
@@ -112,7 +111,7 @@ export async function standing(
     return null;
   }
   // A driver need not mount anything.
-  const kind = await o.mounter.kindOf(place.target, { timeoutMs: LOOK_TIMEOUT_MS, signal });
+  const kind = await o.mounter.kindOf(place.target, lookCall(signal));
   return kind === (data.block ? 'block' : 'dir') ? done : null;
 }
 

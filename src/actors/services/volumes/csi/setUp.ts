@@ -7,13 +7,13 @@ import { put } from '../../../../machines/data/own.ts';
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import type { ObjectSource } from '../../../../machines/kube/objects.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
+import type { CsiVolume } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
 import {
   accessMode,
   attachmentId,
-  type CsiVolume,
   groupApplies,
   isFinal,
   lifecycleRefusal,
@@ -27,15 +27,13 @@ import {
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
 import { CsiError } from '../../../../ports/sockets/csi.ts';
-import { lstatIfThere, unlinkIfThere } from '../files.ts';
+import { lstatIfThere, unlinkIfThere } from '../disk/files.ts';
+import { giveForeignTree } from '../disk/group.ts';
+import { DIR_MODE } from '../disk/limits.ts';
 import type { CsiApi } from './api.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type CsiOptions, type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
 import { type Leftover, removeLeftovers } from './takeDown.ts';
-
-const DIR_MODE = 0o750;
-/** A tree of many files takes its time. */
-const GROUP_TIMEOUT_MS = 600_000;
 
 export interface CsiSetUpOptions extends CsiOptions {
   api: CsiApi;
@@ -138,7 +136,7 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
     volumeContext,
   };
   await undoneIfFinal(o, leftover, () => driver.call('NodePublishVolume', request, signal), { staged: stages, driver, signal });
-  if (!delegated && groupApplies(csi, rules, gid)) await giveToGroup(o, { pod, target: place.target, gid: gid ?? 0 }, signal);
+  if (!delegated && groupApplies(csi, rules, gid)) await giveForeignTree(o, { pod, dir: place.target }, signal);
   if (csi.block) await linkDevice(o, place);
   const done = { at: csi.block ? place.link : place.target, readOnly: csi.readOnly, device: csi.block, republish: rules.requiresRepublish };
   const mounted = mountsAt(await o.mounter.list(o.facts().rootDir, place.target), place.target).length > 0;
@@ -225,16 +223,6 @@ function expiryOf(token: string): string {
   } catch {
     return '';
   }
-}
-
-async function giveToGroup(
-  o: CsiOptions,
-  { pod, target, gid }: { pod: Pod; target: string; gid: number },
-  signal: AbortSignal,
-): Promise<void> {
-  const onRootMismatch = pod.spec.securityContext?.fsGroupChangePolicy === 'OnRootMismatch';
-  const { left } = await o.mounter.giveToGroup(target, { gid, onRootMismatch }, { timeoutMs: GROUP_TIMEOUT_MS, signal });
-  if (left !== '') o.log.warn({ dir: target, gid, err: left }, 'files of a volume could not be given to the group of its pod');
 }
 
 async function linkDevice(o: CsiOptions, { link, target }: Place): Promise<void> {

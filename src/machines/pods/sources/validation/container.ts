@@ -15,6 +15,7 @@ import {
   RESTART_RULE_ACTIONS,
   TERMINATION_MESSAGE_POLICIES,
 } from '../../../kube/words.ts';
+import { SCRATCH_FIELDS } from '../../../pod/volumes/kinds.ts';
 import { quoted } from '../../../text/errorList.ts';
 import { validateProbes } from './probes.ts';
 import type { Problems } from './problems.ts';
@@ -26,7 +27,7 @@ export interface ContainerScope {
   hostNetwork: boolean;
   volumes: ReadonlySet<string>;
   /** Those of them that containers can write files of variables to. */
-  emptyDirs: ReadonlySet<string>;
+  scratch: ReadonlySet<string>;
   /** Names of all containers so far, of both kinds. */
   names: Set<string>;
   /** `protocol/hostIP/port` taken so far by containers that run at the same time. */
@@ -108,11 +109,11 @@ function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['
   if (from.fileKeyRef !== undefined) validateFileKeyRef(p, `${path}.fileKeyRef`, from.fileKeyRef, scope);
 }
 
-function validateFileKeyRef(p: Problems, path: string, ref: FileKeyRef, { volumes, emptyDirs }: ContainerScope): void {
+function validateFileKeyRef(p: Problems, path: string, ref: FileKeyRef, { volumes, scratch }: ContainerScope): void {
   const { volumeName = '', key = '', path: file = '' } = ref;
   p.required(`${path}.volumeName`, volumeName);
   if (volumeName && !volumes.has(volumeName)) p.add(`${path}.volumeName`, `no volume is named ${quoted(volumeName)}`);
-  else if (volumeName && !emptyDirs.has(volumeName)) p.add(`${path}.volumeName`, 'must name a volume of type emptyDir');
+  else if (volumeName && !scratch.has(volumeName)) p.add(`${path}.volumeName`, `must name a volume of type ${SCRATCH_FIELDS.join(' or ')}`);
   p.required(`${path}.path`, file);
   if (file.split('/').includes('..')) p.add(`${path}.path`, "must not contain '..'");
   p.required(`${path}.key`, key);

@@ -1,6 +1,6 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
 
-import { type ContainerShare, NO_SHARE } from '../../../allocation/messages.ts';
+import { NO_SHARE, type PluginShare } from '../../../allocation/devices/messages.ts';
 import type { Container } from '../../../kube/podTable.ts';
 import type { Pod } from '../../../kube/types.ts';
 import type { NodeFacts } from '../../../nodeFacts.ts';
@@ -43,14 +43,15 @@ export interface ContainerConfigInput {
   podIPs: readonly string[];
   facts: NodeFacts;
   mounts: readonly Mount[];
-  /** Of volumes. */
   devices?: readonly Device[];
-  /** What was allocated to it. */
-  share?: ContainerShare;
+  /** What comes with devices of plugins, besides the devices; their mounts are among `mounts`. */
+  plugin?: Pick<PluginShare, 'envs' | 'annotations' | 'cdiDevices'>;
   /** Newest instance of an ephemeral container's target. */
   targetContainerId?: string;
   /** That of the sandbox; absent: the users of the host. */
   userNamespace?: UserNamespace | undefined;
+  /** Absent: it runs on all CPUs. `quotaLifted`: as long as it wants, since they are its own. */
+  cpus?: { cpuset: string; quotaLifted: boolean } | undefined;
   /** Of a node that belongs to a cluster. */
   cluster?: EnvSources;
   /** Those that variables come from. */
@@ -88,13 +89,10 @@ function mapped(mount: Mount, users: UserNamespace | undefined): Mount {
 }
 
 /** No quota is -1: 0 would leave it to the runtime. */
-function allocated(resources: LinuxContainerResources, { cpus, quotaLifted, mems }: ContainerShare): LinuxContainerResources {
-  return {
-    ...resources,
-    ...(quotaLifted === true && resources.cpuQuota !== undefined ? { cpuQuota: -1 } : {}),
-    ...(cpus === undefined ? {} : { cpusetCpus: cpus }),
-    ...(mems === undefined ? {} : { cpusetMems: mems }),
-  };
+function onCpus(resources: LinuxContainerResources, cpus: ContainerConfigInput['cpus']): LinuxContainerResources {
+  if (cpus === undefined) return resources;
+  const quota = cpus.quotaLifted && resources.cpuQuota !== undefined ? { cpuQuota: -1 } : {};
+  return { ...resources, ...quota, cpusetCpus: cpus.cpuset };
 }
 
 export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
@@ -104,8 +102,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
     ...(input.files === undefined ? {} : { files: input.files }),
   };
   const room = new ExecRoom();
-  const { share = NO_SHARE } = input;
-  const { envs: given, annotations: told, cdiDevices } = share;
+  const { envs: given, annotations: told, cdiDevices } = input.plugin ?? NO_SHARE;
   for (const { key, value } of given) {
     const why = room.take(`${key}=${value}`);
     if (why !== null) return refused(`container "${container.name}": environment variable "${key}" of a device plugin ${why}`);
@@ -139,8 +136,8 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       workingDir: container.workingDir ?? '',
       // Those of the pod come later, and win.
       envs: [...given, ...env.value],
-      mounts: [...share.mounts, ...input.mounts].map((m) => mapped(m, input.userNamespace)),
-      devices: [...share.devices, ...(input.devices ?? [])],
+      mounts: input.mounts.map((m) => mapped(m, input.userNamespace)),
+      devices: [...(input.devices ?? [])],
       labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
       annotations: { ...told, ...containerAnnotations(pod, container, input.restartCount) },
       logPath: containerLogPath(pathName(container.name), input.restartCount),
@@ -148,7 +145,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       stdinOnce: container.stdinOnce ?? false,
       tty: container.tty ?? false,
       linux: {
-        resources: allocated({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, share),
+        resources: onCpus({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, input.cpus),
         securityContext: security.value,
       },
       ...(cdiDevices.length === 0 ? {} : { CDIDevices: cdiDevices.map((name) => ({ name })) }),

@@ -1,62 +1,13 @@
 /** A CSI volume as a pod asks for it, and what drivers are told of it (resources and volumes 8.17). Pure. */
 
 import { own } from '../../../data/own.ts';
-import { isKubeRecord as isRecord } from '../../../kube/request.ts';
 import type { Pod } from '../../../kube/types.ts';
-import { isPathName, type PathName } from '../../../pod/pathName.ts';
-import { CSI, volumePath } from '../../../pod/volumes/volumePaths.ts';
-import { type InlineCsi, strings } from '../../../pod/volumes/volumes.ts';
+import type { PathName } from '../../../pod/pathName.ts';
+import { CSI, type CsiVolume, type InlineCsi } from '../../../pod/volumes/kinds/csi.ts';
+import { volumePath } from '../../../pod/volumes/volumePaths.ts';
 import { type Built, built, refused } from '../../../result.ts';
-import { quoted } from '../../../text/errorList.ts';
 import type { AccessMode, VolumeCapability } from '../../../wire/csi.ts';
 import type { DriverRules } from './driver.ts';
-
-export interface SecretRef {
-  namespace: string;
-  name: string;
-}
-export interface CsiVolume {
-  driver: PathName;
-  handle: string;
-  lifecycle: 'Persistent' | 'Ephemeral';
-  readOnly: boolean;
-  fsType: string;
-  attributes: Readonly<Record<string, string>>;
-  mountOptions: readonly string[];
-  accessModes: readonly string[];
-  stageSecret: SecretRef | null;
-  publishSecret: SecretRef | null;
-  block: boolean;
-}
-
-export const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v) => typeof v === 'string') : []);
-
-function secretRef(value: unknown, namespace: string): SecretRef | null {
-  const name = isRecord(value) ? text(value.name) : '';
-  return !isRecord(value) || name === '' ? null : { name, namespace: text(value.namespace) || namespace };
-}
-
-/** Of a persistent volume's specification that has `csi`. `readOnly`: of the claim in the pod. */
-export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean }): Built<CsiVolume> {
-  const csi = isRecord(spec.csi) ? spec.csi : {};
-  const [driver, handle] = [text(csi.driver), text(csi.volumeHandle)];
-  if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
-  if (!isPathName(driver)) return refused(`PV ${of.volume}: csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
-  return built({
-    driver,
-    handle,
-    lifecycle: 'Persistent',
-    readOnly: of.readOnly,
-    fsType: text(csi.fsType),
-    attributes: strings(csi.volumeAttributes),
-    mountOptions: texts(spec.mountOptions),
-    accessModes: texts(spec.accessModes),
-    stageSecret: secretRef(csi.nodeStageSecretRef, ''),
-    publishSecret: secretRef(csi.nodePublishSecretRef, ''),
-    block: spec.volumeMode === 'Block',
-  });
-}
 
 type Hash = (text: string) => string;
 

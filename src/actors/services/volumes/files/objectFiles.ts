@@ -1,15 +1,16 @@
 /** What the files of a volume are made of: objects of the API are asked for, and its files follow from them. */
 
-import { type ObjectAnswer, type ObjectQuery, type ObjectSource, type Objects, queryKey } from '../../../machines/kube/objects.ts';
-import type { Pod } from '../../../machines/kube/types.ts';
-import type { NodeFacts } from '../../../machines/nodeFacts.ts';
-import { commonUser, type PodVolume } from '../../../machines/pod/volumes/volumes.ts';
-import { buildPayload, objectsNeeded, type Payload } from '../../../machines/services/volumes/payload.ts';
-import type { SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
-import { handlingPod } from '../../../ports/handling.ts';
-import type { Ports } from '../../../ports/ports.ts';
+import { type ObjectAnswer, type ObjectQuery, type ObjectSource, type Objects, queryKey } from '../../../../machines/kube/objects.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import type { Files } from '../../../../machines/pod/volumes/kinds/files/files.ts';
+import { commonUser } from '../../../../machines/pod/volumes/volumes.ts';
+import { buildPayload, objectsNeeded, type Payload } from '../../../../machines/services/volumes/payload.ts';
+import type { SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { handlingPod } from '../../../../ports/handling.ts';
+import type { Ports } from '../../../../ports/ports.ts';
 
-export type FilesJob = SetUpJob & { source: Extract<PodVolume['source'], { kind: 'files' }> };
+export type FilesJob = SetUpJob & { source: Files };
 
 /** `objects` null: this node has no API. */
 export async function askObjects(objects: ObjectSource | null, { pod, source }: FilesJob, signal: AbortSignal): Promise<Objects> {

@@ -12,12 +12,13 @@ import {
   isUnchanged,
   topNames,
   type WrittenFile,
-} from '../../../machines/services/volumes/atomic.ts';
-import type { Payload } from '../../../machines/services/volumes/payload.ts';
-import { codeOf } from '../../../machines/text/errors.ts';
-import type { Mounter } from '../../../ports/machine/mounter.ts';
-import type { Clock, Entropy, HostFs } from '../../../ports/ports.ts';
-import { giveToGroup, listIfThere, unlinkIfThere } from './files.ts';
+} from '../../../../machines/services/volumes/atomic.ts';
+import type { Payload } from '../../../../machines/services/volumes/payload.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import type { Mounter } from '../../../../ports/machine/mounter.ts';
+import type { Clock, Entropy, HostFs } from '../../../../ports/ports.ts';
+import { listIfThere, unlinkIfThere } from '../disk/files.ts';
+import { giveToGroup } from '../disk/group.ts';
 
 const DATA_DIR_MODE = 0o755;
 /** The API server allows an object of 1 MiB; a projected volume joins several, but a file is of one object. */

@@ -1,10 +1,8 @@
-/** Files of volumes: removing with care, a volume's marker, what fsGroup asks. Links are never followed. */
+/** Files of volumes: looking and removing with care. Links are never followed. */
 
-import { type MountEntry, mountsBelow } from '../../../machines/host/mountinfo.ts';
-import { groupMode } from '../../../machines/services/volumes/atomic.ts';
-import { codeOf } from '../../../machines/text/errors.ts';
-import type { Mounter } from '../../../ports/machine/mounter.ts';
-import type { FileInfo, HostFs } from '../../../ports/ports.ts';
+import { type MountEntry, mountsBelow } from '../../../../machines/host/mountinfo.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 
 /** Null when there is nothing at that path. */
 export async function lstatIfThere(fs: HostFs, path: string): Promise<FileInfo | null> {
@@ -79,39 +77,4 @@ async function removeBelow(fs: HostFs, dir: string, dev: number): Promise<void> 
     else await fs.unlink(path);
   }
   await fs.rmdir(dir);
-}
-
-/** Gives a path to the group of the pod (resources and volumes 8.16). */
-export async function giveToGroup(
-  o: { fs: HostFs; mounter: Mounter },
-  path: string,
-  of: { gid: number; readOnly: boolean },
-): Promise<void> {
-  const info = await o.fs.lstat(path);
-  if (info.kind === 'symlink') return;
-  await o.mounter.chown(path, { gid: of.gid });
-  await o.fs.chmod(path, groupMode(info.mode, { dir: info.kind === 'dir', readOnly: of.readOnly }));
-}
-/** The whole tree, the directory itself last. Failures are told to `failed` and do not stop it (trap 57). */
-export async function giveTreeToGroup(
-  o: { fs: HostFs; mounter: Mounter; failed(path: string, error: unknown): void },
-  dir: string,
-  of: { gid: number; readOnly: boolean },
-): Promise<void> {
-  try {
-    for (const name of await o.fs.readdir(dir)) {
-      const path = `${dir}/${name}`;
-      const info = await o.fs.lstat(path);
-      if (info.kind === 'dir') await giveTreeToGroup(o, path, of);
-      else
-        try {
-          await giveToGroup(o, path, of);
-        } catch (error) {
-          o.failed(path, error);
-        }
-    }
-    await giveToGroup(o, dir, of);
-  } catch (error) {
-    o.failed(dir, error);
-  }
 }

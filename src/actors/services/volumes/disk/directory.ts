@@ -1,0 +1,133 @@
+/** Directories of volumes: made, mounted on, marked as set up in full, and taken down. */
+
+import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import type { FileInfo } from '../../../../ports/ports.ts';
+import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
+import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfFree, unlinkIfThere } from './files.ts';
+import { DIR_MODE, mountCall, parentOf } from './limits.ts';
+
+type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
+/** Mounts something on a directory of ours; null: it lies on the disk. */
+export type Mount = ((path: string) => Promise<void>) | null;
+
+/** Mounts one over another at one path, of which somebody took part: more are not undone in one go. */
+const STACKED_MOUNTS_MAX = 8;
+const VOLUME_MODE = 0o777;
+
+/** True when it was not there before. */
+export async function setUpDirectory(o: Disk, ref: VolumeRef, mount: Mount): Promise<boolean> {
+  const { fs } = o.ports;
+  const dir = directoryOf(o, ref);
+  const found = await lstatIfThere(fs, dir);
+  const ready = await isReady(o, ref);
+  if (ready && mount === null && found?.kind === 'dir') return false;
+  const mounted = found?.kind === 'dir' && (await isMounted(o, dir, found));
+  if (ready && mount !== null && mounted) return false;
+  if (ready) await unlinkIfThere(fs, `${markerDir(o.facts().rootDir, ref)}/ready`);
+  await fs.mkdirp(parentOf(dir), DIR_MODE);
+  await fs.mkdirp(dir, VOLUME_MODE);
+  if (!mounted) {
+    // mkdir passes through the umask.
+    await fs.chmod(dir, VOLUME_MODE);
+    await mount?.(dir);
+  }
+  await markReady(o, ref);
+  return true;
+}
+
+/** Files in memory. `sizeLimitBytes` null: as many as the pod may have. */
+export function inMemory(o: Disk, of: { pod: Pod; sizeLimitBytes: number | null }, signal: AbortSignal): Mount {
+  return async (path) => {
+    const bytes = tmpfsBytes(of.pod, of.sizeLimitBytes, o.facts().allocatable.memory);
+    const size = bytes === null ? [] : [`size=${bytes}`];
+    const request = { type: 'tmpfs', source: 'tmpfs', path };
+    try {
+      // Secrets must not reach a swap device; kernels before 6.3 do not know the option.
+      await mounterOf(o).mount({ ...request, options: [...size, 'noswap'] }, mountCall(signal));
+    } catch (error) {
+      if (['ETIMEDOUT', 'ECANCELED'].includes(codeOf(error)) || signal.aborted) throw error;
+      await mounterOf(o).mount({ ...request, options: size }, mountCall(signal));
+    }
+  };
+}
+
+/** The kernel writes a table of thousands of mounts anew for each reader: it is asked only where devices do not tell. */
+async function isMounted(o: Disk, dir: string, { dev }: FileInfo): Promise<boolean> {
+  const parent = await lstatIfThere(o.ports.fs, parentOf(dir));
+  return (parent !== null && parent.dev !== dev) || mountsAt(await mountsNear(o, dir), dir).length > 0;
+}
+async function mountsNear(o: Disk, at: string) {
+  return (await o.ports.mounter?.list(`${o.facts().rootDir}/pods`, at)) ?? [];
+}
+
+/** It was set up in full. */
+export async function isReady({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<boolean> {
+  return (await lstatIfThere(fs, `${markerDir(facts().rootDir, ref)}/ready`)) !== null;
+}
+export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
+  const marker = markerDir(facts().rootDir, ref);
+  await fs.mkdirp(marker, DIR_MODE);
+  await fs.writeFile(`${marker}/ready`, '');
+}
+/** The first step of taking down: a look in between sees a volume that is not set up. */
+export async function unmark({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
+  const marker = markerDir(facts().rootDir, ref);
+  await unlinkIfThere(fs, `${marker}/ready`);
+  await rmdirIfEmpty(fs, marker);
+}
+
+/** The directory of a volume that is ours, what is mounted there, and what is in it. */
+export async function takeDownDirectory(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
+  await removeDirectory(o, ref, signal);
+  await rmdirIfEmpty(o.ports.fs, parentOf(directoryOf(o, ref)));
+}
+/** The directory that it shares with volumes of its kind stays: others may be set up there just now. */
+export async function removeDirectory(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
+  await unmark(o, ref);
+  await removeAll(o, directoryOf(o, ref), signal);
+}
+
+/** The mount table is long, and read as seldom as can be: a directory that can be removed has nothing in it and nothing mounted on it. */
+async function removeAll(o: Disk, dir: string, signal: AbortSignal): Promise<void> {
+  const { fs } = o.ports;
+  for (let unmounted = 0; ; unmounted++) {
+    const mounts = await mountsNear(o, dir);
+    const topmost = mountsAt(mounts, dir).at(-1);
+    if (topmost === undefined) return removeTree(fs, dir, mounts);
+    if (unmounted === STACKED_MOUNTS_MAX) throw stillMounted(dir);
+    await mounterOf(o).unmount(dir, topmost.type, mountCall(signal));
+    if (await rmdirIfFree(fs, dir)) return;
+  }
+}
+
+export async function unmountAll(o: Disk, path: string, signal: AbortSignal): Promise<void> {
+  for (let i = 0; i < STACKED_MOUNTS_MAX; i++) {
+    const topmost = mountsAt(await mountsNear(o, path), path).at(-1);
+    if (topmost === undefined) return;
+    await mounterOf(o).unmount(path, topmost.type, mountCall(signal));
+  }
+  throw stillMounted(path);
+}
+const stillMounted = (path: string): Error => new Error(`${path} is still mounted after ${STACKED_MOUNTS_MAX} unmounts`);
+
+/** What was bound of this volume for containers, by us or by an earlier agent. */
+export async function cleanSubPaths(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
+  const { fs } = o.ports;
+  const dir = subPathsDir(o.facts().rootDir, ref.uid, ref.name);
+  for (const container of await listIfThere(fs, dir)) {
+    for (const index of await listIfThere(fs, `${dir}/${container}`)) {
+      const path = `${dir}/${container}/${index}`;
+      await unmountAll(o, path, signal);
+      const info = await lstatIfThere(fs, path);
+      if (info?.kind === 'dir') await fs.rmdir(path);
+      else await unlinkIfThere(fs, path);
+    }
+    await rmdirIfEmpty(fs, `${dir}/${container}`);
+  }
+  await rmdirIfEmpty(fs, dir);
+  await rmdirIfEmpty(fs, parentOf(dir));
+}

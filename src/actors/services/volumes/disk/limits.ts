@@ -1,0 +1,18 @@
+/** Deadlines of calls for volumes, and the mode of the directories that hold them. */
+
+import type { MountCall } from '../../../../ports/machine/mounter.ts';
+
+/** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
+const MOUNT_TIMEOUT_MS = 60_000;
+/** One look at a path that somebody else has made. */
+const LOOK_TIMEOUT_MS = 10_000;
+/** A tree of many files takes its time. */
+const GROUP_TIMEOUT_MS = 600_000;
+/** Of directories that hold volumes, markers and links. */
+export const DIR_MODE = 0o750;
+
+export const mountCall = (signal: AbortSignal): MountCall => ({ timeoutMs: MOUNT_TIMEOUT_MS, signal });
+export const lookCall = (signal: AbortSignal): MountCall => ({ timeoutMs: LOOK_TIMEOUT_MS, signal });
+export const groupCall = (signal: AbortSignal): MountCall => ({ timeoutMs: GROUP_TIMEOUT_MS, signal });
+
+export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/'));

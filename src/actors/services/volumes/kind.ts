@@ -1,0 +1,72 @@
+/**
+ * What is done for a kind of volume: it is set up, taken down, and found after a restart. Setting up and taking down may be
+ * repeated at any time, after any crash in between: both look at what there is first. Paths that belong to somebody else are
+ * touched through the Mounter's killable helpers alone, each call with a deadline.
+ */
+
+import type { ObjectSource } from '../../../machines/kube/objects.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import type { Claim } from '../../../machines/pod/volumes/kinds/claim.ts';
+import type { PersistentSource } from '../../../machines/pod/volumes/kinds.ts';
+import { type VolumeRef, volumePath } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
+import type { Mounter } from '../../../ports/machine/mounter.ts';
+import type { Logger, Ports } from '../../../ports/ports.ts';
+import type { ClaimSource } from './claims.ts';
+import type { CsiApi } from './csi/api.ts';
+import type { CsiOptions } from './csi/place.ts';
+
+/** Of a volume that a pod names. */
+export interface InlineActs<S> {
+  /** Null: it stands where its kind says (`mounted` of its decisions). */
+  setUp(o: VolumeTools, job: SetUpJob & { source: S }, signal: AbortSignal): Promise<SetUpDone | null>;
+  /** Absent: nothing but what was bound of it for containers was ours. That is gone by now. */
+  takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;
+  /** What a directory of this kind on the disk is. Absent: what its path says. */
+  found?(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef>;
+  /** Where it stands. Absent: in its directory. */
+  root?(o: VolumeTools, ref: VolumeRef, source: S): Promise<string>;
+}
+
+/** Of a volume behind a claim. Its directory has the name of claims, whatever its kind. */
+export interface PersistentActs<P> {
+  setUp(o: VolumeTools, job: ClaimedJob & { behind: P }, signal: AbortSignal): Promise<SetUpDone | null>;
+  /** Of one that stands in full already: the API is not asked. Absent: its marker and its mount say so, or the link to its device. */
+  standing?(o: VolumeTools, job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
+  /** What it left beside the mount on its directory and the link to its device. Nothing but the name is known. */
+  takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;
+  /** Where it stands. Null or absent: in its directory. */
+  root?(o: VolumeTools, ref: VolumeRef): Promise<string | null>;
+}
+export interface ClaimedJob extends SetUpJob {
+  source: Claim;
+  /** Something is mounted on its directory. */
+  mounted: boolean;
+}
+
+export interface VolumeTools {
+  ports: Ports;
+  log: Logger;
+  facts(): NodeFacts;
+  /** Null on a node without an API. */
+  objects: ObjectSource | null;
+  claims: ClaimSource | null;
+  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
+  /** To the events of the pod. */
+  warn(pod: Pod, reason: string, message: string): void;
+  behindClaims: BehindClaims;
+}
+/** The kinds that can be behind a claim. */
+export interface BehindClaims {
+  of(kind: PersistentSource['kind']): PersistentActs<PersistentSource>;
+  all: readonly PersistentActs<PersistentSource>[];
+}
+
+export function mounterOf({ ports: { mounter } }: { ports: Pick<Ports, 'mounter'> }): Mounter {
+  if (mounter === undefined) throw new Error('this node cannot mount anything');
+  return mounter;
+}
+export function directoryOf({ facts }: Pick<VolumeTools, 'facts'>, ref: VolumeRef): string {
+  return volumePath(facts().rootDir, ref);
+}

@@ -1,0 +1,55 @@
+/**
+ * Claims: the API says what a claim stands for, and the kind behind it sets that up (resources and volumes 8.18). All of it
+ * goes by the name of the claim's volume in the pod.
+ */
+
+import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
+import { linkedDevice, unlinkDevice } from '../disk/claimed.ts';
+import { isReady, unmark, unmountAll } from '../disk/directory.ts';
+import { lstatIfThere, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
+import { parentOf } from '../disk/limits.ts';
+import { directoryOf, type InlineActs, mounterOf } from '../kind.ts';
+
+export const claim: { inline: InlineActs<Claim> } = {
+  inline: {
+    /** The API is asked only where the volume does not stand in full yet: a daemon that finds it needs nobody. */
+    async setUp(o, job, signal) {
+      const { volume, pod, source } = job;
+      const dir = directoryOf(o, volume);
+      const mounted = mountsAt(await mounterOf(o).list(`${o.facts().rootDir}/pods`, dir), dir).length > 0;
+      const ready = await isReady(o, volume);
+      if (mounted && ready) return null;
+      const linked = linkedDevice(o, job);
+      if (source.block && ready && (await lstatIfThere(o.ports.fs, linked.at)) !== null) return linked;
+      for (const kind of o.behindClaims.all) {
+        const standing = (await kind.standing?.(o, job, signal)) ?? null;
+        if (standing !== null) return standing;
+      }
+      if (o.claims === null) throw new Error('this node has no API to ask for a claim');
+      const { claim, readOnly, block } = source;
+      const found = await o.claims({ pod, volume: volume.name, claim, readOnly, block }, signal);
+      if (!found.ok) throw new Error(found.message);
+      const behind = found.value;
+      return o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted, behind }, signal);
+    },
+    /** What is behind a claim is seen by what it left. */
+    async takeDown(o, ref, signal) {
+      for (const kind of o.behindClaims.all) await kind.takeDown?.(o, ref, signal);
+      const dir = directoryOf(o, ref);
+      await unmark(o, ref);
+      await unlinkDevice(o, ref);
+      await unmountAll(o, dir, signal);
+      // What was mounted there is somebody else's: the directory goes only when it is empty.
+      await rmdirIfThere(o.ports.fs, dir);
+      await rmdirIfEmpty(o.ports.fs, parentOf(dir));
+    },
+    async root(o, ref) {
+      for (const kind of o.behindClaims.all) {
+        const root = (await kind.root?.(o, ref)) ?? null;
+        if (root !== null) return root;
+      }
+      return directoryOf(o, ref);
+    },
+  },
+};

@@ -1,0 +1,64 @@
+/** `csi`: volumes of drivers. What a driver does for a pod or for a claim is the same, and stands in `../csi`. */
+
+import { LOCAL_VOLUME } from '../../../../machines/pod/volumes/kinds/claim.ts';
+import { type CsiVolume, CSI as DIRECTORY, type InlineCsi } from '../../../../machines/pod/volumes/kinds/csi.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { csiPath, ephemeralCsi, uniqueName } from '../../../../machines/services/volumes/csi/volume.ts';
+import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { type CsiOptions, readData, standing } from '../csi/place.ts';
+import { setUpCsi } from '../csi/setUp.ts';
+import { takeDownCsi } from '../csi/takeDown.ts';
+import { directoryOf, type InlineActs, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
+
+export const csi: { inline: InlineActs<{ kind: 'csi'; csi: InlineCsi }>; persistent: PersistentActs<{ kind: 'csi'; csi: CsiVolume }> } = {
+  inline: {
+    async setUp(o, job, signal) {
+      const { volume, pod, source } = job;
+      const served = await stands(o, job, signal);
+      if (served !== null) return served;
+      const { sha256Hex } = o.ports.entropy;
+      return publish(o, { ...job, csi: ephemeralCsi(source.csi, { pod, name: volume.name, sha256Hex }) }, signal);
+    },
+    takeDown,
+    async found(o, ref) {
+      // A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims.
+      const data = await readData(o.ports.fs, csiPath.dir(o.facts().rootDir, ref.uid, ref.name));
+      const named = { ...ref, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : DIRECTORY };
+      if (data?.attached === true) o.csi.ledger.use(volumeKey(named), uniqueName(data));
+      return named;
+    },
+    root: async (o, ref) => (await published(o, ref)) ?? directoryOf(o, ref),
+  },
+  persistent: {
+    setUp: (o, job, signal) => publish(o, { ...job, csi: job.behind.csi }, signal),
+    standing: stands,
+    takeDown,
+    root: published,
+  },
+};
+
+function options(o: VolumeTools): CsiOptions {
+  return { ...o, ...o.csi, mounter: mounterOf(o) };
+}
+
+/** A driver that wants its volumes set up again gets its way at each refresh. */
+async function stands(o: VolumeTools, { volume, first }: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null> {
+  const served = await standing(options(o), volume, signal);
+  return served !== null && (first || !served.republish) ? served : null;
+}
+
+function publish(o: VolumeTools, { volume, pod, csi }: SetUpJob & { csi: CsiVolume }, signal: AbortSignal): Promise<SetUpDone> {
+  const { api, reportedInUse } = o.csi;
+  if (api === null) throw new Error('this node has no API to ask about the driver of a volume');
+  return setUpCsi({ ...options(o), api, reportedInUse, objects: o.objects }, { ref: volume, pod, csi }, signal);
+}
+
+async function takeDown(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void> {
+  if (o.ports.mounter !== undefined) await takeDownCsi(options(o), ref, signal);
+}
+
+/** Where a driver has published it; null: none has. */
+async function published(o: VolumeTools, ref: VolumeRef): Promise<string | null> {
+  const dir = csiPath.dir(o.facts().rootDir, ref.uid, ref.name);
+  return (await readData(o.ports.fs, dir)) === null ? null : `${dir}/mount`;
+}

@@ -1,0 +1,55 @@
+/** `hostPath`: of a pod only looked at, behind a claim bound to a directory of ours. */
+
+import type { HostPath, HostPathType } from '../../../../machines/pod/volumes/kinds/hostPath.ts';
+import type { PathKind } from '../../../../ports/machine/mounter.ts';
+import { bindBehindClaim, linkBehindClaim } from '../disk/claimed.ts';
+import { markReady } from '../disk/directory.ts';
+import { lookCall } from '../disk/limits.ts';
+import { type InlineActs, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
+
+const DIR_MODE = 0o755;
+const FILE_MODE = 0o644;
+
+export const hostPath: { inline: InlineActs<HostPath>; persistent: PersistentActs<HostPath> } = {
+  inline: {
+    async setUp(o, { source }, signal) {
+      await check(o, source, signal);
+      return null;
+    },
+    root: (_o, _ref, { path }) => Promise.resolve(path),
+  },
+  persistent: {
+    async setUp(o, job, signal) {
+      const { behind, source, mounted, volume } = job;
+      if (source.block) return linkBehindClaim(o, { ...job, path: behind.path }, signal);
+      if (!mounted) {
+        await check(o, behind, signal);
+        await bindBehindClaim(o, { volume, path: behind.path }, signal);
+      }
+      await markReady(o, volume);
+      return null;
+    },
+  },
+};
+
+async function check(o: VolumeTools, { path, type }: HostPath, signal: AbortSignal): Promise<void> {
+  if (type === '') return;
+  const mounter = mounterOf(o);
+  const call = lookCall(signal);
+  let kind = await mounter.kindOf(path, call);
+  if (kind === 'absent' && type === 'DirectoryOrCreate') await mounter.makeDir(path, DIR_MODE, call);
+  else if (kind === 'absent' && type === 'FileOrCreate') await mounter.makeFile(path, FILE_MODE, call);
+  if (kind === 'absent' && type.endsWith('OrCreate')) kind = await mounter.kindOf(path, call);
+  const [wanted, words] = KINDS_OF_PATHS[type];
+  if (kind !== wanted) throw new Error(`hostPath type check failed: ${path} is not a ${words}`);
+}
+
+const KINDS_OF_PATHS: Record<Exclude<HostPathType, ''>, [PathKind, string]> = {
+  DirectoryOrCreate: ['dir', 'directory'],
+  Directory: ['dir', 'directory'],
+  FileOrCreate: ['file', 'file'],
+  File: ['file', 'file'],
+  Socket: ['socket', 'socket file'],
+  CharDevice: ['char', 'character device'],
+  BlockDevice: ['block', 'block device'],
+};

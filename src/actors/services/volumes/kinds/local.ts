@@ -1,0 +1,39 @@
+/** `local` of a PersistentVolume: bound to a directory of ours, or its device linked, and given to the group of its pod. */
+
+import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { LOCAL_VOLUME } from '../../../../machines/pod/volumes/kinds/claim.ts';
+import type { Local } from '../../../../machines/pod/volumes/kinds/local.ts';
+import type { PodVolume } from '../../../../machines/pod/volumes/volumes.ts';
+import { bindBehindClaim, linkBehindClaim } from '../disk/claimed.ts';
+import { markReady } from '../disk/directory.ts';
+import { giveForeignTree } from '../disk/group.ts';
+import { directoryOf, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
+
+export const local: { persistent: PersistentActs<Local> } = {
+  persistent: {
+    async setUp(o, job, signal) {
+      const { behind, source, mounted, volume } = job;
+      if (source.block) return linkBehindClaim(o, { ...job, path: behind.path }, signal);
+      if (!mounted) await bindBehindClaim(o, { volume, path: behind.path }, signal);
+      if (!source.readOnly) await giveToGroup(o, job, signal);
+      await markReady(o, volume);
+      return null;
+    },
+  },
+};
+
+/** Not where another pod has it: that one's group would be taken away. */
+async function giveToGroup(o: VolumeTools, { pod, volume }: { pod: Pod; volume: PodVolume }, signal: AbortSignal): Promise<void> {
+  const gid = pod.spec.securityContext?.fsGroup;
+  if (gid === undefined) return;
+  const dir = directoryOf(o, volume);
+  const mounts = await mounterOf(o).list(`${o.facts().rootDir}/pods`);
+  const [mine] = mountsAt(mounts, dir);
+  const shared = mounts.some(
+    (m) => m.path !== dir && m.path.includes(`/volumes/${LOCAL_VOLUME}/`) && m.root === mine?.root && m.source === mine.source,
+  );
+  if (!shared) return giveForeignTree(o, { pod, dir }, signal);
+  const message = `The requested fsGroup is ${gid}, but the volume ${volume.name} is mounted by another pod of this node. The volume may not be shareable.`;
+  o.warn(pod, 'AlreadyMountedVolume', message);
+}

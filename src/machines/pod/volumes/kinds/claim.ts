@@ -1,0 +1,49 @@
+/** `persistentVolumeClaim`, and `ephemeral`, whose claim the cluster makes for the pod. What is behind a claim is a kind of its own. */
+
+import { built, refused } from '../../../result.ts';
+import { isRecord } from '../../../shape/conform.ts';
+import { honouredOfApi } from '../../fieldRule.ts';
+import { type InlineKind, textOf } from '../kind.ts';
+
+export interface Claim {
+  kind: 'claim';
+  /** Null: the one that was made for this volume of this pod. */
+  claim: string | null;
+  readOnly: boolean;
+  /** Containers are given the device itself. */
+  block: boolean;
+}
+
+/** Of a claim, whatever its volume is: what it stands for is bound to a directory of ours. Of one that a driver serves nothing is there. */
+export const LOCAL_VOLUME = 'kubernetes.io~local-volume';
+
+export const claim: { inline: InlineKind<Claim> } = {
+  inline: {
+    kind: 'claim',
+    plugin: LOCAL_VOLUME,
+    // The volume of a claim has one name here, whatever is behind it.
+    shown: 'persistentVolumeClaim',
+    fields: {
+      persistentVolumeClaim: (content) => {
+        const name = textOf(content.claimName);
+        if (name === '') return refused('persistentVolumeClaim.claimName must be set');
+        return built({ kind: 'claim', claim: name, readOnly: content.readOnly === true, block: false });
+      },
+      ephemeral: () => built({ kind: 'claim', claim: null, readOnly: false, block: false }),
+    },
+    // Of `ephemeral` the cluster makes a claim before the pod is bound to a node.
+    rules: honouredOfApi('persistentVolumeClaim.claimName', 'persistentVolumeClaim.readOnly', 'ephemeral.volumeClaimTemplate'),
+    stands: 'here',
+    foreign: true,
+    refreshes: false,
+    fromApi: true,
+    mounted: ({ readOnly }, dir) => ({ hostPath: dir, readOnly, managed: !readOnly }),
+    device: { is: ({ block }) => block, of: (source) => ({ ...source, block: true }) },
+    claimName: (volume, { metadata: { name } }) => {
+      const { persistentVolumeClaim, ephemeral } = volume;
+      const named = isRecord(persistentVolumeClaim) ? textOf(persistentVolumeClaim.claimName) : '';
+      if (named !== '') return named;
+      return ephemeral === undefined ? null : `${name}-${volume.name}`;
+    },
+  },
+};

@@ -1,0 +1,110 @@
+/** `csi`: a volume that a CSI driver serves, made for one pod or behind a claim. */
+
+import { type Built, built, refused } from '../../../result.ts';
+import { isRecord } from '../../../shape/conform.ts';
+import { quoted } from '../../../text/errorList.ts';
+import { honouredOfApi } from '../../fieldRule.ts';
+import { isPathName, type PathName } from '../../pathName.ts';
+import { type InlineKind, listOf, type PersistentKind, textOf } from '../kind.ts';
+
+/** As it stands in a pod: what a driver makes for that pod alone. */
+export interface InlineCsi {
+  driver: PathName;
+  readOnly: boolean;
+  fsType: string;
+  attributes: Readonly<Record<string, string>>;
+  /** '' = none. In the pod's namespace. */
+  secret: string;
+}
+export interface CsiVolume {
+  driver: PathName;
+  handle: string;
+  lifecycle: 'Persistent' | 'Ephemeral';
+  readOnly: boolean;
+  fsType: string;
+  attributes: Readonly<Record<string, string>>;
+  mountOptions: readonly string[];
+  accessModes: readonly string[];
+  stageSecret: SecretRef | null;
+  publishSecret: SecretRef | null;
+  block: boolean;
+}
+export interface SecretRef {
+  namespace: string;
+  name: string;
+}
+
+/** Holds `vol_data.json` and the directory at which the driver publishes. */
+export const CSI = 'kubernetes.io~csi';
+
+export const csi: { inline: InlineKind<{ kind: 'csi'; csi: InlineCsi }>; persistent: PersistentKind<{ kind: 'csi'; csi: CsiVolume }> } = {
+  inline: {
+    kind: 'csi',
+    plugin: CSI,
+    fields: {
+      csi: (content) => {
+        const inline = inlineCsi(content);
+        return inline.ok ? built({ kind: 'csi', csi: inline.value }) : inline;
+      },
+    },
+    rules: honouredOfApi(...['driver', 'readOnly', 'fsType', 'volumeAttributes.*', 'nodePublishSecretRef.name'].map((k) => `csi.${k}`)),
+    stands: 'here',
+    foreign: true,
+    refreshes: false,
+    fromApi: true,
+    // Setting it up says where its driver has published it.
+    mounted: (_, dir) => ({ hostPath: dir, readOnly: true, managed: true }),
+  },
+  persistent: {
+    field: 'csi',
+    named: 'of a CSI driver',
+    mountOptions: true,
+    decode: (spec, of) => {
+      const volume = persistentCsi(spec, of);
+      return volume.ok ? built({ kind: 'csi', csi: volume.value }) : volume;
+    },
+  },
+};
+
+export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
+  const driver = textOf(value.driver);
+  if (driver === '') return refused('csi.driver must be set');
+  if (!isPathName(driver)) return refused(`csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
+  return built({
+    driver,
+    readOnly: value.readOnly === true,
+    fsType: textOf(value.fsType),
+    attributes: strings(value.volumeAttributes),
+    secret: isRecord(value.nodePublishSecretRef) ? textOf(value.nodePublishSecretRef.name) : '',
+  });
+}
+
+/** Of a persistent volume's specification that has `csi`. `readOnly`: of the claim in the pod. */
+export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean }): Built<CsiVolume> {
+  const source = isRecord(spec.csi) ? spec.csi : {};
+  const [driver, handle] = [textOf(source.driver), textOf(source.volumeHandle)];
+  if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
+  if (!isPathName(driver)) return refused(`PV ${of.volume}: csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
+  return built({
+    driver,
+    handle,
+    lifecycle: 'Persistent',
+    readOnly: of.readOnly,
+    fsType: textOf(source.fsType),
+    attributes: strings(source.volumeAttributes),
+    mountOptions: listOf(spec.mountOptions).filter((o) => typeof o === 'string'),
+    accessModes: listOf(spec.accessModes).filter((m) => typeof m === 'string'),
+    stageSecret: secretRef(source.nodeStageSecretRef),
+    publishSecret: secretRef(source.nodePublishSecretRef),
+    block: spec.volumeMode === 'Block',
+  });
+}
+
+function secretRef(value: unknown): SecretRef | null {
+  const name = isRecord(value) ? textOf(value.name) : '';
+  return !isRecord(value) || name === '' ? null : { name, namespace: textOf(value.namespace) };
+}
+
+function strings(value: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(isRecord(value) ? value : {}).filter((e): e is [string, string] => typeof e[1] === 'string'));
+}

@@ -1,0 +1,69 @@
+/** `projected`: files of several sources in one directory, in memory. */
+
+import { type Built, refused } from '../../../../result.ts';
+import { isRecord } from '../../../../shape/conform.ts';
+import { honoured, honouredOfApi, refused as refusedField } from '../../../fieldRule.ts';
+import { type InlineKind, listOf, textOf } from '../../kind.ts';
+import { DOWNWARD_ITEM, defaultItems, downwardItems, FILES, type Files, files, OBJECT, object, type ProjectionSource } from './files.ts';
+
+/** API default of `expirationSeconds`. */
+const TOKEN_SECONDS = 3_600;
+/** Sources that only an API server could resolve. */
+const OF_API = ['secret', 'configMap', 'serviceAccountToken', 'clusterTrustBundle', 'podCertificate'];
+
+const each = (source: string, keys: readonly string[]): string[] => keys.map((k) => `projected.sources[*].${source}.${k}`);
+
+export const projected: { inline: InlineKind<Files> } = {
+  inline: {
+    ...FILES,
+    plugin: 'kubernetes.io~projected',
+    fields: { projected: decode },
+    rules: [
+      ...honoured('projected.defaultMode', ...each('downwardAPI.items[*]', DOWNWARD_ITEM)),
+      ...['secret', 'configMap'].flatMap((source) => honouredOfApi(...each(source, ['name', ...OBJECT]))),
+      ...honouredOfApi(...each('serviceAccountToken', ['audience', 'expirationSeconds', 'path'])),
+      ...refusedField('this kind is not projected', 'projected.sources[*].clusterTrustBundle', 'projected.sources[*].podCertificate'),
+    ],
+    defaults: (content) => {
+      FILES.defaults(content);
+      for (const part of listOf(content.sources)) {
+        if (!isRecord(part)) continue;
+        defaultItems(part.downwardAPI);
+        if (isRecord(part.serviceAccountToken)) part.serviceAccountToken.expirationSeconds ??= TOKEN_SECONDS;
+      }
+    },
+    apiReferences: ({ sources }, path) =>
+      listOf(sources).flatMap((s, i) =>
+        OF_API.filter((part) => isRecord(s) && s[part] !== undefined).map((part) => `${path}.sources[${i}].${part}`),
+      ),
+  },
+};
+
+function decode(content: Record<string, unknown>): Built<Files> {
+  const sources: ProjectionSource[] = [];
+  for (const value of listOf(content.sources)) {
+    const source = projection(value);
+    if (typeof source === 'string') return refused(`projected source "${source}" is not there yet`);
+    sources.push(source);
+  }
+  return files(content, { memory: true, sources });
+}
+
+/** A name: of a source that there is nothing for. */
+function projection(value: unknown): ProjectionSource | string {
+  if (!isRecord(value)) return 'nothing';
+  const { secret, configMap, downwardAPI, serviceAccountToken: token } = value;
+  if (isRecord(secret)) return object('secret', secret, 'name');
+  if (isRecord(configMap)) return object('configMap', configMap, 'name');
+  if (isRecord(downwardAPI)) return { kind: 'downwardAPI', items: downwardItems(downwardAPI.items) };
+  if (isRecord(token)) {
+    const seconds = token.expirationSeconds;
+    return {
+      kind: 'token',
+      path: textOf(token.path),
+      audience: textOf(token.audience),
+      expirationSeconds: typeof seconds === 'number' ? seconds : TOKEN_SECONDS,
+    };
+  }
+  return Object.keys(value)[0] ?? 'nothing';
+}
