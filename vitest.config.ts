@@ -10,17 +10,17 @@ process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSy
 const LONG = [
   'test/e2e/vm/systemd.test.ts',
   'test/e2e/vm/deb.test.ts',
-  'test/e2e/daemonKill.test.ts',
-  'test/e2e/flood.test.ts',
-  'test/e2e/inspectPage.test.ts',
+  'test/e2e/runtime/daemonKill.test.ts',
+  'test/e2e/node/flood.test.ts',
+  'test/e2e/tools/inspectPage.test.ts',
   'test/sim/mutants/even.test.ts',
   'test/sim/mutants/odd.test.ts',
-  'test/integration/killEveryActor.test.ts',
-  'test/sim/fixedSeeds.test.ts',
+  'test/integration/kill/killEveryActor.test.ts',
+  'test/sim/seeds/fixedSeeds.test.ts',
   'test/harness/package.test.ts',
-  'test/integration/killSteady.test.ts',
+  'test/integration/kill/killSteady.test.ts',
   'test/fuzz/fuzz.test.ts',
-  'test/sim/freshSeeds.test.ts',
+  'test/sim/seeds/freshSeeds.test.ts',
 ].map((file) => join(import.meta.dirname, file));
 
 /** Vitest's order is by size, where nothing is known of an earlier run. */

@@ -11,7 +11,7 @@
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildDaemon } from '../test/e2e/daemon.ts';
-import { program } from '../test/e2e/lab/controlPlane.ts';
+import { program } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { hasMachine, Machine } from '../test/e2e/vm/machine.ts';
 import { numberOption, projectRoot, report, say, sleep } from './lib/report.ts';
 

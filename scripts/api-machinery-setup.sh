@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings the API server that test/cluster/watchList.test.ts runs against: Debian's apiextensions-apiserver of a newer suite
+# Brings the API server that test/cluster/api/watchList.test.ts runs against: Debian's apiextensions-apiserver of a newer suite
 # (Kubernetes 1.36 in sid), built once from its -dev packages, and etcd. The machine is not upgraded: packages are fetched with
 # lists of their own and taken apart. Debian, amd64, as root; it starts nothing and, run again, changes nothing.
 # No package of Debian holds a kube-apiserver of 1.3x: its source package kubernetes has kubectl alone.

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { watchLines } from '../../src/boot/dependencies/kube/lines.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
-import type { ControlPlane } from '../../test/e2e/lab/controlPlane.ts';
+import type { ControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
 
 /** Connections of the benchmark itself: as many as hurry a burst along without a handshake for each pod. */
 const SOCKETS_MAX = 20;

@@ -2,7 +2,7 @@
  * A node with running pods is taken over from the reference kubelet, and goes back: what that costs the pods. The reference makes
  * them: before 1.31 it knows its containers by a hash of their whole definition, and would start those of a newer kubelet anew.
  */
-import type { ReferenceKubelet } from '../../test/e2e/lab/referenceKubelet.ts';
+import type { ReferenceKubelet } from '../../test/e2e/lab/cluster/referenceKubelet.ts';
 import type { PodHistory } from './cluster.ts';
 import { LONG_MS, type Member } from './member.ts';
 import { say, sleep } from './report.ts';

@@ -13,7 +13,7 @@ import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { treeHealth } from '../../src/machines/shown/treeHealth.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from './harness.ts';
-import { crashing, pod, record, running, statusView, viewOfPods, worker } from './samples.ts';
+import { crashing, pod, record, running, statusView, viewOfPods, worker } from './metrics/samples.ts';
 
 const net = createNet();
 const enders: (() => Promise<void> | void)[] = [];

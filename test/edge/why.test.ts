@@ -17,7 +17,7 @@ import {
   viewOfPods,
   why,
   worker,
-} from './samples.ts';
+} from './metrics/samples.ts';
 
 const waits: Omit<WaitingPod, 'pod'> = { source: 'api', sinceMonoMs: 2_000, wait: 'allocating', asked: null, leaving: new Map() };
 const asked = { id: 1, pod: pod('gpu'), answer: null, atMonoMs: 3_000, why: '' };

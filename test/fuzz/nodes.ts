@@ -1,7 +1,7 @@
 /** A whole node in virtual time: hostile pods of both sources, or a runtime that answers anything, beside pods that stay well. */
 import fc from 'fast-check';
 import { kindAt } from '../../src/machines/kube/read/kinds.ts';
-import { create, inApi } from '../integration/clusterPods.ts';
+import { create, inApi } from '../integration/cluster/clusterPods.ts';
 import { MANIFESTS, pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 import { onTheWire, type Wire } from '../integration/wire.ts';
 import { CONFIG_MAP, NODE, POD, SECRET, SERVICE, SMALL_POD } from './documents.ts';

@@ -4,7 +4,7 @@ import { createMachine } from 'xstate';
 import { createMachine as createMachine4 } from 'xstate4';
 import { type Chart, type ChartState, chartOf, eventLabel } from '../../src/machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../src/machines/chart/export.ts';
-import { machinesOf } from '../integration/killTables.ts';
+import { machinesOf } from '../integration/kill/killTables.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 import { INSPECT } from './rig.ts';
 

@@ -13,7 +13,7 @@ import { imagePulls } from '../../src/machines/runtime/imagePuller/messages.ts';
 import { runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
 import { probesView } from '../../src/machines/services/probes/messages.ts';
 import { volumesInUseView, volumesView } from '../../src/machines/services/volumes/messages.ts';
-import { cluster, create, drop, inApi, isReady } from './clusterPods.ts';
+import { cluster, create, drop, inApi, isReady } from './cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from './virtualNode.ts';
 
 const LONG_MS = 600_000;

@@ -6,8 +6,8 @@ import { podWorkerMachine } from '../../src/machines/pods/workers/podWorkerMachi
 import type { PodSummary } from '../../src/machines/shown/podSummary.ts';
 import type { HttpReply, Ports } from '../../src/ports/ports.ts';
 import { INSPECT, inspectedOf } from '../inspect/rig.ts';
-import { arranged, type KillCase } from './killing.ts';
-import { KILL_TABLES, leaves } from './killTables.ts';
+import { arranged, type KillCase } from './kill/killing.ts';
+import { KILL_TABLES, leaves } from './kill/killTables.ts';
 import { pod, virtualNode } from './virtualNode.ts';
 
 type Handler = Parameters<Ports['net']['serveHttp']>[1];

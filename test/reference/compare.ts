@@ -10,7 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Cluster, LONG, startCluster } from '../cluster/cluster.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
-import { createReferenceKubelet, REFERENCE_LOGS, whyNoReferenceKubelet } from '../e2e/lab/referenceKubelet.ts';
+import { createReferenceKubelet, REFERENCE_LOGS, whyNoReferenceKubelet } from '../e2e/lab/cluster/referenceKubelet.ts';
 import { manifest } from '../e2e/manifests.ts';
 import { rowDifferences } from './classes.ts';
 import { isKnown } from './known.ts';

@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest';
 import { createFeatureGates } from '../../src/machines/config/gates.ts';
 import { GATES } from '../../src/machines/config/gateTable.ts';
-import reference from './gates136.json' with { type: 'json' };
+import reference from './recorded/gates136.json' with { type: 'json' };
 
 it('feature gates have the stage, the default and the lock that they have in the kubelet', () => {
   const ours = Object.fromEntries(Object.keys(reference).map((name) => [name, GATES[name]]));

@@ -5,7 +5,7 @@ import { isKnown } from './known.ts';
 import type { Rows } from './rows.ts';
 import { STATIC } from './shapes.ts';
 
-export const RECORDING = join(import.meta.dirname, 'values136.json');
+export const RECORDING = join(import.meta.dirname, 'recorded/values136.json');
 /** Pods of the recording, by name. */
 export const RECORDED = Object.fromEntries(
   ['guaranteed', 'sidecars', 'writes', 'host-all', 'secure'].map((name) => [

@@ -1,6 +1,6 @@
 /** A ConfigMap of very many keys that very many pods mount: what they hold is built and written for one pod at a time. */
 import { expect, it } from 'vitest';
-import { cluster, configMap, create, isReady } from '../integration/clusterPods.ts';
+import { cluster, configMap, create, isReady } from '../integration/cluster/clusterPods.ts';
 
 const KEYS = 1_001;
 const PODS = ['a', 'b', 'c'];

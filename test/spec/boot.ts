@@ -10,21 +10,21 @@ const held = (says: string, ...tests: Held[]): Trap => ({ says, tests });
 
 const auth = 'edge/https/auth.test.ts';
 const boot = 'boot/boot.test.ts';
-const certificates = 'integration/certificates.test.ts';
+const certificates = 'integration/cluster/certificates.test.ts';
 const cluster = 'integration/cluster.test.ts';
-const clusterNode = 'integration/clusterNode.test.ts';
-const config = 'boot/config.test.ts';
-const flags = 'boot/flags.test.ts';
+const clusterNode = 'integration/cluster/clusterNode.test.ts';
+const config = 'boot/config/config.test.ts';
+const flags = 'boot/config/flags.test.ts';
 const goldenNode = 'machines/golden/node.test.ts';
 const logs = 'machines/kubeletApi/logs.test.ts';
-const logPages = 'edge/https/logs.test.ts';
+const logPages = 'edge/https/logs/logs.test.ts';
 const nodeObject = 'machines/api/objects.test.ts';
 const pages = 'edge/https/pages.test.ts';
-const process = 'boot/process.test.ts';
+const process = 'boot/process/process.test.ts';
 const servers = 'edge/servers.test.ts';
 const streams = 'edge/https/streams.test.ts';
-const validate = 'boot/validate.test.ts';
-const kubectl = 'cluster/kubectl.test.ts';
+const validate = 'boot/config/validate.test.ts';
+const kubectl = 'cluster/pods/kubectl.test.ts';
 
 export const bootAndNode: Traps = {
   1: held('open defaults without a file do not exist here: closed with and without one', [
@@ -202,7 +202,7 @@ export const bootAndNode: Traps = {
     [goldenNode, 'status: written for the first time (trap 50)'],
   ),
   51: held('resources of a plugin that is gone stay at 0', [
-    'integration/devices.test.ts',
+    'integration/resources/devices.test.ts',
     'resources trap 27, boot trap 51: a dead plugin leaves its capacity for 5 minutes and nothing to give, then 0',
   ]),
   52: held(
@@ -211,7 +211,7 @@ export const bootAndNode: Traps = {
     [goldenNode, 'room: huge pages (trap 52)'],
   ),
   53: held('volumes in use are left alone before what is there was found', [
-    'integration/csi.test.ts',
+    'integration/volumes/csi.test.ts',
     'waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)',
   ]),
   54: held(
@@ -234,7 +234,7 @@ export const bootAndNode: Traps = {
     'is asked for when the API server shows addresses, and not before',
   ]),
   58: held('a first request outlives a crash', [
-    'integration/bootstrap.test.ts',
+    'integration/cluster/bootstrap.test.ts',
     'waits for the same request after a crash, with the key it had',
   ]),
   59: held(

@@ -15,13 +15,13 @@ const cluster = 'integration/cluster.test.ts';
 const dead = 'machines/pods/dead.test.ts';
 const environment = 'machines/objects/environment.test.ts';
 const file = 'pods/sources/file.test.ts';
-const hooks = 'integration/hooks.test.ts';
-const life = 'integration/lifeRestarts.test.ts';
+const hooks = 'integration/containers/hooks.test.ts';
+const life = 'integration/life/lifeRestarts.test.ts';
 const merge = 'machines/sources/merge.test.ts';
 const podManager = 'pods/podManager.test.ts';
-const probes = 'integration/probes.test.ts';
+const probes = 'integration/containers/probes.test.ts';
 const status = 'machines/pods/status.test.ts';
-const stops = 'integration/lifeStops.test.ts';
+const stops = 'integration/life/lifeStops.test.ts';
 const inCluster = 'spec/podLifecycleCluster.test.ts';
 const onNode = 'spec/podLifecycleNode.test.ts';
 
@@ -35,12 +35,15 @@ export const podLifecycle: Traps = {
     'an edited static pod is another pod, which starts when the old one has ended',
     [merge, 'replaces an edited static pod: REMOVE of the old UID, then ADD of the new'],
     [stops, 'stops the old pod wholly before the new one starts'],
-    ['e2e/manifests.test.ts', 'replaces the pod: the old one is asked to end, and the new one starts only when it is gone'],
+    ['e2e/pods/manifests.test.ts', 'replaces the pod: the old one is asked to end, and the new one starts only when it is gone'],
   ),
   3: held(
     'a manifest that became unusable keeps its pod until the next listing',
     [file, 'keeps the pod of a manifest that became unusable until the next listing, then removes it'],
-    ['e2e/manifests.test.ts', 'keeps its pod until the next listing, then loses it, said by an event and by why; corrected, it is back'],
+    [
+      'e2e/pods/manifests.test.ts',
+      'keeps its pod until the next listing, then loses it, said by an event and by why; corrected, it is back',
+    ],
   ),
   4: held('files of any name are manifests, except those that begin with a dot', [
     file,
@@ -50,12 +53,12 @@ export const podLifecycle: Traps = {
     'an empty first set makes its source count as heard',
     [merge, 'emits an empty ADD for an empty first set, and only for the first'],
     [podManager, 'trap 5: an empty first SET makes the source ready'],
-    ['integration/lifeSupervision.test.ts', 'is stopped when every source has delivered, not before'],
+    ['integration/life/lifeSupervision.test.ts', 'is stopped when every source has delivered, not before'],
   ),
   6: held(
     'nothing is stopped before every source was heard',
     [podManager, 'trap 6: notes a removal but stops nothing before every source has delivered'],
-    ['integration/lifeSupervision.test.ts', 'is stopped when every source has delivered, not before'],
+    ['integration/life/lifeSupervision.test.ts', 'is stopped when every source has delivered, not before'],
     [cluster, 'away at boot: nothing that runs is stopped for want of a list'],
   ),
   7: held(
@@ -75,8 +78,8 @@ export const podLifecycle: Traps = {
   ),
   10: held(
     'while the runtime is away nothing starts; what came meanwhile starts when it is back (manifests are read all the time, on purpose)',
-    ['integration/lifeFaults.test.ts', 'for a while: nothing is touched, what ended meanwhile is restarted, what was removed goes'],
-    ['e2e/runtimeLoss.test.ts', 'keeps every container over ten seconds without containerd, and then does what came up meanwhile'],
+    ['integration/life/lifeFaults.test.ts', 'for a while: nothing is touched, what ended meanwhile is restarted, what was removed goes'],
+    ['e2e/runtime/runtimeLoss.test.ts', 'keeps every container over ten seconds without containerd, and then does what came up meanwhile'],
   ),
   11: held(
     'a listing that hangs for three minutes makes the node NotReady (pods are looked after all the same, on purpose)',
@@ -91,7 +94,7 @@ export const podLifecycle: Traps = {
     'the first restart comes at once, the second after 10 s, then the wait doubles',
     [backoff, 'trap 13: restarts at once after the first exit, then waits 10, 20, 40, 80, 160, 300, 300 s'],
     [life, 'waits 0, 10, 20, 40, 80, 160, 300, 300 s and shows CrashLoopBackOff meanwhile'],
-    ['e2e/pods.test.ts', 'waits 0, 10 and 20 s between its lives, says so, and starts afresh when its image changes'],
+    ['e2e/pods/pods.test.ts', 'waits 0, 10 and 20 s between its lives, says so, and starts afresh when its image changes'],
   ),
   14: held('an exit 0 counts too where a container is to run always', [
     life,
@@ -125,7 +128,10 @@ export const podLifecycle: Traps = {
     'restart counts outlive the daemon, and in the names of logs also what the runtime held',
     [dead, 'trap 20: the restart count goes on from the log files when the runtime has forgotten'],
     [onNode, 'trap 20: restart counts go on when the runtime has forgotten every container, for the logs are still there'],
-    ['regression/restartCount.test.ts', 'it does not fall when the daemon restarts, though the instances and logs before were taken away'],
+    [
+      'regression/containers/restartCount.test.ts',
+      'it does not fall when the daemon restarts, though the instances and logs before were taken away',
+    ],
   ),
   21: held('an end is shown until a start was refused, then as the last state of a container that waits', [
     status,
@@ -152,7 +158,7 @@ export const podLifecycle: Traps = {
   26: held(
     'a pod that has ended stays so whatever runs, and what runs of it is stopped',
     [status, 'trap 26: a terminal phase of the API or of this node stays, whatever runs'],
-    ['integration/eviction.test.ts', 'ends what it runs when the API server tells late that an earlier daemon had evicted it'],
+    ['integration/node/eviction.test.ts', 'ends what it runs when the API server tells late that an earlier daemon had evicted it'],
   ),
   27: held(
     'the end of a pod is told when nothing of it runs any more',
@@ -185,7 +191,7 @@ export const podLifecycle: Traps = {
   ),
   33: held(
     'a container that its pod no longer names is stopped (the reference leaves it running)',
-    ['regression/removedContainer.test.ts', 'is stopped, and the others are not touched'],
+    ['regression/containers/removedContainer.test.ts', 'is stopped, and the others are not touched'],
     [
       'machines/pods/killOrder.test.ts',
       'trap 31: no preStop hook without grace; trap 33: a container that the definition lost is stopped all the same',
@@ -198,8 +204,8 @@ export const podLifecycle: Traps = {
   35: held(
     'a lost address is told as a change of the sandbox, a move to the network of the host is not',
     [actions, 'trap 35: host network toggled gives no old sandbox, a lost address does'],
-    ['regression/sandboxChanged.test.ts', 'stopped with a container still up: stopped once, announced once'],
-    ['regression/sandboxChanged.test.ts', 'given up because the pod moved to the host network: not announced'],
+    ['regression/containers/sandboxChanged.test.ts', 'stopped with a container still up: stopped once, announced once'],
+    ['regression/containers/sandboxChanged.test.ts', 'given up because the pod moved to the host network: not announced'],
   ),
   36: held(
     'a new sandbox begins with the first init container; a Never pod that ran gets none',
@@ -209,7 +215,7 @@ export const podLifecycle: Traps = {
     ],
     [stops, 'that dies is made again with the next attempt, and the pod is initialised anew'],
     [
-      'regression/deadSandbox.test.ts',
+      'regression/containers/deadSandbox.test.ts',
       'fails a Never pod whose sandbox ended before every container had run: nothing of it can ever start',
     ],
   ),
@@ -222,7 +228,7 @@ export const podLifecycle: Traps = {
     'an ephemeral container starts before the pod is initialised, and once',
     [actions, 'trap 38: an ephemeral container starts before initialisation is complete, and never again'],
     [
-      'integration/debugContainers.test.ts',
+      'integration/containers/debugContainers.test.ts',
       'that ends is not started again, also not after a restart of the daemon, and its pod stays Ready',
     ],
   ),
@@ -273,11 +279,11 @@ export const podLifecycle: Traps = {
     'may refer to the service variable that it replaces (trap 48)',
   ]),
   49: held('a pod waits for the first list of services, a static one does not', [
-    'integration/clusterEnvironment.test.ts',
+    'integration/cluster/clusterEnvironment.test.ts',
     'waits for the first list of services, which static pods do not (trap 49)',
   ]),
   50: held('resource references round up and fall back to what the node can give', [
-    'machines/pods/config.test.ts',
+    'machines/pods/config/config.test.ts',
     'trap 50: resource references round up and fall back to what the node can give',
   ]),
   51: held(
@@ -294,7 +300,7 @@ export const podLifecycle: Traps = {
     'trap 53: has no status written while nothing mirrors it, and then to the UID of the mirror',
   ]),
   54: held('after a restart with less room new pods are refused (what runs stays, on purpose)', [
-    'integration/placement.test.ts',
+    'integration/resources/placement.test.ts',
     'trap 54: keeps what runs over a restart, and refuses what is new',
   ]),
   55: held('a refused pod has no worker, sandbox or probe, and can be deleted', [
@@ -326,6 +332,6 @@ export const podLifecycle: Traps = {
     'of many updates during long work the newest counts, once, and a stop is never lost',
     [onNode, 'trap 60: is answered once, for the newest of them'],
     [onNode, 'trap 60: never covers a stop'],
-    ['supervision/mailbox.test.ts', 'coalesces by key in the place of the oldest and joins the causes'],
+    ['supervision/mailbox/mailbox.test.ts', 'coalesces by key in the place of the oldest and joins the causes'],
   ),
 };

@@ -1,7 +1,7 @@
 /** Traps of the pod lifecycle about what the API server is told, and when, in virtual time against the simulated one. */
 import { describe, expect, it } from 'vitest';
 import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
-import { cluster, create, drop, inApi, isReady, NS } from '../integration/clusterPods.ts';
+import { cluster, create, drop, inApi, isReady, NS } from '../integration/cluster/clusterPods.ts';
 import { pod as manifest, type VirtualNode } from '../integration/virtualNode.ts';
 
 const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);

@@ -15,7 +15,7 @@ import { type CsiDriver, driversView } from '../../src/machines/services/plugins
 import { type VolumeSummary, volumesView } from '../../src/machines/services/volumes/messages.ts';
 import type { DiskUsage } from '../../src/ports/machine/diskUsage.ts';
 import { views } from '../edge/harness.ts';
-import { pod, record, viewOfPods } from '../edge/samples.ts';
+import { pod, record, viewOfPods } from '../edge/metrics/samples.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { type DriverOptions, startDriver, type TestDriver } from './csiDriver.ts';
 

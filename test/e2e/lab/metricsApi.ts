@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import type { ControlPlane } from './controlPlane.ts';
+import type { ControlPlane } from './cluster/controlPlane.ts';
 
 const GROUP = 'metrics.k8s.io';
 const VERSION = `${GROUP}/v1beta1`;

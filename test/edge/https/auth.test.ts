@@ -11,7 +11,7 @@ import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 
 import { until } from '../harness.ts';
-import { pod, record, running, statusView, viewOfPods } from '../samples.ts';
+import { pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
 import { clientCa, type Lab, serverCa, startLab, TestCa } from './lab.ts';
 
 const labs: Lab[] = [];

@@ -6,7 +6,7 @@ import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 import { CRI_LABELS } from '../../../src/machines/wire/cri.ts';
 
-import { pod, record, running, statusView, viewOfPods } from '../samples.ts';
+import { pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
 import { type Ask, clientCa, type Lab, startLab } from './lab.ts';
 
 export const ann = clientCa.leaf({ commonName: 'ann', organizations: ['dev'] });

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 
-import { viewOfPods } from '../samples.ts';
+import { viewOfPods } from '../metrics/samples.ts';
 import { serverCa, startLab } from './lab.ts';
 import { ann, criContainer, sandbox, start, uid } from './node.ts';
 

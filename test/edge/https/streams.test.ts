@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 
 import { until } from '../harness.ts';
-import { record, viewOfPods } from '../samples.ts';
+import { record, viewOfPods } from '../metrics/samples.ts';
 import type { Lab } from './lab.ts';
 import { coded, criContainer, sandbox, start, uid, WAIT_MS, web } from './node.ts';
 

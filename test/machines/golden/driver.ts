@@ -1,6 +1,6 @@
 /** A storage driver beside a virtual node, and a claim that is bound to a volume of it. */
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
-import { NS } from '../../integration/clusterPods.ts';
+import { NS } from '../../integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
 
 const DRIVER = 'csi.example.com';

@@ -7,7 +7,7 @@ import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 
 import { clientCa, type Lab, startLab } from '../../edge/https/lab.ts';
-import { pod, record, running, statusView, viewOfPods } from '../../edge/samples.ts';
+import { pod, record, running, statusView, viewOfPods } from '../../edge/metrics/samples.ts';
 import { goldenTable } from './table.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

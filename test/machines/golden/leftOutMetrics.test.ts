@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../../src/boot/version.ts';
 import { LEFT_OUT_METRICS } from '../../../src/machines/edge/https/stats/leftOutMetrics.ts';
 import { KNOWN_VALUES } from '../../reference/known.ts';
-import reference from '../../reference/metrics136.json' with { type: 'json' };
+import reference from '../../reference/recorded/metrics136.json' with { type: 'json' };
 import { readGolden } from './golden.ts';
 
 interface Family {

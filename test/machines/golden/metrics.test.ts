@@ -9,7 +9,7 @@ import { certificateTtl } from '../../../src/boot/dependencies/certificates/ttl.
 import { clientMetrics } from '../../../src/boot/dependencies/kube/clientMetrics.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import type { Metrics } from '../../../src/ports/ports.ts';
-import { cluster, create, drop, inApi, isReady } from '../../integration/clusterPods.ts';
+import { cluster, create, drop, inApi, isReady } from '../../integration/cluster/clusterPods.ts';
 import { pod as staticPod } from '../../integration/virtualNode.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { CLAIMING, provideClaim } from './driver.ts';

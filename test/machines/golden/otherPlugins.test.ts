@@ -10,7 +10,7 @@ import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { unsupported } from '../../../src/machines/pods/admission/admission.ts';
 import { FIELD_TABLE } from '../../../src/machines/pods/admission/fieldTable.ts';
 import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
-import { cluster, create, events, isReady } from '../../integration/clusterPods.ts';
+import { cluster, create, events, isReady } from '../../integration/cluster/clusterPods.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { CLAIMING, provideClaim } from './driver.ts';
 import { goldenTable } from './table.ts';

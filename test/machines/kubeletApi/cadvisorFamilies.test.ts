@@ -10,7 +10,9 @@ interface Family {
   type: string;
   labels: string[];
 }
-const REFERENCE: Record<string, Family> = JSON.parse(readFileSync(new URL('../../reference/cadvisor136.json', import.meta.url), 'utf8'));
+const REFERENCE: Record<string, Family> = JSON.parse(
+  readFileSync(new URL('../../reference/recorded/cadvisor136.json', import.meta.url), 'utf8'),
+);
 
 const time = '2026-01-01T00:00:00.000000000Z';
 const FIGURES: GroupFigures = {

@@ -4,7 +4,7 @@
  * After changes: node test/sim/mutants/run.ts --write
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { rotating } from '../rotation.ts';
+import { rotating } from '../seeds/rotation.ts';
 import { CAUGHT_BEFORE, MUTANTS, SEEDS_MAX } from './mutants.ts';
 import { type Scratch, scratch } from './scratch.ts';
 

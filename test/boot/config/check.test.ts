@@ -1,0 +1,232 @@
+/** `actorlet --check`: what it finds in flags, files, the host and the runtime, and that it changes nothing. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { check } from '../../../src/boot/check/check.ts';
+import { exitCodeOf, type Finding, jsonOf, textOf } from '../../../src/boot/check/findings.ts';
+import { listeningPorts } from '../../../src/boot/check/host.ts';
+import { envArgs, kubeadmFiles } from '../../../src/boot/check/invocation.ts';
+import { checkRuntime } from '../../../src/boot/check/runtime.ts';
+import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
+import { type Cri, CriError } from '../../../src/ports/ports.ts';
+import { HEADER, tempDir } from '../helpers.ts';
+
+const project = join(import.meta.dirname, '../../..');
+const CALM = 'failSwapOn: false\nfailCgroupV1: false\ncgroupsPerQOS: false\nenforceNodeAllocatable: []\n';
+
+async function run(argv: readonly string[]): Promise<{ code: number; out: string; findings: Finding[] }> {
+  const out: string[] = [];
+  const io = {
+    stdout: { write: (text: string) => out.push(text) },
+    stderr: { write: () => expect.unreachable('it says everything in its answer') },
+    ...{ cwd: '/work-dir', pid: 1, uid: 0, exit: () => expect.unreachable('it ends by its answer') },
+    on: () => ({ [Symbol.dispose]: () => {} }),
+  };
+  const code = await check(['--check', '-o', 'json', ...argv], { io, env: {} });
+  const text = out.join('');
+  const { exitCode, findings } = JSON.parse(text) as { exitCode: number; findings: Finding[] };
+  expect(exitCode).toBe(code);
+  return { code, out: text, findings };
+}
+const about = (findings: readonly Finding[], where: string) => findings.filter((f) => f.where.includes(where));
+
+/** A node as kubeadm leaves it, below a folder. */
+function kubeadm(dir: ReturnType<typeof tempDir>, body = '', flags = '--container-runtime-endpoint=embedded://hollow'): string[] {
+  dir.write('var/lib/kubelet/config.yaml', `${HEADER}${CALM}${body}`);
+  dir.write('var/lib/kubelet/kubeadm-flags.env', `KUBELET_KUBEADM_ARGS="${flags}"\n`);
+  return [`--kubeadm=${dir.path}`, `--root-dir=${dir.path}/var/lib/kubelet`];
+}
+const KUBECONFIG = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: 'https://192.0.2.1:6443'}}]
+users: [{name: u, user: {token: abcdef.0123456789abcdef}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`;
+
+describe('a node that kubeadm set up', () => {
+  it('is read from its files, and joins with the bootstrap kubeconfig where there is no other', async () => {
+    using dir = tempDir();
+    const argv = kubeadm(dir, 'cgroupDriver: systemd\n');
+    const files = kubeadmFiles(dir.path);
+    const none = await run(argv);
+    expect(none.code).toBe(2);
+    expect(about(none.findings, '--kubeconfig')).toEqual([
+      expect.objectContaining({ level: 'error', what: `neither ${files.kubeconfig} nor ${files.bootstrapKubeconfig} is there` }),
+    ]);
+    dir.write('etc/kubernetes/bootstrap-kubelet.conf', KUBECONFIG);
+    const joins = await run(argv);
+    expect(joins.findings.filter((f) => f.level === 'error')).toEqual([]);
+    expect(about(joins.findings, '--bootstrap-kubeconfig').map((f) => f.what)).toEqual([
+      `${files.bootstrapKubeconfig} leads to https://192.0.2.1:6443/`,
+    ]);
+    expect(about(joins.findings, 'containerRuntimeEndpoint').map((f) => f.what)).toEqual(["embedded://hollow is this node's own runtime"]);
+  });
+
+  it('has its broken files named', async () => {
+    using dir = tempDir();
+    const argv = kubeadm(dir, 'maxPods: many\n');
+    dir.write('etc/kubernetes/kubelet.conf', '{{{');
+    dir.write('var/lib/kubelet/kubeadm-flags.env', 'KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.9\n');
+    const { code, findings } = await run(argv);
+    expect(code).toBe(2);
+    const errors = findings.filter((f) => f.level === 'error').map((f) => `${f.where}: ${f.what}`);
+    expect(errors).toContainEqual(expect.stringMatching(/kubeadm-flags\.env: the value of KUBELET_KUBEADM_ARGS has no closing quote$/));
+    expect(errors).toContainEqual(expect.stringContaining('maxPods'));
+    expect(errors).toContainEqual(expect.stringMatching(/^--kubeconfig: kubeconfig .*kubelet\.conf/));
+  });
+
+  it.each([
+    ['KUBELET_KUBEADM_ARGS="--a=1  --b=2"\n', ['--a=1', '--b=2']],
+    ["# by kubeadm\nKUBELET_KUBEADM_ARGS='--a=1'\n", ['--a=1']],
+    ['KUBELET_KUBEADM_ARGS=--a\n', ['--a']],
+    ['KUBELET_KUBEADM_ARGS=\n', []],
+  ])('has its arguments split as systemd does: %j', (text, args) => {
+    expect(envArgs(text)).toEqual(args);
+  });
+});
+
+describe('findings', () => {
+  it('name the files of the configuration, and files beside the drop-ins that are not read', async () => {
+    using dir = tempDir();
+    const file = dir.write('k.yaml', `${HEADER}${CALM}`);
+    dir.write('d/10.conf', `${HEADER}maxPods: 5\nmaxPodz: 6\n`);
+    dir.write('d/20.yaml', 'x');
+    const { findings } = await run([`--config=${file}`, `--config-dir=${dir.path}/d`, '--container-runtime-endpoint=embedded://hollow']);
+    const said = (name: string) => about(findings, name).map((f) => `${f.level}: ${f.what}`);
+    expect(said('k.yaml')).toEqual(['note: configuration, read first']);
+    expect(said('10.conf')).toEqual([
+      'warning: unknown field maxPodz (did you mean maxPods?); it is ignored',
+      'note: configuration, read over what stands before it (2)',
+    ]);
+    expect(said('20.yaml')).toEqual(['note: it is not read: the name of a drop-in ends in .conf']);
+  });
+
+  it('name settings without effect, bad flags and files, and records that the agent before left', async () => {
+    using dir = tempDir();
+    const config = dir.write('config.yaml', `${HEADER}${CALM}memoryManagerPolicy: Static\nclusterDNS: [nowhere]\n`);
+    dir.write('memory_manager_state', '{}');
+    dir.write('cpu_manager_state', '{"policyName":"static","defaultCpuSet":"0","entries":{},"checksum":1}');
+    const pem = dir.write('tls.crt', 'no certificate');
+    const flags = [`--config=${config}`, `--root-dir=${dir.path}`, '--container-runtime-endpoint=embedded://hollow'];
+    const { code, findings } = await run([...flags, `--tls-cert-file=${pem}`, `--tls-private-key-file=${pem}`]);
+    expect(code).toBe(2);
+    expect(about(findings, 'memoryManagerPolicy')).not.toEqual([]);
+    expect(about(findings, 'clusterDNS')).toEqual([expect.objectContaining({ level: 'warning' })]);
+    expect(about(findings, 'memory_manager_state')).toEqual([expect.objectContaining({ level: 'warning' })]);
+    expect(about(findings, 'cpuManagerPolicy')).toEqual([expect.objectContaining({ level: 'error' })]);
+    expect(about(findings, 'tlsCertFile')).toEqual([expect.objectContaining({ level: 'error', what: expect.stringContaining(pem) })]);
+    expect(about(findings, 'cgroupsPerQOS')).toEqual([expect.objectContaining({ level: 'warning' })]);
+    const wrong = await run(['--no-such-flag']);
+    expect(wrong.findings).toContainEqual(expect.objectContaining({ level: 'error', what: expect.stringContaining('--no-such-flag') }));
+    expect((await run(['-o', 'yaml'])).findings).toContainEqual(expect.objectContaining({ where: '-o', level: 'error' }));
+  });
+
+  it('name a port that another process listens on, without listening there', async () => {
+    using dir = tempDir();
+    const server = createServer();
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as { port: number };
+      const { findings } = await run([...kubeadm(dir), `--healthz-port=${port}`]);
+      expect(about(findings, 'healthzPort')).toEqual([
+        expect.objectContaining({ level: 'warning', what: `another process listens on port ${port}` }),
+      ]);
+    } finally {
+      server.close();
+    }
+    const table =
+      '  sl  local_address rem_address   st\n   0: 0100007F:280A 00000000:0000 0A\n   1: 0100007F:1F90 0100007F:ABCD 01\n garbage\n';
+    expect([...listeningPorts(table)]).toEqual([10_250]);
+  });
+
+  it('are sorted, counted and one line each, whatever a file says', () => {
+    const findings: Finding[] = [
+      { level: 'note', where: 'a', what: 'b', todo: '' },
+      { level: 'error', where: 'x\ny', what: 'red \u001b[31m', todo: 'Do.' },
+    ];
+    expect(textOf(findings)).toBe('error    x y: red  [31m\n         Do.\nnote     a: b\n1 error, 0 warnings, 1 note\n');
+    expect(JSON.parse(jsonOf(findings))).toMatchObject({ exitCode: 2, findings: [{ level: 'error' }, { level: 'note' }] });
+    expect(
+      [[], ['note'], ['warning', 'note']].map((levels) => exitCodeOf(levels.map((l) => ({ ...findings[0], level: l }) as Finding))),
+    ).toEqual([0, 0, 1]);
+  });
+});
+
+describe('the runtime', () => {
+  const ready = { conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }] };
+  const cri = (answers: Record<string, unknown>): Cri =>
+    ({
+      call: (method: string) => {
+        const answer = answers[method];
+        return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+      },
+      close: () => {},
+    }) as unknown as Cri;
+  const version = { runtimeName: 'containerd', runtimeVersion: '2.1.4' };
+  const failure = (code: number) => new CriError({ method: 'RuntimeConfig', code, outcome: 'failed', details: 'no' });
+  const config = { ...defaultNodeConfig({}).config, cgroupDriver: 'cgroupfs' };
+  const ask = (answers: Record<string, unknown>) =>
+    checkRuntime({ config }, () => cri({ Version: version, Status: { status: ready }, ...answers }));
+
+  it('has its driver compared with the configuration', async () => {
+    expect(await ask({ RuntimeConfig: { linux: { cgroupDriver: 'CGROUPFS' } } })).toHaveLength(1);
+    expect((await ask({ RuntimeConfig: { linux: { cgroupDriver: 'SYSTEMD' } } })).at(-1)).toMatchObject({
+      level: 'note',
+      what: "the configuration says cgroupfs, the runtime has systemd: the node takes the runtime's",
+    });
+    expect((await ask({ RuntimeConfig: failure(12) })).at(-1)).toMatchObject({ level: 'warning', where: 'cgroupDriver (--cgroup-driver)' });
+  });
+
+  it('that does not answer, or whose network is not ready, is named', async () => {
+    expect(await ask({ Version: failure(14) })).toEqual([expect.objectContaining({ level: 'error' })]);
+    const status = { conditions: [{ type: 'NetworkReady', status: false, reason: 'NoCNI', message: 'no network' }] };
+    const found = await ask({ Status: { status }, RuntimeConfig: { linux: null } });
+    expect(found.at(-1)).toMatchObject({ level: 'warning', what: 'NetworkReady is false: NoCNI: no network' });
+  });
+});
+
+it('as a process changes no file, prints text, and ends with its code', async () => {
+  using dir = tempDir();
+  const argv = kubeadm(dir);
+  dir.write('etc/kubernetes/kubelet.conf', KUBECONFIG);
+  mkdirSync(join(dir.path, 'empty'));
+  const snapshot = () =>
+    readdirSync(dir.path, { recursive: true, withFileTypes: true })
+      .map((e) => `${e.parentPath}/${e.name} ${e.isFile() ? readFileSync(join(e.parentPath, e.name), 'utf8') : ''}`)
+      .sort();
+  const before = snapshot();
+  const [code, text] = await new Promise<[number, string]>((resolve) => {
+    const args = [join(project, 'src/boot/main.ts'), '--check', ...argv];
+    execFile(process.execPath, args, { cwd: dirname(dir.path), timeout: 120_000 }, (error, stdout, stderr) =>
+      resolve([typeof error?.code === 'number' ? error.code : 0, stdout + stderr]),
+    );
+  });
+  expect(text).toMatch(/^\d+ errors?, \d+ warnings?, \d+ notes?$/m);
+  expect(text).toContain('leads to https://192.0.2.1:6443');
+  // Of pods without cgroups of their own.
+  expect([code, text.includes('warning  cgroupsPerQOS')]).toEqual([/^0 errors/m.test(text) ? 1 : 2, true]);
+  expect(snapshot()).toEqual(before);
+}, 180_000);
+
+/** Files that a source file imports as it is loaded. */
+function loads(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const text = file.endsWith('.ts') ? readFileSync(file, 'utf8') : '';
+  for (const [, whole, from = ''] of text.matchAll(/^(?:import|export)( type)?[^'"]*?from '([^']+)'/gm)) {
+    if (whole !== undefined) continue;
+    if (from.startsWith('.')) loads(join(dirname(file), from), seen);
+    else seen.add(from);
+  }
+  return seen;
+}
+
+it('is loaded, with the library of host facts, by its own flag alone', () => {
+  const main = loads(join(project, 'src/boot/daemon.ts'), loads(join(project, 'src/boot/main.ts')));
+  expect(main.has(join(project, 'src/boot/boot.ts'))).toBe(true);
+  expect([...main].filter((file) => file === 'systeminformation' || file.includes('/boot/check/'))).toEqual([]);
+  expect(loads(join(project, 'src/boot/check/check.ts')).has('systeminformation')).toBe(false);
+});

@@ -1,0 +1,167 @@
+/** Volumes of a CSI driver in a real cluster: a driver of our own beside a real daemon, a real attach controller, real containers. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublishRequest } from '../../../src/machines/wire/csi.ts';
+import { NODE_NAME } from '../../e2e/daemon.ts';
+import { sh } from '../../e2e/manifests.ts';
+import { startDriver, type TestDriver } from '../../volumes/csiDriver.ts';
+import { type Cluster, LONG, STAY, startCluster } from '../cluster.ts';
+
+const NAME = 'csi.example.com';
+let c: Cluster;
+let driver: TestDriver | undefined;
+let backing: string;
+
+/** A bind of a directory that stands for the volume: what a driver of files on the node does. */
+function publish(request: PublishRequest): void {
+  const content = join(backing, request.volumeId);
+  mkdirSync(content, { recursive: true });
+  if (request.volumeContext.greeting !== undefined) writeFileSync(join(content, 'greeting'), request.volumeContext.greeting);
+  execFileSync('mount', ['--bind', content, request.targetPath]);
+}
+const unpublish = (path: string) => void execFileSync('umount', [path]);
+const startOurs = async () => {
+  const socket = join(c.daemon.rootDir, 'plugins_registry', `${NAME}-reg.sock`);
+  driver = await startDriver({ name: NAME, socket, capabilities: ['STAGE_UNSTAGE_VOLUME'], publish, unpublish });
+};
+const mounts = () =>
+  readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('kubernetes.io~csi') && line.includes(c.daemon.rootDir));
+const methods = () => driver?.calls.map((call) => call.method).filter((m) => !m.startsWith('NodeGet') && m.startsWith('Node')) ?? [];
+beforeAll(async () => {
+  c = await startCluster();
+  backing = join(c.daemon.rootDir, '..', 'csi-backing');
+  const rules = (name: string, spec: object) => ({ apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver', metadata: { name }, spec });
+  await c.apply(rules(NAME, { attachRequired: false, podInfoOnMount: true, volumeLifecycleModes: ['Persistent', 'Ephemeral'] }));
+});
+afterAll(async () => {
+  await driver?.stop();
+  await c?.stop();
+});
+
+describe('a CSI driver beside a real node', () => {
+  it('that is not there yet keeps its pod waiting; when it comes the volume is published and the cluster told', async () => {
+    await c.create('inline', {
+      containers: [sh('main', `cat /data/greeting; echo; ${STAY}`, { volumeMounts: [{ name: 'disk', mountPath: '/data' }] })],
+      volumes: [{ name: 'disk', csi: { driver: NAME, volumeAttributes: { greeting: 'hello from the driver' } } }],
+    });
+    await c.daemon.wait(
+      'the event',
+      async () =>
+        (await c.kubectl('get', 'events', '--field-selector', 'reason=FailedMount', '-o', 'jsonpath={.items[*].message}')).includes(
+          `driver name ${NAME} not found in the list of registered CSI drivers`,
+        ),
+      LONG,
+    );
+    await startOurs();
+    const pod = await c.ready('inline');
+    await c.daemon.wait('it reads the volume', () => c.said(pod).includes('hello from the driver'), LONG);
+    expect(driver?.told).toEqual(['']);
+    expect(driver?.calls.find((call) => call.method === 'NodePublishVolume')?.request).toMatchObject({
+      volumeContext: { 'csi.storage.k8s.io/pod.name': 'inline', 'csi.storage.k8s.io/ephemeral': 'true' },
+    });
+    const csiNode = JSON.parse(await c.kubectl('get', 'csinode', NODE_NAME, '-o', 'json')) as { spec: { drivers: object[] } };
+    expect(csiNode.spec.drivers).toEqual([
+      { name: NAME, nodeID: 'test-node', topologyKeys: ['topology.example.com/rack'], allocatable: { count: 11 } },
+    ]);
+    const node = JSON.parse(await c.kubectl('get', 'node', NODE_NAME, '-o', 'json')) as {
+      metadata: { annotations: object; labels: object };
+    };
+    expect(node.metadata.annotations).toMatchObject({ 'csi.volume.kubernetes.io/nodeid': JSON.stringify({ [NAME]: 'test-node' }) });
+    expect(node.metadata.labels).toMatchObject({ 'topology.example.com/rack': 'r1' });
+    await c.kubectl('delete', 'pod', 'inline', '--wait=true');
+    await c.daemon.wait('nothing is mounted', () => mounts().length === 0 && driver?.published.size === 0, LONG);
+  });
+
+  it('serves a claim that outlives its pods, over a restart of the daemon', async () => {
+    const before = methods().length;
+    const pv = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'csi-pv' },
+      spec: {
+        capacity: { storage: '1Mi' },
+        accessModes: ['ReadWriteOnce'],
+        persistentVolumeReclaimPolicy: 'Retain',
+        storageClassName: '',
+        claimRef: { namespace: 'default', name: 'csi-claim' },
+        csi: { driver: NAME, volumeHandle: 'vol-1' },
+      },
+    };
+    const pvc = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'csi-claim', namespace: 'default' },
+      spec: { storageClassName: '', volumeName: 'csi-pv', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+    };
+    await c.apply(pv, pvc);
+    const user = (name: string, script: string) =>
+      c.create(name, {
+        containers: [sh('main', `${script}; ${STAY}`, { volumeMounts: [{ name: 'disk', mountPath: '/data' }] })],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'csi-claim' } }],
+      });
+    await user('writer', 'echo kept > /data/file; echo written');
+    const writer = await c.ready('writer');
+    await c.daemon.wait('it wrote', () => c.said(writer).includes('written'), LONG);
+    expect(methods().slice(before)).toEqual(['NodeStageVolume', 'NodePublishVolume']);
+    await c.daemon.end('SIGKILL');
+    await c.daemon.start();
+    await c.ready('writer');
+    await c.kubectl('delete', 'pod', 'writer', '--wait=true');
+    await c.daemon.wait('nothing is mounted', () => mounts().length === 0, LONG);
+    expect(methods().slice(before)).toEqual(['NodeStageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeUnstageVolume']);
+    await user('reader', 'cat /data/file');
+    const reader = await c.ready('reader');
+    await c.daemon.wait('it reads what was kept', () => c.said(reader).includes('kept'), LONG);
+    await c.kubectl('delete', 'pod', 'reader', '--wait=true');
+    await c.daemon.wait('nothing is mounted', () => mounts().length === 0 && driver?.published.size === 0, LONG);
+  });
+
+  it('or a local volume that is a device gives its container the device itself', async () => {
+    const file = join(c.daemon.dir, 'disk.img');
+    writeFileSync(file, Buffer.alloc(1 << 20, 'x'));
+    const device = execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
+    try {
+      const here = { key: 'kubernetes.io/hostname', operator: 'In', values: [NODE_NAME] };
+      const common = { storageClassName: '', accessModes: ['ReadWriteOnce'], volumeMode: 'Block' };
+      await c.apply(
+        {
+          apiVersion: 'v1',
+          kind: 'PersistentVolume',
+          metadata: { name: 'block-pv' },
+          spec: {
+            ...common,
+            capacity: { storage: '1Mi' },
+            persistentVolumeReclaimPolicy: 'Retain',
+            claimRef: { namespace: 'default', name: 'block-claim' },
+            local: { path: device },
+            nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [here] }] } },
+          },
+        },
+        {
+          apiVersion: 'v1',
+          kind: 'PersistentVolumeClaim',
+          metadata: { name: 'block-claim', namespace: 'default' },
+          spec: { ...common, volumeName: 'block-pv', resources: { requests: { storage: '1Mi' } } },
+        },
+      );
+      const script = `[ -b /dev/data ] && head -c 4 /dev/data && printf hello | dd of=/dev/data conv=notrunc 2>/dev/null && echo done; ${STAY}`;
+      await c.create('block', {
+        containers: [sh('main', script, { volumeDevices: [{ name: 'disk', devicePath: '/dev/data' }] })],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'block-claim' } }],
+      });
+      const pod = await c.ready('block');
+      await c.daemon.wait('it has used the device', () => c.said(pod).includes('done'), LONG);
+      expect(c.said(pod)).toContain('xxxx');
+      execFileSync('sync', [device]);
+      expect(execFileSync('head', ['-c', '5', device], { encoding: 'utf8' })).toBe('hello');
+      await c.kubectl('delete', 'pod', 'block', '--wait=true');
+      await c.gone('block');
+    } finally {
+      execFileSync('losetup', ['--detach', device]);
+    }
+  });
+});

@@ -1,0 +1,352 @@
+/**
+ * actorctl exec through a CRI runtime's streaming server: a server of these tests that speaks SPDY/3.1 and the remote command
+ * protocol, and actorctl in a terminal of its own (`script` of util-linux). test/e2e/tools/ctlExec.test.ts has a real containerd.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Duplex, Readable } from 'node:stream';
+import { constants, inflateSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import { runExec } from '../../../src/ctl/exec/run.ts';
+import { data, FRAME, pong, spdyReader } from '../../../src/ctl/exec/spdy.ts';
+import type { ExecFlags } from '../../../src/ctl/exec/types.ts';
+import { until } from '../harness.ts';
+import { expectRestored, type InTerminal, inTerminal, over } from './inTerminal.ts';
+
+const enders: (() => void)[] = [];
+afterEach(() => {
+  for (const end of enders.splice(0).reverse()) end();
+});
+
+/** The other end of one command. */
+interface Command {
+  /** Stream ids by name, in the order in which they were opened. */
+  streams: Map<string, number>;
+  input: string;
+  inputEnded: boolean;
+  sizes: { Width: number; Height: number }[];
+  pongs: string[];
+  write(stream: string, bytes: string | Buffer): void;
+  end(status: object): void;
+  socket: Duplex;
+  gone: boolean;
+}
+const failure = (code: number) => ({
+  ...{ metadata: {}, status: 'Failure', message: `command terminated with non-zero exit code: ${code}`, reason: 'NonZeroExitCode' },
+  details: { causes: [{ reason: 'ExitCode', message: String(code) }] },
+});
+/** RST_STREAM, as runtimes end streams. */
+const RESET = (streamId: number) => Buffer.from(`80030003000000080000000${streamId}00000005`, 'hex');
+const success = { metadata: {}, status: 'Success' };
+
+function command(socket: Duplex): Command {
+  const blocks: Buffer[] = [];
+  const at = (name: string): number => self.streams.get(name) ?? 0;
+  const self: Command = {
+    ...{ streams: new Map(), input: '', inputEnded: false, sizes: [], pongs: [], socket, gone: false },
+    write: (stream, bytes) => void socket.write(data(at(stream), Buffer.from(bytes))),
+    end(status) {
+      self.write('error', JSON.stringify(status));
+      for (const name of ['error', 'stdout', 'stderr']) if (at(name) > 0) socket.write(data(at(name), Buffer.alloc(0), true));
+      socket.end();
+    },
+  };
+  const read = spdyReader({
+    data(id, part) {
+      if (id === at('stdin')) self.input += part.toString();
+      else if (id === at('resize'))
+        for (const line of part.toString().trim().split('\n')) self.sizes.push(JSON.parse(line) as Command['sizes'][0]);
+    },
+    end(id) {
+      if (id === at('stdin')) self.inputEnded = true;
+    },
+    control(type, payload) {
+      if (type === FRAME.ping) self.pongs.push(payload.toString('hex'));
+      if (type !== FRAME.synStream) return;
+      // One zlib stream over all blocks, as a server reads it.
+      blocks.push(Buffer.from(payload.subarray(10)));
+      const plain = inflateSync(Buffer.concat(blocks), { finishFlush: constants.Z_SYNC_FLUSH }).toString('latin1');
+      const name = plain.slice(plain.lastIndexOf('streamtype') + 'streamtype'.length + 4);
+      self.streams.set(name, payload.readUInt32BE(0));
+    },
+  });
+  socket.on('data', read);
+  socket.on('error', () => undefined);
+  for (const event of ['end', 'close'])
+    socket.on(event, () => {
+      self.gone = true;
+    });
+  return self;
+}
+
+/** `serve` is called once a client has opened as many streams as its flags ask for. */
+async function runtime(streams: number, serve: (c: Command) => void): Promise<{ url: string; commands: Command[]; server: Server }> {
+  const commands: Command[] = [];
+  const server = createServer((_req, res) => res.writeHead(404).end('cannot find token\n'));
+  server.on('upgrade', (req, socket: Duplex) => {
+    if (req.headers.upgrade !== 'SPDY/3.1' || req.headers['x-stream-protocol-version'] !== 'v4.channel.k8s.io' || req.url !== '/exec/tok') {
+      return void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 8\r\n\r\nnot you\n');
+    }
+    socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n',
+    );
+    const c = command(socket);
+    commands.push(c);
+    const look = () => {
+      if (c.streams.size < streams) return;
+      socket.off('data', look);
+      serve(c);
+    };
+    socket.on('data', look);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  enders.push(() => {
+    for (const c of commands) c.socket.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/exec/tok`, commands, server };
+}
+
+async function run(url: string, flags: Partial<ExecFlags> = {}, o: { stdin?: Readable; signal?: AbortSignal } = {}) {
+  const said = { out: '', err: '' };
+  const say = (where: 'out' | 'err') => (bytes: Uint8Array) => {
+    said[where] += Buffer.from(bytes).toString();
+    return undefined;
+  };
+  const io = {
+    ...{ outBytes: say('out'), errBytes: say('err') },
+    ...{ stdin: o.stdin ?? Readable.from([]), signal: o.signal ?? new AbortController().signal },
+  };
+  const code = await runExec(url, io, { stdin: false, tty: false, ...flags }).catch((e: unknown) => (e as Error).message);
+  return { code, ...said };
+}
+
+describe('a command through SPDY', () => {
+  it('passes both outputs on and ends with the exit code of the command', async () => {
+    const r = await runtime(3, (c) => {
+      c.write('stdout', 'hello\n');
+      c.write('stderr', 'oops\n');
+      c.end(failure(7));
+    });
+    expect(await run(r.url)).toEqual({ code: 7, out: 'hello\n', err: 'oops\n' });
+    expect([...(r.commands[0]?.streams ?? [])]).toEqual([
+      ['error', 1],
+      ['stdout', 3],
+      ['stderr', 5],
+    ]);
+  });
+
+  it('ends when the runtime resets the streams, as containerd does', async () => {
+    const r = await runtime(3, (c) => {
+      c.write('stdout', 'hello\n');
+      c.write('error', JSON.stringify(failure(3)));
+      c.socket.write(Buffer.concat([RESET(1), RESET(5), RESET(3)]));
+    });
+    expect(await run(r.url)).toEqual({ code: 3, out: 'hello\n', err: '' });
+  });
+
+  it('passes input on, and its end, more of it than fits into one frame', async () => {
+    const r = await runtime(4, (c) => {
+      c.socket.on('data', () => {
+        if (!c.inputEnded) return;
+        c.write('stdout', String(c.input.length));
+        c.end(success);
+      });
+    });
+    const stdin = Readable.from([Buffer.alloc(300_000, 'x'), Buffer.from('yz')]);
+    expect(await run(r.url, { stdin: true }, { stdin })).toEqual({ code: 0, out: '300002', err: '' });
+    expect(r.commands[0]?.input.endsWith('xyz')).toBe(true);
+  });
+
+  it('takes frames however the transport cuts them, answers pings, and lets what it does not know pass', async () => {
+    const r = await runtime(3, (c) => {
+      const unknown = Buffer.from('80030004000000040000000080030009000000080000000100000400', 'hex');
+      const all = Buffer.concat([
+        unknown,
+        pong(Buffer.from('00000002', 'hex')),
+        data(3, Buffer.from('ab')),
+        data(3, Buffer.from('cd'), true),
+      ]);
+      for (const byte of all) c.socket.write(Buffer.from([byte]));
+      c.socket.on('data', () => {
+        if (c.pongs.length > 0) c.end(success);
+      });
+    });
+    expect(await run(r.url)).toEqual({ code: 0, out: 'abcd', err: '' });
+    expect(r.commands[0]?.pongs).toEqual(['00000002']);
+  });
+
+  it('waits for a reader that is slower than the command, and holds little of its output', async () => {
+    const chunk = Buffer.alloc(64 * 1024, 'x');
+    const COUNT = 400;
+    const r = await runtime(3, (c) => {
+      let left = COUNT;
+      const pump = () => {
+        while (left > 0) {
+          left -= 1;
+          if (!c.socket.write(data(3, chunk))) return void c.socket.once('drain', pump);
+        }
+        c.end(success);
+      };
+      pump();
+    });
+    let waiting = 0;
+    let most = 0;
+    let bytes = 0;
+    const outBytes = (part: Uint8Array): Promise<void> => {
+      bytes += part.length;
+      waiting += part.length;
+      most = Math.max(most, waiting);
+      return new Promise((resolve) =>
+        setImmediate(() => {
+          waiting -= part.length;
+          resolve();
+        }),
+      );
+    };
+    const io = { stdin: Readable.from([]), signal: new AbortController().signal, outBytes, errBytes: () => undefined };
+    expect(await runExec(r.url, io, { stdin: false, tty: false })).toBe(0);
+    expect(bytes).toBe(COUNT * chunk.length);
+    expect(most).toBeLessThan(2 * 1024 * 1024);
+  });
+
+  it('says what went wrong', async () => {
+    const r = await runtime(3, (c) => {
+      c.end({ status: 'Failure', message: 'error executing command in container: no such file', reason: 'InternalError', details: null });
+    });
+    expect((await run(r.url)).code).toBe('exec: error executing command in container: no such file');
+    expect((await run(r.url.replace('tok', 'old'))).code).toBe('exec: the runtime refused with status 403: not you');
+    const gone = await runtime(3, (c) => void c.socket.destroy());
+    expect((await run(gone.url)).code).toBe('exec: the connection ended before the command did');
+    const reset = await runtime(3, (c) => void c.socket.write(RESET(1)));
+    expect((await run(reset.url)).code).toBe('exec: the runtime gave no status of the command');
+    const strange = await runtime(3, (c) => void c.socket.write('8HTTP/1.1 400 Bad'.padEnd(64, '\xff')));
+    const answer = run(strange.url);
+    await until(() => strange.commands.length === 1);
+    strange.commands[0]?.socket.write(Buffer.from('8001000100000000', 'hex'));
+    strange.commands[0]?.socket.end();
+    expect(String((await answer).code)).toMatch(/^exec: /);
+    const large = await runtime(3, (c) => void c.socket.write(Buffer.from('8003000400ffffff', 'hex')));
+    expect((await run(large.url)).code).toBe('exec: the runtime: it sent a control frame of 16777215 bytes');
+  });
+
+  it('ends with 130 at Ctrl-C, and cuts the connection', async () => {
+    const c = new AbortController();
+    const r = await runtime(3, () => c.abort());
+    expect((await run(r.url, {}, { signal: c.signal })).code).toBe(130);
+    await until(() => r.commands[0]?.gone === true);
+  });
+});
+
+const CTL = join(import.meta.dirname, '../../../src/ctl/main.ts');
+
+/** `actorctl exec ARGS` in a terminal, against a daemon that gives out this address. */
+async function execInTerminal(url: string, args: string): Promise<InTerminal> {
+  const dir = mkdtempSync(join(tmpdir(), 'actorlet-tty-'));
+  const admin = createServer((_req, res) => res.end(JSON.stringify({ url })));
+  await new Promise<void>((resolve) => admin.listen(join(dir, 'a.sock'), resolve));
+  enders.push(() => {
+    admin.close();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  const t = await inTerminal(`"${process.execPath}" "${CTL}" exec --socket "${dir}/a.sock" ${args}`);
+  enders.push(() => t.child.kill('SIGKILL'));
+  return t;
+}
+
+describe('actorctl exec -it in a terminal', { timeout: 60_000 }, () => {
+  const echoing = (c: Command) => {
+    c.write('stdout', '$ ');
+    c.socket.on('data', () => {
+      if (c.input.includes('exit\r')) c.end(failure(42));
+    });
+  };
+
+  it('sends keys as they are typed, Ctrl-C too, tells each size, and restores the terminal with the exit code', async () => {
+    const r = await runtime(4, echoing);
+    const t = await execInTerminal(r.url, '-it web -- sh');
+    await until(() => t.text().includes('$ '), 20_000);
+    const [c] = r.commands;
+    expect([...(c?.streams.keys() ?? [])]).toEqual(['error', 'stdin', 'stdout', 'resize']);
+    await until(() => t.settings().includes('-icanon'));
+    expect(t.settings()).toMatch(/-isig/);
+    expect(c?.sizes).toEqual([{ Width: 80, Height: 24 }]);
+    t.type('l\u0003');
+    await until(() => c?.input === 'l\u0003');
+    t.resize(50, 132);
+    // `stty` may set one after the other.
+    await until(() => c?.sizes.at(-1)?.Width === 132 && c.sizes.at(-1)?.Height === 50);
+    t.type('exit\r');
+    await over(t);
+    expectRestored(t, 42);
+  });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['SIGINT', 130],
+  ] as const)('restores the terminal at %s', async (signal, code) => {
+    const r = await runtime(4, echoing);
+    const t = await execInTerminal(r.url, '-it web -- sh');
+    await until(() => t.text().includes('$ ') && t.settings().includes('-icanon'), 20_000);
+    process.kill(t.pid(), signal);
+    await over(t);
+    expectRestored(t, code);
+    await until(() => r.commands[0]?.gone === true);
+  });
+
+  it('restores the terminal when the runtime goes away', async () => {
+    const r = await runtime(4, echoing);
+    const t = await execInTerminal(r.url, '-it web -- sh');
+    await until(() => t.text().includes('$ ') && t.settings().includes('-icanon'), 20_000);
+    r.commands[0]?.socket.destroy();
+    await over(t);
+    expect(t.text()).toContain('the connection ended before the command did');
+    expectRestored(t, 5);
+  });
+
+  it('goes on in raw mode after it was stopped and continued', async () => {
+    const r = await runtime(4, echoing);
+    const t = await execInTerminal(r.url, '-it web -- sh');
+    await until(() => t.text().includes('$ ') && t.settings().includes('-icanon'), 20_000);
+    process.kill(t.pid(), 'SIGSTOP');
+    execFileSync('stty', ['-F', /tty=(\S+)/.exec(t.text())?.[1] ?? '', 'sane']);
+    process.kill(t.pid(), 'SIGCONT');
+    await until(() => t.settings().includes('-icanon'));
+    t.type('exit\r');
+    await over(t);
+    expectRestored(t, 42);
+  });
+
+  it('with -t alone leaves the keyboard alone: Ctrl-C ends actorctl', async () => {
+    const r = await runtime(3, (c) => c.write('stdout', '$ '));
+    const t = await execInTerminal(r.url, '-t web -- top');
+    await until(() => t.text().includes('$ '), 20_000);
+    expect(t.settings()).not.toContain('-icanon');
+    expect(r.commands[0]?.sizes).toEqual([{ Width: 80, Height: 24 }]);
+    t.type('\u0003');
+    await over(t);
+    expectRestored(t, 130);
+  });
+
+  it('with -i alone passes lines on, and the end of input', async () => {
+    const r = await runtime(4, (c) => {
+      c.write('stdout', '$ ');
+      c.socket.on('data', () => {
+        if (c.inputEnded) c.end(success);
+      });
+    });
+    const t = await execInTerminal(r.url, '-i web -- cat');
+    await until(() => t.text().includes('$ '), 20_000);
+    expect(t.settings()).not.toContain('-icanon');
+    t.type('one\n');
+    await until(() => r.commands[0]?.input === 'one\n');
+    t.type('\u0004');
+    await over(t);
+    expectRestored(t, 0);
+  });
+});

@@ -1,0 +1,103 @@
+/** Pods of the API and the objects they name, in the API server of a virtual node: in few words. */
+
+import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { ContainerConfig, CriRequest } from '../../../src/machines/wire/cri.ts';
+
+import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
+
+export const NS = '/api/v1/namespaces/default';
+export const cluster = (o: VirtualNodeOptions = {}) => virtualNode({ cluster: true, ...o });
+
+export function post(h: VirtualNode, path: string, body: object): void {
+  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
+  if (!made.ok) throw new Error(made.failure.message);
+}
+export function patch(h: VirtualNode, path: string, body: object): void {
+  const made = h.kube.handle({ verb: 'PATCH', path: `${NS}/${path}`, patchType: 'merge', body });
+  if (!made.ok) throw new Error(made.failure.message);
+}
+export function drop(h: VirtualNode, path: string, gracePeriodSeconds?: number): void {
+  const query = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: String(gracePeriodSeconds) };
+  const gone = h.kube.handle({ verb: 'DELETE', path: `${NS}/${path}`, query });
+  if (!gone.ok) throw new Error(gone.failure.message);
+}
+export const base64 = (data: Record<string, string>) => Object.fromEntries(Object.entries(data).map(([k, v]) => [k, btoa(v)]));
+export const secret = (h: VirtualNode, name: string, data: Record<string, string>, more: object = {}) =>
+  post(h, 'secrets', { metadata: { name }, type: 'Opaque', data: base64(data), ...more });
+export const configMap = (h: VirtualNode, name: string, data: Record<string, string>, more: object = {}) =>
+  post(h, 'configmaps', { metadata: { name }, data, ...more });
+export const service = (h: VirtualNode, name: string, clusterIP: string) =>
+  post(h, 'services', { metadata: { name }, spec: { clusterIP, ports: [{ port: 443, protocol: 'TCP' }] } });
+
+export function create(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
+  const pod = manifest(name, o) as Pod;
+  const made = h.kube.handle({ verb: 'POST', path: `${NS}/pods`, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.body as Pod;
+}
+export function inApi(h: VirtualNode, name: string): Pod | undefined {
+  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/${name}` });
+  return got.ok ? (got.body as Pod) : undefined;
+}
+export const isReady = (h: VirtualNode, name: string) =>
+  inApi(h, name)?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+export const waiting = (h: VirtualNode, name: string) => inApi(h, name)?.status.containerStatuses?.[0]?.state?.waiting;
+export const events = (h: VirtualNode, reason: string) =>
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+export const created = (h: VirtualNode, name: string): ContainerConfig[] =>
+  h.calls
+    .filter((c) => c.method === 'CreateContainer')
+    .map((c) => (c.req as CriRequest<'CreateContainer'>).config)
+    .filter((c) => c.labels?.['io.kubernetes.pod.name'] === name);
+export const envOf = (config: ContainerConfig | undefined) =>
+  Object.fromEntries((config?.envs ?? []).map(({ key, value }) => [key, value]));
+export const dirOf = (p: Pod, plugin: string, volume: string) => `${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~${plugin}/${volume}`;
+export async function file(h: VirtualNode, dir: string, name: string): Promise<string> {
+  const data = await h.fs.readlink(`${dir}/..data`);
+  return new TextDecoder().decode(await h.fs.readFile(`${dir}/${data}/${name}`, { bytesMax: 1 << 16 }));
+}
+/** Follows the disk in virtual time: its answers need turns of the loop. */
+export async function read(h: VirtualNode, dir: string, name: string): Promise<string> {
+  let text: string | undefined;
+  file(h, dir, name).then(
+    (t) => {
+      text = t;
+    },
+    (e: unknown) => {
+      text = `not read: ${String(e)}`;
+    },
+  );
+  await h.until(`${name} is read`, () => text !== undefined);
+  return text ?? '';
+}
+export const watches = (h: VirtualNode, resource: string, from = 0) =>
+  h.kube.calls
+    .slice(from)
+    .filter((c) => c.request.path.endsWith(`/${resource}`) && c.request.query?.watch === 'true')
+    .map((c) => c.request.query?.fieldSelector);
+export const gets = (h: VirtualNode, path: string, from = 0) =>
+  h.kube.calls.slice(from).filter((c) => c.request.verb === 'GET' && c.request.path === `${NS}/${path}`).length;
+export const tokens = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.endsWith('/token'));
+
+export const ACCESS = {
+  name: 'kube-api-access',
+  projected: {
+    defaultMode: 0o644,
+    sources: [
+      { serviceAccountToken: { path: 'token', expirationSeconds: 3607 } },
+      { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+      { downwardAPI: { items: [{ path: 'namespace', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } }] } },
+    ],
+  },
+};
+export const MOUNT = { name: 'kube-api-access', mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true };
+export const withToken = (more: object = {}) => ({
+  container: { volumeMounts: [MOUNT] },
+  spec: { serviceAccountName: 'default', volumes: [ACCESS], ...more },
+});
+export function account(h: VirtualNode): void {
+  post(h, 'serviceaccounts', { metadata: { name: 'default' } });
+  configMap(h, 'kube-root-ca.crt', { 'ca.crt': 'the CA' });
+}
+export const fromSecret = (name: string, key: string) => ({ name: 'PASSWORD', valueFrom: { secretKeyRef: { name, key } } });

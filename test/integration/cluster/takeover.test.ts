@@ -1,0 +1,111 @@
+import { expect, it } from 'vitest';
+import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import { hashNameAndImage, hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
+import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
+
+import { hollowNode, manifest, until } from '../hollowNode.ts';
+
+const call = { timeoutMs: 1_000, signal: new AbortController().signal };
+
+/** What another node agent left running for a static pod `web`: its own UID, its own labels and annotations. */
+async function leftByAnother(h: Awaited<ReturnType<typeof hollowNode>>, image: string, hash: 'name and image' | 'whole'): Promise<string> {
+  const labels = { 'io.kubernetes.pod.name': 'web-n1', 'io.kubernetes.pod.namespace': 'default', 'io.kubernetes.pod.uid': 'theirs' };
+  const sandboxConfig = {
+    metadata: { name: 'web-n1', namespace: 'default', uid: 'theirs', attempt: 0 },
+    labels,
+    annotations: { 'kubernetes.io/config.source': 'file', 'kubernetes.io/config.hash': 'theirs' },
+    linux: { securityContext: { namespaceOptions: { network: 'POD' as const, pid: 'CONTAINER' as const, ipc: 'POD' as const } } },
+  };
+  const { podSandboxId } = await h.runtime.call('RunPodSandbox', { config: sandboxConfig }, call);
+  await h.runtime.call('PullImage', { image: { image } }, call);
+  const spec = {
+    name: 'main',
+    image,
+    resources: {},
+    terminationMessagePath: '/dev/termination-log',
+    terminationMessagePolicy: 'File' as const,
+    imagePullPolicy: 'IfNotPresent' as const,
+  };
+  const config = {
+    metadata: { name: 'main', attempt: 3 },
+    image: { image },
+    labels: { ...labels, 'io.kubernetes.container.name': 'main' },
+    annotations: {
+      [CRI_ANNOTATIONS.hash]: hash === 'whole' ? hashWholeSpec(spec) : hashNameAndImage(spec),
+      [CRI_ANNOTATIONS.restartCount]: '3',
+      [CRI_ANNOTATIONS.podTerminationGracePeriod]: '2',
+    },
+    logPath: 'main/3.log',
+  };
+  const { containerId } = await h.runtime.call('CreateContainer', { podSandboxId, config, sandboxConfig }, call);
+  await h.runtime.call('StartContainer', { containerId }, call);
+  return containerId;
+}
+const running = (h: Awaited<ReturnType<typeof hollowNode>>) => h.runtime.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING');
+
+it.each(['name and image', 'whole'] as const)('takes over a static pod of another node agent by its name and its %s hash', async (hash) => {
+  await using h = await hollowNode();
+  await h.node.stop();
+  const id = await leftByAnother(h, 'busybox:1', hash);
+  h.write('web.json', manifest('web'));
+  await h.reboot();
+  await until('web is shown running', () => h.status('web')?.status.phase === 'Running');
+  expect(running(h).map((c) => c.id)).toEqual([id]);
+  expect(h.record('web')?.pod.metadata.uid).toBe('theirs');
+  expect((h.node.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === 'TakenOver')).toMatchObject([
+    { type: 'Normal', pod: { uid: 'theirs' }, count: 1 },
+  ]);
+  expect(h.status('web')?.status.containerStatuses?.[0]).toMatchObject({ restartCount: 3, containerID: expect.stringContaining(id) });
+
+  // And again after a restart of this node, and still the same pod for its manifest.
+  await h.reboot();
+  await until('web is shown running again', () => h.status('web')?.status.phase === 'Running');
+  expect(running(h).map((c) => c.id)).toEqual([id]);
+  h.remove('web.json');
+  await until('nothing is left', () => h.runtime.dump().sandboxes.length === 0, 60_000);
+});
+
+it('replaces a pod whose definition was edited in what no hash covers, live and while the daemon was away', async () => {
+  await using h = await hollowNode();
+  h.write('web.json', manifest('web', { command: ['one'] }));
+  const first = await until('the first runs', () => (h.status('web')?.status.phase === 'Running' ? running(h)[0]?.id : undefined));
+  h.write('web.json', manifest('web', { command: ['two'] }));
+  const second = await until('the edited one runs alone', () => {
+    const [only, ...more] = running(h);
+    return only !== undefined && only.id !== first && more.length === 0 ? only.id : undefined;
+  });
+  await h.node.stop();
+  h.write('web.json', manifest('web', { command: ['three'] }));
+  await h.reboot();
+  await until('the one edited meanwhile runs alone', () => running(h).length === 1 && running(h)[0]?.id !== second);
+});
+
+it('stops what another definition left before it starts the pod of that name', async () => {
+  await using h = await hollowNode();
+  await h.node.stop();
+  const id = await leftByAnother(h, 'other:1', 'name and image');
+  h.write('web.json', manifest('web'));
+  await h.reboot();
+  await until('the new one runs', () => running(h).some((c) => c.id !== id));
+  const dump = h.runtime.dump().containers;
+  const [old, next] = [dump.find((c) => c.id === id), running(h)[0]];
+  expect(running(h)).toHaveLength(1);
+  if (old !== undefined && next !== undefined) expect(old.finishedAtMs ?? 0).toBeLessThanOrEqual(next.startedAtMs ?? 0);
+});
+
+it('shows its pods although no runtime answers, a moment later', async () => {
+  await using h = await hollowNode({
+    ports: (ports) => ({
+      ...ports,
+      cri: {
+        call: () => Promise.reject(Object.assign(new Error('no runtime'), { code: 14 })),
+        hints: () => Promise.reject(Object.assign(new Error('no runtime'), { code: 14 })),
+        reconnect: () => {},
+        close: () => {},
+      },
+    }),
+  });
+  h.write('web.json', manifest('web'));
+  await until('web is listed', () => h.record('web'), 60_000);
+  expect(h.node.tree.state().lifecycle).toBe('running');
+});

@@ -1,0 +1,203 @@
+/** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
+
+import { criCall, criClient } from '../../../../src/actors/runtime/client.ts';
+import { eventsAddr } from '../../../../src/machines/foundation/messages.ts';
+
+import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
+import { create, drop, isReady } from '../../cluster/clusterPods.ts';
+import type { VirtualNode } from '../../virtualNode.ts';
+import type { KillCase } from '../killing.ts';
+
+const options = { cluster: true };
+const NODE = '/api/v1/nodes/n1';
+const LEASES = '/apis/coordination.k8s.io/';
+const LATE: KubeVerdict = { delayMs: 2_000 };
+const NONE: KubeVerdict = { delayMs: 0 };
+
+/** Requests that match are treated so until {@link well}. */
+const treat = (h: VirtualNode, verdict: KubeVerdict, match: RegExp): void => {
+  h.kube.trouble.verdict = (r) => (match.test(`${r.verb} ${r.path}${r.query?.watch === 'true' ? ' watch' : ''}`) ? verdict : NONE);
+};
+const well = (h: VirtualNode): void => {
+  h.kube.trouble.verdict = () => NONE;
+  h.kube.trouble.line = () => 'pass';
+  h.kube.initialEvents = 'send';
+  h.kube.trouble.down = false;
+};
+const away = (h: VirtualNode): void => {
+  h.kube.trouble.down = true;
+  h.kube.cutWatches('truncate');
+};
+const refuse = (status: number): KubeVerdict => ({ delayMs: 0, refuse: { status } });
+const lease = (h: VirtualNode) => h.kube.handle({ verb: 'GET', path: `${LEASES}v1/namespaces/kube-node-lease/leases/n1` });
+const mirrored = (h: VirtualNode): boolean =>
+  h.kube.store.list('pods').filter((p) => (p.status as { phase?: string } | undefined)?.phase === 'Running').length === 2;
+/** In the end the cluster has it all: the node, its lease, both mirrors with their statuses. */
+const whole = (h: VirtualNode): boolean => mirrored(h) && lease(h).ok && h.kube.handle({ verb: 'GET', path: NODE }).ok;
+const begin = (h: VirtualNode) => h.until('both mirrors are there', () => whole(h));
+const rest = { options, release: well, rests: whole } as const;
+/** Kills an actor so that it begins anew, with this in its way. */
+const anew = (path: string, hinder: (h: VirtualNode) => void) => async (h: VirtualNode) => {
+  await begin(h);
+  hinder(h);
+  h.kill(path);
+};
+
+const LINK = 'node/api/link';
+const STATUS = 'node/api/nodeStatus';
+const LEASE = 'node/api/lease';
+const EVENTS = 'node/api/events';
+const tell = (h: VirtualNode) =>
+  h.tree.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', reason: 'Told', message: 'by a test' } });
+const SOURCE = 'node/pods/sources/api';
+const writer = (h: VirtualNode): string => `node/api/podWriters/${h.uid('web')}`;
+
+export const CLUSTER_CASES: KillCase[] = [
+  { ...rest, covers: 'apiLink connecting', path: LINK, arrange: anew(LINK, (h) => treat(h, LATE, /version/)) },
+  { ...rest, covers: 'apiLink reachable.trusted', path: LINK, arrange: begin },
+  { ...rest, covers: 'status member', path: 'node/pods/status', arrange: begin },
+  {
+    ...rest,
+    covers: 'apiLink reachable.doubted',
+    path: LINK,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, LATE, /version/);
+      h.tree.registry.send({ path: LINK }, { type: 'api.check' });
+    },
+  },
+  { ...rest, covers: 'apiLink lost.waiting', path: LINK, arrange: async (h) => begin(h).then(() => away(h)) },
+  {
+    ...rest,
+    covers: 'apiLink lost.asking',
+    path: LINK,
+    arrange: async (h) => {
+      await begin(h);
+      away(h);
+      treat(h, LATE, /version/);
+    },
+  },
+
+  { ...rest, covers: 'nodeStatus registering', path: STATUS, arrange: anew(STATUS, (h) => treat(h, LATE, /GET .*nodes/)) },
+  { ...rest, covers: 'nodeStatus unregistered', path: STATUS, arrange: anew(STATUS, (h) => treat(h, refuse(500), /nodes/)) },
+  {
+    ...rest,
+    covers: 'nodeStatus reporting',
+    path: STATUS,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, LATE, /nodes/);
+    },
+  },
+  { ...rest, covers: 'nodeStatus resting', path: STATUS, arrange: begin },
+  { ...rest, covers: 'nodeStatus unreported', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, refuse(500), /nodes/)) },
+
+  { ...rest, covers: 'lease acquiring', path: LEASE, arrange: anew(LEASE, (h) => treat(h, LATE, /leases/)) },
+  { ...rest, covers: 'lease missing', path: LEASE, arrange: anew(LEASE, (h) => treat(h, refuse(500), /leases/)) },
+  { ...rest, covers: 'lease holding', path: LEASE, arrange: begin },
+  { ...rest, covers: 'lease renewing', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, LATE, /leases/)) },
+
+  {
+    ...rest,
+    covers: 'listWatch listing',
+    path: SOURCE,
+    arrange: anew(SOURCE, (h) => {
+      h.kube.initialEvents = 'refuse';
+      treat(h, LATE, /GET .*pods$/);
+    }),
+  },
+  {
+    ...rest,
+    covers: 'listWatch watching.streaming initial events',
+    path: SOURCE,
+    arrange: anew(SOURCE, (h) => {
+      h.kube.trouble.line = () => 'silence';
+    }),
+  },
+  { ...rest, covers: 'listWatch watching.opening', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /pods watch/)) },
+  { ...rest, covers: 'listWatch watching.listening', path: SOURCE, arrange: begin },
+  { ...rest, covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },
+
+  { ...rest, covers: 'eventWriter idle', path: EVENTS, arrange: begin },
+  {
+    ...rest,
+    covers: 'eventWriter sending',
+    path: EVENTS,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, LATE, /events/);
+      tell(h);
+    },
+  },
+  {
+    ...rest,
+    covers: 'eventWriter yielding',
+    path: EVENTS,
+    options: { ...options, before: ({ faults }: VirtualNode) => Object.assign(faults.latencyMs, { StopContainer: 3_000 }) },
+    arrange: async (h) => {
+      await begin(h);
+      // More than have a place; of pods that nobody knows.
+      for (let i = 0; i < 20; i++) {
+        void criClient(h.tree.registry).act(`nobody${i}`, null, [criCall('StopContainer', { containerId: `none${i}`, timeout: 1 })]);
+      }
+      tell(h);
+      await h.until('it waits', () => h.state(EVENTS) === 'yielding');
+    },
+  },
+  {
+    ...rest,
+    covers: 'eventWriter waiting',
+    path: EVENTS,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, refuse(500), /events/);
+      tell(h);
+    },
+  },
+
+  { ...rest, covers: 'podWriter resting', path: writer, arrange: begin },
+  {
+    ...rest,
+    covers: 'podWriter waiting',
+    path: writer,
+    options: { cluster: true, before: (h) => treat(h, refuse(500), /nodes/) },
+  },
+  {
+    ...rest,
+    covers: 'podWriter acting',
+    path: writer,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, LATE, /POST .*pods/);
+      h.kube.handle({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/web-n1', query: { gracePeriodSeconds: '0' } });
+    },
+  },
+  {
+    ...rest,
+    covers: 'podWriter backingOff',
+    path: writer,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, refuse(500), /POST .*pods/);
+      h.kube.handle({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/web-n1', query: { gracePeriodSeconds: '0' } });
+    },
+  },
+  {
+    ...rest,
+    covers: 'podWriter holdingBriefly',
+    path: (h) => `node/api/podWriters/${h.uid('brief')}`,
+    arrange: async (h) => {
+      await begin(h);
+      const container = { volumeMounts: [{ name: 'v', mountPath: '/v' }] };
+      create(h, 'brief-n1', { container, spec: { volumes: [{ name: 'v', emptyDir: {} }] } });
+      await h.until('Ready in the API', () => isReady(h, 'brief-n1'));
+      // Nothing of it runs any more, and its last word has to wait.
+      h.fs.failing = (_, path) => (path.includes('/volumes/') ? 'EBUSY' : undefined);
+      drop(h, 'pods/brief-n1', 2);
+    },
+    release: (h) => {
+      h.fs.failing = () => undefined;
+      well(h);
+    },
+  },
+];

@@ -1,0 +1,106 @@
+/** Who serves objects of the API to pods, killed in each state of each of its charts. */
+
+import type { Pod } from '../../../../src/machines/kube/types.ts';
+import { dottedState } from '../../../../src/machines/xstate/words.ts';
+import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
+import { pod, type VirtualNode } from '../../virtualNode.ts';
+import type { KillCase } from '../killing.ts';
+
+const OBJECTS = 'node/services/objects';
+const TOKENS = 'node/services/tokens';
+const NS = '/api/v1/namespaces/default';
+const NONE: KubeVerdict = { delayMs: 0 };
+
+function post(h: VirtualNode, path: string, body: object): void {
+  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
+  if (!made.ok) throw new Error(made.failure.message);
+}
+/** A pod that has a secret in its environment and a token in a volume. */
+function bring(h: VirtualNode, o: { immutable?: boolean } = {}): void {
+  post(h, 'serviceaccounts', { metadata: { name: 'default' } });
+  post(h, 'secrets', { metadata: { name: 's' }, type: 'Opaque', data: { k: btoa('v') }, ...o });
+  const subject = pod('subject', {
+    container: {
+      env: [{ name: 'K', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }],
+      volumeMounts: [{ name: 'access', mountPath: '/access' }],
+    },
+    spec: {
+      nodeName: 'n1',
+      serviceAccountName: 'default',
+      volumes: [{ name: 'access', projected: { sources: [{ serviceAccountToken: { path: 'token', expirationSeconds: 3607 } }] } }],
+    },
+  });
+  post(h, 'pods', subject);
+}
+function ready(h: VirtualNode): boolean {
+  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/subject` });
+  return got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+}
+/** States of the charts whose ids begin so. */
+export function charts(h: VirtualNode, path: string, id: string): string[] {
+  const snapshot = h.tree.actorAt(path)?.getSnapshot() as
+    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
+    | undefined;
+  const found = Object.entries(snapshot?.children ?? {}).filter(([name]) => name.startsWith(id));
+  return found.map(([, child]) => dottedState(child?.getSnapshot().value));
+}
+/** State of the chart whose id begins so, '' when there is none. */
+const chart = (h: VirtualNode, path: string, id: string): string => charts(h, path, id)[0] ?? '';
+const late = (h: VirtualNode, match: RegExp): void => {
+  h.kube.trouble.verdict = (r) =>
+    match.test(`${r.verb} ${r.path}${r.query?.watch === 'true' ? ' watch' : ''}`) ? { delayMs: 3_000 } : NONE;
+};
+
+function object(state: string, o: { strategy?: string; immutable?: boolean; late?: RegExp } = {}): KillCase {
+  const { strategy = 'Watch', immutable } = o;
+  return {
+    covers: `object ${state}`,
+    path: OBJECTS,
+    options: { cluster: true, config: { configMapAndSecretChangeDetectionStrategy: strategy } },
+    arrange: async (h) => {
+      if (o.late !== undefined) late(h, o.late);
+      bring(h, immutable === undefined ? {} : { immutable });
+      if (o.late === undefined) await h.until('the subject is ready', () => ready(h));
+    },
+    at: (h) => chart(h, OBJECTS, 'secret default/s') === state,
+    release: (h) => {
+      h.kube.trouble.verdict = () => NONE;
+    },
+    rests: ready,
+  };
+}
+function token(state: string, more: Partial<KillCase> = {}): KillCase {
+  return {
+    ...object('watching.following'),
+    covers: `token ${state}`,
+    path: TOKENS,
+    at: (h) => chart(h, TOKENS, 'token#') === state,
+    ...more,
+  };
+}
+
+export const OBJECT_CASES: KillCase[] = [
+  object('watching.listing', { late: /GET .*secrets$/ }),
+  object('watching.following'),
+  object('settled', { immutable: true }),
+  object('fetching', { strategy: 'Get', late: /GET .*secrets\/s$/ }),
+  object('fresh', { strategy: 'Cache' }),
+  object('stale', { strategy: 'Cache' }),
+  object('idle', { strategy: 'Get' }),
+  {
+    ...object('failing', { strategy: 'Get' }),
+    arrange: async (h) => {
+      h.kube.trouble.verdict = (r) => (/secrets\/s$/.test(r.path) ? { delayMs: 0, refuse: { status: 500 } } : NONE);
+      bring(h);
+    },
+  },
+  { ...object('watching.following'), covers: 'objects ready' },
+  token('requesting', {
+    arrange: async (h) => {
+      late(h, /POST .*token$/);
+      bring(h);
+    },
+  }),
+  token('held'),
+  token('held', { covers: 'tokens ready' }),
+];

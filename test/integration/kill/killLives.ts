@@ -1,0 +1,70 @@
+/** The pod manager, killed while a pod's life is in each state. `quarantined` is not here: `lateOrphan.test.ts` has it. */
+
+import { type PodLifeState, podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { pod, type VirtualNode } from '../virtualNode.ts';
+import type { KillCase } from './killing.ts';
+
+const PINNED = { uid: 'pinned-subject', life: 'term=5s' };
+const NFS = { ...PINNED, spec: { volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } };
+
+const failed = (h: VirtualNode) => h.phase('subject') === 'Failed' && h.running('subject').length === 0;
+
+async function up(h: VirtualNode, subject: object): Promise<void> {
+  h.write('subject', subject);
+  await h.until('the subject runs', () => runs(h));
+}
+const runs = (h: VirtualNode) => h.running('subject').length === 1 && h.phase('subject') === 'Running';
+const replaced = (h: VirtualNode) => runs(h) && h.record('subject')?.pod.spec.containers[0]?.image === 'other:1';
+
+/** States of the subject's lives: two pods can have its name. */
+function livesOf(h: VirtualNode): (PodLifeState | undefined)[] {
+  const records = [...(h.tree.registry.read(podsView)?.value.records.values() ?? [])];
+  return records.filter((r) => r.pod.metadata.name === 'subject-n1').map((r) => r.state?.is);
+}
+
+function of(is: PodLifeState, more: Pick<KillCase, 'arrange' | 'rests'>): KillCase {
+  return {
+    covers: `podManager ready (a pod is ${is})`,
+    path: 'node/pods/podManager',
+    at: (h) => livesOf(h).includes(is),
+    ...more,
+  };
+}
+
+export const LIFE_CASES: KillCase[] = [
+  of('waiting', {
+    arrange: async (h) => {
+      await up(h, pod('subject', { life: 'term=5s' }));
+      h.write('subject', pod('subject', { container: { image: 'other:1' } }));
+    },
+    rests: replaced,
+  }),
+  of('refused', { arrange: async (h) => h.write('subject', pod('subject', NFS)), rests: failed }),
+  of('running', {
+    arrange: async (h) => h.write('subject', pod('subject')),
+    rests: runs,
+  }),
+  of('leaving', {
+    arrange: async (h) => {
+      await up(h, pod('subject', PINNED));
+      h.remove('subject');
+    },
+    rests: (h) => h.containers('subject').length === 0 && h.record('subject') === undefined,
+  }),
+  of('ended', {
+    arrange: async (h) => h.write('subject', pod('subject', { life: 'run=1s', spec: { restartPolicy: 'Never' } })),
+    rests: (h) => h.phase('subject') === 'Succeeded',
+  }),
+];
+
+/**
+ * Not in the kill table: a new pod manager refuses the pod as one that never ran, so its status keeps phase, reason and message,
+ * and loses its conditions and containers.
+ */
+export const FAILING = of('failing', {
+  arrange: async (h) => {
+    await up(h, pod('subject', PINNED));
+    h.write('subject', pod('subject', NFS));
+  },
+  rests: failed,
+});

@@ -1,0 +1,21 @@
+/** Every actor of the tree, killed while all is well. */
+import { expect, it } from 'vitest';
+import { virtualNode } from '../virtualNode.ts';
+import { allActors, BYSTANDERS, bystandersUp, createJudge, type KillCase } from './killing.ts';
+
+const options = { servers: true, config: { staticPodURL: 'http://example.test/pods' } };
+
+it('an actor of any kind that is killed while all is well leaves no trace in pods and containers', async () => {
+  const h = await virtualNode({ ...options, manifests: BYSTANDERS });
+  await bystandersUp(h);
+  const paths = allActors(h.tree.state()).map((a) => a.path);
+  await h[Symbol.asyncDispose]();
+  expect(paths.length).toBeGreaterThan(25);
+  const judge = createJudge();
+  const failures: string[] = [];
+  for (const path of paths.filter((p) => p !== 'node')) {
+    const c: KillCase = { covers: `any ${path}`, story: 'all is well', path, options, at: (n) => n.actor(path)?.lifecycle === 'running' };
+    await judge(c).catch((error: unknown) => failures.push(`${path}: ${error instanceof Error ? error.message : error}`));
+  }
+  expect(failures).toEqual([]);
+}, 60_000);

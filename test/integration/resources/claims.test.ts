@@ -1,0 +1,137 @@
+/** Claims of pods of the API, bound to volumes of this node: a whole node in virtual time (resources and volumes 8.4, 8.18). */
+import { describe, expect, it } from 'vitest';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { cluster, create, created, dirOf, drop, events, isReady, NS, patch, post } from '../cluster/clusterPods.ts';
+import { ROOT, type VirtualNode } from '../virtualNode.ts';
+
+const CLAIM = 'persistentvolumeclaims/data';
+
+/** A claim that is bound, and what it is bound to. */
+function provide(h: VirtualNode, source: object, status: object = { phase: 'Bound' }): void {
+  post(h, 'persistentvolumeclaims', { metadata: { name: 'data' }, spec: { volumeName: 'pv-1' }, status });
+  const got = h.kube.handle({ verb: 'GET', path: `${NS}/${CLAIM}` });
+  const { metadata } = (got.ok ? got.body : {}) as { metadata: { uid: string } };
+  const body = { metadata: { name: 'pv-1' }, spec: { claimRef: { uid: metadata.uid }, ...source } };
+  const made = h.kube.handle({ verb: 'POST', path: '/api/v1/persistentvolumes', body });
+  if (!made.ok) throw new Error(made.failure.message);
+}
+const claiming = (o: { mount?: object; readOnly?: boolean; fsGroup?: number } = {}) => ({
+  container: { volumeMounts: [{ name: 'disk', mountPath: '/data', ...o.mount }] },
+  spec: {
+    volumes: [
+      { name: 'disk', persistentVolumeClaim: { claimName: 'data', ...(o.readOnly === undefined ? {} : { readOnly: o.readOnly }) } },
+    ],
+    ...(o.fsGroup === undefined ? {} : { securityContext: { fsGroup: o.fsGroup } }),
+  },
+});
+const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'disk');
+const asked = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).map((c) => c.request.path);
+
+describe('a claim', () => {
+  it.each([
+    ['local', { local: { path: '/mnt/disk' } }, '/mnt/disk'],
+    ['hostPath', { hostPath: { path: '/srv/pv', type: 'DirectoryOrCreate' } }, '/srv/pv'],
+  ])('that is bound to a volume of kind %s is bound into the pod, and let go with it; its content stays', async (_, source, path) => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, source);
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(h.mounts.table).toMatchObject([{ path: dir(pod), source: path, options: ['bind'] }]);
+    expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject({ containerPath: '/data', hostPath: dir(pod), readonly: false });
+    h.fs.put(`${path}/kept`, 'yes');
+    drop(h, 'pods/web');
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
+    expect(h.mounts.table).toEqual([]);
+    expect(h.fs.has(`${path}/kept`)).toBe(true);
+  });
+
+  it.each([
+    ['not bound', { phase: 'Pending' }, 'PVC is not bound'],
+    ['lost', { phase: 'Lost' }, 'PVC is not bound'],
+  ])('that is %s keeps its pod waiting, with the words of the reference, and lets it go on when it is bound', async (_, status, why) => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } }, status);
+    create(h, 'web', claiming());
+    await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
+    expect(events(h, 'FailedMount')[0]).toBe(`MountVolume.SetUp failed for volume "disk" : error processing PVC default/data: ${why}`);
+    expect(h.runtime.dump().sandboxes).toEqual([]);
+    patch(h, `${CLAIM}/status`, { status: { phase: 'Bound' } });
+    await h.until('Ready', () => isReady(h, 'web'), 300_000);
+  });
+
+  it('that nobody has made is said to be missing', async () => {
+    await using h = await cluster();
+    create(h, 'web', claiming());
+    await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
+    expect(events(h, 'FailedMount')[0]).toContain('error processing PVC default/data: failed to fetch PVC from API server: ');
+    expect(events(h, 'FailedMount')[0]).toContain('not found');
+  });
+
+  it('whose path is not there keeps its pod waiting until it is', async () => {
+    await using h = await cluster();
+    provide(h, { local: { path: '/mnt/disk' } });
+    create(h, 'web', claiming());
+    await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
+    expect(events(h, 'FailedMount')[0]).toBe('MountVolume.SetUp failed for volume "disk" : path "/mnt/disk" does not exist');
+    expect(h.mounts.table).toEqual([]);
+    h.fs.makeDir('/mnt/disk');
+    await h.until('Ready', () => isReady(h, 'web'), 300_000);
+  });
+
+  it('is read-only where the pod says so, has parts, and is given to the group of the pod that has it first', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    const reader = create(h, 'reader', claiming({ readOnly: true, fsGroup: 1 }));
+    await h.until('Ready', () => isReady(h, 'reader'));
+    expect(created(h, 'reader')[0]?.mounts?.[0]).toMatchObject({ readonly: true });
+    expect(h.mounts.owners.get(dir(reader))).toBeUndefined();
+    drop(h, 'pods/reader');
+    await h.until('the reader is gone', () => h.mounts.table.length === 0, 300_000);
+    const first = create(h, 'first', claiming({ fsGroup: 1, mount: { subPath: 'a/b' } }));
+    await h.until('Ready', () => isReady(h, 'first'));
+    expect(h.mounts.owners.get(dir(first))).toBe('-:1');
+    expect(h.mounts.table.map((m) => m.root)).toContain(`${dir(first)}/a/b`);
+    const second = create(h, 'second', claiming({ fsGroup: 2 }));
+    await h.until('Ready', () => isReady(h, 'second'));
+    expect(h.mounts.owners.get(dir(second))).toBeUndefined();
+    expect(events(h, 'AlreadyMountedVolume')[0]).toContain('The requested fsGroup is 2, but the volume disk is mounted by another pod');
+  });
+
+  it('is found by the next daemon, which asks nobody about it', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    const table = structuredClone(h.mounts.table);
+    await h.crash();
+    const before = asked(h).length;
+    expect(before).toBeGreaterThan(0);
+    await h.boot();
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(60_000);
+    expect(h.mounts.table).toEqual(table);
+    expect(asked(h)).toHaveLength(before);
+    drop(h, 'pods/web');
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('is never emptied: what lies in its directory while nothing is mounted there stays until somebody takes it away', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    h.mounts.take(dir(pod));
+    h.fs.put(`${dir(pod)}/precious`, 'yes');
+    drop(h, 'pods/web');
+    await h.advance(120_000);
+    expect(h.fs.has(`${dir(pod)}/precious`)).toBe(true);
+    h.fs.drop(`${dir(pod)}/precious`);
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 600_000);
+  });
+});

@@ -1,0 +1,26 @@
+/** Resources of a pod as a whole, in a whole node. */
+import { expect, it } from 'vitest';
+import { pod, virtualNode } from '../virtualNode.ts';
+
+it('takes a pod by what it asks for as a whole, and refuses one whose limits could not be kept', async () => {
+  await using h = await virtualNode();
+  const resources = { requests: { memory: '1Gi' }, limits: { cpu: '1', memory: '2Gi' } };
+  h.write('whole', pod('whole', { spec: { resources } }));
+  await h.until('it runs', () => h.phase('whole') === 'Running');
+  expect(h.status('whole')?.status.qosClass).toBe('Burstable');
+  const made = h.calls.find((c) => c.method === 'CreateContainer')?.req;
+  expect(made).toMatchObject({
+    config: { linux: { resources: { cpuShares: 1024, cpuQuota: 100_000, memoryLimitInBytes: 2 * 1024 ** 3, oomScoreAdj: 875 } } },
+  });
+
+  const containers = ['one', 'two'].map((name) => ({ name, image: 'busybox:1' }));
+  h.write('loose', pod('loose', { spec: { resources, containers } }));
+  await h.until('it is refused', () => h.phase('loose') === 'Failed');
+  expect(h.status('loose')?.status.message).toContain('spec.resources.limits.memory (this node limits containers, not pods');
+
+  h.write('large', pod('large', { spec: { resources: { requests: { memory: '8Gi' } } } }));
+  await h.until('it does not fit', () => h.phase('large') === 'Failed');
+  // A static pod is critical: others would have to go for it, and none would do.
+  expect(h.status('large')?.status.reason).toBe('UnexpectedAdmissionError');
+  expect(h.status('large')?.status.message).toContain('memory');
+});

@@ -1,0 +1,334 @@
+/** Cpu and memory of running containers, changed in place on a whole node in virtual time (pod lifecycle 6.6). */
+import { describe, expect, it } from 'vitest';
+import type { Container, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
+import type { PodCondition } from '../../../src/machines/kube/types.ts';
+import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
+import type { VirtualNode } from '../virtualNode.ts';
+
+const MI = 1024 * 1024;
+const PATH = 'node/pods/podManager';
+const cpus = (h: VirtualNode) => Number(h.node.facts.allocatable.cpu);
+const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);
+const inForce = (h: VirtualNode, name: string) => running(h, name)[0]?.resources;
+const shown = (h: VirtualNode, name: string) => inApi(h, name)?.status.containerStatuses?.[0];
+const condition = (h: VirtualNode, name: string, type: string): PodCondition | undefined =>
+  inApi(h, name)?.status.conditions?.find((c) => c.type === type);
+const pending = (h: VirtualNode, name: string) => condition(h, name, 'PodResizePending');
+const updates = (h: VirtualNode) =>
+  h.calls.filter((c) => c.method === 'UpdateContainerResources').map((c) => c.req as CriRequest<'UpdateContainerResources'>);
+
+const burstable = (cpu: string, memory: string): ResourceRequirements => ({
+  requests: { cpu, memory },
+  limits: { cpu: '3', memory: '512Mi' },
+});
+/** Through the API, as `kubectl patch --subresource resize` does. */
+function resize(h: VirtualNode, name: string, resources: ResourceRequirements, at = 0): void {
+  const containers = (inApi(h, name)?.spec.containers ?? []).map((c: Container, i) => (i === at ? { ...c, resources } : c));
+  patch(h, `pods/${name}`, { spec: { containers } });
+}
+async function up(
+  h: VirtualNode,
+  name: string,
+  resources: ResourceRequirements,
+  more: { container?: object; spec?: object; life?: string } = {},
+) {
+  create(h, name, { ...more, container: { resources, ...more.container } });
+  await h.until(`${name} is Ready`, () => isReady(h, name));
+  await h.advance(2_000);
+}
+const says = (h: VirtualNode, name: string, resources: ResourceRequirements) => {
+  const s = shown(h, name);
+  return (
+    JSON.stringify([s?.resources?.requests, s?.resources?.limits]) === JSON.stringify([resources.requests, resources.limits]) &&
+    condition(h, name, 'PodResizeInProgress') === undefined
+  );
+};
+
+describe('a change that fits', () => {
+  it('is told the runtime, memory first, and restarts nothing', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    const [before] = running(h, 'web');
+    const wanted = { requests: { cpu: '200m', memory: '128Mi' }, limits: { cpu: '2', memory: '1Gi' } };
+    resize(h, 'web', wanted);
+    await h.until('it says so', () => says(h, 'web', wanted));
+    expect(updates(h).map((u) => u.linux)).toEqual([
+      { memoryLimitInBytes: 1024 * MI },
+      { cpuShares: 204, cpuPeriod: 100_000, cpuQuota: 200_000 },
+    ]);
+    expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 1024 * MI, cpuShares: 204, cpuQuota: 200_000 });
+    expect(running(h, 'web').map((c) => c.id)).toEqual([before?.id]);
+    expect(shown(h, 'web')).toMatchObject({ restartCount: 0, allocatedResources: wanted.requests, resources: wanted });
+    expect(inApi(h, 'web')?.status.observedGeneration).toBe(inApi(h, 'web')?.metadata.generation);
+    const said =
+      '{"containers":[{"name":"main","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"200m","memory":"128Mi"}}}],"generation":2}';
+    expect(events(h, 'ResizeStarted')).toEqual([`Pod resize started: ${said}`]);
+    expect(events(h, 'ResizeCompleted')).toEqual([`Pod resize completed: ${said}`]);
+    expect(h.violations).toEqual([]);
+  });
+
+  it('of a request of memory alone needs no word to the runtime', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    const wanted = burstable('100m', '96Mi');
+    resize(h, 'web', wanted);
+    await h.until('it says so', () => says(h, 'web', wanted));
+    expect(updates(h)).toEqual([]);
+    expect([events(h, 'ResizeStarted').length, events(h, 'ResizeCompleted').length]).toEqual([1, 1]);
+  });
+
+  it('restarts the container, and it alone, where its policy for that resource says so', async () => {
+    await using h = await ofCluster();
+    const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
+    const second = { name: 'second', image: 'busybox:1', resources: burstable('50m', '32Mi') };
+    create(h, 'web', {
+      spec: { containers: [{ name: 'main', image: 'busybox:1', resources: burstable('100m', '64Mi'), resizePolicy }, second] },
+    });
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(2_000);
+    const other = running(h, 'web').find((c) => c.name === 'second')?.id;
+    // Cpu has the default policy.
+    resize(h, 'web', burstable('150m', '64Mi'));
+    await h.until('cpu is told', () => says(h, 'web', burstable('150m', '64Mi')));
+    expect(shown(h, 'web')?.restartCount).toBe(0);
+    const wanted = { ...burstable('150m', '64Mi'), limits: { cpu: '3', memory: '768Mi' } };
+    resize(h, 'web', wanted);
+    await h.until('it started anew', () => says(h, 'web', wanted) && shown(h, 'web')?.restartCount === 1);
+    expect(events(h, 'Killing')).toContain('Container main resize requires restart');
+    expect(running(h, 'web').find((c) => c.name === 'main')?.resources).toMatchObject({ memoryLimitInBytes: 768 * MI, cpuShares: 153 });
+    expect(running(h, 'web').find((c) => c.name === 'second')?.id).toBe(other);
+    expect(updates(h)).toHaveLength(1);
+    expect(h.violations).toEqual([]);
+  });
+
+  it('shrinks before it grows, each resource for itself', async () => {
+    await using h = await ofCluster();
+    const one = (name: string, memory: string, cpu: string) => ({
+      name,
+      image: 'busybox:1',
+      resources: { requests: { cpu: '100m', memory: '16Mi' }, limits: { cpu, memory } },
+    });
+    create(h, 'web', { spec: { containers: [one('grows', '256Mi', '1'), one('shrinks', '512Mi', '2')] } });
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(2_000);
+    patch(h, 'pods/web', { spec: { containers: [one('grows', '512Mi', '2'), one('shrinks', '256Mi', '1')] } });
+    await h.until('all is told', () => updates(h).length === 4 && condition(h, 'web', 'PodResizeInProgress') === undefined);
+    const names = new Map(running(h, 'web').map((c) => [c.id, c.name]));
+    expect(updates(h).map((u) => [names.get(u.containerId), Object.keys(u.linux ?? {})[0]])).toEqual([
+      ['shrinks', 'memoryLimitInBytes'],
+      ['grows', 'memoryLimitInBytes'],
+      ['shrinks', 'cpuShares'],
+      ['grows', 'cpuShares'],
+    ]);
+  });
+});
+
+describe('a change that does not fit', () => {
+  it('is Deferred with what is lacking, and granted when somebody leaves', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+    await up(h, 'web', burstable('1', '64Mi'), { container: { resources: { requests: { cpu: '1' } } } });
+    await h.until('both', () => isReady(h, 'other'));
+    const wanted = { requests: { cpu: String(all) } };
+    resize(h, 'web', wanted);
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred');
+    expect(pending(h, 'web')).toMatchObject({
+      status: 'True',
+      message: `Node didn't have enough resource: cpu, requested: ${all * 1000}, used: 1000, capacity: ${all * 1000}`,
+      observedGeneration: inApi(h, 'web')?.metadata.generation,
+    });
+    expect(h.actor(PATH)?.reason).toBe('ResizePending');
+    expect(events(h, 'ResizeDeferred')).toHaveLength(1);
+    expect(shown(h, 'web')).toMatchObject({ allocatedResources: { cpu: '1' } });
+    expect(updates(h)).toEqual([]);
+    await h.advance(60_000);
+    expect(pending(h, 'web')?.reason).toBe('Deferred');
+    drop(h, 'pods/other', 1);
+    await h.until('granted', () => pending(h, 'web') === undefined && inForce(h, 'web')?.cpuShares === all * 1024, 60_000);
+    await h.until('shown', () => shown(h, 'web')?.allocatedResources?.cpu === String(all));
+    expect(shown(h, 'web')?.restartCount).toBe(0);
+    expect(h.violations).toEqual([]);
+  });
+
+  it('is Infeasible beyond what the node has, and taken back by another change', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    await up(h, 'web', burstable('1', '64Mi'));
+    resize(h, 'web', burstable(String(all + 1), '64Mi'));
+    await h.until('it says so', () => pending(h, 'web') !== undefined);
+    expect(pending(h, 'web')).toMatchObject({
+      reason: 'Infeasible',
+      message: `Node didn't have enough capacity: cpu, requested: ${(all + 1) * 1000}, capacity: ${all * 1000}`,
+    });
+    expect(events(h, 'ResizeInfeasible')).toHaveLength(1);
+    resize(h, 'web', burstable('1', '64Mi'));
+    await h.until('nothing waits', () => pending(h, 'web') === undefined);
+    expect(updates(h)).toEqual([]);
+    expect(h.actor(PATH)?.reason).toBe('Ready');
+  });
+
+  it('never changes the class of the pod', async () => {
+    await using h = await ofCluster();
+    const same = { requests: { cpu: '1', memory: '64Mi' }, limits: { cpu: '1', memory: '64Mi' } };
+    await up(h, 'web', same);
+    resize(h, 'web', { ...same, requests: { cpu: '500m', memory: '64Mi' } });
+    await h.until('it says so', () => pending(h, 'web') !== undefined);
+    expect(pending(h, 'web')).toMatchObject({ reason: 'Infeasible', message: 'Pod QOS Class may not change as a result of resizing' });
+    expect(inApi(h, 'web')?.status.qosClass).toBe('Guaranteed');
+  });
+
+  it('is not forgotten by a daemon that starts again: what was granted is kept, and what waits goes on waiting', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+    await up(h, 'web', burstable('1', '64Mi'), { container: { resources: { requests: { cpu: '1' } } } });
+    resize(h, 'web', { requests: { cpu: String(all) } });
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred');
+    const [before] = running(h, 'web');
+    await h.crash();
+    await h.boot();
+    await h.until('up', () => isReady(h, 'web') && h.actor(PATH)?.reason === 'ResizePending', 60_000);
+    await h.advance(30_000);
+    expect(pending(h, 'web')?.reason).toBe('Deferred');
+    expect(shown(h, 'web')).toMatchObject({ allocatedResources: { cpu: '1' }, restartCount: 0 });
+    expect(running(h, 'web').map((c) => c.id)).toEqual([before?.id]);
+    expect(updates(h)).toEqual([]);
+    // Room appears while nobody looks.
+    await h.crash();
+    drop(h, 'pods/other', 0);
+    await h.boot();
+    await h.until('granted', () => pending(h, 'web') === undefined && inForce(h, 'web')?.cpuShares === all * 1024, 60_000);
+    expect(h.violations).toEqual([]);
+  });
+});
+
+describe('a change that cannot be set', () => {
+  it('is tried again with back-off, holds up nothing else, and says why meanwhile', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    h.faults.fault = (method) =>
+      method === 'UpdateContainerResources' ? { kind: 'refuse', code: 13, details: 'no such cgroup' } : undefined;
+    const wanted = burstable('300m', '64Mi');
+    resize(h, 'web', wanted);
+    await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toBe('cpu of container main could not be changed: no such cgroup');
+    expect(shown(h, 'web')).toMatchObject({
+      allocatedResources: { cpu: '300m', memory: '64Mi' },
+      resources: { requests: { cpu: '100m' } },
+    });
+    // A container that ends is started again all the same.
+    h.runtime.exit(running(h, 'web')[0]?.id ?? '', { exitCode: 1 });
+    await h.until('it runs again with what was granted', () => says(h, 'web', wanted) && inForce(h, 'web')?.cpuShares === 307, 60_000);
+    resize(h, 'web', burstable('400m', '64Mi'));
+    await h.until('it fails again', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    h.faults.fault = () => undefined;
+    await h.until('it is set', () => says(h, 'web', burstable('400m', '64Mi')), 120_000);
+    expect(inForce(h, 'web')?.cpuShares).toBe(409);
+    expect(h.violations).toEqual([]);
+  });
+
+  it('does not lower a limit of memory below what is in use', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '100Ki'));
+    resize(h, 'web', { requests: { cpu: '100m', memory: '100Ki' }, limits: { cpu: '3', memory: '512Ki' } });
+    await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toBe(
+      'attempting to set the memory limit of container main to 524288 bytes, below its current usage of 1048576 bytes',
+    );
+    expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 512 * MI });
+    expect(updates(h)).toEqual([]);
+    expect(events(h, 'ResizeError')[0]).toMatch(
+      /^Pod resize error: \{"containers":.*"generation":\d+,"error":"attempting to set the memory limit/,
+    );
+    resize(h, 'web', burstable('100m', '100Ki'));
+    await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
+  });
+
+  it('lowers no limit that was raised again while it was asked how much is in use', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    h.faults.latencyMs.ContainerStats = 8_000;
+    resize(h, 'web', { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } });
+    await h.until('it is in progress', () => condition(h, 'web', 'PodResizeInProgress') !== undefined, 5_000);
+    resize(h, 'web', burstable('100m', '64Mi'));
+    await h.until('it says so', () => says(h, 'web', burstable('100m', '64Mi')));
+    await h.advance(60_000);
+    expect(updates(h)).toEqual([]);
+    expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 512 * MI });
+  });
+
+  it('is told again by a daemon that does not know whether it was', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    h.faults.fault = (method) => (method === 'UpdateContainerResources' ? { kind: 'timeout', effect: false } : undefined);
+    const wanted = burstable('200m', '64Mi');
+    resize(h, 'web', wanted);
+    await h.until('asked', () => condition(h, 'web', 'PodResizeInProgress') !== undefined);
+    await h.crash();
+    h.faults.fault = () => undefined;
+    await h.boot();
+    await h.until('it is set', () => says(h, 'web', wanted), 120_000);
+    expect(inForce(h, 'web')?.cpuShares).toBe(204);
+    expect(shown(h, 'web')?.restartCount).toBe(0);
+    expect(h.violations).toEqual([]);
+  });
+});
+
+describe('an init container', () => {
+  const INIT = { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
+  const MORE = { requests: { cpu: '200m', memory: '64Mi' }, limits: { cpu: '2', memory: '128Mi' } };
+  async function initializing(h: VirtualNode, more: object = {}): Promise<void> {
+    create(h, 'web', { inits: [{ resources: INIT, ...more }], lives: { 'init-0': 'run=60s' }, container: { resources: INIT } });
+    await h.until('it runs', () => running(h, 'web').length === 1);
+    await h.advance(2_000);
+  }
+  const change = (h: VirtualNode) =>
+    patch(h, 'pods/web', {
+      spec: { initContainers: (inApi(h, 'web')?.spec.initContainers ?? []).map((c) => ({ ...c, resources: MORE })) },
+    });
+  const init = (h: VirtualNode) => inApi(h, 'web')?.status.initContainerStatuses?.[0];
+
+  it('that runs is told, and goes on', async () => {
+    await using h = await ofCluster();
+    await initializing(h);
+    const [before] = running(h, 'web');
+    change(h);
+    await h.until('it is told', () => updates(h).length === 1);
+    expect(updates(h)[0]).toEqual({ containerId: before?.id, linux: { cpuShares: 204, cpuPeriod: 100_000, cpuQuota: 200_000 } });
+    await h.until('its status says so', () => init(h)?.resources?.limits?.cpu === '2');
+    await h.until('the pod is Ready', () => isReady(h, 'web'), 120_000);
+    expect(init(h)).toMatchObject({ restartCount: 0, resources: MORE });
+    expect(condition(h, 'web', 'PodResizeInProgress')).toBeUndefined();
+    expect(h.violations).toEqual([]);
+  });
+
+  it('whose change takes a restart starts anew with it', async () => {
+    await using h = await ofCluster();
+    await initializing(h, { resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }] });
+    const [before] = running(h, 'web');
+    change(h);
+    await h.until('another one runs', () => running(h, 'web').some((c) => c.id !== before?.id));
+    expect(inForce(h, 'web')).toMatchObject({ cpuShares: 204, cpuQuota: 200_000 });
+    await h.until('the pod is Ready', () => isReady(h, 'web'), 180_000);
+    expect(init(h)).toMatchObject({ restartCount: 1, resources: MORE });
+  });
+});
+
+describe('what a pod holds while it changes', () => {
+  it('is the larger of both until the smaller is in force', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    await up(h, 'web', { requests: { cpu: String(all) } });
+    h.faults.fault = (method) => (method === 'UpdateContainerResources' ? { kind: 'refuse', code: 13, details: 'busy' } : undefined);
+    resize(h, 'web', { requests: { cpu: '1' } });
+    await h.until('it fails', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    create(h, 'early', { container: { resources: { requests: { cpu: '1' } } } });
+    await h.until('no room', () => inApi(h, 'early')?.status.reason === 'OutOfcpu');
+    h.faults.fault = () => undefined;
+    await h.until('it is set', () => condition(h, 'web', 'PodResizeInProgress') === undefined, 120_000);
+    create(h, 'late', { container: { resources: { requests: { cpu: '1' } } } });
+    await h.until('room', () => isReady(h, 'late'));
+  });
+});

@@ -1,0 +1,88 @@
+/** Pods that write more to the disk than their own limits allow, on a whole node in virtual time that is short of nothing. */
+import { describe, expect, it } from 'vitest';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { cluster, create, dirOf, events, inApi } from '../cluster/clusterPods.ts';
+import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
+
+const MIB = 1024 ** 2;
+/** A look every minute, and some time to end the pod. */
+const LOOKS_MS = 150_000;
+
+const volume = (sizeLimit: string) => ({
+  spec: { volumes: [{ name: 'scratch', emptyDir: { sizeLimit } }] },
+  container: { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] },
+});
+const limit = (amount: string) => ({ container: { resources: { limits: { 'ephemeral-storage': amount } } } });
+const logged = (h: VirtualNode, { metadata: { namespace, name, uid } }: Pod, bytes: number) =>
+  h.fs.put(`${h.node.facts.podLogsDir}/${namespace}_${name}_${uid}/main/0.log`, 'x'.repeat(bytes));
+const filled = (h: VirtualNode, pod: Pod, bytes: number) => h.fs.put(`${dirOf(pod, 'empty-dir', 'scratch')}/file`, 'x'.repeat(bytes));
+const runs = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
+const failed = (h: VirtualNode, name: string) => h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed', LOOKS_MS);
+
+describe('a pod that writes more than it may', () => {
+  it('resources trap 12: to a volume with a limit is evicted at the next look, not at once; others are left alone', async () => {
+    // No threshold is set: its own limits hold all the same.
+    await using h = await cluster({ config: { evictionHard: {} } });
+    const [full, half] = [create(h, 'full', volume('1Mi')), create(h, 'half', volume('1Mi'))];
+    await runs(h, 'full');
+    await runs(h, 'half');
+    await h.advance(5_000);
+    filled(h, full, 2 * MIB);
+    filled(h, half, MIB / 2);
+    await h.advance(5_000);
+    expect(inApi(h, 'full')?.status.phase).toBe('Running');
+    await failed(h, 'full');
+    const message = 'Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". ';
+    expect(inApi(h, 'full')?.status).toMatchObject({ reason: 'Evicted', message });
+    expect(inApi(h, 'full')?.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }),
+    );
+    expect(events(h, 'Evicted')).toEqual([message]);
+    expect(h.running('full')).toEqual([]);
+    expect(inApi(h, 'half')?.status.phase).toBe('Running');
+    expect(await h.metrics.render()).toMatch(/^kubelet_evictions\{eviction_signal="emptydirfs.limit"\} 1$/m);
+  });
+
+  it('to its logs is evicted by the limit of the pod, several at a time', async () => {
+    await using h = await cluster();
+    const pods = ['a', 'b', 'c'].map((name) => create(h, name, limit('1Mi')));
+    for (const { metadata } of pods) await runs(h, metadata.name);
+    for (const pod of pods.slice(0, 2)) logged(h, pod, 2 * MIB);
+    for (const name of ['a', 'b']) await failed(h, name);
+    const message = 'Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ';
+    for (const name of ['a', 'b']) expect(inApi(h, name)?.status).toMatchObject({ reason: 'Evicted', message });
+    expect(events(h, 'Evicted')).toEqual([message, message]);
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'c')?.status.phase).toBe('Running');
+  });
+
+  it('is not evicted when it is static or critical, nor where the feature is switched off', async () => {
+    await using h = await cluster();
+    const critical = create(h, 'critical', { ...limit('1Mi'), spec: { priority: 2_000_000_000 } });
+    h.write('static', manifest('static', limit('1Mi')));
+    await runs(h, 'critical');
+    await h.until('static runs', () => h.phase('static') === 'Running');
+    logged(h, critical, 2 * MIB);
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'critical')?.status.phase).toBe('Running');
+    expect(events(h, 'Evicted')).toEqual([]);
+    await using off = await cluster({ config: { localStorageCapacityIsolation: false } });
+    const free = create(off, 'free', limit('1Mi'));
+    await runs(off, 'free');
+    logged(off, free, 2 * MIB);
+    await off.advance(LOOKS_MS);
+    expect(inApi(off, 'free')?.status.phase).toBe('Running');
+  });
+
+  it('waits for a runtime that does not say what containers wrote, and the node goes on', async () => {
+    await using h = await cluster();
+    const pod = create(h, 'a', limit('1Mi'));
+    await runs(h, 'a');
+    h.faults.fault = (method) => (method === 'ListContainerStats' ? { kind: 'refuse', code: 2, details: 'no figures' } : undefined);
+    logged(h, pod, 2 * MIB);
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'a')?.status.phase).toBe('Running');
+    h.faults.fault = () => undefined;
+    await failed(h, 'a');
+  });
+});

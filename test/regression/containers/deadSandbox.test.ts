@@ -1,0 +1,69 @@
+/** Sandboxes that end under a pod, sandboxes whose making had no answer, and what orphaned pods leave. */
+import { expect, it } from 'vitest';
+import type { CriMethod, CriRequest } from '../../../src/machines/wire/cri.ts';
+import { pod, type VirtualNode, virtualNode } from '../../integration/virtualNode.ts';
+
+const direct = <M extends CriMethod>(h: VirtualNode, method: M, req: unknown) =>
+  h.runtime.call(method, req as CriRequest<M>, { timeoutMs: null, signal: new AbortController().signal });
+
+it('fails a Never pod whose sandbox ended before every container had run: nothing of it can ever start', async () => {
+  await using h = await virtualNode();
+  h.faults.latencyMs.PullImage = 100_000;
+  const containers = ['a', 'b'].map((name) => ({ name, image: `${name}:1` }));
+  h.write('web', pod('web', { spec: { restartPolicy: 'Never', containers }, lives: { a: 'run=1s,exit=0' } }));
+  await h.until('a has ended', () => h.containers('web').some((c) => c.state === 'CONTAINER_EXITED'), 200_000);
+  await direct(h, 'StopPodSandbox', { podSandboxId: h.runtime.dump().sandboxes[0]?.id });
+  await h.until('it failed', () => h.phase('web') === 'Failed' && h.record('web')?.worker?.phase === 'finished', 180_000);
+  expect(h.status('web')?.status.reason).toBe('SandboxLost');
+  expect(h.runtime.dump().counts.sandboxesRun).toBe(1);
+});
+
+it('makes an OnFailure pod a new one, for the containers that did not succeed only', async () => {
+  await using h = await virtualNode();
+  const containers = ['a', 'b'].map((name) => ({ name, image: `${name}:1` }));
+  h.write('web', pod('web', { spec: { restartPolicy: 'OnFailure', containers }, lives: { a: 'run=1s,exit=0' } }));
+  await h.until('a has ended', () => h.containers('web').some((c) => c.state === 'CONTAINER_EXITED'));
+  await direct(h, 'StopPodSandbox', { podSandboxId: h.runtime.dump().sandboxes[0]?.id });
+  await h.until('b runs anew', () => h.running('web').some((c) => c.name === 'b' && c.attempt === 1));
+  await h.advance(60_000);
+  expect(h.containers('web').filter((c) => c.name === 'a')).toHaveLength(1);
+});
+
+it('is not doubled when its making had no answer and its effect came late', async () => {
+  await using h = await virtualNode();
+  h.faults.latencyMs.RunPodSandbox = 5_000;
+  let asked = 0;
+  h.faults.fault = (method) => {
+    if (method !== 'RunPodSandbox') return undefined;
+    asked += 1;
+    return asked === 1 ? { kind: 'timeout', effect: true, afterMs: 1_000 } : undefined;
+  };
+  h.write('web', pod('web'));
+  await h.until('it runs', () => h.running('web').length === 1);
+  await h.advance(120_000);
+  expect(h.runtime.dump().sandboxes.map((s) => [s.attempt, s.ready])).toEqual([[0, true]]);
+  expect(h.running('web').map((c) => c.attempt)).toEqual([0]);
+});
+
+it('leaves nothing of an orphaned pod with only a created container and sandboxes that are not ready', async () => {
+  await using h = await virtualNode();
+  const labels = { 'io.kubernetes.pod.uid': 'g1', 'io.kubernetes.pod.name': 'ghost', 'io.kubernetes.pod.namespace': 'default' };
+  const config = (attempt: number) => ({
+    metadata: { name: 'ghost', namespace: 'default', uid: 'g1', attempt },
+    labels,
+    annotations: {},
+    hostname: '',
+    logDirectory: '',
+    portMappings: [],
+  });
+  await direct(h, 'PullImage', { image: { image: 'x' } });
+  for (const attempt of [0, 1]) {
+    const { podSandboxId } = await direct(h, 'RunPodSandbox', { config: config(attempt) });
+    const container = { metadata: { name: 'c', attempt: 0 }, image: { image: 'x' }, annotations: {}, logPath: '', mounts: [], envs: [] };
+    const named = { ...container, labels: { ...labels, 'io.kubernetes.container.name': 'c' }, command: [], args: [] };
+    if (attempt === 0) await direct(h, 'CreateContainer', { podSandboxId, sandboxConfig: config(0), config: named });
+    await direct(h, 'StopPodSandbox', { podSandboxId });
+  }
+  await h.until('nothing is left', () => h.runtime.dump().sandboxes.length + h.runtime.dump().containers.length === 0, 180_000);
+  expect(h.pods()).toEqual([]);
+});

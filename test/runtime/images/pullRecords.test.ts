@@ -1,0 +1,325 @@
+/**
+ * Who may use an image that is on the node already (resources and volumes 4.4): the policies, what counts as credentials
+ * that opened it before, the files that say so, and that whatever cannot be known means "ask the registry".
+ */
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { VerificationOptions } from '../../../src/actors/runtime/imagePuller/pullRecords.ts';
+import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
+import type { OwnedAuth, PullOwner } from '../../../src/machines/runtime/imagePuller/keyring.ts';
+import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
+import {
+  type AccessGranted,
+  accessOf,
+  credentialText,
+  grantedBy,
+  IDENTITIES_MAX,
+  mustVerify,
+  type PulledRecord,
+  readIntent,
+  readRecord,
+  recordText,
+  withAccess,
+} from '../../../src/machines/runtime/imagePuller/pullRecords.ts';
+import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
+import type { AuthConfig, CriRequest, Image } from '../../../src/machines/wire/cri.ts';
+import { type MemFs, memFs } from '../../integration/memFs.ts';
+import { fail, fakeCri, healthy } from '../fakeCri.ts';
+import { type World, world } from '../world.ts';
+
+const hash = (auth: AuthConfig) => `h(${auth.username})`;
+const owned = (username: string, name: string, o: { uid?: string; kind?: PullOwner['kind'] } = {}): OwnedAuth => ({
+  auth: { username, password: 'hunter2' },
+  owner: { kind: o.kind ?? 'secret', uid: o.uid ?? `uid-${name}`, namespace: 'ns', name },
+});
+const secret = (name: string, credentialHash: string) => ({ uid: `uid-${name}`, namespace: 'ns', name, credentialHash });
+
+describe('the policy', () => {
+  const allowlist = ['r.io/team/app', 'docker.io/library/*', 'alpine', 'tools/*'];
+  it.each([
+    ['NeverVerify', 'r.io/x', true, false],
+    ['NeverVerifyPreloadedImages', 'r.io/x', true, true],
+    ['NeverVerifyPreloadedImages', 'r.io/x', false, false],
+    ['NeverVerifyAllowlistedImages', 'r.io/team/app:1', true, false],
+    ['NeverVerifyAllowlistedImages', 'r.io/team/app2:1', true, true],
+    ['NeverVerifyAllowlistedImages', 'r.io/team/app2:1', false, true],
+    ['NeverVerifyAllowlistedImages', 'busybox', true, false],
+    // Names as people write them, in the list and in the pod.
+    ['NeverVerifyAllowlistedImages', 'alpine:3', true, false],
+    ['NeverVerifyAllowlistedImages', 'docker.io/library/alpine', true, false],
+    ['NeverVerifyAllowlistedImages', 'r.io/library/alpine', true, true],
+    ['NeverVerifyAllowlistedImages', 'tools/jq:1', true, false],
+    ['NeverVerifyAllowlistedImages', 'r.io/tools/jq:1', true, true],
+    ['NeverVerifyAllowlistedImages', 'NOT A NAME', false, true],
+    ['AlwaysVerify', 'r.io/x', false, true],
+  ] as const)('%s, %s, pulled here: %s', (policy, image, pulledHere, verify) => {
+    expect(mustVerify({ policy, allowlist }, { image, pulledHere })).toBe(verify);
+  });
+});
+
+describe('access', () => {
+  const known: AccessGranted = {
+    kubernetesSecrets: [secret('a', 'h(ann)'), secret('broken', '')],
+    kubernetesServiceAccounts: [{ uid: 'uid-robot', namespace: 'ns', name: 'robot' }],
+  };
+  const learned = (name: string, credentialHash: string) => ({ kubernetesSecrets: [secret(name, credentialHash)] });
+  it.each<[string, AccessGranted | undefined, OwnedAuth[], ReturnType<typeof accessOf>]>([
+    ['nothing known', undefined, [owned('ann', 'a')], { granted: false }],
+    ['an image for everybody', { nodePodsAccessible: true }, [], { granted: true, learn: null }],
+    ['no credentials', known, [], { granted: false }],
+    ['the same secret with the same credentials', known, [owned('ann', 'a')], { granted: true, learn: null }],
+    ['the same credentials from another secret', known, [owned('ann', 'b')], { granted: true, learn: learned('b', 'h(ann)') }],
+    ['the same secret with other credentials', known, [owned('bob', 'a')], { granted: true, learn: learned('a', 'h(bob)') }],
+    ['a secret of that name made anew, other credentials', known, [owned('bob', 'a', { uid: 'new' })], { granted: false }],
+    ['credentials whose hash was never known', known, [owned('', 'c')], { granted: false }],
+    ['the second of two', known, [owned('eve', 'e'), owned('ann', 'a')], { granted: true, learn: null }],
+    ['a service account that pulled it', known, [owned('x', 'robot', { kind: 'serviceAccount' })], { granted: true, learn: null }],
+    ['one made anew', known, [owned('x', 'robot', { kind: 'serviceAccount', uid: 'new' })], { granted: false }],
+    ["the node's own credentials alone", known, [{ auth: { username: 'ann' } }], { granted: false }],
+  ])('with %s', (_, access, auths, expected) => {
+    expect(accessOf(access, auths, hash)).toEqual(expected);
+  });
+
+  it('teaches no more once there are many identities', () => {
+    const many = { kubernetesSecrets: Array.from({ length: IDENTITIES_MAX }, (_, i) => secret(`s${i}`, i === 0 ? 'h(ann)' : `h${i}`)) };
+    expect(accessOf(many, [owned('ann', 'b')], hash)).toEqual({ granted: true, learn: null });
+  });
+
+  it('is for everybody where none was needed, or the node had its own; else for who brought it', () => {
+    expect(grantedBy(null, hash)).toEqual({ nodePodsAccessible: true });
+    expect(grantedBy({ auth: { username: 'node' } }, hash)).toEqual({ nodePodsAccessible: true });
+    expect(grantedBy(owned('ann', 'a'), hash)).toEqual({ kubernetesSecrets: [secret('a', 'h(ann)')] });
+    expect(grantedBy(owned('x', 'robot', { kind: 'serviceAccount' }), hash)).toEqual({
+      kubernetesServiceAccounts: [{ uid: 'uid-robot', namespace: 'ns', name: 'robot' }],
+    });
+  });
+
+  it('adds up: a secret once with its newest credentials, and everybody once and for all', () => {
+    const two = withAccess({ kubernetesSecrets: [secret('a', '1')] }, { kubernetesSecrets: [secret('b', '2')] });
+    expect(two).toEqual({ kubernetesSecrets: [secret('a', '1'), secret('b', '2')] });
+    expect(withAccess(two, { kubernetesSecrets: [secret('a', '3')] })).toEqual({ kubernetesSecrets: [secret('b', '2'), secret('a', '3')] });
+    expect(withAccess(two, { nodePodsAccessible: true })).toEqual({ nodePodsAccessible: true });
+    expect(withAccess({ nodePodsAccessible: true }, two)).toEqual({ nodePodsAccessible: true });
+  });
+});
+
+describe('the files', () => {
+  it('are those of the reference, both ways', () => {
+    const record: PulledRecord = {
+      updatedMs: Date.UTC(2026, 0, 2, 3, 4, 5),
+      imageRef: 'sha256:1',
+      access: { 'docker.io/a/b': { kubernetesSecrets: [secret('a', 'x')] }, 'r.io/c': { nodePodsAccessible: true } },
+    };
+    expect(readRecord(recordText(record))).toEqual(record);
+    expect(JSON.parse(recordText(record))).toEqual({
+      kind: 'ImagePulledRecord',
+      apiVersion: 'kubelet.config.k8s.io/v1beta1',
+      lastUpdatedTime: '2026-01-02T03:04:05Z',
+      imageRef: 'sha256:1',
+      credentialMapping: {
+        'docker.io/a/b': { kubernetesSecrets: [{ uid: 'uid-a', namespace: 'ns', name: 'a', credentialHash: 'x' }] },
+        'r.io/c': { nodePodsAccessible: true },
+      },
+    });
+    expect(readIntent('{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"a:1"}')).toBe('a:1');
+  });
+
+  it.each(['', '{', '[]', '{"kind":"ImagePulledRecord","imageRef":"x"}', '{"kind":"Other","apiVersion":"kubelet.config.k8s.io/v1"}'])(
+    'that hold something else are none: %s',
+    (text) => {
+      expect([readRecord(text), readIntent(text)]).toEqual([null, null]);
+    },
+  );
+
+  it('hash credentials as Go writes them', () => {
+    expect(credentialText({ username: 'a<b', password: 'p&"', serverAddress: '' })).toBe(
+      '{"username":"a\\u003cb","password":"p\\u0026\\""}',
+    );
+  });
+});
+
+describe('the image puller', () => {
+  const DIR = '/root/image_manager';
+  const entropy = createEntropy();
+  let w: World;
+  let fs: MemFs;
+  /** What the runtime has, by name. */
+  let present: Map<string, string>;
+  /** Whom the registry lets in; null: everybody. */
+  let users: string[] | null;
+  beforeEach(() => {
+    present = new Map();
+    users = ['ann'];
+    fs = memFs({ wallMs: () => 0, monoMs: () => 0, setTimeout: () => 0, clearTimeout: () => {} });
+  });
+  afterEach(async () => {
+    await w.stop();
+  });
+
+  const imageOf = (name: string, id: string): Image => ({
+    ...{ id, repoTags: [name], repoDigests: [], size: '1', uid: null, username: '', spec: null, pinned: false },
+  });
+  async function start(
+    policy: VerificationOptions['policy'] = 'NeverVerifyPreloadedImages',
+    own: readonly OwnedAuth[] = [],
+  ): Promise<void> {
+    const cri = healthy(fakeCri());
+    cri.answer('ImageStatus', ({ image }: CriRequest<'ImageStatus'>) => {
+      const [name, id] = [...present].find((entry) => entry.includes(image.image)) ?? [];
+      return { image: name === undefined || id === undefined ? null : imageOf(name, id), info: {} };
+    });
+    cri.answer('ListImages', () => ({ images: [...present].map(([name, id]) => imageOf(name, id)) }));
+    cri.answer('PullImage', ({ image, auth }: CriRequest<'PullImage'>) => {
+      if (users !== null && !users.includes(auth?.username ?? '')) return fail(7, 'denied');
+      present.set(image.image, `id of ${image.image}`);
+      return { imageRef: `id of ${image.image}` };
+    });
+    const verification = { policy, allowlist: [], dir: DIR };
+    const images = { verification, registryPullQPS: 0, credentials: async () => own };
+    w = await world({ only: ['cri', 'imagePuller'], cri, images, ports: { fs, entropy } });
+  }
+  async function ensure(name: string, auths: readonly OwnedAuth[] = [], policy: ImageEvent['policy'] = 'IfNotPresent') {
+    const uid = `u${Math.max(0, w.events.length)}-${w.cri.of('ImageStatus').length}`;
+    const answer = w.tree.registry.ask(
+      imagePullerAddr,
+      (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
+        type: 'image.ensure',
+        uid,
+        podRef: { uid, name: uid, namespace: 'ns' },
+        container: 'main',
+        fieldPath: 'spec.containers{main}',
+        image: name,
+        policy,
+        sandboxConfig: { metadata: { name: uid, uid, namespace: 'ns', attempt: 0 } },
+        credentials: { ok: true, auths },
+        replyTo,
+      }),
+      { timeoutMs: 10_000_000 },
+    );
+    await w.ports.settle();
+    const result = await answer;
+    if (result.kind !== 'reply') return result.kind;
+    return result.value.ok ? (result.value.pulled ? 'pulled' : 'present') : result.value.failure.reason;
+  }
+  const pulls = () => w.cri.of('PullImage').length;
+  const files = (kind: string) => fs.below(`${DIR}/${kind}`);
+
+  it('lets a pod use an image that another pulled only with credentials that open it', async () => {
+    await start();
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('pulled');
+    expect([files('pulling').length, files('pulled').length]).toEqual([0, 1]);
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('present');
+    expect(w.events.at(-1)?.event.message).toBe('Container image "r.io/a:1" already present on machine and can be accessed by the pod');
+    expect(await ensure('r.io/a:1', [owned('ann', 'copy')])).toBe('present');
+    expect(pulls()).toBe(1);
+    expect(await ensure('r.io/a:1')).toBe('ErrImagePull');
+    expect(await ensure('r.io/a:1', [owned('eve', 'e')])).toBe('ErrImagePull');
+    expect(await ensure('r.io/a:1', [owned('eve', 'e')], 'Never')).toBe('ErrImageNeverPull');
+    expect(w.events.at(-1)?.event.message).toBe('Container image "r.io/a:1" is not present with pull policy of Never');
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')], 'Never')).toBe('present');
+    expect(files('pulling')).toEqual([]);
+    users = ['ann', 'bob'];
+    expect(await ensure('r.io/a:1', [owned('bob', 'b')])).toBe('pulled');
+    expect(await ensure('r.io/a:1', [owned('bob', 'b')])).toBe('present');
+    const checks = (await w.ports.metrics.render()).split('\n').filter((line) => line.includes('mustpull_checks_total'));
+    expect(checks).toEqual([
+      'kubelet_imagemanager_image_mustpull_checks_total{result="credentialRecordFound"} 4',
+      'kubelet_imagemanager_image_mustpull_checks_total{result="mustAuthenticate"} 4',
+    ]);
+  });
+
+  it('lets everybody use what was pulled without credentials, or with those of the node', async () => {
+    users = null;
+    await start();
+    expect(await ensure('r.io/public:1')).toBe('pulled');
+    expect(await ensure('r.io/public:1', [owned('eve', 'e')], 'Never')).toBe('present');
+    await w.stop();
+    users = ['node'];
+    await start('NeverVerifyPreloadedImages', [{ auth: { username: 'node' } }]);
+    expect(await ensure('r.io/private:1')).toBe('pulled');
+    expect(await ensure('r.io/private:1', [], 'Never')).toBe('present');
+  });
+
+  it.each([
+    ['NeverVerify', 'present'],
+    ['NeverVerifyPreloadedImages', 'present'],
+    ['NeverVerifyAllowlistedImages', 'ErrImagePull'],
+    ['AlwaysVerify', 'ErrImagePull'],
+  ] as const)('of an image that was there before, under %s: %s', async (policy, expected) => {
+    present.set('r.io/preloaded:1', 'id');
+    await start(policy);
+    expect(await ensure('r.io/preloaded:1')).toBe(expected);
+  });
+
+  it('remembers over a restart, also a pull that a killed daemon never saw the end of', async () => {
+    await start();
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('pulled');
+    await w.stop();
+    fs.put(
+      `${DIR}/pulling/sha256-${entropy.sha256Hex('r.io/late:1')}`,
+      '{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"r.io/late:1"}',
+    );
+    // The same image has another name, too.
+    present.set('r.io/late:1', 'late');
+    present.set('r.io/other:1', 'late');
+    await start();
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('present');
+    expect(await ensure('r.io/a:1')).toBe('ErrImagePull');
+    expect(await ensure('r.io/other:1')).toBe('ErrImagePull');
+    expect(await ensure('r.io/late:1')).toBe('ErrImagePull');
+    expect(files('pulling')).toEqual([]);
+  });
+
+  it('forgets records of images that are gone, and knows those that are there', async () => {
+    await start();
+    for (const name of ['r.io/a:1', 'r.io/b:1']) expect(await ensure(name, [owned('ann', 'a')])).toBe('pulled');
+    await w.stop();
+    present.delete('r.io/a:1');
+    await start();
+    expect(await ensure('r.io/b:1', [owned('ann', 'a')])).toBe('present');
+    expect(files('pulled')).toHaveLength(1);
+  });
+
+  it('asks the registry where a record cannot be read, and pulls nothing that it cannot write down', async () => {
+    await start();
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('pulled');
+    const [record = ''] = files('pulled');
+    fs.put(record, 'nonsense');
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')], 'Never')).toBe('ErrImageNeverPull');
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('pulled');
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('present');
+    fs.failing = (op) => (op === 'readFile' ? 'EIO' : undefined);
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')], 'Never')).toBe('ErrImageNeverPull');
+    const before = pulls();
+    fs.failing = (op, path) => (op === 'writeFile' && path.includes('/pulling/') ? 'ENOSPC' : undefined);
+    expect(await ensure('r.io/new:1', [owned('ann', 'a')])).toBe('ErrImagePull');
+    expect(pulls()).toBe(before);
+    // Without its record the pull itself counts, and the note of it stays.
+    fs.failing = (op, path) => (op === 'writeFile' && path.includes('/pulled/') ? 'ENOSPC' : undefined);
+    expect(await ensure('r.io/new:1', [owned('ann', 'a')])).toBe('pulled');
+    expect(files('pulling')).toHaveLength(1);
+    fs.failing = () => undefined;
+    expect(await ensure('r.io/new:1')).toBe('ErrImagePull');
+  });
+
+  it('keeps the note of a pull whose outcome nobody knows', async () => {
+    await start();
+    w.cri.answer('PullImage', ({ image }: CriRequest<'PullImage'>) => {
+      present.set(image.image, 'late');
+      return fail(14, 'connection lost', 'unknown');
+    });
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('ErrImagePull');
+    expect(files('pulling')).toHaveLength(1);
+    expect(await ensure('r.io/a:1', [], 'Never')).toBe('ErrImageNeverPull');
+  });
+
+  it('writes nothing secret, and for root alone', async () => {
+    await start();
+    await ensure('r.io/a:1', [owned('ann', 'a')]);
+    const [record = ''] = files('pulled');
+    const text = new TextDecoder().decode(await fs.readFile(record, { bytesMax: 1e6 }));
+    expect(text).not.toMatch(/hunter2|ann/);
+    expect(text).toContain(entropy.sha256Hex('{"username":"ann","password":"hunter2"}'));
+    expect((await fs.stat(record)).mode).toBe(0o600);
+  });
+});

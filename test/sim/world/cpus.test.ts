@@ -1,0 +1,58 @@
+/** Nodes of the simulation that allocate CPUs: what is drawn for them is what the invariants take it for. */
+import { describe, expect, it } from 'vitest';
+import { cpuPlaceOf } from '../../../src/actors/cpuPlace.ts';
+import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
+import { quantityToMilli } from '../../../src/machines/kube/quantity.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { qosClass } from '../../../src/machines/pod/resources/qos.ts';
+import { drawWholeCpus } from '../../../src/sim/nemesis/draws/node/cpus.ts';
+import { drawTuning } from '../../../src/sim/nemesis/draws/node/tuning.ts';
+import { withDraw } from '../../../src/sim/nemesis/draws/pods/podDraw.ts';
+import { drawPod } from '../../../src/sim/nemesis/workload/pods.ts';
+import { cpusConfig, cpusOfHost } from '../../../src/sim/world/host/cpus.ts';
+import { simRng } from '../../../src/sim/world/rng.ts';
+
+/** Of one node: the eight of a world that was not told otherwise, and the one that its death is aimed at. */
+const PODS_MAX = 9;
+const NEVER_MILLI = 64_000;
+const drawn = Array.from({ length: 600 }, (_, i) => drawTuning(simRng(`tuning ${i}`))).flatMap((t) =>
+  t.cpus === null ? [] : [{ t, cpus: t.cpus }],
+);
+
+describe('a simulated node that allocates CPUs', () => {
+  it('is about one in seven', () => {
+    expect(drawn.length / 600).toBeGreaterThan(0.09);
+    expect(drawn.length / 600).toBeLessThan(0.22);
+  });
+
+  it('is configured with what was drawn, and reserves the CPUs that the invariants count as the system’s', () => {
+    for (const { t, cpus } of drawn) {
+      const place = cpuPlaceOf(defaultNodeConfig({ config: cpusConfig(t, {}) }), cpusOfHost(cpus));
+      expect(place?.reserved).toEqual(cpus.reserved);
+      expect(place?.policy).toEqual({
+        fullCoresOnly: cpus.options.includes('full-pcpus-only'),
+        acrossCores: cpus.options.includes('distribute-cpus-across-cores'),
+        strictReservation: cpus.options.includes('strict-cpu-reservation'),
+      });
+      expect(new Set(place?.topology.cpus.map((c) => c.core)).size).toBe(cpus.count / cpus.threads);
+      expect(new Set(place?.topology.cpus.map((c) => c.socket)).size).toBe(cpus.sockets);
+    }
+  });
+
+  it('has room for all its static pods at once, whatever they were drawn to ask for, and for none that asks for more than there is', () => {
+    const static_ = Array.from({ length: 400 }, (_, i) => {
+      const { cpus } = drawn[i % drawn.length] ?? { cpus: null };
+      if (cpus === null) throw new Error('no node allocates CPUs');
+      const pod = withDraw(drawWholeCpus(cpus, 'file'), simRng(`whole ${i}`), drawPod(simRng(`pod ${i}`), { name: 'p', rev: 0 }));
+      return { cpus, pod: pod.manifest as Pod };
+    }).filter(({ pod }) => qosClass(pod) === 'Guaranteed');
+    expect(static_.length).toBeGreaterThan(150);
+    for (const { cpus, pod } of static_) {
+      const sidecars = (pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always');
+      const sum = [...pod.spec.containers, ...sidecars].reduce((n, c) => n + quantityToMilli(c.resources?.requests?.cpu), 0);
+      if (sum < NEVER_MILLI) expect(sum * PODS_MAX).toBeLessThanOrEqual((cpus.count - cpus.reserved.length) * 1_000);
+      expect(pod.spec.containers.some((c) => quantityToMilli(c.resources?.requests?.cpu) % 1_000 === 0)).toBe(true);
+    }
+    expect(static_.some(({ pod }) => pod.spec.containers.some((c) => c.resources?.requests?.cpu === '64'))).toBe(true);
+  });
+});
