@@ -17,8 +17,7 @@ import { createHistory, type History } from '../recorder/history.ts';
 import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../recorder/recorder.ts';
 import type { Inspected } from '../recorder/source.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
-import { cpuMetrics } from './allocation/cpus/metrics.ts';
-import { cpuPlaceOf } from './cpuPlace.ts';
+import { PROVIDERS } from './allocation/providers.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
 import { ActiveFaults } from './foundation/injector/activeFaults.ts';
@@ -134,7 +133,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
 
 /** Families of managers that this node may be without: at 0 then, as in the kubelet. */
 function addIdleFamilies({ gates }: NodeConfig, metrics: Ports['metrics']): void {
-  cpuMetrics(metrics);
+  for (const provider of PROVIDERS) provider.metrics?.(metrics);
   if (gates.enabled('GracefulNodeShutdown') && gates.enabled('GracefulNodeShutdownBasedOnPodPriority')) shutdownTimes(metrics);
 }
 
@@ -193,7 +192,7 @@ function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null)
     kernelLog: ports.kernelLog !== undefined,
     inhibitor: ports.inhibitor !== undefined,
     iptables: ports.iptables !== undefined,
-    cpuPlace: cpuPlaceOf(parts.config, parts.outside.host),
+    host: parts.outside.host,
   };
 }
 

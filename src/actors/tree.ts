@@ -1,8 +1,7 @@
 import { agentGroupsSpec } from './allocation/cgroups/agentGroups.ts';
 import { cgroupReaperSpec } from './allocation/cgroups/cgroupReaper.ts';
 import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
-import { cpusSpec } from './allocation/cpus/cpus.ts';
-import { devicesSpec } from './allocation/devices/devices.ts';
+import { coordinatorSpec } from './allocation/coordinator/coordinator.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
 import { csiNodeSpec } from './api/csiNode.ts';
 import { eventWriterSpec } from './api/events.ts';
@@ -110,16 +109,16 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 }
 
 /**
- * What of the node is allocated to pods and containers, in start order: groups, CPUs, devices. Each child is there where
- * its options are not null (`treeOptions.ts`), and is ready when it has read what it allocated before: the layers after
- * it, the pod manager and workers above all, ask it from their first moment on.
+ * What of the node is allocated to pods and containers, in start order: groups, then providers and their coordinator. Each child
+ * is there where its options are not null (`treeOptions.ts`), and is ready when it has read what it allocated before: the layers
+ * after it, the pod manager and workers above all, ask it from their first moment on.
  */
 function allocation(o: TreeOptions): AnySpec[] {
   return [
     ...(o.cgroups === null ? [] : [cgroupsSpec(o.cgroups), cgroupReaperSpec(o.cgroups)]),
     ...(o.agentGroups === null ? [] : [agentGroupsSpec(o.agentGroups)]),
-    ...(o.cpus === null ? [] : [cpusSpec(o.cpus)]),
-    ...(o.devices === null ? [] : [devicesSpec(o.devices)]),
+    ...o.providers.map(({ spec }) => spec),
+    ...(o.providers.length === 0 ? [] : [coordinatorSpec(o.providers.map(({ provider }) => provider))]),
   ];
 }
 

@@ -1,10 +1,10 @@
 /** What the tree is made of, per actor, derived from the node's configuration. The `options.ts` of each layer has its part. */
 
-import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { SourceName } from '../machines/pod/runtime/seen.ts';
 import { type AllocationOptions, allocationOptions } from './allocation/options.ts';
+import type { ProviderPlace } from './allocation/provider.ts';
 import { type ApiLayerOptions, apiLayerOptions, nodeIdentity } from './api/options.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import { type EdgeOptions, edgeOptions } from './edge/options.ts';
@@ -53,7 +53,7 @@ export interface TreeInput {
   kernelLog?: boolean;
   inhibitor?: boolean;
   iptables?: boolean;
-  cpuPlace?: CpuPlace | null;
+  host: ProviderPlace['host'];
 }
 
 export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
@@ -72,7 +72,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       podResources: o.podResources === true,
     }),
     ...runtimeOptions(config, o.kernelLog === true),
-    ...allocationOptions(config, { facts, cpuPlace: o.cpuPlace ?? null, devicePlugins, cluster }),
+    ...allocationOptions(config, { facts, host: o.host, devicePlugins, cluster }),
     api,
     ...servicesOptions(config, { facts, plugins: o.plugins === true, iptables: o.iptables === true, cluster }),
     ...podsOptions(config, {
@@ -80,7 +80,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       sources: configuredSources({ ...staticSources, api }),
       identity: nodeIdentity(config, nodeName),
       cluster,
-      allocators: { devices: devicePlugins, cpus: Boolean(o.cpuPlace) },
+      allocators: { devices: devicePlugins, cpus: config.config.cpuManagerPolicy === 'static' },
     }),
     ...staticSources,
     ...reclaimOptions(config, { facts, cluster, inhibitor: o.inhibitor === true }),

@@ -5,7 +5,7 @@ import { EXIT, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';
 import * as configure from './steps/configure.ts';
 import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
-import { checkCpuState } from './steps/host/cpuState.ts';
+import { checkAllocationState } from './steps/host/allocationState.ts';
 import * as host from './steps/host/hostChecks.ts';
 import { setKernelSettings } from './steps/host/kernelSettings.ts';
 import { checkMemoryControl } from './steps/host/memoryControl.ts';
@@ -40,7 +40,7 @@ export const BOOT_STEPS: readonly Step[] = [
   setKernelSettings,
   prepare.makeRootDirectory,
   prepare.lockRootDirectory,
-  checkCpuState,
+  checkAllocationState,
   makeServingCertificate,
   prepare.adjustOomScore,
   prepare.raiseFileLimit,

@@ -45,9 +45,8 @@ export function lastingActors(n: SimNode): number {
   const busy = [...BUSY].filter(([path, states]) => states.test(stateAt(n, path))).length;
   const { value } = (n.daemon?.tree.actorAt('node/pods/sources/file')?.getSnapshot() ?? {}) as { value?: { watch?: unknown } };
   const watches = n.tuning.oneManifest && value?.watch !== 'broken';
-  return (
-    (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy - below(n.daemon?.tree.actorAt('node/allocation/devices')?.getSnapshot())
-  );
+  const passing = PASSING.reduce((sum, path) => sum + below(n.daemon?.tree.actorAt(path)?.getSnapshot()), 0);
+  return (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy - passing;
 }
 /** Children that have ended and are kept all the same, as xstate does until their parent stops them or leaves the state that made them. */
 export function keptChildren(n: SimNode): string[] {
@@ -63,7 +62,9 @@ function keptBelow(path: string, snapshot: unknown): string[] {
   });
 }
 
-/** Statecharts of plugins, which come and go with these, and the acts of all of them. */
+/** Their statecharts come and go, with plugins and with pods that are asked about. */
+const PASSING = ['node/allocation/devices', 'node/allocation/coordinator'];
+/** With the acts of all of them. */
 function below(snapshot: unknown): number {
   const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): unknown } | undefined> };
   return Object.values(children).reduce((sum, child) => sum + (child === undefined ? 0 : 1 + below(child.getSnapshot())), 0);

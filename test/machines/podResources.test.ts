@@ -1,5 +1,7 @@
 /** What the pod resources API answers, and how many calls it answers. */
 import { expect, it } from 'vitest';
+import { heldCpus } from '../../src/machines/allocation/cpus/share.ts';
+import { heldDevices } from '../../src/machines/allocation/devices/held.ts';
 import type { DeviceLedger } from '../../src/machines/allocation/devices/types.ts';
 import {
   allocatableResources,
@@ -50,7 +52,7 @@ const devices: DeviceLedger = {
   allocations: [{ uid: '1', container: 'c', resource: 'x/gpu', devices: { '0': ['b'], '1': ['b'], '-1': ['c'] }, response: NO_RESPONSE }],
 };
 const facts = (records: [string, PodRecord][], o: Partial<PodResourcesFacts> = {}): PodResourcesFacts => ({
-  ...{ records: new Map(records), statuses: undefined, devices, cpus: undefined },
+  ...{ records: new Map(records), statuses: undefined, held: [heldDevices(devices)] },
   ...o,
 });
 const gpu = (id: string, node?: number) => ({
@@ -60,8 +62,8 @@ const gpu = (id: string, node?: number) => ({
 
 it('names each device of a container once for each NUMA node, and the CPUs that nobody else may use', () => {
   const ledger = { shared: [0, 1], entries: new Map([['1', new Map([['c', [2, 3]]])]]) };
-  const cpus = { ledger, quotaLifted: false, allocatable: [1, 2, 3] };
-  const known = facts([record('1'), record('2')], { cpus });
+  const held = [heldDevices(devices), heldCpus({ ledger, quotaLifted: false, allocatable: [1, 2, 3] })];
+  const known = facts([record('1'), record('2')], { held });
   expect(listPodResources(known, { active: true })).toEqual([
     { name: 'pod-1', namespace: 'n', containers: [{ name: 'c', devices: [gpu('b', 0), gpu('b', 1), gpu('c')], cpuIds: [2, 3] }] },
     { name: 'pod-2', namespace: 'n', containers: [{ name: 'c', devices: [], cpuIds: [] }] },

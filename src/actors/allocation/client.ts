@@ -1,29 +1,34 @@
-/** How workers learn what was allocated to a container. Holds nothing. */
+/** How the rest of the node learns what was allocated, and what there is of it. Holds nothing. */
 
-import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
-import { cpusOf } from '../../machines/allocation/cpus/ledger.ts';
-import { exclusiveCpus } from '../../machines/allocation/cpus/policy.ts';
-import { allocationView } from '../../machines/allocation/messages.ts';
-import type { Container } from '../../machines/kube/podTable.ts';
-import type { Pod } from '../../machines/kube/types.ts';
-import type { Built } from '../../machines/result.ts';
+import { type ContainerShare, type Held, NO_SHARE, type NodeResources } from '../../machines/allocation/messages.ts';
+import { type Built, built } from '../../machines/result.ts';
 import type { Registry } from '../supervision/types.ts';
+import type { ContainerOfPod, ProviderCtx } from './provider.ts';
+import { PROVIDERS } from './providers.ts';
 
-export interface ContainerCpus {
-  /** A list such as `0-3,7`. */
-  cpuset: string;
-  /** It has them alone, and no quota of time on them. */
-  quotaLifted: boolean;
+/** What a container that is about to be created gets, or what it has to wait for. */
+export async function containerShare(ctx: ProviderCtx, of: ContainerOfPod, signal: AbortSignal): Promise<Built<ContainerShare>> {
+  let all = NO_SHARE;
+  for (const provider of PROVIDERS) {
+    const share = await provider.share(ctx, of, signal);
+    if (!share.ok) return share;
+    all = { ...all, ...share.value };
+  }
+  return built(all);
 }
 
-/** Undefined: no CPUs are allocated, it runs on all. Not there is better than on CPUs that are somebody else's. */
-export function containerCpus(registry: Registry, pod: Pod, container: Container): Built<ContainerCpus | undefined> {
-  const known = registry.read(allocationView.cpus)?.value;
-  if (known === undefined) return { ok: true, value: undefined };
-  const { cpus, exclusive } = cpusOf(known.ledger, pod.metadata.uid, container.name);
-  const wanted = exclusiveCpus(pod, container);
-  if (wanted > 0 && (!exclusive || cpus.length !== wanted))
-    return { ok: false, message: `${wanted} CPUs of its own are not allocated to container ${container.name} yet` };
-  if (cpus.length === 0) return { ok: false, message: 'no CPU is left that containers may share' };
-  return { ok: true, value: { cpuset: formatCpuSet(cpus), quotaLifted: exclusive && known.quotaLifted } };
+/** `known` false: a provider has not read yet what it allocated before. */
+export function nodeResources(ctx: ProviderCtx): NodeResources & { known: boolean } {
+  const all = PROVIDERS.flatMap(({ node }) => (node === undefined ? [] : [node(ctx)]));
+  const said = all.filter((one) => one !== undefined);
+  return {
+    known: said.length === all.length,
+    capacity: Object.assign({}, ...said.map((one) => one.capacity)),
+    allocatable: Object.assign({}, ...said.map((one) => one.allocatable)),
+    recreated: said.some((one) => one.recreated),
+  };
+}
+
+export function heldResources(registry: Registry): Held[] {
+  return PROVIDERS.map((provider) => provider.held(registry)).filter((held) => held !== undefined);
 }

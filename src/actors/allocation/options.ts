@@ -1,35 +1,32 @@
 /** What the actors that allocate the resources of the node are made of, from its configuration. */
-import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { quantityToInteger } from '../../machines/kube/quantity.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
+import type { AnySpec } from '../supervision/types.ts';
 import type { AgentGroupsOptions } from './cgroups/agentGroups.ts';
 import type { CgroupsOptions } from './cgroups/cgroups.ts';
-import type { CpusOptions } from './cpus/cpus.ts';
-import type { DevicesOptions } from './devices/devices.ts';
+import type { Provider, ProviderPlace } from './provider.ts';
+import { PROVIDERS } from './providers.ts';
 
 export interface AllocationOptions {
   /** Null with `cgroupsPerQOS: false`. */
   cgroups: CgroupsOptions | null;
   /** Null where neither kubeletCgroups nor systemCgroups is set. */
   agentGroups: AgentGroupsOptions | null;
-  /** Null under policy none. */
-  cpus: CpusOptions | null;
-  /** Null where device plugins cannot be spoken to. */
-  devices: DevicesOptions | null;
+  /** Those that this node has, in the order in which they are asked. */
+  providers: readonly { provider: Provider; spec: AnySpec }[];
 }
 
-export function allocationOptions(
-  config: NodeConfig,
-  o: { facts(): NodeFacts; cpuPlace: CpuPlace | null; devicePlugins: boolean; cluster: boolean },
-): AllocationOptions {
+export function allocationOptions(config: NodeConfig, o: ProviderPlace & { facts(): NodeFacts }): AllocationOptions {
   const { kubeletCgroups, systemCgroups } = config.config;
   return {
     cgroups: cgroupsOptions(config, o.facts),
     agentGroups: kubeletCgroups === '' && systemCgroups === '' ? null : { kubeletCgroups, systemCgroups },
-    cpus: cpusOptions(config, o.cpuPlace),
-    devices: o.devicePlugins ? { rootDir: config.flags.rootDir, cluster: o.cluster } : null,
+    providers: PROVIDERS.flatMap((provider) => {
+      const spec = provider.spec(config, o);
+      return spec === null ? [] : [{ provider, spec }];
+    }),
   };
 }
 
@@ -69,10 +66,4 @@ function cgroupsOptions({ config: c, gates }: NodeConfig, facts: () => NodeFacts
 
 function reservedCpus(list: string, reserved: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return list === '' ? reserved : { ...reserved, cpu: String(cpuListSize(list)) };
-}
-
-function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | null): CpusOptions | null {
-  if (place === null) return null;
-  const quotaLifted = gates.enabled('DisableCPUQuotaWithExclusiveCPUs');
-  return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
 }

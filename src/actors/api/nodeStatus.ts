@@ -7,7 +7,6 @@
  */
 
 import { fromPromise } from 'xstate';
-import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
@@ -48,6 +47,7 @@ import { objectTtlView } from '../../machines/services/objects/messages.ts';
 import { volumesInUseView } from '../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { momentOf, reading } from '../../machines/xstate/facts.ts';
+import { nodeResources } from '../allocation/client.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
@@ -176,7 +176,7 @@ class Reporter {
     const existing = toNode(found.body);
     if (existing === null) return this.#malformed(found.request);
     // Once in the life of the daemon, not of this actor: what others count from then on is theirs.
-    const fresh = this.#ctx.registry.read(apiView.node) === undefined && this.#ctx.registry.read(devicesView)?.value.recreated === true;
+    const fresh = this.#ctx.registry.read(apiView.node) === undefined && nodeResources(this.#ctx).recreated;
     const change = reconcileNode(existing, initial, { resetExtended: fresh });
     if (change === null) return this.#took(found.body, { written: 'no' });
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
@@ -305,11 +305,10 @@ class Reporter {
     return { ok: true, ready };
   }
 
-  /** None while it is not known which of them are those of device plugins. */
+  /** None while it is not known which of them this node's own managers count. */
   #extended({ status }: NodeObject): Record<string, string> {
-    const devices = this.#ctx.registry.read(devicesView)?.value;
-    if (devices === undefined && this.#ctx.ports.devicePlugins !== undefined) return {};
-    return extendedOfOthers(status, devices?.allocatable ?? {});
+    const { known, allocatable } = nodeResources(this.#ctx);
+    return known ? extendedOfOthers(status, allocatable) : {};
   }
 
   #failed(request: KubeRequest, failure: KubeFailure): NodeOutcome {
@@ -326,15 +325,15 @@ class Reporter {
   async #readings(signal: AbortSignal): Promise<NodeReadings> {
     const { registry, ports } = this.#ctx;
     const cri = registry.read(criView)?.value;
-    const devices = registry.read(devicesView)?.value;
+    const allocated = nodeResources(this.#ctx);
     const machine = ports.host.identity?.();
     const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${cri.runtimeVersion}`;
     return {
       addresses: this.#o.addresses,
       externalCloud: this.#o.identity.externalCloud,
       hostname: this.#o.identity.hostname,
-      capacity: { ...this.#o.capacity, ...devices?.capacity },
-      allocatable: { ...this.#o.allocatable, ...devices?.allocatable },
+      capacity: { ...this.#o.capacity, ...allocated.capacity },
+      allocatable: { ...this.#o.allocatable, ...allocated.allocatable },
       needed: this.#o.needed,
       nodeInfo: {
         bootID: ports.host.bootId(),

@@ -4,8 +4,6 @@
  * Rebuilt from: nothing needed; answers come from published views.
  */
 
-import { devicesView } from '../../machines/allocation/devices/messages.ts';
-import { allocationView } from '../../machines/allocation/messages.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import {
   allocatableResources,
@@ -21,6 +19,7 @@ import { statusesView } from '../../machines/pods/status/messages.ts';
 import { codeOf } from '../../machines/text/errors.ts';
 import type { Ports } from '../../ports/ports.ts';
 import type { PodResourcesAnswers } from '../../ports/sockets/podResources.ts';
+import { heldResources } from '../allocation/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { serverSpec } from './server.ts';
 
@@ -65,8 +64,7 @@ function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResou
   const facts = (): PodResourcesFacts => ({
     records: registry.read(podsView)?.value.records ?? new Map(),
     statuses: registry.read(statusesView)?.value,
-    devices: registry.read(devicesView)?.value.ledger,
-    cpus: registry.read(allocationView.cpus)?.value,
+    held: heldResources(registry),
   });
   return {
     admit() {

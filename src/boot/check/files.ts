@@ -2,8 +2,8 @@
 
 import { X509Certificate } from 'node:crypto';
 import { access } from 'node:fs/promises';
-import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
-import { CPU_STATE_FILE, openCpuState } from '../../machines/allocation/cpus/file.ts';
+import type { ProviderState } from '../../actors/allocation/provider.ts';
+import { PROVIDERS } from '../../actors/allocation/providers.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { readRegular } from '../../process/regularFile.ts';
@@ -126,18 +126,19 @@ async function leftovers(config: NodeConfig): Promise<Finding[]> {
     const path = `${rootDir}/${name}`;
     if (await isThere(path)) found.push({ level: 'note', where: path, what, todo: '' });
   }
-  return [...found, ...(await cpuState(config))];
+  for (const { state } of PROVIDERS) if (state !== undefined) found.push(...(await stateFindings(config, state)));
+  return found;
 }
 
-async function cpuState(config: NodeConfig): Promise<Finding[]> {
-  const file = `${config.flags.rootDir}/${CPU_STATE_FILE}`;
-  const where = 'cpuManagerPolicy (--cpu-manager-policy)';
+async function stateFindings(config: NodeConfig, state: ProviderState): Promise<Finding[]> {
+  const file = `${config.flags.rootDir}/${state.file}`;
+  const where = state.field;
   try {
     const text = await bounded(file).then(String, (error: unknown) => {
       if (codeOf(error) === 'ENOENT') return null;
       throw error;
     });
-    const opened = openCpuState(text, { place: cpuPlaceOf(config, { cpus: () => readCpus() }), file });
+    const opened = state.open(text, { config, host: { cpus: () => readCpus() }, file });
     return opened.ok ? [] : [{ level: 'error', where, what: opened.message, todo: 'Drain the node and remove the file.' }];
   } catch (error) {
     return [{ level: 'error', where, what: messageOf(error), todo: '' }];

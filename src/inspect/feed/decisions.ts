@@ -1,8 +1,8 @@
 /** What the node has decided about pods, images, CPUs and devices, as far as its actors publish it. */
 
 import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
+import { cpusView } from '../../machines/allocation/cpus/messages.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
-import { allocationView } from '../../machines/allocation/messages.ts';
 import { NODE_PRESSURES } from '../../machines/nodeFacts.ts';
 import { type PodRecord, podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
@@ -23,7 +23,7 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   const records = [...(registry.read(podsView)?.value.records ?? [])];
   const statuses = registry.read(statusesView)?.value;
   const pressure = registry.read(pressureView)?.value;
-  const cpus = registry.read(allocationView.cpus)?.value.ledger;
+  const cpus = registry.read(cpusView)?.value.ledger;
   const devices = registry.read(devicesView)?.value;
   const images = [...(registry.read(imageLedger)?.value.records ?? [])];
   const podName = (uid: string): string => {

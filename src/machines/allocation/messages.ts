@@ -1,16 +1,15 @@
-/** What the layer `allocation` is asked and what it publishes; each of its actors is there where it is configured. */
+/** What the layer `allocation` is asked, and what containers get of it. Its providers allocate: device manager, CPU manager. */
 
 import type { Pod } from '../kube/types.ts';
-import { address, type Message, type ReplyTo, viewKey } from '../supervision/address.ts';
-import type { CpuSet } from './cpus/cpuSet.ts';
-import type { CpuLedger } from './cpus/ledger.ts';
+import { address, type Message, type ReplyTo } from '../supervision/address.ts';
+import type { Device, Mount } from '../wire/cri.ts';
 
-/** What a pod that is about to be let in gets. `later`: nothing is decided, mostly since others still hold what it needs and are on their way out; ask again. */
+/** What a pod that waits to be admitted gets. `later`: nothing is decided, mostly because terminating pods still hold what it needs; ask again. */
 export type AllocationAnswer = { kind: 'granted' } | { kind: 'refused'; reason: string; message: string } | { kind: 'later'; why: string };
 
 /**
- * To whoever hands something out: all that this pod's containers need of it, or nothing. May be asked again at any time,
- * and is told the same then. Answered when it is on disk.
+ * To the coordinator, and from it to each provider: allocate all that this pod's containers need, or nothing. The question may be
+ * asked again at any time, and the answer is the same then. It comes when the allocation is on disk.
  */
 export type AllocationEvent = Message &
   (
@@ -19,26 +18,65 @@ export type AllocationEvent = Message &
         pod: Pod;
         /** Pods that may have something although the view of pods does not show them yet: theirs is not given away. */
         active: ReadonlySet<string>;
+        /** NUMA nodes to allocate from, by container. Absent under topology manager policy none. */
+        affinity?: ReadonlyMap<string, NumaHint>;
         replyTo: ReplyTo<AllocationAnswer>;
       }
     /** It was not let in after all. */
     | { type: 'allocation.forget'; uid: string }
   );
 
-export interface CpusView {
-  ledger: CpuLedger;
-  /** Containers with CPUs of their own have no quota of time on them (gate DisableCPUQuotaWithExclusiveCPUs). */
-  quotaLifted: boolean;
-  /** What containers can have alone, taken or free. */
-  allocatable: CpuSet;
+/** The coordinator. It exists on a node with a provider. */
+export const allocationAddr = address<AllocationEvent>('node/allocation/coordinator');
+
+/** For an answer of the coordinator: longer than all providers may take, one after the other. */
+export const ALLOCATION_TIMEOUT_MS = 900_000;
+
+/** NUMA nodes from which a container can have what it needs. `preferred`: no fewer nodes would do. */
+export interface NumaHint {
+  nodes: readonly number[];
+  preferred: boolean;
 }
 
-export const allocationAddr = {
-  /** With cpuManagerPolicy static only. */
-  cpus: address<AllocationEvent>('node/allocation/cpus'),
-} as const;
+/** What a container gets of all that is allocated. */
+export interface ContainerShare {
+  devices: readonly Device[];
+  mounts: readonly Mount[];
+  envs: readonly { key: string; value: string }[];
+  annotations: Readonly<Record<string, string>>;
+  cdiDevices: readonly string[];
+  /** The CPUs that it runs on, such as `0-3,7`; absent: all. */
+  cpus?: string;
+  /** These CPUs are its own: no quota of time on them. */
+  quotaLifted?: boolean;
+  /** The NUMA nodes of its memory, such as `0-1`; absent: all. */
+  mems?: string;
+}
+export const NO_SHARE: ContainerShare = { devices: [], mounts: [], envs: [], annotations: {}, cdiDevices: [] };
 
-export const allocationView = {
-  /** Who has which CPUs alone; never published under policy none. */
-  cpus: viewKey<CpusView>('cpus'),
-} as const;
+/** What the node's status says of resources that providers allocate. */
+export interface NodeResources {
+  capacity: Readonly<Record<string, string>>;
+  allocatable: Readonly<Record<string, string>>;
+  /** No record of an earlier daemon was found: what an earlier node of this name said of such resources is not true. */
+  recreated: boolean;
+}
+
+/** One device, once for each NUMA node that it is near to. */
+export interface ContainerDevices {
+  resourceName: string;
+  deviceIds: readonly string[];
+  /** Absent: the plugin names no NUMA node. */
+  topology?: { nodes: readonly { ID: number }[] };
+}
+/** What the pod resources API shows of a container, or of all that can be allocated. */
+export interface HeldResources {
+  devices: readonly ContainerDevices[];
+  /** Only those that no other container may use. */
+  cpuIds: readonly number[];
+}
+export interface Held {
+  of(uid: string, container: string): Partial<HeldResources>;
+  /** All that containers can have, taken or free. */
+  allocatable(): Partial<HeldResources>;
+}

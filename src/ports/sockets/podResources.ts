@@ -1,5 +1,6 @@
 /** The PodResources port: the socket at which monitoring agents ask which devices and CPUs containers hold. */
-import type { AllocatableResources, PodResources } from '../../machines/edge/podResources.ts';
+import type { HeldResources } from '../../machines/allocation/messages.ts';
+import type { PodResources } from '../../machines/edge/podResources.ts';
 import type { Listening } from '../listening.ts';
 
 /** Each is called once per request. What it throws, the caller is told. */
@@ -7,7 +8,7 @@ export interface PodResourcesAnswers {
   /** False: too many ask. The caller is told to try again. */
   admit(): boolean;
   list(api: 'v1' | 'v1alpha1'): readonly PodResources[];
-  allocatable(): AllocatableResources;
+  allocatable(): HeldResources;
   get(pod: { namespace: string; name: string }): PodResources;
 }
 

@@ -39,6 +39,7 @@ const NOT_KILLED: Record<string, string> = {
   'imagePull present': 'final: the machine has ended',
   'imagePull failed': 'final: the machine has ended',
   'stop done': 'final: the machine has ended',
+  'podAllocation answered': 'final: the machine has ended',
   'devicePlugin new': NO_TIME,
   'devicePlugin failed': 'final: the machine has ended',
   'devicePlugin expired': 'final: the machine has ended',

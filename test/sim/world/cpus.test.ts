@@ -1,6 +1,6 @@
 /** Nodes of the simulation that allocate CPUs: what is drawn for them is what the invariants take it for. */
 import { describe, expect, it } from 'vitest';
-import { cpuPlaceOf } from '../../../src/actors/cpuPlace.ts';
+import { cpuPlaceOf } from '../../../src/actors/allocation/cpus/place.ts';
 import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
 import { quantityToMilli } from '../../../src/machines/kube/quantity.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';

@@ -10,9 +10,10 @@ import { type CpuSet, formatCpuSet, without } from '../../../machines/allocation
 import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
 import { type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
+import { cpusView } from '../../../machines/allocation/cpus/messages.ts';
 import type { CpuFacts, CpuReply } from '../../../machines/allocation/cpus/requests.ts';
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
-import { type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
+import type { AllocationEvent } from '../../../machines/allocation/messages.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import type { ListedPod } from '../../../machines/pod/runtime/seen.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
@@ -239,7 +240,7 @@ class Manager {
   }
 
   #publish(ledger: CpuLedger): void {
-    this.#ctx.publish(allocationView.cpus, { ledger, quotaLifted: this.#o.quotaLifted, allocatable: this.#allocatable });
+    this.#ctx.publish(cpusView, { ledger, quotaLifted: this.#o.quotaLifted, allocatable: this.#allocatable });
     this.#metrics.now(ledger, this.#o.place);
   }
 }

@@ -10,11 +10,10 @@ import {
   deviceRequests,
   planAllocation,
 } from '../../../machines/allocation/devices/allocate.ts';
-import { NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/messages.ts';
 import { mergeResponses } from '../../../machines/allocation/devices/responses.ts';
 import { type DeviceLedger, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
-import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
+import { type AllocationAnswer, type ContainerShare, NO_SHARE } from '../../../machines/allocation/messages.ts';
 import { apiView } from '../../../machines/api/messages.ts';
 import { own } from '../../../machines/data/own.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
@@ -126,7 +125,7 @@ export class DeviceAllocator {
     });
   }
 
-  start(pod: Pod, o: { container: Container; signal: AbortSignal }): Promise<Built<PluginShare>> {
+  start(pod: Pod, o: { container: Container; signal: AbortSignal }): Promise<Built<ContainerShare>> {
     const { container } = o;
     const signal = AbortSignal.any([o.signal, this.ctx.signal]);
     return inTurn(this, pod.metadata.uid, async () => {

@@ -7,7 +7,7 @@ import { fullName, podRef } from '../../../machines/pod/names.ts';
 import { resizeMessage } from '../../../machines/pod/resources/resizeEvents.ts';
 import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
 import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
-import type { Offer, Out, PodLedger } from '../../../machines/pods/manager/records.ts';
+import type { Out, PodLedger } from '../../../machines/pods/manager/records.ts';
 import { ALLOCATIONS_CHECKPOINT, toDocument } from '../../../machines/pods/resize/allocation.ts';
 import { statusAddr } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
@@ -23,9 +23,9 @@ export class Delivery {
   private readonly counts: ReturnType<typeof countsOf>;
   private active: { of: PodLedger['candidates']; uids: ReadonlySet<string> } | null = null;
 
-  constructor(ctx: ActorCtx<PodManagerEvent>, allocators: Offer['allocators']) {
+  constructor(ctx: ActorCtx<PodManagerEvent>) {
     this.ctx = ctx;
-    this.allocators = new Allocators(ctx, allocators);
+    this.allocators = new Allocators(ctx);
     this.counts = countsOf(ctx.ports.metrics);
   }
 

@@ -47,7 +47,7 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
     },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
-      const delivery = new Delivery(ctx, opts.allocators);
+      const delivery = new Delivery(ctx);
       const machine = podManagerMachine.provide({
         actors: { load: fromPromise(({ signal }) => load(ctx, signal)) },
         actions: { deliver: ({ context }) => deliver(ctx, delivery, context) },

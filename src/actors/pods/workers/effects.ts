@@ -35,12 +35,11 @@ import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messag
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ImageSpec } from '../../../machines/wire/cri.ts';
 import { handlingPod } from '../../../ports/handling.ts';
-import { containerCpus } from '../../allocation/client.ts';
+import { containerShare } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { debugTarget } from './debugTarget.ts';
-import { containerDevices } from './devices.ts';
 import { readEnvFiles } from './envFiles.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { runHook } from './hooks.ts';
@@ -49,7 +48,7 @@ import { Inspector } from './inspect.ts';
 import { ensurePodGroup, resizePodGroup } from './podGroup.ts';
 import { memoryUsage, updateResources } from './resize.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
-import { askForVolumes, giveBackVolumes, mountedVolumes, volumeMounts } from './volumes.ts';
+import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './volumes.ts';
 
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
@@ -177,17 +176,17 @@ export class Effects implements WorkerIo {
     const envFrom = { files, ...(cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {}) };
     const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }) : cluster);
     const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
-    const devices = await containerDevices(this.ctx, job, signal);
-    const cpus = containerCpus(this.ctx.registry, pod, container);
+    const devices = await volumeDevices(this.ctx.registry, job, signal);
+    const share = await containerShare(this.ctx, job, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
       ? mounts
-      : !devices.ok
-        ? devices
-        : !cluster.ok
-          ? cluster
-          : !cpus.ok
-            ? cpus
+      : !share.ok
+        ? share
+        : !devices.ok
+          ? devices
+          : !cluster.ok
+            ? cluster
             : this.configOf({
                 ...envFrom,
                 pod,
@@ -200,11 +199,9 @@ export class Effects implements WorkerIo {
                 facts,
                 userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
                 ...(await debugTarget(this.cri, job, signal)),
-                devices: devices.value.devices,
-                plugin: devices.value,
-                cpus: cpus.value,
+                devices: devices.value,
+                share: share.value,
                 mounts: [
-                  ...devices.value.mounts,
                   ...mounts.value,
                   ...(await hostsMount(this.ctx, facts, job)),
                   ...(await terminationLogMount(this.ctx, facts, job)),

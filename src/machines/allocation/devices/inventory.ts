@@ -1,4 +1,5 @@
 /** Which devices there are, and what the node says of them (resources 2.5, trap 27). Pure. */
+import type { NodeResources } from '../messages.ts';
 import type { DeviceLedger, PluginDevice, ResourceDevices } from './types.ts';
 
 /** After so long without its plugin a resource is no more. */
@@ -52,13 +53,8 @@ export function remembered(resources: readonly string[]): DeviceLedger['resource
   return new Map(resources.map((name) => [name, { ...NOTHING, returning: true }]));
 }
 
-export interface NodeDevices {
-  capacity: Readonly<Record<string, string>>;
-  allocatable: Readonly<Record<string, string>>;
-}
-
 /** What the node's status says. One that is remembered is left as it stands in the capacity, since only its plugin can count. */
-export function nodeDevices(ledger: DeviceLedger): NodeDevices {
+export function nodeDevices(ledger: DeviceLedger): Omit<NodeResources, 'recreated'> {
   const capacity: Record<string, string> = {};
   const allocatable: Record<string, string> = {};
   for (const [name, { healthy, unhealthy, returning }] of [...ledger.resources].sort(([a], [b]) => (a < b ? -1 : 1))) {

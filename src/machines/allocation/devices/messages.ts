@@ -4,10 +4,7 @@ import type { Container } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { Built } from '../../result.ts';
 import { type Address, address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
-import type { Device, Mount } from '../../wire/cri.ts';
-import type { AllocationEvent } from '../messages.ts';
-import type { NodeDevices } from './inventory.ts';
-
+import type { AllocationEvent, ContainerShare, NodeResources } from '../messages.ts';
 import type { DeviceLedger, PluginOptions } from './types.ts';
 
 export type DevicesEvent =
@@ -15,18 +12,16 @@ export type DevicesEvent =
   | (Message &
       /** A container of it is about to be created: what comes with its devices. */
       (
-        | { type: 'devices.start'; pod: Pod; container: Container; replyTo: ReplyTo<Built<PluginShare>> }
+        | { type: 'devices.start'; pod: Pod; container: Container; replyTo: ReplyTo<Built<ContainerShare>> }
         /** The view of watched plugins has changed. */
         | { type: 'devices.watched' }
       ));
 
 export const devicesAddr: Address<DevicesEvent> = address<DevicesEvent>('node/allocation/devices');
 
-export interface DevicesView extends NodeDevices {
+export interface DevicesView extends NodeResources {
   /** Which devices there are, and who holds them. */
   ledger: DeviceLedger;
-  /** No record of an earlier daemon was found: what an earlier node of this name said of such resources is not true. */
-  recreated: boolean;
 }
 /** Absent where there are no device plugins, and before the records were read. */
 export const devicesView = viewKey<DevicesView>('devices');
@@ -40,13 +35,3 @@ export interface WatchedPlugin {
   stamp: string;
 }
 export const watchedPluginsView = viewKey<ReadonlyMap<string, WatchedPlugin>>('devicePlugins');
-
-export const NO_SHARE: PluginShare = { devices: [], mounts: [], envs: [], annotations: {}, cdiDevices: [] };
-
-export interface PluginShare {
-  devices: readonly Device[];
-  mounts: readonly Mount[];
-  envs: readonly { key: string; value: string }[];
-  annotations: Readonly<Record<string, string>>;
-  cdiDevices: readonly string[];
-}

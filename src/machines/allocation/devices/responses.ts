@@ -1,12 +1,12 @@
 /** What a container is given with its devices, out of what their plugins answered (resources 2.5). Pure. */
 
 import type { Mount } from '../../wire/cri.ts';
-import type { PluginShare } from './messages.ts';
+import type { ContainerShare } from '../messages.ts';
 import type { ContainerResponse } from './types.ts';
 
 /** The first word on something counts; `conflicts` says, for the log, which later ones said otherwise. In the order given. */
 export function mergeResponses(answers: readonly { resource: string; response: ContainerResponse }[]): {
-  share: PluginShare;
+  share: ContainerShare;
   conflicts: string[];
 } {
   const conflicts: string[] = [];

@@ -1,6 +1,6 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
 
-import { NO_SHARE, type PluginShare } from '../../../allocation/devices/messages.ts';
+import { type ContainerShare, NO_SHARE } from '../../../allocation/messages.ts';
 import type { Container } from '../../../kube/podTable.ts';
 import type { Pod } from '../../../kube/types.ts';
 import type { NodeFacts } from '../../../nodeFacts.ts';
@@ -43,15 +43,14 @@ export interface ContainerConfigInput {
   podIPs: readonly string[];
   facts: NodeFacts;
   mounts: readonly Mount[];
+  /** Of volumes. */
   devices?: readonly Device[];
-  /** What comes with devices of plugins, besides the devices; their mounts are among `mounts`. */
-  plugin?: Pick<PluginShare, 'envs' | 'annotations' | 'cdiDevices'>;
+  /** What was allocated to it. */
+  share?: ContainerShare;
   /** Newest instance of an ephemeral container's target. */
   targetContainerId?: string;
   /** That of the sandbox; absent: the users of the host. */
   userNamespace?: UserNamespace | undefined;
-  /** Absent: it runs on all CPUs. `quotaLifted`: as long as it wants, since they are its own. */
-  cpus?: { cpuset: string; quotaLifted: boolean } | undefined;
   /** Of a node that belongs to a cluster. */
   cluster?: EnvSources;
   /** Those that variables come from. */
@@ -89,10 +88,13 @@ function mapped(mount: Mount, users: UserNamespace | undefined): Mount {
 }
 
 /** No quota is -1: 0 would leave it to the runtime. */
-function onCpus(resources: LinuxContainerResources, cpus: ContainerConfigInput['cpus']): LinuxContainerResources {
-  if (cpus === undefined) return resources;
-  const quota = cpus.quotaLifted && resources.cpuQuota !== undefined ? { cpuQuota: -1 } : {};
-  return { ...resources, ...quota, cpusetCpus: cpus.cpuset };
+function allocated(resources: LinuxContainerResources, { cpus, quotaLifted, mems }: ContainerShare): LinuxContainerResources {
+  return {
+    ...resources,
+    ...(quotaLifted === true && resources.cpuQuota !== undefined ? { cpuQuota: -1 } : {}),
+    ...(cpus === undefined ? {} : { cpusetCpus: cpus }),
+    ...(mems === undefined ? {} : { cpusetMems: mems }),
+  };
 }
 
 export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
@@ -102,7 +104,8 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
     ...(input.files === undefined ? {} : { files: input.files }),
   };
   const room = new ExecRoom();
-  const { envs: given, annotations: told, cdiDevices } = input.plugin ?? NO_SHARE;
+  const { share = NO_SHARE } = input;
+  const { envs: given, annotations: told, cdiDevices } = share;
   for (const { key, value } of given) {
     const why = room.take(`${key}=${value}`);
     if (why !== null) return refused(`container "${container.name}": environment variable "${key}" of a device plugin ${why}`);
@@ -136,8 +139,8 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       workingDir: container.workingDir ?? '',
       // Those of the pod come later, and win.
       envs: [...given, ...env.value],
-      mounts: input.mounts.map((m) => mapped(m, input.userNamespace)),
-      devices: [...(input.devices ?? [])],
+      mounts: [...share.mounts, ...input.mounts].map((m) => mapped(m, input.userNamespace)),
+      devices: [...share.devices, ...(input.devices ?? [])],
       labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
       annotations: { ...told, ...containerAnnotations(pod, container, input.restartCount) },
       logPath: containerLogPath(pathName(container.name), input.restartCount),
@@ -145,7 +148,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       stdinOnce: container.stdinOnce ?? false,
       tty: container.tty ?? false,
       linux: {
-        resources: onCpus({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, input.cpus),
+        resources: allocated({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, share),
         securityContext: security.value,
       },
       ...(cdiDevices.length === 0 ? {} : { CDIDevices: cdiDevices.map((name) => ({ name })) }),

@@ -1,9 +1,9 @@
 /** What the CPU manager can allocate on this machine, by the configuration; null under policy none. */
-import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
-import { readPolicyOptions, reservedCpus } from '../machines/allocation/cpus/policy.ts';
-import { topologyOf } from '../machines/allocation/cpus/topology.ts';
-import type { NodeConfig } from '../machines/config/config.ts';
-import type { Host } from '../ports/ports.ts';
+import type { CpuPlace } from '../../../machines/allocation/cpus/ledger.ts';
+import { readPolicyOptions, reservedCpus } from '../../../machines/allocation/cpus/policy.ts';
+import { topologyOf } from '../../../machines/allocation/cpus/topology.ts';
+import type { NodeConfig } from '../../../machines/config/config.ts';
+import type { Host } from '../../../ports/ports.ts';
 
 /** @throws with the field and what is wrong where the policy cannot be on this machine. */
 export function cpuPlaceOf({ config: c, gates }: NodeConfig, host: Pick<Host, 'cpus'>): CpuPlace | null {

@@ -1,0 +1,72 @@
+/**
+ * A provider of allocation: a manager of something that containers have alone, such as CPUs or devices. Its actor answers
+ * `allocation.admit`. This says what the rest of the node needs to know of it. `providers.ts` lists them all.
+ */
+
+import type { AllocationEvent, ContainerShare, Held, NodeResources, NumaHint } from '../../machines/allocation/messages.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import type { Container } from '../../machines/kube/podTable.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import type { Built } from '../../machines/result.ts';
+import type { Address } from '../../machines/supervision/address.ts';
+import type { Host, Ports } from '../../ports/ports.ts';
+import type { AnySpec, Registry } from '../supervision/types.ts';
+
+/** What a provider is made of, beside the configuration. */
+export interface ProviderPlace {
+  host: Pick<Host, 'cpus'>;
+  devicePlugins: boolean;
+  /** There is an API server, whose node shows what there is. */
+  cluster: boolean;
+}
+export type ProviderCtx = { registry: Registry; ports: Pick<Ports, 'devicePlugins'> };
+export interface ContainerOfPod {
+  pod: Pod;
+  container: Container;
+}
+
+export interface Provider {
+  readonly address: Address<AllocationEvent>;
+  /** For one answer; after that the pod is asked about again. */
+  readonly timeoutMs: number;
+  /**
+   * Its actor, which is ready when it has read what it allocated before; null: this node does without it.
+   * @throws with the field and what is wrong where this machine cannot have what is configured.
+   */
+  spec(config: NodeConfig, place: ProviderPlace): AnySpec | null;
+  /** Whether the pod is to have something of it. */
+  wants(pod: Pod): boolean;
+  /** For the topology manager: where the container could have what it needs, best first. Null: it does not matter. Not asked under policy none. */
+  hints?(ctx: ProviderCtx, of: ContainerOfPod): readonly NumaHint[] | null;
+  /** What a container gets that is about to be created. */
+  share(
+    ctx: ProviderCtx,
+    of: ContainerOfPod,
+    signal: AbortSignal,
+  ): Promise<Built<Partial<ContainerShare>>> | Built<Partial<ContainerShare>>;
+  /** Absent: the node's status says nothing of it. Undefined: it has not read yet what it allocated before. */
+  node?(ctx: ProviderCtx): NodeResources | undefined;
+  /** For the pod resources API; undefined: nothing is known of it. */
+  held(registry: Registry): Held | undefined;
+  /** The file that the start of the daemon looks at. */
+  readonly state?: ProviderState;
+  /** Makes its metrics, which are 0 on a node without it. */
+  metrics?(metrics: Ports['metrics']): void;
+}
+
+/** The state file of a provider, which ends the start where it belongs to another policy or another machine. */
+export interface ProviderState {
+  /** Below the root directory. */
+  readonly file: string;
+  readonly bytesMax: number;
+  /** In messages: `the CPU manager`. */
+  readonly owner: string;
+  /** The field of the configuration that it depends on, with its flag. */
+  readonly field: string;
+  /**
+   * `text` null: there is no file. `first`: what is to be written on a node that does without this provider, null for nothing.
+   * @throws as `spec`.
+   */
+  open(text: string | null, o: { config: NodeConfig; host: ProviderPlace['host']; file: string }): ProviderStateOpened;
+}
+export type ProviderStateOpened = { ok: true; first: string | null } | { ok: false; message: string };

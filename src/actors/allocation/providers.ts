@@ -1,0 +1,6 @@
+/** The providers of allocation, in the order in which they are asked, as in the reference: devices, then CPUs. */
+import { cpusProvider } from './cpus/provider.ts';
+import { devicesProvider } from './devices/provider.ts';
+import type { Provider } from './provider.ts';
+
+export const PROVIDERS: readonly Provider[] = [devicesProvider, cpusProvider];
