@@ -14,7 +14,7 @@ export function dottedState(value: unknown): string {
     if (below === '') return name;
     return below.startsWith('(') ? `${name}${below}` : `${name}.${below}`;
   });
-  return parts.length === 1 ? (parts[0] ?? '') : `(${parts.join(',')})`;
+  return parts.length <= 1 ? (parts[0] ?? '') : `(${parts.join(',')})`;
 }
 
 /**

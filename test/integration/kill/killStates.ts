@@ -364,7 +364,7 @@ export const POD_CASES: KillCase[] = [
     rests: runs(),
   },
   { covers: 'config complete', path: 'node/pods/config', arrange: write, rests: runs() },
-  { covers: 'status standalone', path: 'node/pods/status', arrange: write, rests: runs() },
+  { covers: 'status', path: 'node/pods/status', arrange: write, rests: runs() },
   { covers: 'fileSource watch.trying.open', path: file, at: inFile('watch.trying.open') },
   {
     covers: 'fileSource watch.broken',

@@ -7,7 +7,7 @@ import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../
 type Listed = Omit<Pod, 'kind' | 'apiVersion'>;
 
 export interface KillCase {
-  /** `MACHINE STATE`, as the coverage list names it. */
+  /** `MACHINE STATE`, as the coverage list names it; `MACHINE` where it has no states. */
   covers: string;
   /** Whom to kill. */
   path: string | ((h: VirtualNode) => string);
@@ -114,6 +114,12 @@ export function picture(h: VirtualNode): Picture {
 }
 const BYSTANDER = /^(web|full)-n1( |$)/;
 
+/** The state in `covers`. */
+export function stateOf({ covers }: KillCase): string {
+  const space = covers.indexOf(' ');
+  return space < 0 ? '' : covers.slice(space + 1);
+}
+
 /** A node with the bystanders, driven to where the case is about to kill. `before`: what ran before that. */
 export async function arranged(c: KillCase): Promise<{ h: VirtualNode; path: string; before: Picture }> {
   const h = await virtualNode({ ...c.options, manifests: { ...BYSTANDERS, ...c.options?.manifests } });
@@ -122,7 +128,7 @@ export async function arranged(c: KillCase): Promise<{ h: VirtualNode; path: str
     const before = picture(h);
     await c.arrange?.(h);
     const path = typeof c.path === 'string' ? c.path : c.path(h);
-    const state = c.covers.slice(c.covers.indexOf(' ') + 1);
+    const state = stateOf(c);
     const there = () => (c.at === undefined ? h.state(path) === state : c.at(h));
     await h.until(`${path} is ${state} (now: ${h.state(path)})`, there, 120_000);
     return { h, path, before };

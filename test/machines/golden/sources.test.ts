@@ -49,15 +49,12 @@ const context = (more: Partial<HttpSourceContext> = {}): HttpSourceContext => ({
   notes: [],
   failures: 0,
   startedAtMs: 0,
-  outbox: null,
-  log: null,
   ...more,
 });
 const polled = (poll: Poll, more: Partial<HttpSourceContext> = {}) => {
-  const rest = { ...context(more), ...afterPoll(context(more), poll) };
-  const { outbox, log, failures, digest } = rest;
-  const { documentError } = rest;
-  const said = outbox?.kind === 'set' ? { ...outbox, pods: outbox.pods.map((p) => p.metadata.name) } : outbox;
+  const { next, post, log } = afterPoll(context(more), poll);
+  const { failures, digest, documentError } = { ...context(more), ...next };
+  const said = post.kind === 'set' ? { ...post, pods: post.pods.map((p) => p.metadata.name) } : post;
   return { said, log, failures, digest, documentError };
 };
 

@@ -45,7 +45,7 @@ export function recordSteps(): Steps {
   const states = new Set<string>();
   let kept: Step[] = [];
   const note = (id: string, { _nodes }: AnyMachineSnapshot): void => {
-    for (const node of _nodes) if (Object.keys(node.states).length === 0) states.add(`${id} ${node.path.join('.')}`);
+    for (const node of _nodes) if (Object.keys(node.states).length === 0) states.add(`${id} ${node.path.join('.')}`.trimEnd());
   };
   return {
     states,

@@ -172,7 +172,7 @@ export const MUTANTS: readonly Mutant[] = [
     id: 'the status of a pod that is gone is kept',
     file: 'src/machines/pods/status/statusMachine.ts',
     find: 'entries.delete(uid);',
-    replace: "return { taken: { kind: 'unchanged', uid } };",
+    replace: "return { next: {}, taken: { kind: 'unchanged', uid } };",
   },
   {
     id: 'an instance has the number of the one before it',

@@ -13,18 +13,13 @@ import type { ListedPod, SourceName } from '../../../machines/pod/runtime/seen.t
 import { shellOf } from '../../../machines/pod/setAside.ts';
 import { type PodOpEvent, podManagerAddr } from '../../../machines/pods/manager/messages.ts';
 import { keptPods, keptText } from '../../../machines/pods/podConfig/kept.ts';
-import { emptyPodStorage, type PodOperation, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
+import type { PodOperation, PodStorage } from '../../../machines/pods/podConfig/merge.ts';
 import { type ConfigEvent, type SourceError, sourceErrorsView } from '../../../machines/pods/podConfig/messages.ts';
-import {
-  type PodConfigContext,
-  type PodConfigFacts,
-  podConfigMachine,
-  type SetEvent,
-} from '../../../machines/pods/podConfig/podConfigMachine.ts';
+import { type Delivery, type PodConfigFacts, podConfigMachine, type SetEvent } from '../../../machines/pods/podConfig/podConfigMachine.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
 import { enumerated } from '../../../machines/text/errorList.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -42,7 +37,7 @@ const LISTING_WAIT_MS = 3_000;
 const OP_PODS_MAX = 128;
 
 /** Pods that run on although this document cannot be used. */
-function keptFor(ctx: ActorCtx<ConfigEvent>, { errors, storage }: PodConfigContext, error: SourceError): PodRef[] {
+function keptFor(ctx: ActorCtx<ConfigEvent>, { errors, storage }: Delivery, error: SourceError): PodRef[] {
   const source = [...errors].find(([, of]) => of.includes(error))?.[0];
   if (source === undefined || error.holds === undefined) return [];
   const listed = ctx.registry.read(runtimePodsView)?.value.pods.values() ?? [];
@@ -61,9 +56,9 @@ function podsByName(storage: PodStorage): Map<string, Pod> {
 }
 
 /** Sends what one event came to: events about errors first, so that a removal is announced before it happens. */
-function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConfigContext): void {
-  const { result } = context;
-  ctx.publish(sourceErrorsView, context.errors);
+function deliver(ctx: ActorCtx<ConfigEvent>, delivery: Delivery): void {
+  const { before, result, taken } = delivery;
+  ctx.publish(sourceErrorsView, delivery.errors);
   const warn = (message: string, pod?: Pod | PodRef, reason = 'FailedValidation') => {
     ctx.registry.send(eventsAddr, {
       type: 'event.record',
@@ -72,20 +67,20 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConf
   };
   const podsOf = (storage: PodStorage, of: readonly SourceError[]) =>
     of.some((e) => e.fullName !== undefined) ? podsByName(storage) : new Map<string, Pod>();
-  const errorsNow = context.news.filter((e) => e.note !== true);
+  const errorsNow = delivery.news.filter((e) => e.note !== true);
   const known = podsOf(before, errorsNow);
   for (const e of errorsNow) {
-    const [kept, ...others] = keptFor(ctx, context, e);
+    const [kept, ...others] = keptFor(ctx, delivery, e);
     const runsOn = kept === undefined ? '' : `; ${keptText([kept, ...others])}`;
     const only = kept !== undefined && others.length === 0 ? kept : undefined;
     warn(`${e.where}: ${e.message}${runsOn}`, e.fullName === undefined ? only : known.get(e.fullName));
   }
   // One event for each manifest.
   const notes = Map.groupBy(
-    context.news.filter((e) => e.note === true),
+    delivery.news.filter((e) => e.note === true),
     (e) => e.where,
   );
-  const noted = podsOf(context.storage, [...notes.values()].flat());
+  const noted = podsOf(delivery.storage, [...notes.values()].flat());
   for (const [where, of] of notes)
     warn(`${where}: ${enumerated(of.map((e) => e.message))}`, noted.get(of[0]?.fullName ?? ''), 'ManifestWarning');
   if (result === null) return;
@@ -97,7 +92,7 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConf
     ctx.log.warn({ source: event.source, uid: d.pod.metadata.uid }, message);
     warn(message, d.pod);
   }
-  for (const { pod, from } of context.taken?.adopted ?? []) {
+  for (const { pod, from } of taken?.adopted ?? []) {
     const message = `runs already in the runtime, started from the same definition: taken over with its UID (this node would have given ${from})`;
     ctx.log.info({ source: event.source, uid: pod.metadata.uid, pod: fullName(pod) }, message);
     const record = { type: 'Normal' as const, reason: 'TakenOver', message, pod: refOf(pod) };
@@ -105,8 +100,8 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConf
   }
   const complete = result.ops.length === 0 ? [] : [...(result.state.pods.get(event.source)?.keys() ?? [])];
   const first = !before.seen.has(event.source);
-  const errors = result.again === true ? [] : (context.errors.get(event.source) ?? []);
-  const predecessors = context.taken?.predecessors ?? [];
+  const errors = result.again === true ? [] : (delivery.errors.get(event.source) ?? []);
+  const predecessors = taken?.predecessors ?? [];
   for (const op of result.ops) sendOp(ctx, op, { event, errors, complete, first, predecessors, warn });
 }
 
@@ -205,7 +200,6 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
       capacity: 16,
     },
     start: (ctx) => {
-      let before = emptyPodStorage;
       ctx.publish(sourceErrorsView, new Map());
       const aside = setAside(ctx.ports.handling);
       const facts = (event?: object): PodConfigFacts => ({
@@ -219,17 +213,8 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
           return aside((event as Partial<SetEvent> | undefined)?.pods ?? []);
         },
       });
-      const machine = podConfigMachine.provide({
-        actions: {
-          send: ({ context }) => {
-            const prior = before;
-            before = context.storage;
-            sendOn(ctx, prior, context);
-          },
-        },
-      });
       const input = { sources: options.sources, listingWaitMs: options.listingWaitMs ?? LISTING_WAIT_MS };
-      return { logic: reading(machine, facts), input };
+      return { logic: provided(podConfigMachine, { actions: { deliver: (_, params) => deliver(ctx, params) } }, facts), input };
     },
   };
 }

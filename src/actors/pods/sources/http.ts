@@ -8,9 +8,10 @@
 
 import { fromPromise } from 'xstate';
 import { podConfigAddr } from '../../../machines/pods/podConfig/messages.ts';
-import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
+import { type HttpPost, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { momentOf, reading } from '../../../machines/xstate/facts.ts';
+import { momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { handlingDocument } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
@@ -71,20 +72,14 @@ async function decoded({ ports }: ActorCtx, o: HttpSourceOptions, { body, digest
   }
 }
 
-function sendOn(ctx: ActorCtx, context: HttpSourceContext): void {
-  const { log, outbox } = context;
-  if (log !== null) ctx.log[log.level]({ url: context.shown }, log.message);
-  if (outbox === null) return;
-  if (outbox.kind === 'errors') ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'http', errors: outbox.errors });
-  else {
-    ctx.registry.send(podConfigAddr, {
-      type: 'source.set',
-      source: 'http',
-      pods: outbox.pods,
-      errors: outbox.errors,
-      causes: [{ atMs: ctx.ports.clock.wallMs(), by: ctx.path, what: outbox.change }],
-    });
+function post(ctx: ActorCtx, p: HttpPost): void {
+  const { errors } = p;
+  if (p.kind === 'errors') {
+    ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'http', errors });
+    return;
   }
+  const causes = [{ atMs: ctx.ports.clock.wallMs(), by: ctx.path, what: p.change }];
+  ctx.registry.send(podConfigAddr, { type: 'source.set', source: 'http', pods: p.pods, errors, causes });
 }
 
 /** `http` under `node/pods/sources`. */
@@ -94,13 +89,17 @@ export function httpSourceSpec(options: HttpSourceOptions): ActorSpec {
     type: 'actor',
     shutdownMs: 1_000,
     start: (ctx) => ({
-      logic: reading(
-        httpSourceMachine.provide({
+      logic: provided(
+        httpSourceMachine,
+        {
           actors: {
             fetch: fromPromise<Poll, { digest: string }>(({ input, signal }) => poll(ctx, options, { digest: input.digest, signal })),
           },
-          actions: { send: ({ context }) => sendOn(ctx, context) },
-        }),
+          actions: {
+            post: (_, params) => post(ctx, params),
+            log: (_, { level, url, message }) => ctx.log[level]({ url }, message),
+          },
+        },
         momentOf(ctx.ports),
       ),
       input: { shown: shownUrl(options.url), checkFrequencyMs: options.checkFrequencyMs },

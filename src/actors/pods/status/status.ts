@@ -11,10 +11,11 @@ import { hasProbes } from '../../../machines/pod/probes/probes.ts';
 import { resizeEvents } from '../../../machines/pod/resources/resizeEvents.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { POD_START_SECONDS, type StatusEvent, statusesView } from '../../../machines/pods/status/messages.ts';
-import { type StatusContext, type StatusFacts, statusMachine, type Taken } from '../../../machines/pods/status/statusMachine.ts';
+import { type Delivery, type StatusFacts, statusMachine, type Taken } from '../../../machines/pods/status/statusMachine.ts';
 import { newTerminations } from '../../../machines/pods/status/terminations.ts';
 import { probesAddr } from '../../../machines/services/probes/messages.ts';
-import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
+import { LazyMoment } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 
@@ -37,16 +38,12 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       ctx.publish(statusesView, new Map());
       const counts = statusMetrics(ctx.ports.metrics);
       const probed = new Set<string>();
-      const machine = statusMachine.provide({
-        actions: {
-          deliver: ({ context }) => {
-            deliver(ctx, context, counts);
-            if (context.taken !== null) lookForProbes(ctx, context.taken, probed);
-          },
-        },
-      });
+      const deliverTo = (delivery: Delivery): void => {
+        deliver(ctx, delivery, counts);
+        lookForProbes(ctx, delivery.taken, probed);
+      };
       return {
-        logic: reading(machine, () => new Facts(ctx)),
+        logic: provided(statusMachine, { actions: { deliver: (_, params) => deliverTo(params) } }, () => new Facts(ctx)),
         // Never given twice: whoever wrote one to the API must not take another of the same number for it.
         input: { cluster: o.cluster, version: (ctx.incarnation - 1) * VERSIONS_PER_INCARNATION },
       };
@@ -84,9 +81,7 @@ function statusMetrics(metrics: Metrics) {
   };
 }
 
-function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: ReturnType<typeof statusMetrics>): void {
-  const { taken } = context;
-  if (taken === null) return;
+function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delivery, counts: ReturnType<typeof statusMetrics>): void {
   const { uid } = taken;
   if (taken.kind === 'refused') {
     const { pod } = taken.event;
@@ -98,7 +93,7 @@ function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: Ret
     ctx.log.info({ pod, uid, from: from ?? '', to: status.phase ?? '', reason: status.reason ?? '' }, 'pod phase changed');
   }
   const changed = taken.kind === 'changed' || taken.kind === 'forgotten';
-  if (changed) ctx.publish(statusesView, context.entries);
+  if (changed) ctx.publish(statusesView, entries);
   if (taken.kind === 'changed') {
     if (taken.startedInMs !== null) counts.starts.observe(taken.startedInMs / 1000);
     for (const end of newTerminations(taken.before, taken.status)) counts.ends.inc({ ...end });
@@ -110,7 +105,7 @@ function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: Ret
       }
     }
   }
-  if (context.cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+  if (cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
 }
 
 /**

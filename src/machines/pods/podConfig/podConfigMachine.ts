@@ -1,14 +1,15 @@
 /**
- * Statechart of the kubelet's PodConfig: it turns the complete sets of the sources into operations, in one total order. What it
- * sends is given with `provide`.
+ * Statechart of the kubelet's PodConfig: it turns the complete sets of the sources into operations, in one total order. Its
+ * actor provides `deliver`.
  */
-import { assign, enqueueActions, setup } from 'xstate';
+import { assign } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import { fullName } from '../../pod/names.ts';
 import type { ListedPod, SourceName } from '../../pod/runtime/seen.ts';
 import { quoted } from '../../text/errorList.ts';
-import { carrying, factsOf } from '../../xstate/facts.ts';
 import { names, projecting, some } from '../../xstate/projection.ts';
+import { unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { keptPods } from './kept.ts';
 import { type Duplicate, emptyPodStorage, type MergeResult, mergeSet, type PodOperation, type PodStorage } from './merge.ts';
 import type { ConfigEvent, SourceError } from './messages.ts';
@@ -36,26 +37,37 @@ export interface PodConfigFacts {
 export interface PodConfigContext extends PodConfigInput {
   storage: PodStorage;
   errors: ReadonlyMap<SourceName, readonly SourceError[]>;
-  /** What the handling of the present event sends on. */
-  result: (MergeResult & { event: SetEvent; again?: boolean }) | null;
   /** Refused twins by source, as `uid of the refused/uid of the winner`: each is reported once. */
   twins: ReadonlyMap<SourceName, ReadonlySet<string>>;
-  /** Errors of the present event that were not there before, or differ. */
-  news: readonly SourceError[];
   /** UIDs that manifests took over from pods the runtime held already. */
   aliases: ReadonlyMap<string, string>;
-  taken: TakeoverResult | null;
   /** Sets that wait for the first listing, newest per source. */
   held: ReadonlyMap<SourceName, SetEvent>;
   /** Newest sets with a pod whose UID another source holds: looked at again when that source lets pods go. */
   contested: ReadonlyMap<SourceName, SetEvent>;
 }
 
-const facts = (event: object): PodConfigFacts => factsOf<PodConfigFacts>(event);
+type Merged = MergeResult & { event: SetEvent; again?: boolean };
+/** What one event leads to. */
+export interface Delivery {
+  /** Pods as they were. */
+  before: PodStorage;
+  /** Pods and errors as they are now. */
+  storage: PodStorage;
+  errors: PodConfigContext['errors'];
+  /** Errors that were not there before, or differ. */
+  news: readonly SourceError[];
+  /** Null: the event brought errors alone. */
+  result: Merged | null;
+  taken: TakeoverResult | null;
+}
+type Step = Pick<Delivery, 'news' | 'result' | 'taken'> & { next: Partial<PodConfigContext> };
+
+const { setup, facts } = setupWith<PodConfigFacts>();
 
 /** Pods that are not taken because of their names; `fullName` gives a removal its reason. */
-function refusals(result: PodConfigContext['result'] | undefined): SourceError[] {
-  return (result?.unsafe ?? []).map(({ pod, message }) => {
+function refusals(result: MergeResult): SourceError[] {
+  return result.unsafe.map(({ pod, message }) => {
     const name = fullName(pod);
     return {
       where: `pod ${quoted(`${pod.metadata.namespace}/${pod.metadata.name}`)}`,
@@ -75,16 +87,18 @@ function newErrors(before: readonly SourceError[], now: readonly SourceError[]):
   return now.filter((e) => known.get(e.where)?.has(e.message) !== true);
 }
 
-function takeErrors(context: PodConfigContext, event: Exclude<ConfigEvent, AgainEvent>): Pick<PodConfigContext, 'errors' | 'news'> {
+function takeErrors(context: PodConfigContext, source: SourceName, errors: readonly SourceError[]): Step {
   return {
-    errors: new Map(context.errors).set(event.source, event.errors),
-    news: newErrors(context.errors.get(event.source) ?? [], event.errors),
+    next: { errors: new Map(context.errors).set(source, errors) },
+    news: newErrors(context.errors.get(source) ?? [], errors),
+    result: null,
+    taken: null,
   };
 }
 
 /** The same pods, save that a shell stands for each that is set aside. */
 function shelled(event: SetEvent): readonly Pod[] {
-  const { aside } = facts(event);
+  const { aside } = facts();
   return aside.size === 0 ? event.pods : event.pods.map((pod) => aside.get(pod) ?? pod);
 }
 
@@ -93,8 +107,8 @@ function keptSoFar({ errors, storage }: PodConfigContext, source: SourceName, li
   return new Map(kept.filter(({ uid }) => storage.pods.get(source)?.has(uid) !== true).map((pod) => [pod.uid, pod]));
 }
 
-function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigContext> {
-  const now = facts(event);
+function takeSet(context: PodConfigContext, event: SetEvent): Step {
+  const now = facts();
   // A source's first word meets what another agent, or an earlier life of this one, left running; a later one what was kept.
   const listing = context.storage.seen.has(event.source) ? keptSoFar(context, event.source, now.listing) : now.listing;
   const over = takeOver({ pods: shelled(event), listing: listing ?? new Map(), aliases: context.aliases });
@@ -105,18 +119,23 @@ function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigCon
   if (result.duplicates.some((d) => d.holder !== event.source)) contested.set(event.source, { ...event, pods: shelled(event) });
   else contested.delete(event.source);
   const duplicates = result.duplicates.filter((d) => reported?.has(twinKey(d)) !== true);
+  const { next, news } = takeErrors(context, event.source, [...event.errors, ...refusals(result)]);
   return {
-    storage: result.state,
-    twins: new Map(context.twins).set(event.source, new Set(result.duplicates.map(twinKey))),
-    taken: over,
-    aliases: over.aliases,
+    next: {
+      ...next,
+      storage: result.state,
+      twins: new Map(context.twins).set(event.source, new Set(result.duplicates.map(twinKey))),
+      aliases: over.aliases,
+      contested,
+    },
+    news,
     result: { ...result, duplicates, event: set },
-    contested,
+    taken: over,
   };
 }
 
 /** Nothing of what the source wants changes: its pods go and come once more. */
-function again({ storage }: PodConfigContext, event: AgainEvent): PodConfigContext['result'] {
+function again({ storage }: PodConfigContext, event: AgainEvent): Merged | null {
   const { source, causes } = event;
   const pods = event.uids.flatMap((uid) => storage.pods.get(source)?.get(uid)?.pod ?? []);
   if (pods.length === 0) return null;
@@ -125,99 +144,102 @@ function again({ storage }: PodConfigContext, event: AgainEvent): PodConfigConte
   return { state: storage, ops, duplicates: [], unsafe: [], event: set, again: true };
 }
 
-export const podConfigMachine = setup({
+function stepOf(context: PodConfigContext, event: ConfigEvent): Step {
+  if (event.type === 'source.set') return takeSet(context, event);
+  if (event.type === 'source.errors') return takeErrors(context, event.source, event.errors);
+  return { next: {}, news: [], result: again(context, event), taken: null };
+}
+
+const effects = setup({
   types: { context: {} as PodConfigContext, events: {} as ConfigEvent, input: {} as PodConfigInput },
-  actions: {
-    /** Sends what the event came to. */
-    send: () => {},
-    take: assign(({ context, event }): Partial<PodConfigContext> => {
-      if (event.type === 'pods.again') return { result: again(context, event), news: [], taken: null };
-      if (event.type === 'source.errors') return { ...takeErrors(context, event), result: null, taken: null };
-      const set = taken(context, event);
-      return { ...takeErrors(context, { ...event, errors: [...event.errors, ...refusals(set.result)] }), ...set };
-    }),
-    /** What another source held may be free now. */
-    lookAgain: enqueueActions(({ context, event, enqueue }) => {
-      if (event.type !== 'source.set' || context.result?.ops.some((o) => o.op === 'REMOVE') !== true) return;
-      for (const [source, set] of context.contested) if (source !== event.source) enqueue.raise(carrying(event, set));
-    }),
-    hold: assign(({ context, event }) =>
-      event.type === 'source.set' ? { held: new Map(context.held).set(event.source, { ...event, pods: shelled(event) }) } : {},
-    ),
-    release: enqueueActions(({ context, event, enqueue }) => {
-      for (const set of context.held.values()) enqueue.raise(carrying(event, set));
-      enqueue.assign({ held: new Map() });
-    }),
-  },
-  guards: {
-    nothingConfigured: ({ context }) => context.sources.length === 0,
-    waitsForNoListing: ({ context }) => context.listingWaitMs === 0,
-    listed: ({ event }) => facts(event).listing !== undefined,
-    completes: ({ context: { storage, sources }, event }) =>
-      event.type === 'source.set' && sources.every((s) => s === event.source || storage.seen.has(s)),
-  },
-  delays: { listingWait: ({ context }) => context.listingWaitMs },
-}).createMachine({
-  id: 'config',
-  meta: projecting<PodConfigContext>(({ sources, storage, errors, aliases, held }) => ({
-    sources: names(sources),
-    delivered: names(storage.seen),
-    pods: some(storage.pods, ([source, pods]) => `${source}: ${pods.size}`),
-    errors: some(errors, ([source, of]) => `${source}: ${of.length}`),
-    held: names(held.keys()),
-    takenOver: aliases.size,
-  })),
-  context: ({ input }) => ({
-    ...input,
-    storage: emptyPodStorage,
-    errors: new Map(),
-    twins: new Map(),
-    result: null,
-    news: [],
-    aliases: new Map(),
-    taken: null,
-    held: new Map(),
-    contested: new Map(),
-  }),
-  initial: 'beginning',
-  on: { 'source.errors': { actions: ['take', 'send'] }, 'pods.again': { actions: ['take', 'send'] } },
-  states: {
-    beginning: {
-      always: [
-        { guard: 'nothingConfigured', target: 'complete' },
-        { guard: 'waitsForNoListing', target: 'waiting' },
-        { target: 'waitingForListing' },
-      ],
+  /** Sends it to the pod manager, with events about it. */
+  actions: { deliver: unprovidedAction<Delivery>() },
+});
+
+export const podConfigMachine = effects
+  .extend({
+    actions: {
+      take: effects.enqueueActions(({ context, event, enqueue }) => {
+        const { next, ...step } = stepOf(context, event);
+        const { storage, errors, contested } = { ...context, ...next };
+        enqueue.assign(next);
+        enqueue({ type: 'deliver', params: { ...step, before: context.storage, storage, errors } });
+        if (event.type !== 'source.set' || step.result?.ops.some((o) => o.op === 'REMOVE') !== true) return;
+        // What another source held may be free now.
+        for (const [source, set] of contested) if (source !== event.source) enqueue.raise(set);
+      }),
+      hold: assign(({ context, event }) =>
+        event.type === 'source.set' ? { held: new Map(context.held).set(event.source, { ...event, pods: shelled(event) }) } : {},
+      ),
+      release: effects.enqueueActions(({ context, enqueue }) => {
+        for (const set of context.held.values()) enqueue.raise(set);
+        enqueue.assign({ held: new Map() });
+      }),
     },
-    waitingForListing: {
-      meta: {
-        reason: 'WaitingForListing',
-        message: 'pods wait a moment for the first listing of the runtime: one that runs already is taken over, not started again',
-      },
-      initial: 'looking',
-      after: { listingWait: { target: 'waiting' } },
-      exit: ['release'],
-      // Held first in any case: exit actions run before those of a transition, so one that left here would hold it for good.
-      on: { 'source.set': { actions: ['hold'] } },
-      states: {
-        looking: {
-          always: { guard: 'listed', target: '#config.waiting' },
-          after: { [LISTING_LOOK_MS]: { target: 'looking', reenter: true } },
-        },
-      },
+    guards: {
+      nothingConfigured: ({ context }) => context.sources.length === 0,
+      waitsForNoListing: ({ context }) => context.listingWaitMs === 0,
+      listed: () => facts().listing !== undefined,
+      completes: ({ context: { storage, sources }, event }) =>
+        event.type === 'source.set' && sources.every((s) => s === event.source || storage.seen.has(s)),
     },
-    waiting: {
-      meta: { reason: 'WaitingForSources', message: 'some configured pod source has not delivered its pods yet' },
-      on: {
-        'source.set': [
-          { guard: 'completes', target: 'complete', actions: ['take', 'send', 'lookAgain'] },
-          { actions: ['take', 'send', 'lookAgain'] },
+    delays: { listingWait: ({ context }) => context.listingWaitMs },
+  })
+  .createMachine({
+    id: 'config',
+    meta: projecting<PodConfigContext>(({ sources, storage, errors, aliases, held }) => ({
+      sources: names(sources),
+      delivered: names(storage.seen),
+      pods: some(storage.pods, ([source, pods]) => `${source}: ${pods.size}`),
+      errors: some(errors, ([source, of]) => `${source}: ${of.length}`),
+      held: names(held.keys()),
+      takenOver: aliases.size,
+    })),
+    context: ({ input }) => ({
+      ...input,
+      storage: emptyPodStorage,
+      errors: new Map(),
+      twins: new Map(),
+      aliases: new Map(),
+      held: new Map(),
+      contested: new Map(),
+    }),
+    initial: 'beginning',
+    on: { 'source.errors': { actions: ['take'] }, 'pods.again': { actions: ['take'] } },
+    states: {
+      beginning: {
+        always: [
+          { guard: 'nothingConfigured', target: 'complete' },
+          { guard: 'waitsForNoListing', target: 'waiting' },
+          { target: 'waitingForListing' },
         ],
       },
+      waitingForListing: {
+        meta: {
+          reason: 'WaitingForListing',
+          message: 'pods wait a moment for the first listing of the runtime: one that runs already is taken over, not started again',
+        },
+        initial: 'looking',
+        after: { listingWait: { target: 'waiting' } },
+        exit: ['release'],
+        // Held first in any case: exit actions run before those of a transition, so one that left here would hold it for good.
+        on: { 'source.set': { actions: ['hold'] } },
+        states: {
+          looking: {
+            always: { guard: 'listed', target: '#config.waiting' },
+            after: { [LISTING_LOOK_MS]: { target: 'looking', reenter: true } },
+          },
+        },
+      },
+      waiting: {
+        meta: { reason: 'WaitingForSources', message: 'some configured pod source has not delivered its pods yet' },
+        on: {
+          'source.set': [{ guard: 'completes', target: 'complete', actions: ['take'] }, { actions: ['take'] }],
+        },
+      },
+      complete: {
+        meta: { reason: 'AllSourcesSeen', message: 'every configured pod source has delivered its pods' },
+        on: { 'source.set': { actions: ['take'] } },
+      },
     },
-    complete: {
-      meta: { reason: 'AllSourcesSeen', message: 'every configured pod source has delivered its pods' },
-      on: { 'source.set': { actions: ['take', 'send', 'lookAgain'] } },
-    },
-  },
-});
+  });

@@ -1,11 +1,12 @@
 /**
  * The HTTP source as a statechart: fetch, decide what the answer means, wait, fetch again (spec: pod lifecycle 1.3).
- * The request is given with `provide`.
+ * The actor provides the request and what is sent.
  */
-import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign, enqueueActions } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { SourceError } from '../podConfig/messages.ts';
 
 /** Failures in a row that are logged as errors; the next one says that it falls silent, the rest are debug lines. */
@@ -19,9 +20,16 @@ export type Poll =
   | { kind: 'pods'; pods: Pod[]; notes?: readonly string[]; digest: string }
   | { kind: 'bad'; message: string; digest: string };
 
-export type HttpOutbox =
+/** For podConfig: the complete set, or what is wrong while the pods of the last set stay. */
+export type HttpPost =
   | { kind: 'set'; pods: readonly Pod[]; errors: readonly SourceError[]; change: string }
   | { kind: 'errors'; errors: readonly SourceError[] };
+export interface HttpLogLine {
+  level: 'error' | 'warn' | 'debug' | 'info';
+  /** The URL as people may see it. */
+  url: string;
+  message: string;
+}
 
 export interface HttpSourceInput {
   /** The URL as people may see it: without user information. */
@@ -37,107 +45,110 @@ export interface HttpSourceContext extends HttpSourceInput {
   notes: readonly string[];
   failures: number;
   startedAtMs: number;
-  outbox: HttpOutbox | null;
-  log: { level: 'error' | 'warn' | 'debug' | 'info'; message: string } | null;
+}
+/** What one poll leads to. */
+export interface AfterPoll {
+  next: Partial<HttpSourceContext>;
+  post: HttpPost;
+  log: Omit<HttpLogLine, 'url'> | null;
 }
 
-const fetch: PromiseActorLogic<Poll, { digest: string }> = fromPromise(() => Promise.reject(new Error('no implementation was provided')));
+function logOf(failures: number, message: string): AfterPoll['log'] {
+  if (failures <= LOUD_FAILURES_MAX) return { level: 'error', message };
+  if (failures > LOUD_FAILURES_MAX + 1) return { level: 'debug', message };
+  return { level: 'warn', message: `${message}; failed ${failures} times in a row, further failures are logged at debug level` };
+}
 
-function failing(context: HttpSourceContext, message: string): Pick<HttpSourceContext, 'failures' | 'log'> {
+export function afterPoll(context: HttpSourceContext, poll: Poll): AfterPoll {
   const failures = context.failures + 1;
-  if (failures <= LOUD_FAILURES_MAX) return { failures, log: { level: 'error', message } };
-  if (failures === LOUD_FAILURES_MAX + 1) {
-    return {
-      failures,
-      log: { level: 'warn', message: `${message}; failed ${failures} times in a row, further failures are logged at debug level` },
-    };
-  }
-  return { failures, log: { level: 'debug', message } };
-}
-
-/** What a poll makes of the context. */
-export function afterPoll(context: HttpSourceContext, poll: Poll): Partial<HttpSourceContext> {
   const where = context.shown;
   const wrong = (message: string): SourceError[] => [{ where, message }];
   const noted = (notes: readonly string[]): SourceError[] => notes.map((message) => ({ where, message, note: true }));
   switch (poll.kind) {
     case 'failed':
-      return { ...failing(context, `pods from ${where}: ${poll.message}`), outbox: { kind: 'errors', errors: wrong(poll.message) } };
+      return {
+        next: { failures },
+        post: { kind: 'errors', errors: wrong(poll.message) },
+        log: logOf(failures, `pods from ${where}: ${poll.message}`),
+      };
     case 'same': {
       const errors = context.documentError === null ? noted(context.notes) : wrong(context.documentError);
       // An unchanged bad document is still a failure of this source, though not a new one.
-      const quiet = context.documentError === null ? { failures: 0, log: null } : { log: null };
-      return { ...quiet, outbox: { kind: 'errors', errors } };
+      return { next: context.documentError === null ? { failures: 0 } : {}, post: { kind: 'errors', errors }, log: null };
     }
     case 'empty': {
       const message = 'the body is empty: no pods';
       return {
-        ...failing(context, `pods from ${where}: ${message}`),
-        digest: poll.digest,
-        documentError: message,
-        outbox: { kind: 'set', pods: [], errors: wrong(message), change: `${where} answered with an empty body` },
+        next: { failures, digest: poll.digest, documentError: message },
+        post: { kind: 'set', pods: [], errors: wrong(message), change: `${where} answered with an empty body` },
+        log: logOf(failures, `pods from ${where}: ${message}`),
       };
     }
     case 'bad':
       return {
-        ...failing(context, `pods from ${where}: ${poll.message}`),
-        digest: poll.digest,
-        documentError: poll.message,
-        outbox: { kind: 'errors', errors: wrong(poll.message) },
+        next: { failures, digest: poll.digest, documentError: poll.message },
+        post: { kind: 'errors', errors: wrong(poll.message) },
+        log: logOf(failures, `pods from ${where}: ${poll.message}`),
       };
     case 'pods':
       return {
-        failures: 0,
+        next: { failures: 0, digest: poll.digest, documentError: null, notes: poll.notes ?? [] },
+        post: { kind: 'set', pods: poll.pods, errors: noted(poll.notes ?? []), change: `${where} answered with a new document` },
         log: { level: 'info', message: `${poll.pods.length} pods from ${where}` },
-        digest: poll.digest,
-        documentError: null,
-        notes: poll.notes ?? [],
-        outbox: { kind: 'set', pods: poll.pods, errors: noted(poll.notes ?? []), change: `${where} answered with a new document` },
       };
   }
 }
 
 const next = { untilFetch: 'fetching' } as const;
-const fetched = { type: 'take', params: ({ event }: { event: { output: Poll } }) => ({ poll: event.output }) } as const;
 
-export const httpSourceMachine = setup({
+const { setup, facts } = setupWith();
+const effects = setup({
   types: { context: {} as HttpSourceContext, input: {} as HttpSourceInput },
-  actors: { fetch },
-  actions: {
-    /** Sends `context.outbox` and writes `context.log`. */
-    send: () => {},
-    take: assign(({ context }, params: { poll: Poll }) => afterPoll(context, params.poll)),
-  },
-  guards: { healthy: ({ context }) => context.failures === 0 },
-  delays: { untilFetch: ({ context, event }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - factsOf(event).monoMs) },
-}).createMachine({
-  id: 'httpSource',
-  meta: projecting<HttpSourceContext>(({ shown, checkFrequencyMs, documentError, failures }) => ({
-    url: shown,
-    checkFrequencyMs,
-    documentError,
-    failures,
-  })),
-  context: ({ input }) => ({ ...input, digest: '', documentError: null, notes: [], failures: 0, startedAtMs: 0, outbox: null, log: null }),
-  initial: 'fetching',
-  states: {
-    fetching: {
-      meta: { reason: 'Fetching', message: 'asking the static pod URL' },
-      entry: assign(({ event }) => ({ startedAtMs: factsOf(event).monoMs })),
-      invoke: {
-        src: 'fetch',
-        input: ({ context }) => ({ digest: context.digest }),
-        onDone: { target: 'sorting', actions: [fetched, 'send'] },
+  actors: { fetch: unprovided<Poll, { digest: string }>() },
+  actions: { post: unprovidedAction<HttpPost>(), log: unprovidedAction<HttpLogLine>() },
+});
+
+export const httpSourceMachine = effects
+  .extend({
+    guards: { healthy: ({ context }) => context.failures === 0 },
+    delays: { untilFetch: ({ context }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - facts().monoMs) },
+  })
+  .createMachine({
+    id: 'httpSource',
+    meta: projecting<HttpSourceContext>(({ shown, checkFrequencyMs, documentError, failures }) => ({
+      url: shown,
+      checkFrequencyMs,
+      documentError,
+      failures,
+    })),
+    context: ({ input }) => ({ ...input, digest: '', documentError: null, notes: [], failures: 0, startedAtMs: 0 }),
+    initial: 'fetching',
+    states: {
+      fetching: {
+        meta: { reason: 'Fetching', message: 'asking the static pod URL' },
+        entry: assign(() => ({ startedAtMs: facts().monoMs })),
+        invoke: {
+          src: 'fetch',
+          input: ({ context }) => ({ digest: context.digest }),
+          onDone: {
+            target: 'sorting',
+            actions: enqueueActions(({ context, event, enqueue }) => {
+              const { next, post, log } = afterPoll(context, event.output);
+              enqueue.assign(next);
+              if (log !== null) enqueue({ type: 'log', params: { ...log, url: context.shown } });
+              enqueue({ type: 'post', params: post });
+            }),
+          },
+        },
+      },
+      sorting: { always: [{ guard: 'healthy', target: 'waiting' }, { target: 'failing' }] },
+      waiting: {
+        meta: { reason: 'UpToDate', message: 'the last answer was good' },
+        after: next,
+      },
+      failing: {
+        meta: { reason: 'SourceFailing', message: 'the last answer could not be used; pods of the last good one stay' },
+        after: next,
       },
     },
-    sorting: { always: [{ guard: 'healthy', target: 'waiting' }, { target: 'failing' }] },
-    waiting: {
-      meta: { reason: 'UpToDate', message: 'the last answer was good' },
-      after: next,
-    },
-    failing: {
-      meta: { reason: 'SourceFailing', message: 'the last answer could not be used; pods of the last good one stay' },
-      after: next,
-    },
-  },
-});
+  });

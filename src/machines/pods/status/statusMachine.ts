@@ -1,8 +1,7 @@
 /**
- * The status manager as a statechart: the accepted status of every pod, with a version that only grows. What an update came
- * to is in `context.taken`; the `deliver` action publishes, sends, logs and counts it within the same transition.
+ * The status manager: the accepted status of every pod, with a version that only grows. A reducer, so its machine has no
+ * states. The action `deliver` gets what an update came to.
  */
-import { assign, setup } from 'xstate';
 import type { ApiPodsView } from '../../api/messages.ts';
 import { mirrorOf } from '../../api/podWriterDecide.ts';
 import { SharedMap } from '../../data/sharedMap.ts';
@@ -10,8 +9,10 @@ import type { PodStatus } from '../../kube/types.ts';
 import { goesOn } from '../../pod/lives.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../pod/names.ts';
 import { isTerminal } from '../../pod/phase.ts';
-import { factsOf, type Moment } from '../../xstate/facts.ts';
+import type { Moment } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
+import { unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { PodRecord } from '../manager/messages.ts';
 import { storeStatus } from './manager.ts';
 import type { StatusEntry, StatusEvent } from './messages.ts';
@@ -27,6 +28,7 @@ export interface StatusFacts extends Moment {
   readonly shown: ApiPodsView | undefined;
   readonly records: ReadonlyMap<string, PodRecord> | undefined;
 }
+/** What an update came to. */
 export type Taken =
   | { kind: 'unchanged' | 'forgotten'; uid: string }
   /** The earlier status stays. */
@@ -43,59 +45,67 @@ export type Taken =
     };
 export interface StatusContext extends StatusInput {
   entries: ReadonlyMap<string, StatusEntry>;
-  /** What the last event came to. */
-  taken: Taken | null;
+}
+/** Statuses as they are after it. */
+export interface Delivery extends Pick<StatusContext, 'cluster' | 'entries'> {
+  taken: Taken;
 }
 type StatusSet = Extract<StatusEvent, { type: 'status.set' }>;
 type StatusForget = Extract<StatusEvent, { type: 'status.forget' }>;
-type Next = Partial<StatusContext> & { taken: Taken };
-
-const apply = { actions: ['take', 'deliver'] as const };
-
-export const statusMachine = setup({
-  types: { context: {} as StatusContext, events: {} as StatusEvent, input: {} as StatusInput },
-  actions: {
-    take: assign(
-      ({ context, event }): Next =>
-        event.type === 'status.forget' ? forget(context, event) : store(context, event, factsOf<StatusFacts>(event)),
-    ),
-    /** Acts on `context.taken`. */
-    deliver: () => {},
-  },
-  guards: { member: ({ context }) => context.cluster },
-}).createMachine({
-  id: 'status',
-  meta: projecting<StatusContext>(({ entries, version, cluster }) => ({
-    ...{ cluster, version, statuses: entries.size },
-    finished: names([...entries].filter(([, e]) => e.finished).map(([uid]) => uid)),
-  })),
-  context: ({ input }) => ({ cluster: input.cluster, version: input.version, entries: SharedMap.of<string, StatusEntry>(), taken: null }),
-  initial: 'choosing',
-  on: { 'status.set': apply, 'status.forget': apply },
-  states: {
-    choosing: { always: [{ guard: 'member', target: 'member' }, { target: 'standalone' }] },
-    standalone: { meta: { reason: 'Standalone', message: 'statuses are kept here and written nowhere' } },
-    member: { meta: { reason: 'Member', message: 'statuses are kept here and handed to the writers of the API' } },
-  },
-});
-
-function forget(context: StatusContext, event: StatusForget): Next {
-  const { uid } = event;
-  const held = context.entries.get(uid);
-  if (held !== undefined && held.life > event.life) return { taken: { kind: 'unchanged', uid } };
-  // Its writer has to hear of the end also where there is no status.
-  if (held === undefined) return { taken: { kind: 'forgotten', uid } };
-  const entries = SharedMap.draft(context.entries);
-  entries.delete(uid);
-  return { entries: entries.finish(), taken: { kind: 'forgotten', uid } };
+interface Step {
+  next: Partial<StatusContext>;
+  taken: Taken;
 }
 
-function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Next {
+const { setup, facts } = setupWith<StatusFacts>();
+const effects = setup({
+  types: { context: {} as StatusContext, events: {} as StatusEvent, input: {} as StatusInput },
+  /** Publishes, sends, logs and counts. */
+  actions: { deliver: unprovidedAction<Delivery>() },
+});
+
+export const statusMachine = effects
+  .extend({
+    actions: {
+      take: effects.enqueueActions(({ context, event, enqueue }) => {
+        const { next, taken } = event.type === 'status.forget' ? forget(context, event) : store(context, event, facts());
+        enqueue.assign(next);
+        enqueue({ type: 'deliver', params: { cluster: context.cluster, entries: next.entries ?? context.entries, taken } });
+      }),
+    },
+  })
+  .createMachine({
+    id: 'status',
+    meta: {
+      ...projecting<StatusContext>(({ entries, version, cluster }) => ({
+        ...{ cluster, version, statuses: entries.size },
+        finished: names([...entries].filter(([, e]) => e.finished).map(([uid]) => uid)),
+      })),
+      reason: ({ cluster }: StatusContext) => (cluster ? 'Member' : 'Standalone'),
+      message: ({ cluster }: StatusContext) =>
+        cluster ? 'statuses are kept here and handed to the writers of the API' : 'statuses are kept here and written nowhere',
+    },
+    context: ({ input }) => ({ cluster: input.cluster, version: input.version, entries: SharedMap.of<string, StatusEntry>() }),
+    on: { 'status.set': { actions: ['take'] }, 'status.forget': { actions: ['take'] } },
+  });
+
+function forget(context: StatusContext, event: StatusForget): Step {
+  const { uid } = event;
+  const held = context.entries.get(uid);
+  if (held !== undefined && held.life > event.life) return { next: {}, taken: { kind: 'unchanged', uid } };
+  // Its writer has to hear of the end also where there is no status.
+  if (held === undefined) return { next: {}, taken: { kind: 'forgotten', uid } };
+  const entries = SharedMap.draft(context.entries);
+  entries.delete(uid);
+  return { next: { entries: entries.finish() }, taken: { kind: 'forgotten', uid } };
+}
+
+function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step {
   const { uid } = event.pod;
   const held = context.entries.get(uid);
   const old = held !== undefined && goesOn(held.life, event.life) ? held : undefined;
   const finished = event.finished === true;
-  const shown = old === undefined ? shownStatus(event, facts) : undefined;
+  const shown = old === undefined ? shownStatus(event, now) : undefined;
   const after = (before: PodStatus | undefined) =>
     storeStatus({
       old: before,
@@ -103,21 +113,20 @@ function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Ne
       restartPolicy: event.restartPolicy,
       sidecars: new Set(event.sidecars ?? []),
       cached: old !== undefined,
-      nowWallMs: facts.wallMs,
+      nowWallMs: now.wallMs,
       force: finished && old?.finished !== true,
     });
   const going = after(old?.status ?? shown?.status);
   // A mirror pod outlives what it tells of: what cannot follow from its word belongs to another life.
   const verdict = going.kind === 'refused' && shown?.ofMirror === true ? after(undefined) : going;
-  if (verdict.kind === 'refused') return { taken: { kind: 'refused', uid, event, why: verdict.why } };
-  if (verdict.kind === 'unchanged') return { taken: { kind: 'unchanged', uid } };
+  if (verdict.kind === 'refused') return { next: {}, taken: { kind: 'refused', uid, event, why: verdict.why } };
+  if (verdict.kind === 'unchanged') return { next: {}, taken: { kind: 'unchanged', uid } };
   const { status } = verdict;
   const version = context.version + 1;
   const entry: StatusEntry = { status, life: event.life, version, finished };
-  const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, facts) : null;
+  const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, now) : null;
   return {
-    entries: SharedMap.draft(context.entries).set(uid, entry).finish(),
-    version,
+    next: { entries: SharedMap.draft(context.entries).set(uid, entry).finish(), version },
     taken: { kind: 'changed', uid, event, before: old?.status ?? shown?.status, from: old?.status.phase, status, startedInMs },
   };
 }

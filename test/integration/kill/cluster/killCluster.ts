@@ -55,7 +55,7 @@ const writer = (h: VirtualNode): string => `node/api/podWriters/${h.uid('web')}`
 export const CLUSTER_CASES: KillCase[] = [
   { ...rest, covers: 'apiLink connecting', path: LINK, arrange: anew(LINK, (h) => treat(h, LATE, /version/)) },
   { ...rest, covers: 'apiLink reachable.trusted', path: LINK, arrange: begin },
-  { ...rest, covers: 'status member', path: 'node/pods/status', arrange: begin },
+  { ...rest, covers: 'status', story: 'status in a cluster', path: 'node/pods/status', arrange: begin },
   {
     ...rest,
     covers: 'apiLink reachable.doubted',
