@@ -102,53 +102,49 @@ export function afterPoll(context: HttpSourceContext, poll: Poll): AfterPoll {
 const next = { untilFetch: 'fetching' } as const;
 
 const { setup, facts } = setupWith();
-const effects = setup({
+
+export const httpSourceMachine = setup({
   types: { context: {} as HttpSourceContext, input: {} as HttpSourceInput },
   actors: { fetch: unprovided<Poll, { digest: string }>() },
   actions: { post: unprovidedAction<HttpPost>(), log: unprovidedAction<HttpLogLine>() },
-});
-
-export const httpSourceMachine = effects
-  .extend({
-    guards: { healthy: ({ context }) => context.failures === 0 },
-    delays: { untilFetch: ({ context }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - facts().monoMs) },
-  })
-  .createMachine({
-    id: 'httpSource',
-    meta: projecting<HttpSourceContext>(({ shown, checkFrequencyMs, documentError, failures }) => ({
-      url: shown,
-      checkFrequencyMs,
-      documentError,
-      failures,
-    })),
-    context: ({ input }) => ({ ...input, digest: '', documentError: null, notes: [], failures: 0, startedAtMs: 0 }),
-    initial: 'fetching',
-    states: {
-      fetching: {
-        meta: { reason: 'Fetching', message: 'asking the static pod URL' },
-        entry: assign(() => ({ startedAtMs: facts().monoMs })),
-        invoke: {
-          src: 'fetch',
-          input: ({ context }) => ({ digest: context.digest }),
-          onDone: {
-            target: 'sorting',
-            actions: enqueueActions(({ context, event, enqueue }) => {
-              const { next, post, log } = afterPoll(context, event.output);
-              enqueue.assign(next);
-              if (log !== null) enqueue({ type: 'log', params: { ...log, url: context.shown } });
-              enqueue({ type: 'post', params: post });
-            }),
-          },
+  guards: { healthy: ({ context }) => context.failures === 0 },
+  delays: { untilFetch: ({ context }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - facts().monoMs) },
+}).createMachine({
+  id: 'httpSource',
+  meta: projecting<HttpSourceContext>(({ shown, checkFrequencyMs, documentError, failures }) => ({
+    url: shown,
+    checkFrequencyMs,
+    documentError,
+    failures,
+  })),
+  context: ({ input }) => ({ ...input, digest: '', documentError: null, notes: [], failures: 0, startedAtMs: 0 }),
+  initial: 'fetching',
+  states: {
+    fetching: {
+      meta: { reason: 'Fetching', message: 'asking the static pod URL' },
+      entry: assign(() => ({ startedAtMs: facts().monoMs })),
+      invoke: {
+        src: 'fetch',
+        input: ({ context }) => ({ digest: context.digest }),
+        onDone: {
+          target: 'sorting',
+          actions: enqueueActions(({ context, event, enqueue }) => {
+            const { next, post, log } = afterPoll(context, event.output);
+            enqueue.assign(next);
+            if (log !== null) enqueue({ type: 'log', params: { ...log, url: context.shown } });
+            enqueue({ type: 'post', params: post });
+          }),
         },
       },
-      sorting: { always: [{ guard: 'healthy', target: 'waiting' }, { target: 'failing' }] },
-      waiting: {
-        meta: { reason: 'UpToDate', message: 'the last answer was good' },
-        after: next,
-      },
-      failing: {
-        meta: { reason: 'SourceFailing', message: 'the last answer could not be used; pods of the last good one stay' },
-        after: next,
-      },
     },
-  });
+    sorting: { always: [{ guard: 'healthy', target: 'waiting' }, { target: 'failing' }] },
+    waiting: {
+      meta: { reason: 'UpToDate', message: 'the last answer was good' },
+      after: next,
+    },
+    failing: {
+      meta: { reason: 'SourceFailing', message: 'the last answer could not be used; pods of the last good one stay' },
+      after: next,
+    },
+  },
+});
