@@ -88,7 +88,8 @@ export interface HostFs {
   writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   fsyncDir(path: string): Promise<void>;
-  mkdirp(path: string, mode: number): Promise<void>;
+  /** With its parents, as far as they are missing. False: it was there. */
+  mkdirp(path: string, mode: number): Promise<boolean>;
   /** Names only, sorted by code unit. `within` as for openRead. */
   readdir(path: string, o?: { within?: readonly string[] }): Promise<string[]>;
   /** Follows symlinks. */

@@ -50,7 +50,10 @@ export function memoryFs(): MemoryFs {
       files.set(to, found);
     },
     fsyncDir: (path) => step(`fsyncDir ${path}`),
-    mkdirp: (path) => step(`mkdirp ${path}`),
+    mkdirp: async (path) => {
+      await step(`mkdirp ${path}`);
+      return true;
+    },
     readTail: none,
     openRead: none,
     readdir: none,

@@ -171,7 +171,9 @@ export function memFs(clock: Clock): MemFs {
     fsyncDir: (path) => op('fsyncDir', path),
     async mkdirp(path) {
       await op('mkdirp', path);
+      const isNew = !entries.has(path);
       makeDir(path);
+      return isNew;
     },
     async readdir(path) {
       await op('readdir', path);
@@ -209,6 +211,7 @@ export function memFs(clock: Clock): MemFs {
     },
     async rmdir(path) {
       await op('rmdir', path);
+      if (found(path).kind !== 'dir') throw failure('ENOTDIR', path);
       if (self.isMountPoint(path)) throw failure('EBUSY', path);
       if (childrenOf(path).length > 0) throw failure('ENOTEMPTY', path);
       remove(path);

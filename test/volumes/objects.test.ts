@@ -30,6 +30,7 @@ beforeEach(() => {
   const time = virtualTime();
   fs = memFs(time.clock);
   mounts = simMounts();
+  fs.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   tokens = [];
   secret = { kind: 'found', value: { data: { user: bytes('root') } } };
   const objects: ObjectSource = {

@@ -22,6 +22,7 @@ import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
+import { rmdirIfFree } from '../../ports/removal.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { exists, listOrEmpty, removeTree, unlinkIfThere } from './files.ts';
@@ -107,7 +108,9 @@ class Sweep {
       policy: this.opts.policy,
     });
     const gone = new Set<string>();
-    for (const c of dead) if (await this.removeContainer(c, () => cameBack(c.uid))) gone.add(c.id);
+    for (const c of dead) {
+      if (await this.removeContainer(c, { last: removable.has(c.uid), cameBack: () => cameBack(c.uid) })) gone.add(c.id);
+    }
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
     for (const s of sandboxes) if (await this.removeSandbox(s, () => cameBack(s.uid))) removed += 1;
@@ -121,9 +124,12 @@ class Sweep {
 
   /**
    * Logs first: if they cannot go, the container stays, so that they are tried again. One whose pod came back stays, too:
-   * it tells how that pod ended.
+   * it tells how that pod ended. `last`: no other container of that name will follow.
    */
-  private async removeContainer(c: ReturnType<typeof containersToCollect>[number], cameBack: () => boolean): Promise<boolean> {
+  private async removeContainer(
+    c: ReturnType<typeof containersToCollect>[number],
+    { last, cameBack }: { last: boolean; cameBack(): boolean },
+  ): Promise<boolean> {
     if (cameBack()) return false;
     const pod = podFolder({ uid: c.uid, name: c.podName, namespace: c.podNamespace });
     const container = pathName(c.name);
@@ -136,6 +142,7 @@ class Sweep {
         if (cameBack()) return false;
         await unlinkIfThere(fs, `${dir}/${name}`);
       }
+      if (last && !cameBack()) await rmdirIfFree(fs, dir);
       await unlinkIfThere(fs, containerLogLink(this.opts.containerLogsDir, pod, { container, id: pathName(c.id) }));
     } catch (error) {
       this.ctx.log.warn(
@@ -176,7 +183,8 @@ class Sweep {
       if (uid === undefined || !o.isRemovable(uid)) continue;
       const dir = `${podLogsDir}/${name}`;
       try {
-        if (await removeTree(fs, { dir, dev: (await fs.lstat(dir)).dev }, () => o.isRemovable(uid))) removed += 1;
+        if ((await rmdirIfFree(fs, dir)) || (await removeTree(fs, { dir, dev: (await fs.lstat(dir)).dev }, () => o.isRemovable(uid))))
+          removed += 1;
       } catch (error) {
         this.ctx.log.warn(
           { err: String(error), uid, dir },

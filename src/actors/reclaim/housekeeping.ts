@@ -17,6 +17,7 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
+import { rmdirIfFree } from '../../ports/removal.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { listOrEmpty, removeTree } from './files.ts';
@@ -213,10 +214,14 @@ async function removeOrphanDir(
   // A bind of the same file system looks like any other directory: only the table tells.
   const [mount] = mountsBelow(mounts, dir);
   if (mount !== undefined) throw new Error(`${mount.path} is mounted there`);
-  for (const plugin of await listOrEmpty(fs, `${dir}/volumes`)) {
-    const [left] = await listOrEmpty(fs, `${dir}/volumes/${plugin}`);
-    if (left !== undefined) throw new Error(`it still has volumes: ${plugin}/${left}`);
+  if (!unwanted()) return false;
+  if (!(await rmdirIfFree(fs, `${dir}/volumes`))) {
+    for (const plugin of await listOrEmpty(fs, `${dir}/volumes`)) {
+      const [left] = await listOrEmpty(fs, `${dir}/volumes/${plugin}`);
+      if (left !== undefined) throw new Error(`it still has volumes: ${plugin}/${left}`);
+    }
   }
+  if (unwanted()) await rmdirIfFree(fs, `${dir}/plugins`);
   return removeTree(fs, { dir, dev: top.dev }, () => {
     signal.throwIfAborted();
     return unwanted();

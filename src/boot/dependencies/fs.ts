@@ -172,9 +172,7 @@ export function createHostFs(): HostFs {
     writeFile,
     rename: (from, to) => rename(from, to),
     fsyncDir,
-    mkdirp: async (path, mode) => {
-      await mkdir(path, { recursive: true, mode });
-    },
+    mkdirp: async (path, mode) => (await mkdir(path, { recursive: true, mode })) !== undefined,
     readdir: (path, o = {}) => inside(path, o, list),
     stat: async (path) => info(await stat(path)),
     lstat: async (path, o = {}) => (o.within === undefined ? info(await lstat(path)) : lstatWithin(path, o.within)),

@@ -36,5 +36,5 @@ async function kept(make: (fs: HostFs) => Promise<void>): Promise<number> {
 
 it('a lasting folder is there after a power failure, with what was synced in it', async () => {
   expect(await kept((fs) => new LastingFolder(fs, DIR, { mode: 0o700, root: ROOT }).make())).toBe(20);
-  expect(await kept((fs) => fs.mkdirp(DIR, 0o700))).toBeLessThan(20);
+  expect(await kept(async (fs) => void (await fs.mkdirp(DIR, 0o700)))).toBeLessThan(20);
 });

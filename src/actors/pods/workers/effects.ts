@@ -15,9 +15,6 @@ import { eventFieldPath } from '../../../machines/pod/runtime/killOrder.ts';
 import { containerLogDir, podFolder, podLogDir, restartCountFromLogNames } from '../../../machines/pod/runtime/logNames.ts';
 import type { PodRuntimeStatus } from '../../../machines/pod/runtime/seen.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
-import { podManagerAddr } from '../../../machines/pods/manager/messages.ts';
-import { sidecarNames } from '../../../machines/pods/status/manager.ts';
-import { statusAddr } from '../../../machines/pods/status/messages.ts';
 import {
   type ContainerConfigInput,
   type ContainerConfigResult,
@@ -46,6 +43,7 @@ import { runHook } from './hooks.ts';
 import { ensureImages } from './images.ts';
 import { Inspector } from './inspect.ts';
 import { ensurePodGroup, resizePodGroup } from './podGroup.ts';
+import { Reports } from './reports.ts';
 import { memoryUsage, updateResources } from './resize.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
 import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './volumes.ts';
@@ -67,16 +65,16 @@ export class Effects implements WorkerIo {
   readonly cri: CriClient;
   readonly inspector: Inspector;
   private readonly facts: () => NodeFacts;
-  private readonly life: number;
   /** What images of volumes came to when they were pulled: before each creation. */
   private readonly imageVolumes = new Map<string, ImageSpec>();
   /** Sandboxes of this pod that are known to be stopped; those no longer there are forgotten. */
   private readonly stopped = new Set<string>();
+  private readonly reports: Reports;
 
   constructor(o: EffectOptions) {
     this.ctx = o.ctx;
     this.facts = o.facts;
-    this.life = o.life;
+    this.reports = new Reports(o.ctx, o.life);
     this.cri = criClient(o.ctx.registry);
     this.inspector = new Inspector(this.cri, o.ctx.ports, { facts: () => this.facts(), nothingAtMonoMs: o.nothingAtMonoMs });
   }
@@ -163,13 +161,13 @@ export class Effects implements WorkerIo {
     const { fs } = this.ctx.ports;
     const facts = this.facts();
     const logDir = containerLogDir(facts.podLogsDir, podFolder(pod.metadata), pathName(container.name));
-    await fs.mkdirp(logDir, LOG_DIR_MODE);
+    const firstLog = await fs.mkdirp(logDir, LOG_DIR_MODE);
     // It may start with more than its predecessor had.
     const group = await resizePodGroup(this.ctx, { facts, pod, how: 'raise' }, signal);
     if (group !== null) return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's cgroup: ${group}` } };
     const left = await this.removeUnstarted(job, signal);
     if (left !== null) return left;
-    const restartCount = await this.restartCountOf(job, logDir);
+    const restartCount = await this.restartCountOf(job, firstLog ? null : logDir);
     const sandbox = await presentSandbox(this.ctx, { pod, attempt: job.sandboxAttempt, facts });
     const cluster = await envSources(this.ctx, job, signal);
     const files = await readEnvFiles(fs, container, () => mountedVolumes(this.ctx.registry, pod, signal));
@@ -247,10 +245,11 @@ export class Effects implements WorkerIo {
     return unknownOr({ ...result.error, details: message }, 'CreateContainerError');
   }
 
-  /** Where the runtime holds no instance any more, logs tell of those there were. */
-  private async restartCountOf({ newest, clearedCount, restartCount }: StartJob, logDir: string): Promise<number> {
+  /** Where the runtime holds no instance any more, logs tell of those there were. `logDir` null: there are none. */
+  private async restartCountOf({ newest, clearedCount, restartCount }: StartJob, logDir: string | null): Promise<number> {
     if (clearedCount !== undefined) return Math.max(restartCount ?? 0, clearedCount);
     if (newest !== null && restartCount !== null) return restartCount;
+    if (logDir === null) return restartCount ?? 0;
     return Math.max(restartCount ?? 0, restartCountFromLogNames(await this.ctx.ports.fs.readdir(logDir)));
   }
 
@@ -336,22 +335,11 @@ export class Effects implements WorkerIo {
   }
 
   publish(context: WorkerContext, finished: boolean): void {
-    if (context.runtimeOnly || context.apiStatus === undefined) return;
-    this.ctx.registry.send(statusAddr, {
-      type: 'status.set',
-      pod: podRef(context.pod),
-      life: this.life,
-      status: context.apiStatus,
-      restartPolicy: context.pod.spec.restartPolicy ?? 'Always',
-      deleting: context.killAsked,
-      sidecars: [...sidecarNames(context.pod)],
-      finished,
-    });
+    this.reports.publish(context, finished);
   }
 
   report(report: WorkerReport): void {
-    const state = { ...report, sinceMs: this.ctx.ports.clock.wallMs() };
-    this.ctx.registry.send(podManagerAddr, { type: 'worker.state', uid: this.ctx.id, life: this.life, state });
+    this.reports.report(report);
   }
 
   backingOff(job: StartJob): void {

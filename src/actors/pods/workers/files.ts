@@ -49,8 +49,7 @@ export async function terminationLogMount(ctx: Ctx, facts: NodeFacts, job: Start
   const { fs, entropy } = ctx.ports;
   const dir = containerDir(facts.rootDir, pathName(job.pod.metadata.uid), pathName(job.container.name));
   const name = [...entropy.bytes(4)].map((b) => b.toString(16).padStart(2, '0')).join('');
-  await fs.mkdirp(dir, POD_DIR_MODE);
-  await clearLitter(ctx, dir, job.terminationFiles);
+  if (!(await fs.mkdirp(dir, POD_DIR_MODE))) await clearLitter(ctx, dir, job.terminationFiles);
   // Any user of the container must be able to write it.
   await fs.writeFile(`${dir}/${name}`, '', { mode: TERMINATION_LOG_MODE });
   return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false, selinuxRelabel: true }];

@@ -5,6 +5,7 @@
  */
 
 import { own } from '../../../machines/data/own.ts';
+import { sameData } from '../../../machines/data/sameData.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import { fullNameOf } from '../../../machines/runtime/imagePuller/messages.ts';
 import {
@@ -100,12 +101,15 @@ export class PullRecords {
     }
   }
 
-  /** Before a pull. Rejects where it cannot be written down: an image must not come unseen. */
+  /** Before a pull. Rejects where it cannot be written down: an image must not come unseen. Pulls of one image share a note. */
   begin(image: string): Promise<void> {
     return this.#inTurn(async () => {
-      for (const folder of this.#folders) await folder.make();
-      await this.#write(this.#pulling(), image, intentText(image));
-      this.#intents.set(image, (this.#intents.get(image) ?? 0) + 1);
+      const others = this.#intents.get(image) ?? 0;
+      if (others === 0) {
+        for (const folder of this.#folders) await folder.make();
+        await this.#write(this.#pulling(), image, intentText(image));
+      }
+      this.#intents.set(image, others + 1);
     });
   }
 
@@ -173,6 +177,7 @@ export class PullRecords {
     if (name === null) throw new Error(`"${image}" is no name of an image`);
     const known = await this.#record(imageRef).catch(() => null);
     const access = { ...known?.access, ...(more === null ? {} : { [name]: withAccess(own(known?.access, name), more) }) };
+    if (known !== null && sameData(known.access, access)) return;
     const record: PulledRecord = { updatedMs: this.#o.ports.clock.wallMs(), imageRef, access };
     await this.#write(this.#pulled(), imageRef, recordText(record));
   }

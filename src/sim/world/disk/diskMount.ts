@@ -141,8 +141,10 @@ function makeCalls(o: DiskMountOptions, call: Call): Pick<HostFs, 'rename' | 'fs
     fsyncDir: (path) => call('fsyncDir', path, () => tree.syncNames(path)),
     mkdirp: (path) =>
       call('mkdirp', path, () => {
-        if (!tree.live.has(path)) needsSpace(o, path);
+        const isNew = !tree.live.has(path);
+        if (isNew) needsSpace(o, path);
         tree.makeDir(path, false);
+        return isNew;
       }),
     symlink: (target, path) =>
       call('symlink', path, () => {

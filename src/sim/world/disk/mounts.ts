@@ -158,7 +158,7 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
     bindSubPath: (o, call) => run('mount', { path: o.target, call }, () => mounts.bindSubPath(o, disk)),
     unmount: (path, _type, call) => run('unmount', { path, call }, () => mounts.unmount(path, disk)),
     kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(disk, path)),
-    makeDir: (path, mode, call) => run('makeDir', { path, call }, () => disk.fs.mkdirp(path, mode)),
+    makeDir: (path, mode, call) => run('makeDir', { path, call }, async () => void (await disk.fs.mkdirp(path, mode))),
     makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),
     giveToGroup: (path, { gid }, call) =>
       run('chown', { path, call }, () => {

@@ -37,7 +37,11 @@ export function driverFs(disk: Pick<SimDisk, 'has' | 'makeDir' | 'drop'>): Drive
       if (!disk.has(path)) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
       return { kind: 'dir', size: 0, mode: 0o750, mtimeMs: 0, ctimeMs: 0, dev: 1, ino: 0 };
     },
-    mkdirp: async (path) => disk.makeDir(path),
+    async mkdirp(path) {
+      const isNew = !disk.has(path);
+      disk.makeDir(path);
+      return isNew;
+    },
     async rmdir(path) {
       if (disk.has(path)) disk.drop(path);
     },

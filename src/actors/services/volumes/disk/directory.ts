@@ -6,8 +6,9 @@ import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod
 import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { FileInfo } from '../../../../ports/ports.ts';
+import { rmdirIfFree } from '../../../../ports/removal.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
-import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfFree, unlinkIfThere } from './files.ts';
+import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, unlinkIfThere } from './files.ts';
 import { DIR_MODE, mountCall, parentOf } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
@@ -83,7 +84,7 @@ export async function unmark({ ports: { fs }, facts }: Disk, ref: VolumeRef): Pr
 /** The directory of a volume that is ours, what is mounted there, and what is in it. */
 export async function takeDownDirectory(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
   await removeDirectory(o, ref, signal);
-  await rmdirIfEmpty(o.ports.fs, parentOf(directoryOf(o, ref)));
+  for (const dir of [directoryOf(o, ref), markerDir(o.facts().rootDir, ref)]) await rmdirIfEmpty(o.ports.fs, parentOf(dir));
 }
 /** The directory that it shares with volumes of its kind stays: others may be set up there just now. */
 export async function removeDirectory(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
@@ -95,12 +96,12 @@ export async function removeDirectory(o: Disk, ref: VolumeRef, signal: AbortSign
 async function removeAll(o: Disk, dir: string, signal: AbortSignal): Promise<void> {
   const { fs } = o.ports;
   for (let unmounted = 0; ; unmounted++) {
+    if (await rmdirIfFree(fs, dir)) return;
     const mounts = await mountsNear(o, dir);
     const topmost = mountsAt(mounts, dir).at(-1);
     if (topmost === undefined) return removeTree(fs, dir, mounts);
     if (unmounted === STACKED_MOUNTS_MAX) throw stillMounted(dir);
     await mounterOf(o).unmount(dir, topmost.type, mountCall(signal));
-    if (await rmdirIfFree(fs, dir)) return;
   }
 }
 
@@ -118,6 +119,8 @@ const stillMounted = (path: string): Error => new Error(`${path} is still mounte
 export async function cleanSubPaths(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
   const { fs } = o.ports;
   const dir = subPathsDir(o.facts().rootDir, ref.uid, ref.name);
+  // Most pods have none.
+  if (await rmdirIfFree(fs, parentOf(dir))) return;
   for (const container of await listIfThere(fs, dir)) {
     for (const index of await listIfThere(fs, `${dir}/${container}`)) {
       const path = `${dir}/${container}/${index}`;

@@ -36,17 +36,6 @@ export async function rmdirIfThere(fs: HostFs, dir: string): Promise<void> {
     if (codeOf(error) !== 'ENOENT') throw error;
   }
 }
-/** True when it is gone; false where something is in it, or mounted on it. */
-export async function rmdirIfFree(fs: HostFs, dir: string): Promise<boolean> {
-  try {
-    await fs.rmdir(dir);
-    return true;
-  } catch (error) {
-    const code = codeOf(error);
-    if (code !== 'ENOENT' && code !== 'ENOTEMPTY' && code !== 'EEXIST' && code !== 'EBUSY') throw error;
-    return code === 'ENOENT';
-  }
-}
 /** A directory that is not empty, or not there, is left as it is. */
 export async function rmdirIfEmpty(fs: HostFs, dir: string): Promise<void> {
   try {
