@@ -39,7 +39,7 @@ export const DOORS = [
   'actors/pods/sources/api.ts -> machines/api/podWriterDecide.ts',
   'actors/pods/sources/document.ts -> machines/pods/podConfig/kept.ts',
   'actors/pods/sources/fileReader.ts -> machines/pods/podConfig/kept.ts',
-  'actors/pods/workers/effects.ts -> machines/pods/status/manager.ts',
+  'actors/pods/workers/reports.ts -> machines/pods/status/manager.ts',
   'actors/pods/workers/podGroup.ts -> machines/allocation/cgroups/names.ts',
   'actors/pods/workers/userNamespace.ts -> machines/reclaim/userNamespaces.ts',
   'actors/pods/workers/volumes.ts -> machines/services/volumes/subPaths.ts',
