@@ -40,7 +40,7 @@ export function summarizePods(pods: PodsView, known: Known): PodSummary[] {
     .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.uid, b.uid));
 }
 
-function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
+export function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
   const status = o.statuses?.get(uid)?.status ?? record.pod.status;
   const list = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const waiting = list.find((c) => c.state.waiting?.reason !== undefined && c.state.waiting.reason !== 'PodInitializing');

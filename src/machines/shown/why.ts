@@ -7,16 +7,12 @@ import { type ContainerSummary, workersAddr } from '../pods/workers/messages.ts'
 import { criAddr } from '../runtime/cri/messages.ts';
 import { clockTime, shortDuration } from '../text/duration.ts';
 import { printable } from '../text/table.ts';
+import type { Explanation } from './answers.ts';
 import { eventMessage } from './eventLog.ts';
 import { findPod, recordMeant } from './findPod.ts';
+import { podFacts } from './podFacts.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
 import { workerWords } from './workerWords.ts';
-
-export interface Explanation {
-  /** The query names something this node knows: a pod, a pod that has gone, or a manifest that cannot be used. */
-  found: boolean;
-  lines: string[];
-}
 
 /** Events shown per pod. */
 const EVENTS_MAX = 8;
@@ -31,7 +27,7 @@ export function explainPod(i: WhyInput): Explanation {
   });
   switch (found.kind) {
     case 'one':
-      return { found: true, lines: explainRecord(found.uid, found.record, i).map(printable) };
+      return explained(found.uid, found.record, i);
     case 'many':
       return severalFit(found.names);
     case 'none': {
@@ -39,7 +35,7 @@ export function explainPod(i: WhyInput): Explanation {
       if (waiting.kind === 'one') return { found: true, lines: explainWaiting(waiting.uid, waiting.record, i).map(printable) };
       if (waiting.kind === 'many') return severalFit(waiting.names);
       const held = podOfManifest(i);
-      return held === undefined ? explainAbsent(i) : { found: true, lines: explainRecord(held.uid, held.record, i).map(printable) };
+      return held === undefined ? explainAbsent(i) : explained(held.uid, held.record, i);
     }
   }
 }
@@ -55,6 +51,13 @@ function podOfManifest(i: WhyInput): { uid: string; record: PodRecord } | undefi
 }
 
 // ---- a pod the node knows ------------------------------------------------------------------------------------------
+
+function explained(uid: string, record: PodRecord, i: WhyInput): Explanation {
+  const runtime = runtimeLines(record.pod, i)
+    .slice(1)
+    .map((line) => line.trim());
+  return { found: true, lines: explainRecord(uid, record, i).map(printable), pod: podFacts(uid, record, { ...i, runtime }) };
+}
 
 function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   const { metadata } = record.pod;

@@ -3,9 +3,9 @@ import { AWAITING_REASONS } from '../api/messages.ts';
 import type { ActorView } from '../supervision/actorState.ts';
 import { shortDuration } from '../text/duration.ts';
 import { printable } from '../text/table.ts';
+import type { Explanation } from './answers.ts';
 import type { NodeFactsPage } from './nodePage.ts';
 import { treeHealth } from './treeHealth.ts';
-import type { Explanation } from './why.ts';
 
 /** Actors and pods named at most. */
 const NAMED_MAX = 12;
@@ -26,9 +26,11 @@ export function explainNode({ known, state, lost, sourceErrors, nowMs }: WhyNode
   const pending = known.pods.filter((p) => p.phase === 'Pending');
   const failed = known.pods.filter((p) => p.phase === 'Failed');
   const ready = runtime.ready && runtime.networkReady;
+  const away = runtime.ready ? `the network of ${runtime.name} is not ready` : 'the runtime does not answer or is not ready';
+  const notReady = ready ? [] : [`${away}${runtime.reason === '' ? '' : `: ${runtime.reason}`}`];
   const lines = [
     `Node ${known.name}  ${known.version}, up ${shortDuration(nowMs - known.startedAtMs)}`,
-    `  ready    ${ready ? 'yes' : `no: ${runtime.ready ? `the network of ${runtime.name} is not ready` : 'the runtime does not answer or is not ready'}${runtime.reason === '' ? '' : `: ${runtime.reason}`}`}`,
+    `  ready    ${ready ? 'yes' : `no: ${notReady.join()}`}`,
     `  runtime  ${runtime.name === '' ? 'not reached yet' : `${runtime.name} ${runtime.version}`}`,
     `  API      ${api === null ? 'none: a standalone node' : `${api.server} ${api.state} for ${shortDuration(nowMs - api.sinceMs)}${api.reason === '' ? '' : `: ${api.reason}`}`}`,
     `  pressure ${known.pressures.length === 0 ? 'none' : `${known.pressures.join(', ')}: no new pods of the lowest class are admitted`}`,
@@ -44,7 +46,15 @@ export function explainNode({ known, state, lost, sourceErrors, nowMs }: WhyNode
       unwell.map((h) => `${h.path}: ${h.reason}`),
     ),
   ];
-  return { found: true, lines: lines.map(printable) };
+  const node = {
+    name: known.name,
+    ready,
+    problems: [...notReady, ...lost.values(), ...sourceErrors, ...awaiting(state)],
+    pressures: [...known.pressures],
+    pods: [...failed, ...pending].map((p) => `${p.namespace}/${p.name}`),
+    unwell,
+  };
+  return { found: true, lines: lines.map(printable), node };
 }
 
 /** Actors that have asked the API server for all objects of their kind, and do not have them yet. */
