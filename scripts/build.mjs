@@ -19,6 +19,7 @@ const programs = {
   actorlet: 'src/boot/main.ts',
   actorctl: 'src/ctl/main.ts',
   sandboxd: 'src/sandbox/process/main.ts',
+  dial: 'src/sandbox/oci/dial/worker.ts',
   subpath: 'src/boot/dependencies/subPath/main.ts',
   documents: 'src/boot/dependencies/documents/worker.ts',
   watchdog: 'src/boot/process/watchdog/worker.ts',

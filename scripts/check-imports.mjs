@@ -59,10 +59,10 @@ export const RULES = [
   },
   { folder: '`actors/*.ts`, the tree and its options', in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
-  // The process runtime is a daemon of its own with its own I/O.
+  // The process runtime and its kind `oci` are a daemon of its own with its own I/O.
   {
-    folder: '`sandbox/process`',
-    in: /^sandbox\/process\//,
+    folder: '`sandbox/process`, `sandbox/oci`',
+    in: /^sandbox\/(?:process|oci)\//,
     may: ['machines/', 'ports/', 'actors/', 'process/', 'sandbox/'],
     packages: ANY,
   },

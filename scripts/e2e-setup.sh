@@ -15,6 +15,10 @@ missing=''
 want() { missing="$missing $1"; }
 have containerd && have ctr || want containerd
 have runc || want runc
+# What runs OCI images without containerd, with and without root.
+for tool in crun skopeo umoci slirp4netns; do have "$tool" || want "$tool"; done
+have pasta || want passt
+have newuidmap || want uidmap
 [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || want containernetworking-plugins
 have ip || want iproute2
 have iptables || want iptables

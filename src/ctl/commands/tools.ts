@@ -162,7 +162,7 @@ function addTryCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): A
         .option('expect', { alias: 'e', type: 'string', array: true, default: [], describe: 'what must come true; see below' })
         .option('inject', { type: 'string', describe: 'fault scenario, begun once every pod is ready or has succeeded' })
         .option('settle', { type: 'string', default: '60s', describe: 'how long that may take; 0s: inject at once' })
-        .option('runtime', { type: 'string', default: 'process', describe: 'process, hollow or containerd' })
+        .option('runtime', { type: 'string', default: 'process', describe: 'process, oci, hollow or containerd' })
         .option('endpoint', { type: 'string', describe: 'socket of a containerd that holds no pods' })
         .option('keep', { type: 'boolean', default: false, describe: 'leave logs and configuration, and say where' })
         .example('$0 try -f web.yaml -e "web ready within 30s"', 'does it come up?')

@@ -240,7 +240,7 @@ const TABLE = {
     ),
   ),
   localStorageCapacityIsolation: ptr(bool),
-  containerRuntimeEndpoint: about('unix:///path/to.sock, embedded://process or embedded://hollow.', always(string)),
+  containerRuntimeEndpoint: about('unix:///path/to.sock, embedded://process, embedded://oci or embedded://hollow.', always(string)),
   imageServiceEndpoint: about('Default: the runtime endpoint.', plain(string)),
   failCgroupV1: ptr(bool),
   userNamespaces: plain(object({ idsPerPod: ptr(int64) })),

@@ -1,6 +1,7 @@
 /** What a person does with a whole process runtime from outside: look, and stop everything. Speaks CRI to it. */
 
 import { existsSync } from 'node:fs';
+import { request } from 'node:http';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CRI_ANNOTATIONS, CRI_LABELS, type CriMethod, type CriRequest, type CriResponse } from '../../machines/wire/cri.ts';
 import { readStat, signal } from './container/procfs.ts';
@@ -14,13 +15,13 @@ const CALL_MS = 60_000;
 const END_WITHIN_MS = 5000;
 const ATTACH_ATTEMPTS_MAX = 5;
 
-/** A CRI client for the calls of RuntimeService on any unix socket. Close it. */
+/** A CRI client on any unix socket. Close it. */
 export function connectTo(socketPath: string) {
-  const { runtime } = loadServices();
+  const { runtime, image } = loadServices();
   const client = new Client(`unix://${socketPath}`, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });
   return {
     call<M extends CriMethod>(method: M, req: CriRequest<M>): Promise<CriResponse<M>> {
-      const def = runtime[method];
+      const def = runtime[method] ?? image[method];
       if (def === undefined) return Promise.reject(new Error(`no CRI call ${method}`));
       return new Promise((resolve, reject) => {
         client.makeUnaryRequest(
@@ -46,6 +47,8 @@ export interface StopAllOptions {
   entry: string;
   /** No container is given longer than this, whatever its pod asks for. Default 10. */
   graceSecondsMax?: number;
+  /** Its images, too. */
+  purge?: boolean;
 }
 
 /**
@@ -74,6 +77,10 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
     const { items } = await cri.call('ListPodSandbox', {});
     await Promise.all(items.map((s) => cri.call('RemovePodSandbox', { podSandboxId: s.id })));
     pods = items.length;
+    if (o.purge === true) {
+      const { images } = await cri.call('ListImages', {});
+      await Promise.all(images.map(({ id }) => cri.call('RemoveImage', { image: { image: id } })));
+    }
   } finally {
     cri.close();
   }
@@ -84,6 +91,27 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
     await new Promise((wake) => setTimeout(wake, 20));
   o.say(`${pods} ${pods === 1 ? 'pod' : 'pods'} stopped and removed; the embedded runtime has ended`);
   return { pods };
+}
+
+/** Loads the images of an archive into the runtime of a root directory; prints each. @throws with what is wrong with it. */
+export async function loadInto(
+  rootDir: string,
+  o: { file: string; name: string; say(line: string): void; execPath: string; entry: string },
+): Promise<void> {
+  const l = layout(rootDir);
+  await ensureProcessRuntime({ rootDir, execPath: o.execPath, entry: o.entry, kind: 'oci', log: { info: () => undefined } });
+  const query = new URLSearchParams({ path: o.file, name: o.name });
+  const answer = await new Promise<string>((resolve, reject) => {
+    const req = request({ socketPath: l.streaming, method: 'POST', path: `/load?${query}` }, (res) => {
+      let body = '';
+      res.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+      res.on('end', () => resolve(body));
+    });
+    req.on('error', reject).end();
+  });
+  const { loaded, error } = JSON.parse(answer) as { loaded?: { id: string; tags: string[] }[]; error?: string };
+  if (loaded === undefined) throw new Error(error ?? 'the runtime did not answer');
+  for (const { id, tags } of loaded) o.say(`loaded ${tags.join(', ')} (${id.slice(0, 19)})`);
 }
 
 /**
@@ -113,7 +141,9 @@ export async function statusOf(rootDir: string, say: (line: string) => void): Pr
   const cri = connectTo(l.socket);
   try {
     const { info } = await cri.call('Status', { verbose: true });
-    say(`embedded runtime of ${rootDir}: pid ${info.pid ?? '?'}, isolation ${info.isolation ?? '?'}`);
+    say(
+      `embedded runtime of ${rootDir}: pid ${info.pid ?? '?'}, isolation ${info.isolation ?? '?'}, kind ${info.kind ?? '?'}${info.oci ? ` ${info.oci}` : ''}`,
+    );
     const { containers } = await cri.call('ListContainers', {});
     for (const c of containers) {
       const pod = `${c.labels[CRI_LABELS.podNamespace] ?? '?'}/${c.labels[CRI_LABELS.podName] ?? '?'}`;
