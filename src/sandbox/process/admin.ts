@@ -1,7 +1,6 @@
 /** What a person does with a whole process runtime from outside: look, and stop everything. Speaks CRI to it. */
 
 import { existsSync } from 'node:fs';
-import { request } from 'node:http';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CRI_ANNOTATIONS, CRI_LABELS, type CriMethod, type CriRequest, type CriResponse } from '../../machines/wire/cri.ts';
 import { readStat, signal } from './container/procfs.ts';
@@ -91,27 +90,6 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
     await new Promise((wake) => setTimeout(wake, 20));
   o.say(`${pods} ${pods === 1 ? 'pod' : 'pods'} stopped and removed; the embedded runtime has ended`);
   return { pods };
-}
-
-/** Loads the images of an archive into the runtime of a root directory; prints each. @throws with what is wrong with it. */
-export async function loadInto(
-  rootDir: string,
-  o: { file: string; name: string; say(line: string): void; execPath: string; entry: string },
-): Promise<void> {
-  const l = layout(rootDir);
-  await ensureProcessRuntime({ rootDir, execPath: o.execPath, entry: o.entry, kind: 'oci', log: { info: () => undefined } });
-  const query = new URLSearchParams({ path: o.file, name: o.name });
-  const answer = await new Promise<string>((resolve, reject) => {
-    const req = request({ socketPath: l.streaming, method: 'POST', path: `/load?${query}` }, (res) => {
-      let body = '';
-      res.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
-      res.on('end', () => resolve(body));
-    });
-    req.on('error', reject).end();
-  });
-  const { loaded, error } = JSON.parse(answer) as { loaded?: { id: string; tags: string[] }[]; error?: string };
-  if (loaded === undefined) throw new Error(error ?? 'the runtime did not answer');
-  for (const { id, tags } of loaded) o.say(`loaded ${tags.join(', ')} (${id.slice(0, 19)})`);
 }
 
 /**

@@ -3,7 +3,6 @@
  *   sandboxd --root-dir DIR            serve until TERM; containers outlive it
  *   sandboxd --root-dir DIR --status   what runs there
  *   sandboxd --root-dir DIR --stop     stop and remove every pod of that root, then end the runtime; --purge: and its images
- *   sandboxd --root-dir DIR --load FILE  load the images of an archive; kind `oci`
  *   sandboxd --probe                   whether the kind `oci` can run here, and why not; exit code 0 or 1
  * Exit codes: 0 done; 64 bad usage; 70 failure; 75 another runtime serves this root directory.
  */
@@ -13,7 +12,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeOwnSync } from '../../process/regularFile.ts';
 import { outliveSignals } from '../../process/signals.ts';
-import { loadInto, statusOf, stopAll } from './admin.ts';
+import { statusOf, stopAll } from './admin.ts';
 import { EXIT_LOCKED, isKind, type Kind } from './ensure.ts';
 import { createStreamingServer } from './exec.ts';
 import { probeIsolation } from './probe.ts';
@@ -94,14 +93,14 @@ async function serve(rootDir: string, o: Serve): Promise<void> {
 }
 
 const USAGE =
-  'usage: sandboxd --root-dir DIR [--stop [--purge] | --status | --load FILE [--name NAME]] [--kind process|oci] [--isolation plain]\n       sandboxd --probe';
+  'usage: sandboxd --root-dir DIR [--stop [--purge] | --status] [--kind process|oci] [--isolation plain]\n       sandboxd --probe';
 
 function parse() {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean' } as const;
   const { values } = parseArgs({
     options: {
-      ...{ 'root-dir': text, kind: text, isolation: text, load: text, name: text, 'image-limits': text },
+      ...{ 'root-dir': text, kind: text, isolation: text, 'image-limits': text },
       ...{ stop: flag, purge: flag, status: flag, probe: flag },
     },
   });
@@ -129,7 +128,6 @@ async function main(): Promise<void> {
   }
   if (values.stop === true) await stopAll(rootDir, { say: say1, purge: values.purge === true, ...self });
   else if (values.status === true) await statusOf(rootDir, say1);
-  else if (values.load !== undefined) await loadInto(rootDir, { file: resolve(values.load), name: values.name ?? '', say: say1, ...self });
   else
     return serve(rootDir, {
       wanted: values.isolation === 'plain' ? 'plain' : undefined,
