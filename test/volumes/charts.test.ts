@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
+import { type VolumeIo, volumeEffects } from '../../src/actors/services/volumes/logic.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { ListedPod, RuntimePodsView } from '../../src/machines/pod/runtime/seen.ts';
 import { containerMounts } from '../../src/machines/pod/volumes/containerMounts.ts';
@@ -10,8 +11,8 @@ import type { PodVolume } from '../../src/machines/pod/volumes/volumes.ts';
 import type { PodRecord, PodsView } from '../../src/machines/pods/manager/messages.ts';
 import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
 import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
-import { VOLUME_BACKOFF, type VolumeIo, volumeWith } from '../../src/machines/services/volumes/volumeMachine.ts';
-import { reading } from '../../src/machines/xstate/facts.ts';
+import { VOLUME_BACKOFF, volumeMachine } from '../../src/machines/services/volumes/volumeMachine.ts';
+import { provided } from '../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const POD: Pod = {
@@ -50,8 +51,9 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     tearDownFailed: (_, message) => void said.push(message),
   };
   // There is no manager to tell.
+  const { actors, actions } = volumeEffects(io);
   const actor = createActor(
-    reading(volumeWith(io).provide({ actions: { tell: () => {} } }), () => ({ random: 0 })),
+    provided(volumeMachine, { actors, actions: { ...actions, tell: () => {} } }, () => ({ wallMs: 0, monoMs: 0, random: 0 })),
     {
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
       input: { ref: volumeRef('u', volume.plugin, 'v'), job: o.found === true ? null : { volume, pod: POD } },

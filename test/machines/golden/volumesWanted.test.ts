@@ -5,6 +5,7 @@
 
 import { createActor } from 'xstate';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
+import { type VolumesIo, volumesLogic } from '../../../src/actors/services/volumes/logic.ts';
 import type { Container, PodSpec, Volume } from '../../../src/machines/kube/podTable.ts';
 import type { KubeResult } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
@@ -15,8 +16,7 @@ import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import type { WorkerPhase } from '../../../src/machines/pods/workers/messages.ts';
 import type { VolumesResult } from '../../../src/machines/services/volumes/messages.ts';
 import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
-import { type VolumesIo, volumesWith } from '../../../src/machines/services/volumes/volumesMachine.ts';
-import { momentOf, reading } from '../../../src/machines/xstate/facts.ts';
+import { momentOf } from '../../../src/machines/xstate/facts.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import { views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
@@ -107,10 +107,13 @@ const managed =
       tearDownFailed: () => undefined,
     };
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
-    const actor = createActor(reading(volumesWith(io, moment), moment), {
-      input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
-    }).start();
+    const actor = createActor(
+      volumesLogic(io, moment, (isOpen) => Object.assign(moment(), { pods: undefined, listed: undefined, isOpen })),
+      {
+        input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
+        clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      },
+    ).start();
     await time.settle();
     const ask: Managed['ask'] = (type, p = own) => {
       const told = (r: VolumesResult) =>
