@@ -7,6 +7,7 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
+import { SIGNAL_FACTS, type Signal } from '../../../machines/config/evictionSignals.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
@@ -26,7 +27,7 @@ import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/l
 import { EVICTED, pressureView } from '../../../machines/reclaim/eviction/messages.ts';
 import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
 import { HARD_GRACE_SECONDS } from '../../../machines/reclaim/eviction/rank.ts';
-import { isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { isMemorySignal, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { containerGcAddr, type ImageGcEvent, imageGcAddr } from '../../../machines/reclaim/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
@@ -130,7 +131,7 @@ class Manager {
   readonly #o: EvictionOptions;
   readonly #evictions;
   /** That some threshold is about. */
-  readonly #memorySignals: readonly MemorySignal[];
+  readonly #memorySignals: readonly Signal[];
   #nobodyFor = '';
 
   constructor(ctx: ActorCtx, o: EvictionOptions) {
@@ -160,7 +161,7 @@ class Manager {
     let timer: unknown;
     const look = async (): Promise<void> => {
       for (const signal of this.#memorySignals) {
-        const reading = await this.#readMemory(signal);
+        const reading = await this.#readMemory(signal, ending.signal);
         if (ending.signal.aborted) return;
         if (reading !== undefined && memoryCrossed(last, this.#o.thresholds, { ...reading, signal })) return crossed();
       }
@@ -174,11 +175,9 @@ class Manager {
   }
 
   /** Undefined: it cannot be read, or there is no limit. */
-  async #readMemory(signal: MemorySignal): Promise<{ available: number; capacity: number } | undefined> {
+  async #readMemory(signal: Signal, ending: AbortSignal): Promise<{ available: number; capacity: number } | undefined> {
     try {
-      if (signal === 'allocatableMemory.available') return await this.readings.podsMemory();
-      const memory = this.#ctx.ports.host.memory?.();
-      return memory === undefined ? undefined : { available: memory.availableBytes, capacity: memory.capacityBytes };
+      return await this.readings.read(signal, ending);
     } catch (error) {
       this.#ctx.log.debug({ err: messageOf(error), signal }, 'available memory cannot be read');
       return undefined;
@@ -250,7 +249,7 @@ class Manager {
   async freeImages(met: Met | undefined, signal: AbortSignal): Promise<void> {
     const { imageFs } = this.readings;
     const elsewhere = imageFs.kind === 'unseen' || (imageFs.kind === 'seen' && imageFs.dedicated);
-    if (met === undefined || (!met.threshold.signal.startsWith('imagefs') && elsewhere)) return;
+    if (met === undefined || (SIGNAL_FACTS[met.threshold.signal].reading !== 'imagefs' && elsewhere)) return;
     const free = (replyTo: ReplyTo<{ freedBytes: number }>): ImageGcEvent => ({ type: 'images.free', replyTo });
     await this.#ctx.registry.ask(imageGcAddr, free, { timeoutMs: FREE_IMAGES_MS, signal });
   }

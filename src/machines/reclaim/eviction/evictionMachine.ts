@@ -5,6 +5,7 @@
  */
 
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { SIGNAL_FACTS } from '../../config/evictionSignals.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { NodePressure } from '../../nodeFacts.ts';
 import type { PodRecord } from '../../pods/manager/messages.ts';
@@ -14,7 +15,7 @@ import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import type { Exceeded } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
-import { SIGNAL_FACTS, type Threshold } from './thresholds.ts';
+import type { Threshold } from './thresholds.ts';
 
 /** Between two looks. */
 const LOOK_EVERY_MS = 10_000;
