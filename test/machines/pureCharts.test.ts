@@ -6,10 +6,11 @@
  */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createActor, toPromise } from 'xstate';
-import { reviewWith } from '../../src/machines/edge/https/reviewMachine.ts';
+import { createActor, fromPromise, toPromise } from 'xstate';
+import { reviewMachine } from '../../src/machines/edge/https/reviewMachine.ts';
 import type { KubeResult } from '../../src/machines/kube/request.ts';
-import { momentOf, reading } from '../../src/machines/xstate/facts.ts';
+import { momentOf } from '../../src/machines/xstate/facts.ts';
+import { provided } from '../../src/machines/xstate/provide.ts';
 import { BYSTANDERS, bystandersUp, type KillCase, stateOf } from '../integration/kill/killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from '../integration/kill/killTables.ts';
 import { virtualNode } from '../integration/virtualNode.ts';
@@ -94,7 +95,9 @@ it('a question to the API server about a caller', async () => {
   const ports = lockable(fakePorts());
   let asked = 0;
   const ask = async () => answers[asked++] ?? refused;
-  const actor = createActor(reading(reviewWith(ask), momentOf(ports)), { inspect: (e) => steps.see(e) });
+  const actor = createActor(provided(reviewMachine, { actors: { ask: fromPromise(ask) } }, momentOf(ports)), {
+    inspect: (e) => steps.see(e),
+  });
   actor.start();
   await toPromise(actor);
   expect(asked).toBe(2);

@@ -38,6 +38,7 @@ import {
 import type { ShutdownState } from '../../../machines/reclaim/nodeShutdown/stateFile.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { InhibitorSession } from '../../../ports/machine/inhibitor.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { shutdownTimes } from './metrics.ts';
@@ -64,7 +65,7 @@ export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
     start: (ctx) => {
       const manager = new Manager(ctx, o);
       return {
-        logic: nodeShutdownMachine.provide({
+        logic: provided(nodeShutdownMachine, {
           actors: {
             open: fromPromise<Opened>(({ signal }) => manager.open(signal)),
             watch: fromCallback<NodeShutdownMachineEvent>(({ sendBack }) => manager.watch(sendBack)),
