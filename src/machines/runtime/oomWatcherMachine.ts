@@ -23,7 +23,7 @@ export const oomWatcherMachine = setup({
   types: { context: {} as Context, events: {} as OomWatcherMachineEvent },
   actors: { follow: unprovidedCallback<OomWatcherMachineEvent>() },
   actions: {
-    read: (_, _params: { part: { records: readonly string[]; seq: number } }) => {},
+    read: unprovidedAction<{ part: { records: readonly string[]; seq: number } }>(),
     lost: unprovidedAction<{ reason: string }>(),
   },
   delays: {

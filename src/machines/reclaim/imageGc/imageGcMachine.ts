@@ -3,7 +3,7 @@
  * and removing are given with `provide`; what the look found decides whether there is anything to do.
  */
 
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { messageOf } from '../../text/errors.ts';
 import { projecting } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
@@ -45,9 +45,7 @@ export const imageGcMachine = setup({
   types: { context: {} as Context, events: {} as ImageGcEvent, input: {} as ImageGcInput },
   actors: {
     /** What there is, what of it is used, and how full it is there. `all`: somebody needs the room. */
-    look: fromPromise<ImageLook, { ledger: ImageLedger; all: boolean }>(() =>
-      Promise.reject(new Error('no way to look at images was provided')),
-    ),
+    look: unprovided<ImageLook, { ledger: ImageLedger; all: boolean }>(),
     /** Never rejects: what could not be removed is in the outcome. */
     remove: unprovided<ImageOutcome, ImageLook>(),
   },

@@ -66,8 +66,8 @@ const deciding = effects.extend({
       enqueue.stopChild(event.id);
       enqueue.assign({ backingOff: without(context.backingOff, event.id) });
     }),
-    fail: ({ event }) => {
-      if (event.type === 'puller.broken') throw event.error;
+    fail: (_, { error }: { error: Error }) => {
+      throw error;
     },
   },
 });
@@ -81,7 +81,7 @@ export const imagePullerMachine = deciding.createMachine({
   on: {
     'image.ensure': { actions: 'begin' },
     'image.removed': { actions: { type: 'forget', params: ({ event: { imageRef } }) => ({ imageRef }) } },
-    'puller.broken': { actions: 'fail' },
+    'puller.broken': { actions: { type: 'fail', params: ({ event: { error } }) => ({ error }) } },
     'pulls.changed': [
       { guard: ({ event }) => event.active > 0, target: '.pulling', actions: assign({ active: ({ event }) => event.active }) },
       { target: '.idle', actions: assign({ active: 0 }) },
