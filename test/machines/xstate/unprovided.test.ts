@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
-import { machinesOf } from '../../integration/killTables.ts';
+import { machinesOf } from '../../integration/kill/killTables.ts';
 
 /** Still to be converted; this list may only get shorter. */
 const NOT_YET: ReadonlySet<string> = new Set([
