@@ -113,8 +113,11 @@ it('no machine does anything but decide', () => {
   expect(Object.fromEntries([...found].map(([id, what]) => [id, [...what]]))).toEqual({});
 });
 
-it('no machine holds effects or an environment in its context', () => {
-  expect([...shown.effects]).toEqual([]);
+/** Machines whose contexts still hold functions, signals or actors; this list may only get shorter. */
+const LIVE_YET = new Set(['podWorker:', 'stop:', 'cpus:', 'devices:', 'token:', 'object:']);
+
+it('no machine holds a function, a signal, an actor or an environment in its context', () => {
+  expect([...shown.effects].filter((what) => !LIVE_YET.has(what.split(' ')[0] ?? ''))).toEqual([]);
 });
 
 it('what every machine shows is plain, bounded, and holds no secret, environment or output', () => {
