@@ -72,7 +72,6 @@ const NOT_KILLED: Record<string, string> = {
   'supervisor stopped': 'final: the actor has ended',
   'supervisor failed': 'final: the actor has ended',
   'server closed': 'final: the actor has ended',
-  'httpsServer closed': 'final: the actor has ended',
   'review asking': OF_A_REQUEST,
   'review weighing': NO_TIME,
   'podWriter holding': 'it keeps nothing that resting does not: what it held back is in the view of statuses, and is decided about anew',
