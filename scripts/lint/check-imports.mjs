@@ -15,7 +15,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DOORS, FLOORS, LAYERS, SHARED_BY } from './import-floors.mjs';
 
-const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 
 /** Packages that neither do I/O nor read a clock: pure code may use them. */
 const PURE = ['xstate', 'yaml'];
@@ -213,7 +213,7 @@ function behindDoor(from, target, opened) {
   const floor = FLOORS.findIndex((f) => target.startsWith(f));
   const own = FLOORS.findIndex((f) => from.startsWith(f));
   if (own >= 0 && from.startsWith('machines/')) {
-    return floor >= 0 && floor <= own ? null : `src/${target}, which stands above it (FLOORS of scripts/import-floors.mjs)`;
+    return floor >= 0 && floor <= own ? null : `src/${target}, which stands above it (FLOORS of scripts/lint/import-floors.mjs)`;
   }
   if (floor >= 0) return null;
   const [mine, theirs] = [managerOf(from), managerOf(target)];
@@ -305,7 +305,7 @@ export function check(root) {
     const from = relative(src, path);
     const rule = RULES.find((r) => r.in.test(from));
     if (!rule) {
-      complaints.push(`src/${from}:1: no import rule for this folder; add a row to scripts/check-imports.mjs`);
+      complaints.push(`src/${from}:1: no import rule for this folder; add a row to scripts/lint/check-imports.mjs`);
       continue;
     }
     const edges = [];
@@ -329,7 +329,7 @@ export function check(root) {
   }
   if (resolve(root) === HERE)
     for (const door of DOORS)
-      if (!opened.has(door)) complaints.push(`scripts/import-floors.mjs:1: nobody needs this any more, take it off DOORS: ${door}`);
+      if (!opened.has(door)) complaints.push(`scripts/lint/import-floors.mjs:1: nobody needs this any more, take it off DOORS: ${door}`);
   for (const loop of cycles(graph)) complaints.push(`src/${loop[0]}:1: import cycle ${loop.join(' -> ')}`);
   return { complaints, files: graph.size };
 }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-const INPUTS = ['src/inspect/page', 'src/machines/chart', 'package-lock.json', 'scripts/build-page.mjs'];
+const INPUTS = ['src/inspect/page', 'src/machines/chart', 'package-lock.json', 'scripts/build/build-page.mjs'];
 
 /** `files`: every file below a path. Answers whether it built. */
 export async function buildPage({ root, dist, outDir, force, files }) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts the containerd and runc of a newer Debian suite into a folder, for benchmarks and tests against them. The machine is not
 # upgraded: packages are fetched with lists of their own and taken apart. Debian, amd64, as root. Prints the folder to put on PATH:
-#   PATH=$(sh scripts/newer-containerd.sh):$PATH node_modules/.bin/node bench/containerd.ts --only=burst
+#   PATH=$(sh scripts/setup/newer-containerd.sh):$PATH node_modules/.bin/node bench/containerd.ts --only=burst
 # NEWER_SUITE   Debian suite (default sid: containerd 2.1, runc 1.3)
 # NEWER_MIRROR  default: the mirror of Debian's main archive that this machine's apt uses
 set -eu
