@@ -1,8 +1,8 @@
 /** `why`: each answer in full, as a person reads it. */
 import { describe, expect, it } from 'vitest';
 import type { WaitingPod } from '../../src/machines/pods/manager/messages.ts';
-import { explainPod } from '../../src/machines/shown/why.ts';
-import type { WhyInput } from '../../src/machines/shown/whySources.ts';
+import { explainPod } from '../../src/machines/shown/why/why.ts';
+import type { WhyInput } from '../../src/machines/shown/why/whySources.ts';
 import {
   brokenManifest,
   crashEvents,

@@ -103,7 +103,7 @@ it('an actor of the tree has a file of its name, or a row in the table of those 
 });
 
 const printed = (what: string): string =>
-  execFileSync(process.execPath, [join(project, 'scripts/lint/check-imports.mjs'), what], { encoding: 'utf8' }).trim();
+  execFileSync(process.execPath, [join(project, 'scripts/check-imports.mjs'), what], { encoding: 'utf8' }).trim();
 
 it('the table and the drawing of imports are what lint checks', () => {
   expect(read('docs/architecture/source-layout.md')).toContain(printed('--table'));

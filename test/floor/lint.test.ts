@@ -31,7 +31,7 @@ function run(file: string, args: string[], cwd: string): Promise<{ code: number;
     });
   });
 }
-const checkImports = () => run(process.execPath, [join(project, 'scripts/lint/check-imports.mjs'), root], root);
+const checkImports = () => run(process.execPath, [join(project, 'scripts/check-imports.mjs'), root], root);
 
 describe('size of folders', () => {
   const checkFolders = () => run(process.execPath, [join(project, 'scripts/lint/check-folders.mjs'), root], root);

@@ -11,7 +11,7 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../machines/services/probes/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
-import { explainPod } from '../../machines/shown/why.ts';
+import { explainPod } from '../../machines/shown/why/why.ts';
 import { workerWords } from '../../machines/shown/workerWords.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { ContainerRow, PodFrame } from './frames.ts';

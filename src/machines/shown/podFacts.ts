@@ -6,7 +6,7 @@ import type { ContainerSummary } from '../pods/workers/messages.ts';
 import type { PodExplained } from './answers.ts';
 import { eventMessage } from './eventLog.ts';
 import { summarizePod } from './podSummary.ts';
-import { errorsOfPod, type WhyInput } from './whySources.ts';
+import { errorsOfPod, type WhyInput } from './why/whySources.ts';
 
 type ContainerExplained = PodExplained['containers'][number];
 

@@ -8,7 +8,7 @@ import type { SourceError } from '../../../src/machines/pods/podConfig/messages.
 import type { StatusView } from '../../../src/machines/pods/status/messages.ts';
 import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
 import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
-import type { WhyInput } from '../../../src/machines/shown/whySources.ts';
+import type { WhyInput } from '../../../src/machines/shown/why/whySources.ts';
 import { findActor } from '../../../src/machines/supervision/actorState.ts';
 import { sampleTree } from '../harness.ts';
 

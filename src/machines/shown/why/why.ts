@@ -1,18 +1,18 @@
 /** Why a pod is as it is, as a chain a person can follow: what `actorctl why` prints. Pure. */
 
-import type { RecordedEvent } from '../foundation/messages.ts';
-import type { ContainerStatus, Pod, PodStatus } from '../kube/types.ts';
-import { LIFE_STATES, type PodRecord, podManagerAddr, type WaitingPod } from '../pods/manager/messages.ts';
-import { type ContainerSummary, workersAddr } from '../pods/workers/messages.ts';
-import { criAddr } from '../runtime/cri/messages.ts';
-import { clockTime, shortDuration } from '../text/duration.ts';
-import { printable } from '../text/table.ts';
-import type { Explanation } from './answers.ts';
-import { eventMessage } from './eventLog.ts';
-import { findPod, recordMeant } from './findPod.ts';
-import { podFacts } from './podFacts.ts';
+import type { RecordedEvent } from '../../foundation/messages.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
+import { LIFE_STATES, type PodRecord, podManagerAddr, type WaitingPod } from '../../pods/manager/messages.ts';
+import { type ContainerSummary, workersAddr } from '../../pods/workers/messages.ts';
+import { criAddr } from '../../runtime/cri/messages.ts';
+import { clockTime, shortDuration } from '../../text/duration.ts';
+import { printable } from '../../text/table.ts';
+import type { Explanation } from '../answers.ts';
+import { eventMessage } from '../eventLog.ts';
+import { findPod, recordMeant } from '../findPod.ts';
+import { podFacts } from '../podFacts.ts';
+import { workerWords } from '../workerWords.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
-import { workerWords } from './workerWords.ts';
 
 /** Events shown per pod. */
 const EVENTS_MAX = 8;

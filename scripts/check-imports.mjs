@@ -13,9 +13,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { DOORS, FLOORS, LAYERS, SHARED_BY } from './import-floors.mjs';
+import { DOORS, FLOORS, LAYERS, SHARED_BY } from './lint/import-floors.mjs';
 
-const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
+const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** Packages that neither do I/O nor read a clock: pure code may use them. */
 const PURE = ['xstate', 'yaml'];
@@ -305,7 +305,7 @@ export function check(root) {
     const from = relative(src, path);
     const rule = RULES.find((r) => r.in.test(from));
     if (!rule) {
-      complaints.push(`src/${from}:1: no import rule for this folder; add a row to scripts/lint/check-imports.mjs`);
+      complaints.push(`src/${from}:1: no import rule for this folder; add a row to scripts/check-imports.mjs`);
       continue;
     }
     const edges = [];

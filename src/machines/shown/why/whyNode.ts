@@ -1,11 +1,11 @@
 /** Why a node is as it is: what `actorctl why node` prints. Pure. */
-import { AWAITING_REASONS } from '../api/messages.ts';
-import type { ActorView } from '../supervision/actorState.ts';
-import { shortDuration } from '../text/duration.ts';
-import { printable } from '../text/table.ts';
-import type { Explanation } from './answers.ts';
-import type { NodeFactsPage } from './nodePage.ts';
-import { treeHealth } from './treeHealth.ts';
+import { AWAITING_REASONS } from '../../api/messages.ts';
+import type { ActorView } from '../../supervision/actorState.ts';
+import { shortDuration } from '../../text/duration.ts';
+import { printable } from '../../text/table.ts';
+import type { Explanation } from '../answers.ts';
+import type { NodeFactsPage } from '../nodePage.ts';
+import { treeHealth } from '../treeHealth.ts';
 
 /** Actors and pods named at most. */
 const NAMED_MAX = 12;

@@ -1,15 +1,15 @@
 /** What `why` says of what a source holds: what cannot be used of it, and which fields of a pod are left alone. Pure. */
 
-import type { RecordedEvent } from '../foundation/messages.ts';
-import type { Pod } from '../kube/types.ts';
-import type { RuntimePodsView, SourceName } from '../pod/runtime/seen.ts';
-import { podFields } from '../pods/admission/supported.ts';
-import type { PodRecord, PodsView, WaitingPods } from '../pods/manager/messages.ts';
-import { keptPods, keptText } from '../pods/podConfig/kept.ts';
-import type { ManifestsView, SourceError } from '../pods/podConfig/messages.ts';
-import type { StatusView } from '../pods/status/messages.ts';
-import type { CriView } from '../runtime/cri/messages.ts';
-import type { ActorView } from '../supervision/actorState.ts';
+import type { RecordedEvent } from '../../foundation/messages.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
+import { podFields } from '../../pods/admission/supported.ts';
+import type { PodRecord, PodsView, WaitingPods } from '../../pods/manager/messages.ts';
+import { keptPods, keptText } from '../../pods/podConfig/kept.ts';
+import type { ManifestsView, SourceError } from '../../pods/podConfig/messages.ts';
+import type { StatusView } from '../../pods/status/messages.ts';
+import type { CriView } from '../../runtime/cri/messages.ts';
+import type { ActorView } from '../../supervision/actorState.ts';
 
 export interface Located extends SourceError {
   source: SourceName;
