@@ -25,14 +25,15 @@ import {
 } from '../../../machines/reclaim/eviction/evictionMachine.ts';
 import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
 import { EVICTED, pressureView } from '../../../machines/reclaim/eviction/messages.ts';
-import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
+import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
 import { HARD_GRACE_SECONDS } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { containerGcAddr, type ImageGcEvent, imageGcAddr } from '../../../machines/reclaim/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
+import { LazyMoment } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Readings } from './readings.ts';
@@ -69,7 +70,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
     start: (ctx) => {
       const manager = new Manager(ctx, o);
       return {
-        logic: reading(machineOf(manager, ctx, o.watchMemory), () => new Facts(ctx, manager)),
+        logic: logicOf(manager, ctx, o.watchMemory),
         input: {
           thresholds: o.thresholds,
           transitionMs: o.transitionMs,
@@ -82,30 +83,30 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
   };
 }
 
-function machineOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
-  return evictionMachine.provide({
-    actors: {
-      observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
-      ...(watches
-        ? {
-            watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(({ input, sendBack }) =>
-              manager.watchMemory(input.last, () => sendBack({ type: 'memory.crossed' })),
-            ),
-          }
-        : {}),
-      checkLimits: fromPromise<readonly Offender[]>(({ signal }) => manager.checkLimits(signal)),
-      freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
-      measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
+function logicOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
+  return provided(
+    evictionMachine,
+    {
+      actors: {
+        observe: fromPromise(({ signal }) => manager.readings.observe(signal)),
+        watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(({ input, sendBack }) =>
+          watches ? manager.watchMemory(input.last, () => sendBack({ type: 'memory.crossed' })) : undefined,
+        ),
+        checkLimits: fromPromise(({ signal }) => manager.checkLimits(signal)),
+        freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
+        measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
+      },
+      actions: {
+        publish: (_, { last }) => manager.publish(last),
+        sayAttempt: (_, { met }) => manager.sayAttempt(met),
+        collect: () => void ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
+        evict: (_, { victim }) => manager.evict(victim),
+        evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
+        sayNobody: (_, { met }) => manager.sayNobody(met),
+      },
     },
-    actions: {
-      publish: ({ context }) => manager.publish(context.last),
-      sayAttempt: (_, { met }) => manager.sayAttempt(met),
-      collect: () => void ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
-      evict: (_, { victim }) => manager.evict(victim),
-      evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
-      sayNobody: (_, { met }) => manager.sayNobody(met),
-    },
-  });
+    () => new Facts(ctx, manager),
+  );
 }
 
 class Facts extends LazyMoment implements EvictionFacts {
