@@ -157,7 +157,9 @@ function validateResources(p: Problems, path: string, c: Container): void {
     }
   };
   amounts('limits', limits);
-  amounts('requests', requests);
+  // A request that is its limit came of it, or has the same fault: it is said once.
+  const others = Object.entries(requests).filter(([name, q]) => own(limits, name) !== q);
+  amounts('requests', Object.fromEntries(others));
   for (const [name, q] of Object.entries(requests)) {
     const limit = own(limits, name);
     if (limit === undefined) continue;
