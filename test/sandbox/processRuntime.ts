@@ -27,15 +27,7 @@ export interface TestRuntime {
   close(): Promise<void>;
 }
 
-export interface RuntimeOptions {
-  uid?: number;
-  args?: string[];
-  /** Put before the command that starts the runtime. */
-  launch?: readonly string[];
-  env?: NodeJS.ProcessEnv;
-}
-
-export async function startRuntime(o: RuntimeOptions = {}): Promise<TestRuntime> {
+export async function startRuntime(o: { uid?: number; args?: string[] } = {}): Promise<TestRuntime> {
   const rootDir = mkdtempSync(join(tmpdir(), 'sbx-'));
   if (o.uid !== undefined) chownSync(rootDir, o.uid, o.uid);
   const l = layout(rootDir);
@@ -62,13 +54,11 @@ export async function startRuntime(o: RuntimeOptions = {}): Promise<TestRuntime>
     pid: () => child?.pid ?? 0,
     log: () => output,
     async start() {
-      const [file = '', ...words] = [...(o.launch ?? []), process.execPath, ENTRY, '--root-dir', rootDir, ...(o.args ?? [])];
-      const started = spawn(file, words, {
+      const started = spawn(process.execPath, [ENTRY, '--root-dir', rootDir, ...(o.args ?? [])], {
         cwd: '/',
         detached: true,
         stdio: ['ignore', 'ignore', 'pipe'],
-        env: { ...process.env, ...o.env },
-        ...(o.launch !== undefined || o.uid === undefined ? {} : { uid: o.uid, gid: o.uid }),
+        ...(o.uid === undefined ? {} : { uid: o.uid, gid: o.uid }),
       });
       child = started;
       started.stderr.on('data', (chunk: Buffer) => {

@@ -1,10 +1,9 @@
 /** Whether the API server can be reached, as a statechart: everybody's calls say how it goes, and while it is lost it is asked. */
 
-import { assign } from 'xstate';
+import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
+import { factsOf } from '../xstate/facts.ts';
 import { projecting } from '../xstate/projection.ts';
-import { unprovided, unprovidedAction } from '../xstate/provide.ts';
-import { setupWith } from '../xstate/setup.ts';
 import type { ApiLinkEvent } from './messages.ts';
 
 /** A question that is not answered within this counts as no answer. */
@@ -24,25 +23,18 @@ export interface ApiLinkContext extends ApiLinkInput {
   reason: string;
 }
 
-interface Announced {
-  state: 'connecting' | 'reachable' | 'lost';
-  server: string;
-  reason: string;
-}
-const announcing = (state: Announced['state']) =>
-  ({ type: 'announce', params: ({ context: { server, reason } }: { context: ApiLinkContext }) => ({ state, server, reason }) }) as const;
+const probe: PromiseActorLogic<ProbeResult> = fromPromise(() => Promise.reject(new Error('no probe was provided')));
 
-const { setup, facts } = setupWith();
 export const apiLinkMachine = setup({
   types: { context: {} as ApiLinkContext, input: {} as ApiLinkInput, events: {} as ApiLinkEvent },
-  actors: { probe: unprovided<ProbeResult>() },
+  actors: { probe },
   actions: {
     /** Publishes the view and says so in the log. */
-    announce: unprovidedAction<Announced>(),
+    announce: (_, _p: { state: 'connecting' | 'reachable' | 'lost' }) => {},
     /** Drops connections that lead nowhere. */
-    disconnect: unprovidedAction(),
+    disconnect: () => {},
     /** Wakes everybody who waits for the API server. */
-    reportFound: unprovidedAction(),
+    reportFound: () => {},
     missed: assign(({ context }, p: { result: ProbeResult }) => ({
       misses: context.misses + 1,
       reason: p.result.ok ? '' : `${p.result.reason}: ${p.result.message}`,
@@ -51,8 +43,8 @@ export const apiLinkMachine = setup({
   },
   guards: { answered: (_, p: { result: ProbeResult }) => p.result.ok },
   delays: {
-    retry: ({ context }) =>
-      retryDelayMs({ minMs: LINK_RETRY_MS, maxMs: LINK_RETRY_MAX_MS, jitter: 0.5 }, context.misses - 1, facts().random),
+    retry: ({ context, event }) =>
+      retryDelayMs({ minMs: LINK_RETRY_MS, maxMs: LINK_RETRY_MAX_MS, jitter: 0.5 }, context.misses - 1, factsOf(event).random),
   },
 }).createMachine({
   id: 'apiLink',
@@ -62,7 +54,7 @@ export const apiLinkMachine = setup({
   states: {
     connecting: {
       meta: { reason: 'Connecting', message: ({ server }: ApiLinkContext) => `asking ${server} for the first time` },
-      entry: [announcing('connecting')],
+      entry: [{ type: 'announce', params: { state: 'connecting' } }],
       on: { 'api.answered': { target: 'reachable' } },
       invoke: {
         src: 'probe',
@@ -74,7 +66,7 @@ export const apiLinkMachine = setup({
     },
     reachable: {
       meta: { reason: 'Reachable', message: ({ server }: ApiLinkContext) => `${server} answers` },
-      entry: ['heard', announcing('reachable')],
+      entry: ['heard', { type: 'announce', params: { state: 'reachable' } }],
       initial: 'trusted',
       states: {
         trusted: { on: { 'api.failed': { target: 'doubted' }, 'api.check': { target: 'doubted' } } },
@@ -97,7 +89,7 @@ export const apiLinkMachine = setup({
         reason: 'ApiServerLost',
         message: ({ server, reason }: ApiLinkContext) => `${server} does not answer (${reason}); pods run on, statuses are kept`,
       },
-      entry: [announcing('lost'), 'disconnect'],
+      entry: [{ type: 'announce', params: { state: 'lost' } }, 'disconnect'],
       initial: 'waiting',
       on: { 'api.answered': { target: 'reachable', actions: ['reportFound'] } },
       states: {

@@ -3,16 +3,15 @@
  * thousands of pods: one machine serves them all, and what differs between them is input.
  */
 
-import { assign, not } from 'xstate';
+import { assign, fromPromise, not, setup } from 'xstate';
 import { isOlder, isRefusal, type KubeFailure } from '../kube/request.ts';
 import type { Pod } from '../kube/types.ts';
 import type { PodsView } from '../pods/manager/messages.ts';
 import type { StatusEntry } from '../pods/status/messages.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import type { Moment } from '../xstate/facts.ts';
+import { factsOf, type Moment } from '../xstate/facts.ts';
 import { failureOf, names, podName, projecting } from '../xstate/projection.ts';
-import { unprovided, unprovidedAction } from '../xstate/provide.ts';
-import { setupWith } from '../xstate/setup.ts';
+import { effectsOf, providing, unprovided, withEffects } from '../xstate/provide.ts';
 import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
 import { decideWrite, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { leftOutOf, ownPart } from './statusPatch.ts';
@@ -44,8 +43,12 @@ export interface PodWriterFacts extends Moment {
   readonly api: ApiPodsView | undefined;
   readonly node: NodeView | undefined;
 }
-/** What the log tells of a failure: a new one loudly, repeats quietly. */
-export type PodWriterFailure = Pick<PodWriterContext, 'plan' | 'failure' | 'failures'>;
+export interface PodWriterIo {
+  /** One request. Rejects never: what went wrong is an outcome. */
+  act(plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome>;
+  /** Writes what failed to the log: new failures loudly, repeats quietly. */
+  complain(context: PodWriterContext): void;
+}
 export interface PodWriterContext extends PodWriterInput {
   plan: WriterPlan;
   written: Written | null;
@@ -61,7 +64,7 @@ export interface PodWriterContext extends PodWriterInput {
   failure: KubeFailure | null;
 }
 
-export interface ActInput {
+interface ActInput {
   plan: WriterPlan;
 }
 
@@ -70,8 +73,8 @@ function known(uid: string, { pods, entry, api, node, wallMs }: PodWriterFacts) 
   return { record: records?.get(uid), records, sourcesReady: pods?.sourcesReady === true, entry, api, node, nowWallMs: wallMs };
 }
 
-function decided(context: PodWriterContext, seen: PodWriterFacts): Partial<PodWriterContext> {
-  const facts = known(context.uid, seen);
+function decided(context: PodWriterContext, event: object): Partial<PodWriterContext> {
+  const facts = known(context.uid, factsOf<PodWriterFacts>(event));
   const { record } = facts;
   const last = record !== undefined && (record.source === 'file' || record.source === 'http') ? record.pod : context.last;
   const { uid, written, gone, held } = context;
@@ -154,19 +157,13 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
   }
 }
 
-const complain = {
-  type: 'complain',
-  params: ({ context: { plan, failure, failures } }: { context: PodWriterContext }) => ({ plan, failure, failures }),
-} as const;
-
-const { setup, facts } = setupWith<PodWriterFacts>();
 export const podWriterMachine = setup({
   types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
   actors: { act: unprovided<WriteOutcome, ActInput>() },
   actions: {
-    decide: assign(({ context }) => decided(context, facts())),
+    decide: assign(({ context, event }) => decided(context, event)),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
-    complain: unprovidedAction<PodWriterFailure>(),
+    complain: (_) => {},
   },
   guards: {
     ends: ({ context }) => context.plan.kind === 'end',
@@ -182,14 +179,14 @@ export const podWriterMachine = setup({
     wait: WAIT_MS,
     hold: HOLD_MS,
     holdBriefly: HOLD_BRIEFLY_MS,
-    retry: ({ context }) => {
+    retry: ({ context, event }) => {
       const { failure, failures } = context;
       if (isConflict(failure) && failures === 1) return 0;
       const base =
         failure !== null && isRefusal(failure)
           ? REFUSED_RETRY_MS
           : retryDelayMs({ minMs: WRITE_RETRY_MS, maxMs: WRITE_RETRY_MAX_MS }, failures - 1);
-      return Math.max(base * (1 + 0.5 * facts().random), failure?.retryAfterMs ?? 0);
+      return Math.max(base * (1 + 0.5 * factsOf(event).random), failure?.retryAfterMs ?? 0);
     },
   },
 }).createMachine({
@@ -259,7 +256,7 @@ export const podWriterMachine = setup({
       },
     },
     judging: {
-      always: [{ guard: 'failed', target: 'backingOff', actions: [complain] }, { target: 'deciding' }],
+      always: [{ guard: 'failed', target: 'backingOff', actions: ['complain'] }, { target: 'deciding' }],
     },
     backingOff: {
       meta: {
@@ -277,5 +274,13 @@ export const podWriterMachine = setup({
     ended: { type: 'final', meta: { reason: 'Ended', message: '' } },
   },
 });
+
+const provided = providing(podWriterMachine, {
+  actors: {
+    act: fromPromise<WriteOutcome, ActInput>(({ input, system, signal }) => effectsOf<PodWriterIo>(system).act(input.plan, signal)),
+  },
+  actions: { complain: ({ context, system }) => effectsOf<PodWriterIo>(system).complain(context) },
+});
+export const podWriterWith = (io: PodWriterIo): typeof podWriterMachine => withEffects(provided, io);
 
 export type { Act };

@@ -1,9 +1,8 @@
 /** Statechart of the watch on the kernel's log: reading, or waiting to try again. Pure. */
 
-import { assign, setup } from 'xstate';
+import { assign, fromCallback, setup } from 'xstate';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { projecting } from '../xstate/projection.ts';
-import { unprovidedAction, unprovidedCallback } from '../xstate/provide.ts';
 
 /** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
 const RETRY_MIN_MS = 5_000;
@@ -21,10 +20,10 @@ interface Context {
 
 export const oomWatcherMachine = setup({
   types: { context: {} as Context, events: {} as OomWatcherMachineEvent },
-  actors: { follow: unprovidedCallback<OomWatcherMachineEvent>() },
+  actors: { follow: fromCallback<OomWatcherMachineEvent>(() => {}) },
   actions: {
-    read: unprovidedAction<{ part: { records: readonly string[]; seq: number } }>(),
-    lost: unprovidedAction<{ reason: string }>(),
+    read: (_, _params: { part: { records: readonly string[]; seq: number } }) => {},
+    lost: (_, _params: { reason: string }) => {},
   },
   delays: {
     retry: ({ context }) => retryDelayMs({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS }, context.failures - 1),

@@ -6,7 +6,6 @@
  */
 import { setup } from 'xstate';
 import { projecting, some } from '../xstate/projection.ts';
-import { unprovidedAction } from '../xstate/provide.ts';
 import {
   allDown,
   initialSupervisor,
@@ -32,7 +31,7 @@ const supervisorSetup = setup({
   },
   actions: {
     /** Carries one effect out, later: it must not throw and must not call back in the same turn. */
-    perform: unprovidedAction<{ effect: SupervisorEffect }>(),
+    perform: (_args, _params: { effect: SupervisorEffect }) => undefined,
   },
   guards: {
     leaving: ({ context }) => context.goal !== 'run',

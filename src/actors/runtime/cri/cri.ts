@@ -9,6 +9,7 @@ import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import {
   criLinkMachine,
   type LinkEvent,
+  linkView,
   type RuntimeIdentity,
   readCgroupDriver,
   readStatus,
@@ -19,7 +20,6 @@ import { type CriEvent, criView, runtimeBusy } from '../../../machines/runtime/c
 import { placesFor } from '../../../machines/runtime/cri/startGate.ts';
 import { plegAddr } from '../../../machines/runtime/pleg/messages.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
-import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { LinkLog } from './linkLog.ts';
@@ -48,23 +48,24 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
   // Calls of an earlier incarnation are over.
   ctx.publish(runtimeBusy, false);
 
-  return provided(criLinkMachine, {
+  return criLinkMachine.provide({
     actors: {
       dial: fromPromise(({ signal }) => calls.dial(signal)),
       poll: fromPromise(({ signal }) => calls.status(signal)),
     },
     actions: {
-      serve: ({ self }, { call }) => {
+      serve: ({ event, self }) => {
         server ??= serverOf(ctx, { metrics, cpus, self });
-        server.call(call);
+        if (event.type === 'cri.call') server.call(event);
       },
-      fence: ({ self }, { fence }) => {
+      fence: ({ event, self }) => {
         server ??= serverOf(ctx, { metrics, cpus, self });
-        server.fence(fence);
+        if (event.type === 'cri.fence') server.fence(event);
       },
-      announce: (_, { view }) => {
-        log.say(view);
-        ctx.publish(criView, view);
+      announce: ({ context }, { state }) => {
+        const next = linkView(context, state);
+        log.say(next);
+        ctx.publish(criView, next);
       },
       reportReady: () => {
         ctx.registry.send(plegAddr, { type: 'cri.ready' });

@@ -4,7 +4,7 @@
  * Rebuilt from: the runtime, which knows the images that are present.
  */
 
-import { fromPromise } from 'xstate';
+import type { AnyActorLogic } from 'xstate';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { shownImage, withDefaultTag } from '../../../machines/kube/imageRef.ts';
 import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
@@ -12,7 +12,12 @@ import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
 import { imagePullerMachine, type PullerEvent, type PullerFacts } from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
-import { imagePullMachine, type PullBegan, type PullInput, type Settled } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
+import {
+  type ImagePullIo,
+  type ImageRequest,
+  imagePullWith,
+  type Settled,
+} from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import {
   type ImageEvent,
@@ -23,7 +28,8 @@ import {
 } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Image } from '../../../machines/wire/cri.ts';
-import { provided } from '../../../machines/xstate/provide.ts';
+import { reading } from '../../../machines/xstate/facts.ts';
+import { providing } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';
 import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
@@ -63,13 +69,7 @@ interface Work {
   auths: readonly OwnedAuth[];
 }
 
-interface ImageRequest {
-  /** Unique within one incarnation of the image puller. */
-  id: number;
-  event: ImageEvent;
-}
-
-class ImagePuller {
+class ImagePuller implements ImagePullIo {
   readonly #ctx: ActorCtx<PullerMessage>;
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
@@ -292,34 +292,37 @@ function failed(failure: StartFailure, backOffMs = 0): Settled {
   return { result: { ok: false, failure }, backOffMs };
 }
 
-function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions) {
+function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic } {
   let puller: ImagePuller | undefined;
-  let tell: (event: PullerEvent | PullBegan) => void = () => {};
+  let tell: (event: PullerEvent) => void = () => {};
   const mine = (): ImagePuller => {
     puller ??= new ImagePuller(ctx, o, (active) => {
       if (!ctx.signal.aborted) tell({ type: 'pulls.changed', active });
     });
     return puller;
   };
-  const requests = new Map<number, ImageRequest>();
-  const asked = (request: number): ImageRequest => {
-    const known = requests.get(request);
-    if (known === undefined) throw new Error(`image puller: request ${request} is answered already`);
-    return known;
-  };
-  const pull = provided(imagePullMachine, {
+  const machine = providing(imagePullerMachine, {
     actors: {
-      look: fromPromise<Settled | null, PullInput>(({ input }) => mine().look(asked(input.request))),
-      collectCredentials: fromPromise<Settled | null, PullInput>(({ input }) => mine().collectCredentials(asked(input.request))),
-      pull: fromPromise<Settled, PullInput>(({ input: { id, request } }) =>
-        mine().pull(asked(request), () => tell({ type: 'pull.began', id })),
-      ),
+      pull: imagePullWith({
+        look: (request) => mine().look(request),
+        collectCredentials: (request) => mine().collectCredentials(request),
+        pull: (request, began) => mine().pull(request, began),
+        answer: (request, result) => mine().answer(request, result),
+      }),
     },
     actions: {
-      answer: (_, { request, settled }) => {
-        if (settled !== null) mine().answer(asked(request), settled.result);
-        requests.delete(request);
+      attach: ({ self }) => {
+        tell = (event) => self.send(event);
       },
+      forget: ({ event }) => {
+        if (event.type !== 'image.removed') return;
+        mine()
+          .forget(event.imageRef)
+          .catch((error: unknown) => {
+            if (!ctx.signal.aborted) tell({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
+          });
+      },
+      collect: () => puller?.collect(),
     },
   });
   const facts: PullerFacts = {
@@ -327,28 +330,7 @@ function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions) {
       return puller?.progress() ?? '';
     },
   };
-  const logic = provided(
-    imagePullerMachine,
-    {
-      actors: { pull },
-      actions: {
-        attach: ({ self }) => {
-          tell = (event) => self.send(event);
-        },
-        accept: (_, { request, event }) => requests.set(request, { id: request, event }),
-        forget: (_, { imageRef }) => {
-          mine()
-            .forget(imageRef)
-            .catch((error: unknown) => {
-              if (!ctx.signal.aborted) tell({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
-            });
-        },
-        collect: () => puller?.collect(),
-      },
-    },
-    () => facts,
-  );
-  return { logic };
+  return { logic: reading(machine, () => facts) };
 }
 
 export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<PullerMessage> {

@@ -20,14 +20,13 @@ import { type VolumesEvent, volumesAddr, volumesInUseView, volumesView } from '.
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
 import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
-import type { VolumesFacts } from '../../../machines/services/volumes/volumesMachine.ts';
-import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
+import { type VolumesFacts, type VolumesIo, volumesWith } from '../../../machines/services/volumes/volumesMachine.ts';
+import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
 import { joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
 import { CsiLedger } from './csi/state.ts';
-import { type VolumesIo, volumesLogic } from './logic.ts';
 import { storageMetrics } from './measured.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
@@ -51,7 +50,7 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     // One lane: the release of a pod's volumes must not overtake its request for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({
-      logic: volumesLogic(volumesIo(ctx, opts, held), momentOf(ctx.ports), (isOpen) => new Facts(ctx, isOpen)),
+      logic: reading(volumesWith(volumesIo(ctx, opts, held), momentOf(ctx.ports)), () => new Facts(ctx)),
       input: { rootDir: opts.facts().rootDir, refreshMs: opts.syncFrequencyMs },
     }),
   };
@@ -59,12 +58,10 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
 
 class Facts extends LazyMoment implements VolumesFacts {
   readonly #registry: Registry;
-  readonly isOpen: VolumesFacts['isOpen'];
 
-  constructor({ ports, registry }: ActorCtx<VolumesEvent>, isOpen: VolumesFacts['isOpen']) {
+  constructor({ ports, registry }: ActorCtx<VolumesEvent>) {
     super(ports);
     this.#registry = registry;
-    this.isOpen = isOpen;
   }
   get pods(): VolumesFacts['pods'] {
     return this.#registry.read(podsView)?.value;

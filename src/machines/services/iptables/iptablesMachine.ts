@@ -1,7 +1,6 @@
 /** Statechart of the chains that a node keeps in the host's packet filter: made, then looked at, and made again when they went. */
-import { assign, setup } from 'xstate';
+import { assign, fromPromise, setup } from 'xstate';
 import { names, projecting } from '../../xstate/projection.ts';
-import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { FAMILIES, type IpFamily } from './families.ts';
 
 /** Between two looks at the canary: the reference's value. */
@@ -36,14 +35,14 @@ export const iptablesMachine = setup({
   types: { context: {} as Context },
   actors: {
     /** Makes what is missing. Never rejects. */
-    ensure: unprovided<Ensured>(),
+    ensure: fromPromise<Ensured>(() => Promise.reject(new Error('no way to the packet filter was provided'))),
     /** Answers whether the canary of one family is gone. Never rejects. */
-    look: unprovided<boolean, { kept: readonly IpFamily[] }>(),
+    look: fromPromise<boolean, { kept: readonly IpFamily[] }>(() => Promise.resolve(false)),
   },
   actions: {
     /** Says what became of the chains. */
-    ensured: unprovidedAction<{ ensured: Ensured }>(),
-    flushed: unprovidedAction(),
+    ensured: (_, _p: { ensured: Ensured }) => {},
+    flushed: () => {},
     take: assign((_, { ensured }: { ensured: Ensured }) => ({ ...ensured, looks: 0 })),
     count: assign(({ context }) => ({ looks: context.looks + 1 })),
   },

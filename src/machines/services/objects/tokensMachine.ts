@@ -3,12 +3,11 @@
  * its pod. A token is asked for again when somebody wants it and its time has come; until then the old one serves.
  */
 
-import { assign, sendParent, setup } from 'xstate';
+import { assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import type { ObjectResult, TokenRequest } from '../../kube/objects.ts';
-import type { ReplyTo } from '../../supervision/address.ts';
+import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
-import { setupWith } from '../../xstate/setup.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
 
@@ -16,47 +15,41 @@ import { type HeldToken, tokenKey } from './tokenRules.ts';
 const TOKEN_SWEEP_MS = 60_000;
 
 export type TokenOutcome = { ok: true; held: HeldToken } | { ok: false; message: string };
+export interface TokensIo {
+  request(request: TokenRequest, signal: AbortSignal): Promise<TokenOutcome>;
+  /** An old token goes on serving since a new one could not be had. */
+  refreshFailed(request: TokenRequest, message: string): void;
+}
+interface Asker {
+  reply(result: ObjectResult<{ token: string }>): void;
+}
 interface TokenContext {
   request: TokenRequest;
   held: HeldToken | null;
-  /** Questions that wait for the answer of the API server. */
-  asks: readonly number[];
+  askers: readonly Asker[];
 }
-type TokenEvent = { type: 'token.ask'; ask: number };
-export interface TokenReply {
-  ask: number;
-  result: ObjectResult<{ token: string }>;
-}
+type TokenEvent = { type: 'token.ask'; asker: Asker };
 interface TokenGone {
   type: 'token.gone';
   key: string;
 }
 
-const { setup: setupToken, facts } = setupWith();
-const effects = setupToken({
+const tokenSetup = setup({
   types: {
     context: {} as TokenContext,
     events: {} as TokenEvent,
-    input: {} as { request: TokenRequest; ask: number },
+    input: {} as { request: TokenRequest; asker: Asker },
   },
   actors: { request: unprovided<TokenOutcome, { request: TokenRequest }>() },
   actions: {
-    reply: unprovidedAction<TokenReply>(),
-    /** An old token goes on serving since a new one could not be had. */
-    sayRefreshFailed: unprovidedAction<{ request: TokenRequest; message: string }>(),
-  },
-});
-
-const tokenSetup = effects.extend({
-  actions: {
-    queue: assign(({ context, event }) => ({ asks: [...context.asks, event.ask] })),
-    answerNow: effects.enqueueActions(({ context: { held }, event, enqueue }) => {
-      if (held === null) return;
-      enqueue({ type: 'reply', params: { ask: event.ask, result: { kind: 'found', value: { token: held.token } } } });
-    }),
-    settle: enqueuing(effects)(({ context, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
-      const { held, asks, request } = context;
-      const live = held !== null && facts().wallMs < held.expiresAtMs ? held : null;
+    queue: assign(({ context, event }) => ({ askers: [...context.askers, event.asker] })),
+    answerNow: ({ context, event }) => {
+      if (context.held !== null) event.asker.reply({ kind: 'found', value: { token: context.held.token } });
+    },
+    sayRefreshFailed: (_, _params: { message: string }) => {},
+    settle: enqueueActions(({ context, event, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
+      const { held, askers } = context;
+      const live = held !== null && factsOf(event).wallMs < held.expiresAtMs ? held : null;
       let result: ObjectResult<{ token: string }>;
       if (outcome.ok) result = { kind: 'found', value: { token: outcome.held.token } };
       else if (live !== null) result = { kind: 'found', value: { token: live.token } };
@@ -64,26 +57,26 @@ const tokenSetup = effects.extend({
         const what = held === null ? 'failed to fetch token' : 'token expired and refresh failed';
         result = { kind: 'failed', message: `${what}: ${outcome.message}` };
       }
-      if (!outcome.ok && live !== null) enqueue({ type: 'sayRefreshFailed', params: { request, message: outcome.message } });
-      for (const ask of asks) enqueue({ type: 'reply', params: { ask, result } });
-      enqueue.assign({ held: outcome.ok ? outcome.held : held, asks: [] });
+      if (!outcome.ok && live !== null) perform(enqueue, 'sayRefreshFailed', { message: outcome.message });
+      for (const a of askers) enqueue(() => a.reply(result));
+      enqueue.assign({ held: outcome.ok ? outcome.held : held, askers: [] });
     }),
   },
   guards: {
-    good: ({ context }) => context.held !== null && facts().wallMs < context.held.refreshAtMs,
-    expired: ({ context }) => context.held === null || facts().wallMs >= context.held.expiresAtMs,
+    good: ({ context, event }) => context.held !== null && factsOf(event).wallMs < context.held.refreshAtMs,
+    expired: ({ context, event }) => context.held === null || factsOf(event).wallMs >= context.held.expiresAtMs,
     neverHad: ({ context }, { outcome }: { outcome: TokenOutcome }) => context.held === null && !outcome.ok,
   },
 });
 
 export const tokenMachine = tokenSetup.createMachine({
   id: 'token',
-  meta: projecting<TokenContext>(({ request, held, asks }) => ({
-    ...{ namespace: request.namespace, serviceAccount: request.serviceAccount, asking: asks.length },
+  meta: projecting<TokenContext>(({ request, held, askers }) => ({
+    ...{ namespace: request.namespace, serviceAccount: request.serviceAccount, asking: askers.length },
     expiresAtMs: held?.expiresAtMs ?? null,
     refreshAtMs: held?.refreshAtMs ?? null,
   })),
-  context: ({ input }) => ({ request: input.request, held: null, asks: [input.ask] }),
+  context: ({ input }) => ({ request: input.request, held: null, askers: [input.asker] }),
   initial: 'requesting',
   states: {
     requesting: {
@@ -130,34 +123,26 @@ interface TokensContext {
   lastId: number;
 }
 
-const tokensEffects = setup({
+export const tokensMachine = setup({
   types: { context: {} as TokensContext, events: {} as TokensEvent | TokenGone },
   actors: { token: tokenMachine },
   actions: {
-    /** Keeps what the answer of this question goes to. */
-    hold: unprovidedAction<{ ask: number; replyTo: ReplyTo<ObjectResult<{ token: string }>> }>(),
-  },
-});
-
-const tokensSetup = tokensEffects.extend({
-  actions: {
-    ask: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
+    ask: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.get') return;
       const { request, replyTo } = event;
       const key = tokenKey(request);
-      const ask = context.lastId + 1;
-      enqueue.assign({ lastId: ask });
-      enqueue({ type: 'hold', params: { ask, replyTo } });
+      const asker = { reply: replyTo };
       const known = context.tokens.get(key);
       if (known !== undefined) {
-        enqueue.sendTo(known.machine, { type: 'token.ask', ask } satisfies TokenEvent);
+        enqueue.sendTo(known.machine, { type: 'token.ask', asker } satisfies TokenEvent);
         return;
       }
-      const machine = `token#${ask}`;
-      enqueue.assign({ tokens: new Map(context.tokens).set(key, { machine, uid: request.pod.uid }) });
-      enqueue.spawnChild('token', { id: machine, input: { request, ask } });
+      const lastId = context.lastId + 1;
+      const machine = `token#${lastId}`;
+      enqueue.assign({ lastId, tokens: new Map(context.tokens).set(key, { machine, uid: request.pod.uid }) });
+      enqueue.spawnChild('token', { id: machine, input: { request, asker } });
     }),
-    forget: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
+    forget: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.forget') return;
       const tokens = new Map(context.tokens);
       for (const [key, { machine, uid }] of context.tokens) {
@@ -167,16 +152,14 @@ const tokensSetup = tokensEffects.extend({
       }
       enqueue.assign({ tokens });
     }),
-    drop: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
+    drop: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.gone') return;
       const tokens = new Map(context.tokens);
       tokens.delete(event.key);
       enqueue.assign({ tokens });
     }),
   },
-});
-
-export const tokensMachine = tokensSetup.createMachine({
+}).createMachine({
   id: 'tokens',
   meta: projecting<TokensContext>(({ tokens }) => ({ tokens: tokens.size })),
   context: () => ({ tokens: new Map(), lastId: 0 }),
@@ -195,3 +178,12 @@ export const tokensMachine = tokensSetup.createMachine({
     },
   },
 });
+
+/** `moment`: comes with each event of a token's statechart. */
+export const tokensWith = (io: TokensIo, moment: () => Moment): typeof tokensMachine => {
+  const token = providing(tokenMachine, {
+    actors: { request: fromPromise<TokenOutcome, { request: TokenRequest }>(({ input, signal }) => io.request(input.request, signal)) },
+    actions: { sayRefreshFailed: ({ context }, { message }) => io.refreshFailed(context.request, message) },
+  });
+  return providing(tokensMachine, { actors: { token: reading(token, moment) } });
+};

@@ -4,15 +4,22 @@
  * instance starts it over. Side effects (attempts, events, metrics) are provided by `actors/services/probes`.
  */
 
-import { assertEvent, assign, sendParent } from 'xstate';
+import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import type { ProbeOutcome, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
 import { messageOf } from '../../text/errors.ts';
+import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
-import { setupWith } from '../../xstate/setup.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 
+/** What a schedule asks of the outside. */
+export interface ProberIo {
+  /** One try. Never rejects for what the container did; what it throws counts as an error. */
+  attempt(target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome>;
+  /** An attempt is over: events and metrics. */
+  attempted(target: ProbeTarget, outcome: ProbeOutcome, durationMs: number): void;
+}
 export interface ProberInput {
   target: ProbeTarget;
   /** What the ledger says of this instance. */
@@ -49,21 +56,15 @@ interface Attempted {
   durationMs: number;
 }
 
-const { setup, facts } = setupWith();
-const effects = setup({
+export const proberMachine = setup({
   types: { context: {} as Context, events: {} as ProberEvent, input: {} as ProberInput },
   actors: { attempt: unprovided<ProbeOutcome, { target: ProbeTarget }>() },
   actions: {
-    sayAttempted: unprovidedAction<Attempted>(),
-  },
-});
-
-const deciding = effects.extend({
-  actions: {
+    sayAttempted: (_, _params: Attempted) => {},
     startOver: assign(({ event }) => {
       assertEvent(event, 'probe.target');
       // Only an instance that ran before has a phase; whatever follows it started here.
-      const begun = { phase: null, fresh: true, seenAtMs: facts().wallMs, run: NO_RUN, outcome: null };
+      const begun = { phase: null, fresh: true, seenAtMs: factsOf(event).wallMs, run: NO_RUN, outcome: null };
       return { target: event.target, result: event.result, ...begun };
     }),
     take: assign(({ context, event }) => {
@@ -71,33 +72,33 @@ const deciding = effects.extend({
       const same = JSON.stringify(event.target.probe) === JSON.stringify(context.target.probe);
       return { target: event.target, ...(same ? {} : { run: NO_RUN }) };
     }),
-    planFirst: assign(({ context }) => {
+    planFirst: assign(({ context, event }) => {
       const { target, phase, fresh, seenAtMs } = context;
       const known = context.result !== 'unknown' && !(target.type === 'readiness' && context.result === 'failure');
       const waitMs = firstDelayMs({
         probe: target.probe,
         startMs: startOf(target, { atMs: seenAtMs, fresh }),
-        nowMs: facts().wallMs,
+        nowMs: factsOf(event).wallMs,
         phase,
         known,
       });
       return { waitMs, phase: null };
     }),
-    beginTick: assign(() => ({ tickMs: facts().monoMs, tries: 0 })),
-    planNext: assign(({ context }) => {
-      const nowMs = facts().monoMs;
+    beginTick: assign(({ event }) => ({ tickMs: factsOf(event).monoMs, tries: 0 })),
+    planNext: assign(({ context, event }) => {
+      const nowMs = factsOf(event).monoMs;
       return { waitMs: nextTickMs(context.tickMs, nowMs, periodMs(context.target.probe)) - nowMs };
     }),
-    beginTry: assign(({ context }) => ({ tries: context.tries + 1, triedAtMs: facts().monoMs })),
+    beginTry: assign(({ context, event }) => ({ tries: context.tries + 1, triedAtMs: factsOf(event).monoMs })),
     want: sendParent(
       ({ context }): ProberReport => ({ type: 'probe.want', key: context.target.key, kind: slotKind(context.target.probe) }),
     ),
     free: sendParent(({ context }): ProberReport => ({ type: 'probe.free', key: context.target.key })),
-    conclude: enqueuing(effects)(({ context, enqueue }, outcome: ProbeOutcome) => {
+    conclude: enqueueActions(({ context, event, enqueue }, outcome: ProbeOutcome) => {
       const { target } = context;
       const { run, result } = countOutcome(context.run, outcome, target);
-      const durationMs = facts().monoMs - context.triedAtMs;
-      enqueue({ type: 'sayAttempted', params: { target, outcome, durationMs } });
+      const durationMs = factsOf(event).monoMs - context.triedAtMs;
+      perform(enqueue, 'sayAttempted', { target, outcome, durationMs });
       enqueue.assign({ run, outcome, ...(result === null ? {} : { result }) });
       if (result === null || result === context.result) return;
       enqueue.sendParent({ type: 'probe.result', target, result, output: outcome.output } satisfies ProberReport);
@@ -112,9 +113,7 @@ const deciding = effects.extend({
     gated: ({ context }) => (context.target.type === 'startup') === context.target.started,
     tryAgain: ({ context }, outcome: ProbeOutcome) => outcome.kind === 'error' && context.tries < TRIES_MAX,
   },
-});
-
-export const proberMachine = deciding.createMachine({
+}).createMachine({
   id: 'prober',
   meta: projecting<Context>(({ target, result, run, tries, waitMs, outcome }) => ({
     ...{ pod: `${target.pod.namespace}/${target.pod.name}`, container: target.container.name, type: target.type },
@@ -125,7 +124,7 @@ export const proberMachine = deciding.createMachine({
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,
-    seenAtMs: facts().wallMs,
+    seenAtMs: factsOf(input).wallMs,
     run: NO_RUN,
     tries: 0,
     tickMs: 0,
@@ -189,3 +188,9 @@ export const proberMachine = deciding.createMachine({
     },
   },
 });
+
+export const proberWith = (io: ProberIo): typeof proberMachine =>
+  providing(proberMachine, {
+    actors: { attempt: fromPromise<ProbeOutcome, { target: ProbeTarget }>(({ input, signal }) => io.attempt(input.target, signal)) },
+    actions: { sayAttempted: (_, { target, outcome, durationMs }) => io.attempted(target, outcome, durationMs) },
+  });

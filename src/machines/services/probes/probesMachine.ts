@@ -3,21 +3,30 @@
  * (a message only says where to look again), so that it can be started over at any time.
  */
 
-import { assign } from 'xstate';
+import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
-import type { PodsView } from '../../pods/manager/messages.ts';
+import { evictionOf, isWanted, type PodsView, refusalOf } from '../../pods/manager/messages.ts';
 import type { StatusEntry } from '../../pods/status/messages.ts';
-import type { Moment } from '../../xstate/facts.ts';
+import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
-import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
-import { setupWith } from '../../xstate/setup.ts';
-import { type ProberReport, proberMachine } from './proberMachine.ts';
+import { perform, providing, unprovided } from '../../xstate/provide.ts';
+import { type ProberIo, type ProberReport, proberMachine, proberWith } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
 const SWEEP_MS = 60_000;
 
+export interface ProbeManagerIo extends ProberIo {
+  /** What earlier incarnations, of this actor or of this node, knew. */
+  load(signal: AbortSignal): Promise<ProbeLedger>;
+  /** The ledger changed. */
+  publish(ledger: ProbeLedger): void;
+  /** A result changed that the pod's worker must act on or report. */
+  changed(target: ProbeTarget, result: ProbeResult, output: string): void;
+  /** A pod that had probes has none any more: their metrics go. Those of a container that waits to start again stay. */
+  ended(uid: string): void;
+}
 /** What comes with each event: the time, and the pods as others show them. */
 export interface ProbesFacts extends Moment {
   readonly pods: PodsView | undefined;
@@ -40,22 +49,16 @@ interface Context {
 }
 export type ProbeManagerEvent = { type: 'probes.look'; uid: string | null } | ProberReport;
 
-const { setup, facts } = setupWith<ProbesFacts>();
-const effects = setup({
+export const probeManagerMachine = setup({
   types: { context: {} as Context, events: {} as ProbeManagerEvent },
   actors: { prober: proberMachine, load: unprovided<ProbeLedger>() },
   actions: {
-    publish: unprovidedAction<{ ledger: ProbeLedger }>(),
-    sayChanged: unprovidedAction<{ target: ProbeTarget; result: ProbeResult; output: string }>(),
-    sayEnded: unprovidedAction<{ uid: string }>(),
-  },
-});
-
-const deciding = effects.extend({
-  actions: {
+    publish: (_, _params: { ledger: ProbeLedger }) => {},
+    sayChanged: (_, _params: { target: ProbeTarget; result: ProbeResult; output: string }) => {},
+    sayEnded: (_, _params: { uid: string }) => {},
     /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the ledger up to date. */
-    look: enqueuing(effects)(({ context, enqueue }, params: { uids: readonly string[] | null }) => {
-      const seen = facts();
+    look: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | null }) => {
+      const seen = factsOf<ProbesFacts>(event);
       const uids = params.uids ?? [...new Set([...(seen.statuses?.keys() ?? []), ...context.byPod.keys()])];
       let { ledger } = context;
       const probes = new Map(context.probes);
@@ -63,10 +66,10 @@ const deciding = effects.extend({
       const waiting = new Map(context.unstarted);
       const stopped: string[] = [];
       for (const uid of uids) {
-        const pod = podFacts(uid, seen);
-        if (pod === undefined && seen.pods?.records.has(uid) === true) continue;
-        if (pod !== undefined) ledger = lookedAt(ledger, pod);
-        const targets = pod === undefined ? [] : targetsOf(ledger, pod);
+        const facts = podFacts(uid, seen);
+        if (facts === undefined && seen.pods?.records.has(uid) === true) continue;
+        if (facts !== undefined) ledger = lookedAt(ledger, facts);
+        const targets = facts === undefined ? [] : targetsOf(ledger, facts);
         const wanted = new Set(targets.map((t) => t.key));
         for (const key of byPod.get(uid) ?? []) {
           if (wanted.has(key) || !probes.has(key)) continue;
@@ -84,46 +87,44 @@ const deciding = effects.extend({
           }
           probes.set(target.key, target);
         }
-        const notYet = pod === undefined ? null : unstarted(pod);
+        const notYet = facts === undefined ? null : unstarted(facts);
         if (notYet === null || notYet.size === 0) waiting.delete(uid);
         else waiting.set(uid, notYet);
-        const over = pod === undefined || pod.terminating;
+        const over = facts === undefined || facts.terminating;
         if (wanted.size > 0 || (!over && byPod.has(uid))) byPod.set(uid, [...wanted]);
-        else if (byPod.delete(uid)) enqueue({ type: 'sayEnded', params: { uid } });
+        else if (byPod.delete(uid)) perform(enqueue, 'sayEnded', { uid });
       }
       enqueue.assign({ ledger, probes, byPod, unstarted: waiting });
-      if (ledger !== context.ledger) enqueue({ type: 'publish', params: { ledger } });
+      if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
       grantTo(enqueue, freeSlots(context.slots, stopped));
     }),
-    result: effects.enqueueActions(({ context, event, enqueue }) => {
+    result: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'probe.result') return;
       const { target, result, output } = event;
       const ledger = withResult(context.ledger, { containerId: target.containerId, type: target.type, result });
       if (ledger === context.ledger) return;
       enqueue.assign({ ledger });
-      enqueue({ type: 'publish', params: { ledger } });
-      enqueue({ type: 'sayChanged', params: { target, result, output } });
+      perform(enqueue, 'publish', { ledger });
+      perform(enqueue, 'sayChanged', { target, result, output });
     }),
-    want: effects.enqueueActions(({ context, event, enqueue }) => {
+    want: enqueueActions(({ context, event, enqueue }) => {
       if (event.type === 'probe.want') grantTo(enqueue, wantSlot(context.slots, event.key, event.kind));
     }),
-    free: effects.enqueueActions(({ context, event, enqueue }) => {
+    free: enqueueActions(({ context, event, enqueue }) => {
       if (event.type === 'probe.free') grantTo(enqueue, freeSlots(context.slots, [event.key]));
     }),
-    sweep: effects.enqueueActions(({ context, enqueue }) => {
-      const { pods } = facts();
+    sweep: enqueueActions(({ context, event, enqueue }) => {
+      const { pods } = factsOf<ProbesFacts>(event);
       if (pods?.sourcesReady !== true) return;
       const absent = new Set([...context.ledger.values()].map((e) => e.uid).filter((uid) => !pods.records.has(uid)));
       const gone = new Set([...absent].filter((uid) => context.absent.has(uid)));
       const ledger = withoutPods(context.ledger, gone);
       enqueue.assign({ absent, ledger });
-      if (ledger !== context.ledger) enqueue({ type: 'publish', params: { ledger } });
+      if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
     }),
   },
   delays: { sweep: SWEEP_MS },
-});
-
-export const probeManagerMachine = deciding.createMachine({
+}).createMachine({
   id: 'probes',
   meta: projecting<Context>(({ probes, byPod, slots }) => ({
     ...{ probes: probes.size, pods: byPod.size },
@@ -131,8 +132,8 @@ export const probeManagerMachine = deciding.createMachine({
     waiting: names(slots.waiting.keys()),
   })),
   options: { maxIterations: 1000 },
-  context: () => ({
-    beganAtMs: facts().wallMs,
+  context: ({ input }) => ({
+    beganAtMs: factsOf(input as object).wallMs,
     ledger: new Map(),
     probes: new Map(),
     byPod: new Map(),
@@ -182,8 +183,8 @@ function podFacts(uid: string, { pods, statuses }: ProbesFacts): PodFacts | unde
   if (record === undefined || status === undefined) return undefined;
   const phase = record.worker?.phase;
   const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
-  const refused = (record.refusal ?? record.eviction ?? null) !== null;
-  return { pod: record.pod, status, terminating: record.removed || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
+  const refused = (refusalOf(record) ?? evictionOf(record)) !== null;
+  return { pod: record.pod, status, terminating: !isWanted(record) || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
 }
 
 type Enqueue = { assign(c: { slots: Slots }): void; sendTo(id: string, event: { type: 'probe.granted' }): void };
@@ -192,3 +193,14 @@ function grantTo(enqueue: Enqueue, next: { slots: Slots; granted: string[] }): v
   enqueue.assign({ slots: next.slots });
   for (const key of next.granted) enqueue.sendTo(key, { type: 'probe.granted' });
 }
+
+/** `moment`: comes with each event of a probe's statechart. */
+export const probesWith = (io: ProbeManagerIo, moment: () => Moment): typeof probeManagerMachine =>
+  providing(probeManagerMachine, {
+    actors: { prober: reading(proberWith(io), moment), load: fromPromise(({ signal }) => io.load(signal)) },
+    actions: {
+      publish: (_, { ledger }) => io.publish(ledger),
+      sayChanged: (_, { target, result, output }) => io.changed(target, result, output),
+      sayEnded: (_, { uid }) => io.ended(uid),
+    },
+  });

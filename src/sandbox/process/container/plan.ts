@@ -13,7 +13,6 @@ import {
   type NamespaceOption,
   type PodSandboxConfig,
 } from '../../../machines/wire/cri.ts';
-import type { OciPlan } from '../../oci/rows.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { Isolation } from '../probe.ts';
 import type { CatalogueEntry } from '../store/catalogue.ts';
@@ -26,7 +25,6 @@ const TERMINATION_LOG_ENV = 'ACTORLET_TERMINATION_LOG';
 export interface ContainerPlan {
   shim: ShimSpec;
   env: Record<string, string>;
-  oci?: OciPlan;
 }
 
 function refuse(what: string): never {

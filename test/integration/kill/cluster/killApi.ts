@@ -10,9 +10,9 @@ const free = (h: VirtualNode) => {
 };
 
 export const API_CASES: KillCase[] = [
-  { covers: 'server listening', path, options },
+  { covers: 'httpsServer listening', path, options },
   {
-    covers: 'server opening',
+    covers: 'httpsServer opening',
     path,
     options,
     arrange: async (h) => {
@@ -22,7 +22,7 @@ export const API_CASES: KillCase[] = [
     release: free,
   },
   {
-    covers: 'server blocked',
+    covers: 'httpsServer blocked',
     path,
     options,
     arrange: async (h) => {
@@ -32,7 +32,7 @@ export const API_CASES: KillCase[] = [
     release: free,
   },
   {
-    covers: 'server refreshing',
+    covers: 'httpsServer refreshing',
     path,
     options,
     arrange: async (h) => {
@@ -42,7 +42,7 @@ export const API_CASES: KillCase[] = [
   },
   {
     // A crash in the layer before stops the edge in order: its servers close.
-    covers: 'server closing',
+    covers: 'httpsServer closing',
     path,
     options,
     arrange: async (h) => {
