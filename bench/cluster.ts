@@ -1,5 +1,5 @@
 /**
- * Benchmarks as a member of a real cluster (root, after `npm run e2e:setup` and scripts/control-plane-setup.sh): etcd,
+ * Benchmarks as a member of a real cluster (root, after `npm run e2e:setup` and scripts/setup/control-plane-setup.sh): etcd,
  * kube-apiserver, kube-controller-manager, kube-scheduler and containerd, the daemon started as users start it, with its
  * API QPS at 50 and burst at 100, images present, ordinary pods with their service account's token and one busybox
  * container, bound by the scheduler. Times are taken here: what the API server accepted, and what a watch of it shows.

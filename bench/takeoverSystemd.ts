@@ -3,7 +3,7 @@
  * flips of 50 static pods, half of them with a readiness probe. It runs in the small machine of test/e2e/vm, without a control plane.
  * Without an API server nothing keeps a static pod's readiness: one with a probe is not ready before its first probe, whichever agent
  * starts. `flipsOfProbed` counts that, too; with an API server bench/cluster.ts (`takeover`) tells the flips that others see.
- * Needs the reference kubelet (`sh scripts/control-plane-setup.sh --with-kubelet`) and a machine whose containerd still speaks
+ * Needs the reference kubelet (`sh scripts/setup/control-plane-setup.sh --with-kubelet`) and a machine whose containerd still speaks
  * v1alpha2, the only version that this reference knows:
  * `export ACTORLET_VM=$HOME/.cache/actorlet/vm-trixie VM_SUITE=trixie; bash test/e2e/vm/vm-setup.sh`
  * Options: --pods=50 --out=FILE

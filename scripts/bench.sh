@@ -1,7 +1,7 @@
 #!/bin/sh
 # npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: supervision workers nodes sim inspect
 # page viewers tracing initialState restart containerd cluster flood (default: all but flood; the last three only as root, cluster only where
-# scripts/control-plane-setup.sh was run, page only with the page built and Chromium). Takes about
+# scripts/setup/control-plane-setup.sh was run, page only with the page built and Chromium). Takes about
 # 40 minutes; run it on an otherwise idle machine.
 set -eu
 program='npm run bench'
@@ -30,7 +30,7 @@ for name in ${*:-supervision workers nodes sim inspect page viewers tracing init
     fi
   esac
   if [ "$name" = cluster ] && ! have_control_plane; then
-    echo "!!! $program: cluster left out, there is no kube-apiserver: run scripts/control-plane-setup.sh first !!!" >&2
+    echo "!!! $program: cluster left out, there is no kube-apiserver: run scripts/setup/control-plane-setup.sh first !!!" >&2
     continue
   fi
   echo "$program: $name" >&2

@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { builtinsWithoutFacade } from './build-builtins.mjs';
-import { buildPage } from './build-page.mjs';
+import { builtinsWithoutFacade } from './build/build-builtins.mjs';
+import { buildPage } from './build/build-page.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
@@ -19,6 +19,7 @@ const programs = {
   actorlet: 'src/boot/main.ts',
   actorctl: 'src/ctl/main.ts',
   sandboxd: 'src/sandbox/process/main.ts',
+  dial: 'src/sandbox/oci/dial/worker.ts',
   subpath: 'src/boot/dependencies/subPath/main.ts',
   documents: 'src/boot/dependencies/documents/worker.ts',
   watchdog: 'src/boot/process/watchdog/worker.ts',
@@ -41,8 +42,8 @@ const inputs = [
   'package.json',
   'package-lock.json',
   'scripts/build.mjs',
-  'scripts/build-builtins.mjs',
-  'scripts/build-page.mjs',
+  'scripts/build/build-builtins.mjs',
+  'scripts/build/build-page.mjs',
 ];
 
 /** Every file below `path`, sorted. */

@@ -13,7 +13,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { DOORS, FLOORS, LAYERS, SHARED_BY } from './import-floors.mjs';
+import { DOORS, FLOORS, LAYERS, SHARED_BY } from './lint/import-floors.mjs';
 
 const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -59,10 +59,10 @@ export const RULES = [
   },
   { folder: '`actors/*.ts`, the tree and its options', in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
-  // The process runtime is a daemon of its own with its own I/O.
+  // The process runtime and its kind `oci` are a daemon of its own with its own I/O.
   {
-    folder: '`sandbox/process`',
-    in: /^sandbox\/process\//,
+    folder: '`sandbox/process`, `sandbox/oci`',
+    in: /^sandbox\/(?:process|oci)\//,
     may: ['machines/', 'ports/', 'actors/', 'process/', 'sandbox/'],
     packages: ANY,
   },
@@ -213,7 +213,7 @@ function behindDoor(from, target, opened) {
   const floor = FLOORS.findIndex((f) => target.startsWith(f));
   const own = FLOORS.findIndex((f) => from.startsWith(f));
   if (own >= 0 && from.startsWith('machines/')) {
-    return floor >= 0 && floor <= own ? null : `src/${target}, which stands above it (FLOORS of scripts/import-floors.mjs)`;
+    return floor >= 0 && floor <= own ? null : `src/${target}, which stands above it (FLOORS of scripts/lint/import-floors.mjs)`;
   }
   if (floor >= 0) return null;
   const [mine, theirs] = [managerOf(from), managerOf(target)];
@@ -329,7 +329,7 @@ export function check(root) {
   }
   if (resolve(root) === HERE)
     for (const door of DOORS)
-      if (!opened.has(door)) complaints.push(`scripts/import-floors.mjs:1: nobody needs this any more, take it off DOORS: ${door}`);
+      if (!opened.has(door)) complaints.push(`scripts/lint/import-floors.mjs:1: nobody needs this any more, take it off DOORS: ${door}`);
   for (const loop of cycles(graph)) complaints.push(`src/${loop[0]}:1: import cycle ${loop.join(' -> ')}`);
   return { complaints, files: graph.size };
 }

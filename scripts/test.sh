@@ -49,7 +49,7 @@ e2e=''
 if [ "$(id -u)" != 0 ]; then
   why='they need root'
 elif [ -n "$ci" ]; then
-  if sh scripts/e2e-setup.sh; then e2e=yes; else
+  if sh scripts/setup/e2e-setup.sh; then e2e=yes; else
     broken="$broken e2e-setup"
     why='their setup failed'
   fi
@@ -76,8 +76,8 @@ fi
 again unit
 
 if [ -n "$e2e" ] && [ "${ACTORLET_CLUSTER_TESTS:-}" = 1 ]; then
-  sh scripts/api-machinery-setup.sh || broken="$broken api-machinery-setup"
-  if sh scripts/control-plane-setup.sh --with-kubelet; then project cluster "$@"; else broken="$broken control-plane-setup"; fi
+  sh scripts/setup/api-machinery-setup.sh || broken="$broken api-machinery-setup"
+  if sh scripts/setup/control-plane-setup.sh --with-kubelet; then project cluster "$@"; else broken="$broken control-plane-setup"; fi
 elif [ -n "$e2e" ]; then
   echo
   echo "The tests on a real control plane (test/cluster) did not run: ACTORLET_CLUSTER_TESTS=1 or npm run nightly (about 20 minutes)"

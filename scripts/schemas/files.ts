@@ -1,4 +1,5 @@
 /** The JSON Schema files by name, as text. */
+import { answersSchema } from './answers.ts';
 import { type JsonSchema, shared } from './jsonSchema.ts';
 import { kubeletConfigurationSchema } from './kubeletConfiguration.ts';
 import { podManifestSchema } from './pod.ts';
@@ -6,6 +7,7 @@ import { scenarioSchema } from './scenario.ts';
 
 export function schemaFiles(): Readonly<Record<string, string>> {
   return {
+    'actorctl.json': file(answersSchema()),
     'kubelet-configuration.json': file(kubeletConfigurationSchema()),
     'pod.json': file(podManifestSchema()),
     'scenario.json': file(scenarioSchema()),

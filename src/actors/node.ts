@@ -2,6 +2,7 @@
 
 import { chartOf } from '../machines/chart/definition.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
+import { SIGNAL_FACTS } from '../machines/config/evictionSignals.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { GroupDriver, NodeFacts } from '../machines/nodeFacts.ts';
 import { podOfMessage } from '../machines/pod/setAside.ts';
@@ -167,7 +168,7 @@ function withFaults(parts: Parts, ports: Ports): { ports: Ports; injector: Injec
     activeFaults,
     nodeName,
     httpSource: staticPodUrl !== '',
-    looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => t.signal === 'memory.available'),
+    looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => SIGNAL_FACTS[t.signal].reading === 'memory'),
     state: () => live().state(),
     kill: (path, by) => live().kill(path, by),
     tap: (tap) => live().tap(tap),

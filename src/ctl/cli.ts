@@ -10,22 +10,7 @@ import { addPodCommands, addShowCommands } from './commands/show/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';
 import { labelSelector } from './labelSelector.ts';
-
-/** Where `npm start` keeps the daemon's state. */
-const LOCAL_STATE = '.actorlet';
-const LOCAL_SOCKET = `${LOCAL_STATE}/actorlet.sock`;
-/** The kubelet's default root directory. */
-const HOST_SOCKET = '/var/lib/kubelet/actorlet.sock';
-
-/** `--socket`, else ACTORLET_SOCKET, else the one of `npm start` in this directory, else the host's. */
-export function socketPathFrom(flag: string | undefined, io: Pick<CtlIo, 'env' | 'exists'>): string {
-  if (flag !== undefined && flag !== '') return flag;
-  const fromEnv = io.env.ACTORLET_SOCKET;
-  if (fromEnv !== undefined && fromEnv !== '') return fromEnv;
-  if (io.exists(LOCAL_SOCKET)) return LOCAL_SOCKET;
-  // Nobody runs: the one that was last started here is meant.
-  return !io.exists(HOST_SOCKET) && io.exists(LOCAL_STATE) ? LOCAL_SOCKET : HOST_SOCKET;
-}
+import { HOST_SOCKET, LOCAL_SOCKET, socketPathFrom } from './socketPath.ts';
 
 /** How the scripts of `actorctl completion` ask. */
 const ASKS_WHAT_FOLLOWS = '--get-yargs-completions';

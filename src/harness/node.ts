@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type AdminClient, adminClient } from '../admin/client.ts';
+import { type LoadedImage, loadImages } from '../admin/images.ts';
 import { printLogs } from '../admin/logs.ts';
 import type { RecordedEvent } from '../machines/foundation/messages.ts';
 import { canonicalJson } from '../machines/pod/names.ts';
@@ -197,6 +198,11 @@ export class TestNode implements AsyncDisposable {
     const { charge } = this.#plan;
     const short = (full: string): string => this.#short(full);
     return charge.runtime === 'hollow' ? statedContainers(await this.pods(), short) : heldContainers(charge, short);
+  }
+
+  /** Loads the images of an archive (docker save, podman save, OCI layout), on runtime `oci`. `name`: of its one image. */
+  async loadImages(file: string, name = ''): Promise<readonly LoadedImage[]> {
+    return loadImages(this.adminSocket, { file, name });
   }
 
   // ---- breaking it ----

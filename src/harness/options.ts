@@ -9,7 +9,8 @@ import { type Charge, RUNTIMES, type Runtime } from './reaper/charge.ts';
 
 export interface NodeOptions {
   /**
-   * `process` (default): pods are processes of this machine (docs/embedded-runtime.md has the images). `hollow`: simulated
+   * `process` (default): pods are processes of this machine (docs/embedded-runtime.md has the images). `oci`: OCI images too, with
+   * or without root, where crun, skopeo and umoci are installed. `hollow`: simulated
    * containers scripted by annotations; they end with the daemon. `containerd`: a runtime of the tests' own at `endpoint`.
    */
   runtime?: Runtime;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { expect, it } from 'vitest';
-import { builtinsWithoutFacade } from '../../scripts/build-builtins.mjs';
+import { builtinsWithoutFacade } from '../../scripts/build/build-builtins.mjs';
 
 const SOURCE = `
   import http, { request, STATUS_CODES } from 'node:http';

@@ -1,11 +1,11 @@
-/** scripts/control-plane-setup.sh with a package manager and a compiler that the test plays: what it fetches again, cleans up and says. */
+/** scripts/setup/control-plane-setup.sh with a package manager and a compiler that the test plays: what it fetches again, cleans up and says. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 
-const SCRIPT = join(import.meta.dirname, '../../scripts/control-plane-setup.sh');
+const SCRIPT = join(import.meta.dirname, '../../scripts/setup/control-plane-setup.sh');
 const PROGRAMS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'];
 const folders: string[] = [];
 afterEach(() => {

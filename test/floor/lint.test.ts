@@ -33,6 +33,25 @@ function run(file: string, args: string[], cwd: string): Promise<{ code: number;
 }
 const checkImports = () => run(process.execPath, [join(project, 'scripts/check-imports.mjs'), root], root);
 
+describe('size of folders', () => {
+  const checkFolders = () => run(process.execPath, [join(project, 'scripts/lint/check-folders.mjs'), root], root);
+  const fill = async (files: number) => {
+    for (let i = 0; i < files; i++) await put(`src/machines/many/f${i}.ts`, '');
+  };
+
+  it('is a dozen files', async () => {
+    await fill(12);
+    expect(await checkFolders()).toEqual({ code: 0, output: 'check-folders: 0 complaints\n' });
+  });
+
+  it('is not more', async () => {
+    await fill(13);
+    const { code, output } = await checkFolders();
+    expect(code).toBe(1);
+    expect(output).toContain('src/machines/many: 13 files, at most 12');
+  });
+});
+
 describe('import direction', () => {
   it('is content with a tree that keeps to it', async () => {
     expect(await checkImports()).toEqual({ code: 0, output: 'check-imports: 5 files, 0 complaints\n' });

@@ -59,7 +59,7 @@ async function outcome(file: string, args: string[], cwd: string): Promise<{ cod
 const node = (args: string[], cwd = home) => outcome(process.execPath, args, cwd);
 
 beforeAll(async () => {
-  for (const script of ['scripts/build.mjs', 'scripts/build-types.mjs']) {
+  for (const script of ['scripts/build.mjs', 'scripts/build/build-types.mjs']) {
     expect(await node([script], project)).toMatchObject({ code: 0 });
   }
   home = mkdtempSync(join(tmpdir(), 'actorlet-package-'));

@@ -71,7 +71,9 @@ describe('manifests', () => {
 describe('options', () => {
   const entry = '/x/sandboxd.mjs';
   it('are refused by name', () => {
-    expect(() => prepare({ runtime: 'docker' as 'hollow' }, entry)).toThrow('runtime: "docker" is none of process, hollow, containerd');
+    expect(() => prepare({ runtime: 'docker' as 'hollow' }, entry)).toThrow(
+      'runtime: "docker" is none of process, oci, hollow, containerd',
+    );
     expect(() => prepare({ runtime: 'containerd' }, entry)).toThrow('endpoint: runtime containerd needs the socket');
     expect(() => prepare({ endpoint: '/run/x.sock' }, entry)).toThrow('endpoint: runtime process has none');
     expect(() => prepare({ runtime: 'containerd', endpoint: 'x.sock' }, entry)).toThrow('endpoint: "x.sock" is not the path of a socket');

@@ -113,7 +113,7 @@ describe('actorctl try', { timeout: 240_000 }, () => {
       [['-f', join(dir, 'nosuch.yaml')], 'nosuch.yaml does not exist'],
       [['-f', web, '-e', 'phase=Runing'], '"Runing" is no phase'],
       [['-f', web, '--settle', 'soon'], '--settle: "soon" is no time'],
-      [['-f', web, '--runtime', 'docker'], '--runtime is process, hollow or containerd, not docker'],
+      [['-f', web, '--runtime', 'docker'], '--runtime is process, oci, hollow or containerd, not docker'],
       [['-f', web, '--endpoint', '/x'], 'endpoint: runtime hollow has none'],
       [['-f', file('bad.yaml', pod('bad', 'run=forever', '  restartPolicy: Sometimes\n'))], 'bad.yaml: spec.restartPolicy'],
       [['-f', web, '-e', 'other ready'], 'no manifest holds a pod other; there are web'],

@@ -7,7 +7,9 @@ import { runCtl } from '../../src/ctl/cli.ts';
 import { notStarted } from '../../src/ctl/exec/notStarted.ts';
 import type { CtlIo, Terminal } from '../../src/ctl/io.ts';
 import { labelSelector } from '../../src/ctl/labelSelector.ts';
+import type { NodeExplained, PodExplained } from '../../src/machines/shown/answers.ts';
 import { type HollowNode, hollowNode, until } from '../integration/hollowNode.ts';
+import { complaintsOf, validator } from '../schemas/rig.ts';
 
 let h: HollowNode;
 beforeAll(async () => {
@@ -172,6 +174,25 @@ describe('--watch on a terminal', () => {
 });
 
 describe('data', () => {
+  it('is as schemas/actorctl.json says', async () => {
+    const validate = validator('actorctl.json');
+    for (const command of [['why', 'web'], ['why', 'node'], ['why', 'nobody'], ['healthz'], ['recorder', '--limit', '50']]) {
+      const { out } = await ctl(...command, '-o', 'json');
+      expect(complaintsOf(validate, JSON.parse(out)), command.join(' ')).toEqual([]);
+    }
+    expect(validate({ healthy: 'yes' })).toBe(false);
+  });
+  it('of why has what its lines say', async () => {
+    const { pod } = JSON.parse((await ctl('why', 'web', '-o', 'json')).out) as { pod: PodExplained };
+    expect(pod).toMatchObject({ name: 'web-n1', namespace: 'default', source: 'file', phase: 'Running', ready: true, runtime: [] });
+    expect(pod.containers.map((c) => [c.name, c.state, c.restarts])).toEqual([
+      ['app', 'running', 0],
+      ['side', 'running', 0],
+    ]);
+    expect(pod.events.length).toBeGreaterThan(0);
+    const { node } = JSON.parse((await ctl('why', 'node', '-o', 'json')).out) as { node: NodeExplained };
+    expect(node).toMatchObject({ name: 'n1', ready: true, problems: [], pods: [], unwell: [] });
+  });
   it('of healthz and the recorder has fields, not lines', async () => {
     const health = JSON.parse((await ctl('healthz', '-o', 'json')).out) as { healthy: boolean; actors: { path: string; ok: boolean }[] };
     expect(health.healthy).toBe(true);

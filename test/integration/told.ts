@@ -5,7 +5,7 @@ import { podsView, waitingPodsView } from '../../src/machines/pods/manager/messa
 import { sourceErrorsView } from '../../src/machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { criView } from '../../src/machines/runtime/cri/messages.ts';
-import { explainPod } from '../../src/machines/shown/why.ts';
+import { explainPod } from '../../src/machines/shown/why/why.ts';
 import type { VirtualNode } from './virtualNode.ts';
 
 /** What `actorctl why` prints. */

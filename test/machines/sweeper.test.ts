@@ -1,7 +1,8 @@
 /** When a reclaiming actor sweeps: those who ask one after the other get one sweep, and nobody waits for ever. */
 import { expect, it } from 'vitest';
-import { createActor } from 'xstate';
-import { type SweeperEvent, sweeperWith } from '../../src/machines/reclaim/sweeperMachine.ts';
+import { createActor, fromPromise } from 'xstate';
+import { type SweeperEvent, sweeperMachine } from '../../src/machines/reclaim/sweeperMachine.ts';
+import { provided } from '../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const EVERY_MS = 60_000;
@@ -12,11 +13,12 @@ const ASK: SweeperEvent = { type: 'gc.run', why: 'a pod has ended' };
 function bench(tookMs = 0) {
   const time = virtualTime();
   const beganMs: number[] = [];
-  const logic = sweeperWith(async () => {
+  const sweep = fromPromise<string>(async () => {
     beganMs.push(time.clock.monoMs());
     if (tookMs > 0) await new Promise<void>((done) => time.clock.setTimeout(done, tookMs));
     return '';
   });
+  const logic = provided(sweeperMachine, { actors: { sweep } });
   const clock = {
     setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
     clearTimeout: (id: number) => time.clock.clearTimeout(id),

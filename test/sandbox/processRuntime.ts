@@ -27,7 +27,15 @@ export interface TestRuntime {
   close(): Promise<void>;
 }
 
-export async function startRuntime(o: { uid?: number; args?: string[] } = {}): Promise<TestRuntime> {
+export interface RuntimeOptions {
+  uid?: number;
+  args?: string[];
+  /** Put before the command that starts the runtime. */
+  launch?: readonly string[];
+  env?: NodeJS.ProcessEnv;
+}
+
+export async function startRuntime(o: RuntimeOptions = {}): Promise<TestRuntime> {
   const rootDir = mkdtempSync(join(tmpdir(), 'sbx-'));
   if (o.uid !== undefined) chownSync(rootDir, o.uid, o.uid);
   const l = layout(rootDir);
@@ -54,11 +62,13 @@ export async function startRuntime(o: { uid?: number; args?: string[] } = {}): P
     pid: () => child?.pid ?? 0,
     log: () => output,
     async start() {
-      const started = spawn(process.execPath, [ENTRY, '--root-dir', rootDir, ...(o.args ?? [])], {
+      const [file = '', ...words] = [...(o.launch ?? []), process.execPath, ENTRY, '--root-dir', rootDir, ...(o.args ?? [])];
+      const started = spawn(file, words, {
         cwd: '/',
         detached: true,
         stdio: ['ignore', 'ignore', 'pipe'],
-        ...(o.uid === undefined ? {} : { uid: o.uid, gid: o.uid }),
+        env: { ...process.env, ...o.env },
+        ...(o.launch !== undefined || o.uid === undefined ? {} : { uid: o.uid, gid: o.uid }),
       });
       child = started;
       started.stderr.on('data', (chunk: Buffer) => {

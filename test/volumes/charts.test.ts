@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
+import { type VolumeIo, volumeEffects } from '../../src/actors/services/volumes/logic.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { ListedPod, RuntimePodsView } from '../../src/machines/pod/runtime/seen.ts';
 import { containerMounts } from '../../src/machines/pod/volumes/containerMounts.ts';
@@ -10,10 +11,9 @@ import type { PodVolume } from '../../src/machines/pod/volumes/volumes.ts';
 import type { PodRecord, PodsView } from '../../src/machines/pods/manager/messages.ts';
 import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
 import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
-import { VOLUME_BACKOFF, type VolumeIo, volumeWith } from '../../src/machines/services/volumes/volumeMachine.ts';
-import { reading } from '../../src/machines/xstate/facts.ts';
+import { VOLUME_BACKOFF, volumeMachine } from '../../src/machines/services/volumes/volumeMachine.ts';
+import { provided } from '../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
-import { LEAVING, REFUSED, RUNNING } from '../lifeStates.ts';
 
 const POD: Pod = {
   apiVersion: 'v1',
@@ -51,8 +51,9 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     tearDownFailed: (_, message) => void said.push(message),
   };
   // There is no manager to tell.
+  const { actors, actions } = volumeEffects(io);
   const actor = createActor(
-    reading(volumeWith(io).provide({ actions: { tell: () => {} } }), () => ({ random: 0 })),
+    provided(volumeMachine, { actors, actions: { ...actions, tell: () => {} } }, () => ({ wallMs: 0, monoMs: 0, random: 0 })),
     {
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
       input: { ref: volumeRef('u', volume.plugin, 'v'), job: o.found === true ? null : { volume, pod: POD } },
@@ -185,7 +186,8 @@ describe('what to do about volumes', () => {
   const record = (more: Partial<PodRecord> = {}): PodRecord => ({
     pod: POD,
     source: 'file',
-    state: RUNNING,
+    removed: false,
+    rejected: false,
     seenAtMs: 0,
     worker: worker('syncing'),
     ...more,
@@ -250,11 +252,11 @@ describe('what to do about volumes', () => {
     ['its pod is gone and a container may still start', pods(null), listed('created'), 'nothing'],
     ['its pod is gone and its containers have ended', pods(null), listed('exited'), 'drop'],
     ['its pod is gone', pods(null), listed(), 'drop'],
-    ['its pod was refused and nobody minds it', pods(record({ state: REFUSED, worker: null })), listed(), 'drop'],
+    ['its pod was refused and nobody minds it', pods(record({ rejected: true, worker: null })), listed(), 'drop'],
     ['its pod runs', pods(record()), listed('running'), 'want'],
     ['its pod has no worker yet', pods(record({ worker: null })), listed(), 'nothing'],
     ['its pod is being stopped', pods(record({ worker: worker('terminating') })), listed('running'), 'nothing'],
-    ['its pod was removed', pods(record({ state: LEAVING })), listed('running'), 'nothing'],
+    ['its pod was removed', pods(record({ removed: true })), listed('running'), 'nothing'],
   ])('found on disk, when %s', (_, p, l, what) => {
     const expected = { drop: { ...nothing, drop: ['u'] }, want: { ...nothing, want: [{ uid: 'u', pod: POD }] }, nothing };
     expect(look(p, l)).toEqual(expected[what]);

@@ -19,7 +19,8 @@ import {
   wasAnswered,
 } from '../../machines/kube/request.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { momentOf, reading } from '../../machines/xstate/facts.ts';
+import { momentOf } from '../../machines/xstate/facts.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch } from '../../ports/kube.ts';
 import type { Ports } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
@@ -116,39 +117,43 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
   const client = kubeClient(ctx);
   const trouble = troubleLog(ctx, o.what);
   const reader = { ...o, read: itemReader(o.path), nameless: trouble.nameless };
-  const logic = listWatchMachine.provide({
-    actors: {
-      list: fromPromise<Listed, { fromCache: boolean }>(({ input, signal }) =>
-        listAll(client, reader, { fromCache: input.fromCache, signal }),
-      ),
-      watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
-        const abort = new AbortController();
-        const seconds = Math.round(WATCH_SECONDS_MIN * (1 + rng.next()));
-        const query = { ...o.query, ...watchQuery(input), timeoutSeconds: String(seconds) };
-        const ended = (failure: KubeFailure | null): void => {
-          if (!abort.signal.aborted) sendBack({ type: 'watch.ended', failure });
-        };
-        follow(client, ctx.ports, {
-          ...{ path: o.path, query, read: reader.read, nameless: trouble.nameless },
-          initial: input.initial,
-          signal: abort.signal,
-          opened: () => sendBack({ type: 'watch.opened' }),
-          sendBack,
-        }).then(ended, (error: unknown) => {
-          const message = messageOf(error);
-          ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
-        });
-        return () => abort.abort();
-      }),
-    },
-    actions: {
-      deliver: ({ context }) => {
-        trouble.unreadable(context.unreadable);
-        o.deliver(context);
+  const logic = provided(
+    listWatchMachine,
+    {
+      actors: {
+        list: fromPromise<Listed, { fromCache: boolean }>(({ input, signal }) =>
+          listAll(client, reader, { fromCache: input.fromCache, signal }),
+        ),
+        watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
+          const abort = new AbortController();
+          const seconds = Math.round(WATCH_SECONDS_MIN * (1 + rng.next()));
+          const query = { ...o.query, ...watchQuery(input), timeoutSeconds: String(seconds) };
+          const ended = (failure: KubeFailure | null): void => {
+            if (!abort.signal.aborted) sendBack({ type: 'watch.ended', failure });
+          };
+          follow(client, ctx.ports, {
+            ...{ path: o.path, query, read: reader.read, nameless: trouble.nameless },
+            initial: input.initial,
+            signal: abort.signal,
+            opened: () => sendBack({ type: 'watch.opened' }),
+            sendBack,
+          }).then(ended, (error: unknown) => {
+            const message = messageOf(error);
+            ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
+          });
+          return () => abort.abort();
+        }),
+      },
+      actions: {
+        deliver: (_, context) => {
+          trouble.unreadable(context.unreadable);
+          o.deliver(context);
+        },
       },
     },
-  });
-  return { logic: reading(logic, momentOf(ctx.ports)), input: { what: o.what, streams: o.streams } };
+    momentOf(ctx.ports),
+  );
+  return { logic, input: { what: o.what, streams: o.streams } };
 }
 
 /** Reads what stands at a path of the API. */

@@ -5,11 +5,13 @@
  * Lost on restart: that; what a driver that went meanwhile left stays until it comes again.
  * Rebuilt from: the view of drivers, the objects in the API server.
  */
-import { csiNodeUpdate, csiNodeWith, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
+import { fromPromise } from 'xstate';
+import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
 import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { driversView } from '../../machines/services/plugins/messages.ts';
-import { momentOf, reading } from '../../machines/xstate/facts.ts';
+import { momentOf } from '../../machines/xstate/facts.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 
@@ -40,18 +42,26 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
       ];
       ctx.signal.addEventListener('abort', () => watching.map((w) => w[Symbol.dispose]()), { once: true });
       let complained = '';
-      const io = {
-        async converge(signal: AbortSignal) {
-          await converge(ctx, { nodeName: o.nodeName, seen }, signal);
-          complained = '';
+      const logic = provided(
+        csiNodeMachine,
+        {
+          actors: {
+            converge: fromPromise<void>(async ({ signal }) => {
+              await converge(ctx, { nodeName: o.nodeName, seen }, signal);
+              complained = '';
+            }),
+          },
+          actions: {
+            sayFailed: (_, { error }) => {
+              if (error !== complained)
+                ctx.log.warn({ err: error }, 'the cluster was not told which CSI drivers are on this node; it is tried again');
+              complained = error;
+            },
+          },
         },
-        failed(message: string) {
-          if (message !== complained)
-            ctx.log.warn({ err: message }, 'the cluster was not told which CSI drivers are on this node; it is tried again');
-          complained = message;
-        },
-      };
-      return { logic: reading(csiNodeWith(io), momentOf(ctx.ports)) };
+        momentOf(ctx.ports),
+      );
+      return { logic };
     },
   };
 }

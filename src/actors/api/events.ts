@@ -11,7 +11,8 @@ import { type EventOutcome, type EventWriterFacts, eventWriterMachine } from '..
 import type { EventWriterEvent } from '../../machines/api/messages.ts';
 import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { runtimeBusy } from '../../machines/runtime/cri/messages.ts';
-import { LazyMoment, reading } from '../../machines/xstate/facts.ts';
+import { LazyMoment } from '../../machines/xstate/facts.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 
@@ -60,21 +61,6 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
     count();
     return 'settled';
   };
-  const logic = eventWriterMachine.provide({
-    actors: { send: fromPromise<EventOutcome>(({ signal }) => send(signal)) },
-    actions: {
-      keep: ({ event }) => {
-        if (event.type !== 'event.write') return;
-        for (const each of event.events) correlator.take(each, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
-        count();
-      },
-      giveUp: () => {
-        const pending = correlator.next();
-        if (pending !== null) correlator.drop(pending);
-        count();
-      },
-    },
-  });
   class Facts extends LazyMoment implements EventWriterFacts {
     get waiting(): boolean {
       return correlator.size > 0;
@@ -83,5 +69,23 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
       return correlator.size < EVENTS_KEPT_BACK_MAX && ctx.registry.read(runtimeBusy)?.value === true;
     }
   }
-  return { logic: reading(logic, () => new Facts(ctx.ports)) };
+  const logic = provided(
+    eventWriterMachine,
+    {
+      actors: { send: fromPromise<EventOutcome>(({ signal }) => send(signal)) },
+      actions: {
+        keep: (_, { events }) => {
+          for (const each of events) correlator.take(each, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
+          count();
+        },
+        giveUp: () => {
+          const pending = correlator.next();
+          if (pending !== null) correlator.drop(pending);
+          count();
+        },
+      },
+    },
+    () => new Facts(ctx.ports),
+  );
+  return { logic };
 }

@@ -10,7 +10,8 @@ import { type LeaseOutcome, leaseMachine } from '../../machines/api/leaseMachine
 import { apiView, type LeaseEvent } from '../../machines/api/messages.ts';
 import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import type { WireLease, WireOwner } from '../../machines/kube/wire.ts';
-import { momentOf, reading } from '../../machines/xstate/facts.ts';
+import { momentOf } from '../../machines/xstate/facts.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
 
@@ -30,18 +31,22 @@ export function leaseSpec(o: LeaseOptions): ActorSpec<LeaseEvent> {
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       const calls = new LeaseCalls(ctx, o);
-      const logic = leaseMachine.provide({
-        actors: {
-          acquire: fromPromise<LeaseOutcome>(({ signal }) => calls.acquire(signal)),
-          renew: fromPromise<LeaseOutcome>(({ signal }) => calls.renew(signal)),
-        },
-        actions: {
-          failing: ({ context }) => {
-            if (context.failures > 1) kubePort(ctx).closeConnections('heartbeat');
+      const logic = provided(
+        leaseMachine,
+        {
+          actors: {
+            acquire: fromPromise<LeaseOutcome>(({ signal }) => calls.acquire(signal)),
+            renew: fromPromise<LeaseOutcome>(({ signal }) => calls.renew(signal)),
+          },
+          actions: {
+            failing: (_, { failures }) => {
+              if (failures > 1) kubePort(ctx).closeConnections('heartbeat');
+            },
           },
         },
-      });
-      return { logic: reading(logic, momentOf(ctx.ports)), input: { durationMs: o.durationMs } };
+        momentOf(ctx.ports),
+      );
+      return { logic, input: { durationMs: o.durationMs } };
     },
   };
 }

@@ -46,7 +46,8 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { objectTtlView } from '../../machines/services/objects/messages.ts';
 import { volumesInUseView } from '../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { momentOf, reading } from '../../machines/xstate/facts.ts';
+import { momentOf } from '../../machines/xstate/facts.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import { nodeResources } from '../allocation/client.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -106,23 +107,27 @@ export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent>
         startedMs: o.startedMs ?? clock.wallMs(),
       });
       const reporter = new Reporter(ctx, { ...o, startup });
-      const logic = nodeStatusMachine.provide({
-        actors: {
-          register: fromPromise<NodeOutcome>(({ signal }) => reporter.register(signal)),
-          report: fromPromise<NodeOutcome, { fresh: boolean }>(({ input, signal }) => reporter.report(input, signal)),
-        },
-        actions: {
-          failing: ({ context }) => {
-            if (context.failures > 1) kubePort(ctx).closeConnections('heartbeat');
+      const logic = provided(
+        nodeStatusMachine,
+        {
+          actors: {
+            register: fromPromise<NodeOutcome>(({ signal }) => reporter.register(signal)),
+            report: fromPromise<NodeOutcome, { fresh: boolean }>(({ input, signal }) => reporter.report(input, signal)),
+          },
+          actions: {
+            failing: (_, { failures }) => {
+              if (failures > 1) kubePort(ctx).closeConnections('heartbeat');
+            },
           },
         },
-      });
+        momentOf(ctx.ports),
+      );
       const input = {
         name: o.identity.name,
         register: o.register,
         updateFrequencyMs: o.updateFrequencyMs,
       };
-      return { logic: reading(logic, momentOf(ctx.ports)), input };
+      return { logic, input };
     },
   };
 }

@@ -6,13 +6,15 @@
  * Rebuilt from: the views of statuses, of pods and of the API server's pods.
  */
 
+import { fromPromise } from 'xstate';
 import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
 import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
 import {
-  type PodWriterContext,
+  type ActInput,
   type PodWriterFacts,
+  type PodWriterFailure,
   type PodWriterInput,
-  podWriterWith,
+  podWriterMachine,
   type WriteOutcome,
 } from '../../machines/api/podWriterMachine.ts';
 import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
@@ -22,8 +24,8 @@ import { ANNOTATION_MIRROR } from '../../machines/pod/names.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { toApiPod } from '../../machines/pods/sources/apiPod.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
-import { LazyMoment, reading } from '../../machines/xstate/facts.ts';
-
+import { LazyMoment } from '../../machines/xstate/facts.ts';
+import { type Own, providedForMany } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec, Registry } from '../supervision/types.ts';
 import { type KubeClient, kubeClient } from './client.ts';
 
@@ -61,6 +63,17 @@ export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent
   };
 }
 
+interface WriterIo {
+  /** One request. Rejects never: what went wrong is an outcome. */
+  act(plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome>;
+  complain(failure: PodWriterFailure): void;
+}
+/** One machine for the writers of all pods. */
+const writer = providedForMany(podWriterMachine, (io: Own<WriterIo>) => ({
+  actors: { act: fromPromise<WriteOutcome, ActInput>((of) => io(of).act(of.input.plan, of.signal)) },
+  actions: { complain: (of, failure) => io(of).complain(failure) },
+}));
+
 function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
   return {
     type: 'actor',
@@ -87,7 +100,7 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         }
         return outcome;
       };
-      const complain = ({ plan, failure, failures }: PodWriterContext): void => {
+      const complain = ({ plan, failure, failures }: PodWriterFailure): void => {
         const request = requestOf(plan);
         if (failure === null || request === null) return;
         const text = failureText(request, failure);
@@ -98,7 +111,7 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };
       const input: PodWriterInput = { uid };
-      return { logic: reading(podWriterWith({ act, complain }), () => new Facts(ctx, uid)), input };
+      return { logic: writer({ act, complain }, () => new Facts(ctx, uid)), input };
     },
   };
 }

@@ -14,13 +14,14 @@ import { manifestsView, sourceErrorsView } from '../../machines/pods/podConfig/m
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { criAddr, criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
+import type { Explanation } from '../../machines/shown/answers.ts';
 import { findPod, recordMeant, uidOf } from '../../machines/shown/findPod.ts';
 import { logFileOf } from '../../machines/shown/podLogs.ts';
 import { summarizePods } from '../../machines/shown/podSummary.ts';
 import { renderTree } from '../../machines/shown/tree.ts';
 import { treeHealth } from '../../machines/shown/treeHealth.ts';
-import { type Explanation, explainPod } from '../../machines/shown/why.ts';
-import { explainNode } from '../../machines/shown/whyNode.ts';
+import { explainPod } from '../../machines/shown/why/why.ts';
+import { explainNode } from '../../machines/shown/why/whyNode.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
 import { messageOf } from '../../machines/text/errors.ts';

@@ -21,7 +21,7 @@ import type { Ports } from '../../ports/ports.ts';
 import type { PodResourcesAnswers } from '../../ports/sockets/podResources.ts';
 import { heldResources } from '../allocation/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { serverSpec } from './server.ts';
+import { naming, serverSpec } from './server.ts';
 
 export interface PodResourcesOptions {
   rootDir: string;
@@ -39,7 +39,12 @@ const FOLDER_MODE = 0o750;
 
 /** The pod resources API: `pod-resources/kubelet.sock`. Only root may open it. */
 export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent> {
-  return serverSpec({ id: 'podResources', flag: '--root-dir', awaited: false, open: (ctx) => open(ctx, o) });
+  return serverSpec({
+    id: 'podResources',
+    flag: '--root-dir',
+    awaited: false,
+    server: (ctx) => ({ listen: () => naming('--root-dir', () => open(ctx, o)) }),
+  });
 }
 
 async function open(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions) {

@@ -7,6 +7,7 @@ import { serverMachine } from '../../machines/edge/serverMachine.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { Listening } from '../../ports/listening.ts';
 import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
@@ -46,9 +47,15 @@ interface HttpOptions {
   /** How it listens. Default: `net.serveHttp`. */
   listen?: (net: Net, handler: Handler) => Promise<Listening>;
 }
-/** Of a server that does not speak HTTP. */
+/** A server that listens in its own way, once per incarnation. */
 interface OtherOptions {
-  open: (ctx: ActorCtx<ServerEvent>) => Promise<Listening>;
+  server: (ctx: ActorCtx<ServerEvent>) => Served;
+}
+interface Served {
+  /** Rejects with a reason that names the flag: {@link naming}. */
+  listen: () => Promise<Listening>;
+  /** Only of a server with certificates: reads them again, uses them if they changed, and rejects with what is wrong with them. */
+  refresh?: () => Promise<void>;
 }
 export type ServerOptions = (HttpOptions | OtherOptions) & {
   id: string;
@@ -70,32 +77,34 @@ export function serverSpec(o: ServerOptions): ActorSpec<ServerEvent> {
     mailbox: { capacity: 16 },
     stopEvent: { type: 'server.close' },
     ...(o.awaited === false ? {} : { ready: { when: listeningOrBlocked, timeoutMs: 10_000 } }),
-    start: (ctx) => ({ logic: serverLogic(ctx, o) }),
+    start: (ctx) => {
+      const served = servedBy(ctx, o);
+      return { logic: serverLogic(ctx, o, served), input: { certificates: served.refresh !== undefined } };
+    },
   };
 }
 
-export function listeningOrBlocked(snapshot: unknown): boolean {
+function listeningOrBlocked(snapshot: unknown): boolean {
   if (typeof snapshot !== 'object' || snapshot === null || !('value' in snapshot)) return false;
   return snapshot.value === 'listening' || snapshot.value === 'blocked';
 }
 
-function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
+function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions, { listen, refresh = async () => {} }: Served) {
   let open: Listening | null = null;
-  let lastError = '';
   const close = async () => {
     const server = open;
     open = null;
     await server?.close();
   };
   const closeAtTheEnd = () => {
-    // Nobody is left to act on it; unsaid it would end the whole daemon.
+    // An error that nobody takes would end the whole daemon.
     close().catch((error: unknown) => ctx.log.warn({ error: String(error) }, `${o.id} server: its listener did not close in order`));
   };
   ctx.signal.addEventListener('abort', closeAtTheEnd, { once: true });
-  return serverMachine.provide({
+  return provided(serverMachine, {
     actors: {
       listen: fromPromise(async () => {
-        const server = await opened(ctx, o);
+        const server = await listen();
         if (ctx.signal.aborted) {
           await server.close();
           throw new Error('stopped while opening');
@@ -103,30 +112,30 @@ function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
         open = server;
         return server.address;
       }),
+      refresh: fromPromise(refresh),
       close: fromPromise(close),
     },
     actions: {
-      opened: ({ context }) => {
-        lastError = '';
-        ctx.log.info({ address: context.address }, `${o.id} server listens on ${context.address}`);
-      },
-      report: ({ context }) => {
-        if (context.error !== lastError)
-          ctx.log.error({ flag: o.flag }, `${o.id} server: ${context.error}; it is tried again until it works`);
-        lastError = context.error;
-      },
+      opened: (_, { address }) => ctx.log.info({ address }, `${o.id} server listens on ${address}`),
+      reportBlocked: (_, { error }) => ctx.log.error({ flag: o.flag }, `${o.id} server: ${error}; it is tried again until it works`),
+      reportRefresh: (_, { error }) => ctx.log.error({}, `${o.id} server keeps the certificates it has: ${error}`),
     },
   });
 }
 
-function opened(ctx: ActorCtx<ServerEvent>, o: ServerOptions): Promise<Listening> {
-  if ('open' in o) return naming(o.flag, () => o.open(ctx));
+function servedBy(ctx: ActorCtx<ServerEvent>, o: ServerOptions): Served {
+  if ('server' in o) return o.server(ctx);
   const { net } = ctx.ports;
-  const handler = o.handler(ctx);
-  return naming(o.flag, () => o.listen?.(net, handler) ?? net.serveHttp(o.at, handler));
+  return {
+    listen: () => {
+      const handler = o.handler(ctx);
+      return naming(o.flag, () => o.listen?.(net, handler) ?? net.serveHttp(o.at, handler));
+    },
+  };
 }
 
-async function naming(flag: string, listen: () => Promise<Listening>): Promise<Listening> {
+/** What `listen` does; its errors name the flag that sets the address. */
+export async function naming(flag: string, listen: () => Promise<Listening>): Promise<Listening> {
   try {
     return await listen();
   } catch (error) {

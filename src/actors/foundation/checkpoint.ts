@@ -8,7 +8,7 @@ import { fromPromise } from 'xstate';
 import { checkpointMachine } from '../../machines/foundation/checkpointMachine.ts';
 import { type CheckpointEvent, checkpointAddr } from '../../machines/foundation/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { providing } from '../../machines/xstate/provide.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type CheckpointStore, createCheckpointStore } from './checkpointStore.ts';
 
@@ -39,17 +39,13 @@ function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions
   const root = opts.rootDir.replace(/\/+$/, '');
   const store = createCheckpointStore(ctx.ports, { dir: `${root}/actorlet/state`, root, log: ctx.log });
   ctx.signal.addEventListener('abort', () => store.dispose(), { once: true });
-  return providing(checkpointMachine, {
+  return provided(checkpointMachine, {
     actors: { flush: fromPromise<readonly string[]>(() => store.flush()) },
     actions: {
-      put: ({ event }) => {
-        if (event.type === 'checkpoint.put') store.put(event.name, event.value);
-      },
-      get: ({ event }) => {
-        if (event.type === 'checkpoint.get') reply(store, event);
-      },
-      report: ({ context }) => {
-        if (context.unsaved.length > 0) ctx.log.error({ names: context.unsaved }, 'stopping with checkpoints that could not be written');
+      put: (_, { name, value }) => store.put(name, value),
+      get: (_, asked) => reply(store, asked),
+      report: (_, { unsaved }) => {
+        if (unsaved.length > 0) ctx.log.error({ names: unsaved }, 'stopping with checkpoints that could not be written');
       },
     },
   });

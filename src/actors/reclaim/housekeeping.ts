@@ -4,18 +4,20 @@
  * Rebuilt from: the pod manager's view, the runtime's listing, the pods directory.
  */
 
+import { fromPromise } from 'xstate';
 import { type MountEntry, mountsBelow } from '../../machines/host/mountinfo.ts';
 import { groupByPod } from '../../machines/pod/runtime/listed.ts';
 import type { ListedPod, SourceName } from '../../machines/pod/runtime/seen.ts';
-import { isRefused, type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
+import { type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
 import { keepsRefused, keptPods } from '../../machines/pods/podConfig/kept.ts';
 import { type SourceError, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusAddr, statusesView } from '../../machines/pods/status/messages.ts';
 import { containerGcAddr, type HousekeepingEvent, removingDirs } from '../../machines/reclaim/messages.ts';
-import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { rmdirIfFree } from '../../ports/removal.ts';
 import { criClient } from '../runtime/client.ts';
@@ -49,7 +51,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
         metrics: orphanMetrics(ctx.ports.metrics),
       };
       return {
-        logic: sweeperWith((signal) => sweep(ctx, { opts, seen, signal })),
+        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, { opts, seen, signal })) } }),
         input: { everyMs: PERIOD_MS, quietMs: 100 },
       };
     },
@@ -153,7 +155,7 @@ function orphanedPods(
 ): ListedPod[] {
   const orphans = [...listed.values()].filter((pod) => {
     const record = records.get(pod.uid);
-    const over = record?.worker?.phase === 'finished' || (record?.worker === null && isRefused(record));
+    const over = record?.worker?.phase === 'finished' || (record?.rejected === true && record.worker === null);
     return isUp(pod) && (record === undefined || (over && !keepsRefused(record)));
   });
   const unknown = orphans.filter((pod) => !records.has(pod.uid));

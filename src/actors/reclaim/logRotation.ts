@@ -4,15 +4,17 @@
  * Rebuilt from: the listing of the runtime, the log directories.
  */
 
+import { fromPromise } from 'xstate';
 import { pathName } from '../../machines/pod/pathName.ts';
 import { containerLogDir, containerLogPath, podFolder } from '../../machines/pod/runtime/logNames.ts';
 import type { ListedPod } from '../../machines/pod/runtime/seen.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
-import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -56,7 +58,7 @@ export function logRotationSpec(o: LogRotationOptions): ActorSpec {
     start: (ctx) => {
       const rotation = new Rotation(ctx, o);
       return {
-        logic: sweeperWith((signal) => rotation.sweep(signal)),
+        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => rotation.sweep(signal)) } }),
         input: { everyMs: o.everyMs, quietMs: 0 },
       };
     },

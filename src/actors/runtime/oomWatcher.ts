@@ -12,6 +12,7 @@ import { eventsAddr } from '../../machines/foundation/messages.ts';
 import { EMPTY_OOM_LEDGER, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
 import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcherMachine.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { provided } from '../../machines/xstate/provide.ts';
 import type { KernelLogPart } from '../../ports/machine/kernelLog.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
@@ -22,7 +23,7 @@ export function oomWatcherSpec(): ActorSpec {
     start: (ctx) => {
       const watcher = new Watcher(ctx);
       return {
-        logic: oomWatcherMachine.provide({
+        logic: provided(oomWatcherMachine, {
           actors: {
             follow: fromCallback<OomWatcherMachineEvent>(({ sendBack }) => {
               const abort = new AbortController();

@@ -18,6 +18,7 @@ const dial = (endpoint: string): Cri => createGrpcCri({ endpoint, log: quiet, cl
 
 export async function checkRuntime({ config }: Pick<NodeConfig, 'config'>, connect: (endpoint: string) => Cri = dial): Promise<Finding[]> {
   const { containerRuntimeEndpoint: endpoint } = config;
+  if (endpoint === 'embedded://oci') return checkOci();
   if (isEmbeddedEndpoint(endpoint)) return [{ level: 'note', where: WHERE, what: `${endpoint} is this node's own runtime`, todo: '' }];
   let cri: Cri;
   try {
@@ -33,6 +34,28 @@ export async function checkRuntime({ config }: Pick<NodeConfig, 'config'>, conne
   } finally {
     cri.close();
   }
+}
+
+/** The programs that OCI images need, one by one. */
+async function checkOci(): Promise<Finding[]> {
+  const { probeOci } = await import('../../sandbox/oci/probe.ts');
+  const { found, missing, noNetwork, problem } = await probeOci(process.env.PATH ?? '');
+  const note = (p: (typeof found)[number]): Finding => ({ level: 'note', where: p.name, what: `${p.path} ${p.version}`.trim(), todo: '' });
+  const ends = 'The runtime does not start without it.';
+  const lacking = missing.map(({ what, todo }): Finding => ({ level: 'error', where: WHERE, what, todo: `${todo} ${ends}` }));
+  const place: Finding[] = problem !== null && missing.length === 0 ? [{ level: 'error', where: WHERE, what: problem, todo: '' }] : [];
+  const network: Finding[] =
+    noNetwork === null
+      ? []
+      : [
+          {
+            level: 'warning',
+            where: WHERE,
+            what: `${noNetwork.what}: pods have no way out of their network, and no host ports`,
+            todo: noNetwork.todo,
+          },
+        ];
+  return [...found.map(note), ...lacking, ...place, ...network];
 }
 
 async function ask(cri: Cri, config: NodeConfig['config']): Promise<Finding[]> {

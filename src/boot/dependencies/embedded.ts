@@ -1,22 +1,28 @@
 /**
- * `containerRuntimeEndpoint: embedded://process` and `embedded://hollow`: the {@link Cri} port of the embedded
+ * `containerRuntimeEndpoint: embedded://process`, `embedded://oci` and `embedded://hollow`: the {@link Cri} port of the embedded
  * runtimes. The process runtime is started, or attached to, before the first call, and again whenever it is found gone.
  */
 
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../machines/text/errors.ts';
 import { type Clock, type Cri, CriError, type Logger, type Rng } from '../../ports/ports.ts';
 import { createHollowRuntime, type HollowOptions } from '../../sandbox/hollow/index.ts';
 import { ensureProcessRuntime } from '../../sandbox/process/ensure.ts';
+import { layout } from '../../sandbox/process/store/store.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 
-const EMBEDDED_ENDPOINTS = ['embedded://process', 'embedded://hollow'] as const;
+const EMBEDDED_ENDPOINTS = ['embedded://process', 'embedded://oci', 'embedded://hollow'] as const;
 export type EmbeddedEndpoint = (typeof EMBEDDED_ENDPOINTS)[number];
 
 export function isEmbeddedEndpoint(endpoint: string): endpoint is EmbeddedEndpoint {
   return (EMBEDDED_ENDPOINTS as readonly string[]).includes(endpoint);
+}
+
+/** The socket through which pods are reached whose networks this process cannot enter; null: it needs none. */
+export function podTunnel(endpoint: string, rootDir: string): string | null {
+  return endpoint === 'embedded://oci' ? layout(resolve(rootDir)).streaming : null;
 }
 
 /** gRPC: nobody answers at the socket. */
@@ -61,7 +67,8 @@ export async function connectEmbedded(o: EmbeddedOptions): Promise<{ cri: Cri; s
     return { cri: createHollowRuntime({ clock: o.clock, rng: o.rng, ...o.hollow }), socketEndpoint: '' };
   }
   const entry = o.entry ?? sandboxEntry();
-  const ensure = () => ensureProcessRuntime({ rootDir: o.rootDir, log: o.log, execPath: o.execPath, entry });
+  const kind = o.endpoint === 'embedded://oci' ? 'oci' : 'process';
+  const ensure = () => ensureProcessRuntime({ rootDir: o.rootDir, log: o.log, execPath: o.execPath, entry, kind });
   const { endpoint } = await ensure();
   const grpc = createGrpcCri({ endpoint, log: o.log, clock: o.clock });
   let ensuring: Promise<void> | null = null;

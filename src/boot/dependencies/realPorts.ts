@@ -19,7 +19,7 @@ import { createGrpcCsi } from './csi/grpcCsi.ts';
 import { createDebugger } from './debugger/debugger.ts';
 import { createGrpcDevicePlugins } from './devicePlugins/grpcDevicePlugins.ts';
 import { createDocuments } from './documents/documents.ts';
-import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
+import { connectEmbedded, isEmbeddedEndpoint, podTunnel } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createGzipPort } from './gzip.ts';
 import { createDiskUsage } from './machine/diskUsage.ts';
@@ -46,7 +46,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     documents: createDocuments({ entropy: createEntropy() }),
     sys: createSys({ notify: input.notify }),
     net: createNet(input.watchdog),
-    prober: createProber(),
+    prober: createProber(podTunnel(config.config.containerRuntimeEndpoint, config.flags.rootDir)),
     host: createHost(),
     mounter: createMounter(),
     journal: createJournal(),

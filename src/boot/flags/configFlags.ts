@@ -128,7 +128,12 @@ const ROWS: readonly Row[] = [
   ['logging-format', 'string', 'logging.format', 'text or json.'],
   ['register-node', 'bool', 'registerNode', 'Register the node with the API server.'],
   ['register-with-taints', 'taints', 'registerWithTaints', 'Taints the node registers with: key=value:effect,...'],
-  ['container-runtime-endpoint', 'string', 'containerRuntimeEndpoint', 'unix:///path, embedded://process or embedded://hollow.'],
+  [
+    'container-runtime-endpoint',
+    'string',
+    'containerRuntimeEndpoint',
+    'unix:///path, embedded://process, embedded://oci or embedded://hollow.',
+  ],
   ['image-service-endpoint', 'string', 'imageServiceEndpoint', 'Endpoint of the image service; empty = the runtime endpoint.'],
 ];
 

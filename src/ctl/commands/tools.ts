@@ -1,15 +1,36 @@
 /** The command line of everything else: page, charts, faults, simulation, throw-away nodes. Their code is loaded when wanted. */
 import type { Argv } from 'yargs';
 import type { Common, Runner } from '../asked.ts';
+import { socketPathFrom } from '../socketPath.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { addInjectCommand } from './inject/injectArgs.ts';
 import { CHART_FORMATS } from './show/chartFormats.ts';
 
 export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
-  return addTryCommand(addSimCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner);
+  return addTryCommand(addSimCommand(addImageCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner), runner);
 }
 
 const DRAIN_TIMEOUT_S = 600;
+
+function addImageCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Argv<T> {
+  return y.command('image', 'images of embedded://oci', (c) =>
+    c
+      .command(
+        'load <file>',
+        'loads every image of an archive: of docker save, podman save or an OCI layout',
+        (s) =>
+          s
+            .positional('file', { type: 'string', demandOption: true, describe: 'the archive' })
+            .option('name', { type: 'string', default: '', describe: 'of its one image, instead of what the archive says' })
+            .example('$0 image load app.tar', ''),
+        async (args) => {
+          const { loadImage } = await import('./image.ts');
+          return run(loadImage({ ...args, adminSocket: socketPathFrom(args.socket, io) }))(args);
+        },
+      )
+      .demandCommand(1, 'image: say load.'),
+  );
+}
 
 function addNodeCommand<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
   const load = () => import('./node.ts');
@@ -162,7 +183,7 @@ function addTryCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): A
         .option('expect', { alias: 'e', type: 'string', array: true, default: [], describe: 'what must come true; see below' })
         .option('inject', { type: 'string', describe: 'fault scenario, begun once every pod is ready or has succeeded' })
         .option('settle', { type: 'string', default: '60s', describe: 'how long that may take; 0s: inject at once' })
-        .option('runtime', { type: 'string', default: 'process', describe: 'process, hollow or containerd' })
+        .option('runtime', { type: 'string', default: 'process', describe: 'process, oci, hollow or containerd' })
         .option('endpoint', { type: 'string', describe: 'socket of a containerd that holds no pods' })
         .option('keep', { type: 'boolean', default: false, describe: 'leave logs and configuration, and say where' })
         .example('$0 try -f web.yaml -e "web ready within 30s"', 'does it come up?')

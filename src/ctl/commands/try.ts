@@ -84,9 +84,9 @@ function checked(args: TryArgs): Expectation[] {
   }
 }
 
-function runtimeOf(name: string): 'process' | 'hollow' | 'containerd' {
-  if (name === 'process' || name === 'hollow' || name === 'containerd') return name;
-  throw new CtlError(EXIT.usage, `try: --runtime is process, hollow or containerd, not ${name}.`);
+function runtimeOf(name: string): 'process' | 'oci' | 'hollow' | 'containerd' {
+  if (name === 'process' || name === 'oci' || name === 'hollow' || name === 'containerd') return name;
+  throw new CtlError(EXIT.usage, `try: --runtime is process, oci, hollow or containerd, not ${name}.`);
 }
 
 function interrupted(io: CtlIo): Promise<'interrupted'> {

@@ -1,6 +1,6 @@
 /** What the runner of tests and the reaper of its node tell each other. */
 
-export const RUNTIMES = ['process', 'hollow', 'containerd'] as const;
+export const RUNTIMES = ['process', 'oci', 'hollow', 'containerd'] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
 /** What a reaper looks after: given once, as its argument, so that it knows it whatever happens to the runner. */

@@ -27,7 +27,7 @@ export async function cleanUp(c: Charge): Promise<string[]> {
       left.push(`${what}: ${messageOf(error)}`);
     }
   };
-  if (c.runtime === 'process' && existsSync(join(c.rootDir, 'sandbox'))) {
+  if ((c.runtime === 'process' || c.runtime === 'oci') && existsSync(join(c.rootDir, 'sandbox'))) {
     // Loaded only here: a reaper lives as long as its node and needs CRI once.
     await attempt('the embedded runtime could not be emptied', async () => {
       const { stopAll } = await import('../../sandbox/process/admin.ts');
@@ -37,6 +37,8 @@ export async function cleanUp(c: Charge): Promise<string[]> {
         execPath: process.execPath,
         entry: c.sandboxEntry,
         graceSecondsMax: GRACE_SECONDS,
+        // Files of images belong to other ids, which only the runtime may remove.
+        purge: c.runtime === 'oci' && !c.keep,
       });
     });
   }

@@ -1,10 +1,8 @@
 /** One pod that somebody watches, gathered from published views, the recorder and its history. Nothing of its environment. */
 
-import { chartOf } from '../../machines/chart/definition.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
 import type { ContainerStatus, PodStatus } from '../../machines/kube/types.ts';
 import { type PodRecord, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
-import { podLifeMachine } from '../../machines/pods/manager/podLifeMachine.ts';
 import { sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
@@ -13,12 +11,10 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../machines/services/probes/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
-import { explainPod } from '../../machines/shown/why.ts';
+import { explainPod } from '../../machines/shown/why/why.ts';
 import { workerWords } from '../../machines/shown/workerWords.ts';
 import type { Inspected } from '../../recorder/source.ts';
-import type { ContainerRow, LifeFrame, PodFrame } from './frames.ts';
-
-export const LIFE_FRAME: LifeFrame = { t: 'life', chart: chartOf(podLifeMachine) };
+import type { ContainerRow, PodFrame } from './frames.ts';
 
 export const MESSAGES_MAX = 160;
 const EVENTS_MAX = 60;

@@ -1,6 +1,6 @@
 /** What the cluster is told of drivers on this node: an object of kind CSINode, an annotation and labels of the node (resources and volumes 8.17). */
 
-import { assign, fromPromise, setup } from 'xstate';
+import { assign } from 'xstate';
 import { own, put } from '../data/own.ts';
 import { sameData } from '../data/sameData.ts';
 import { isKubeRecord as isRecord } from '../kube/request.ts';
@@ -8,9 +8,9 @@ import type { WireCsiNode } from '../kube/wire.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { messageOf } from '../text/errors.ts';
-import { factsOf } from '../xstate/facts.ts';
 import { projecting } from '../xstate/projection.ts';
-import { providing, unprovided } from '../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 
@@ -116,25 +116,20 @@ const BACKOFF_MAX_MS = 30_000;
 /** What others did to these objects is put right this often. */
 const LOOK_MS = 300_000;
 
-export interface CsiNodeIo {
-  /** Brings both objects to what they should be. Rejects with what stood in the way. */
-  converge(signal: AbortSignal): Promise<void>;
-  failed(message: string): void;
-}
 interface Context {
   again: boolean;
   attempts: number;
   error: string;
 }
 
+const { setup, facts } = setupWith();
 export const csiNodeMachine = setup({
   types: { context: {} as Context, events: {} as { type: 'csiNode.look' } },
   actors: { converge: unprovided<void>() },
-  actions: { sayFailed: (_) => {} },
+  actions: { sayFailed: unprovidedAction<{ error: string }>() },
   guards: { again: ({ context }) => context.again },
   delays: {
-    wait: ({ context, event }) =>
-      retryDelayMs({ minMs: BACKOFF_MIN_MS, maxMs: BACKOFF_MAX_MS, jitter: 0.2 }, context.attempts, factsOf(event).random),
+    wait: ({ context }) => retryDelayMs({ minMs: BACKOFF_MIN_MS, maxMs: BACKOFF_MAX_MS, jitter: 0.2 }, context.attempts, facts().random),
   },
 }).createMachine({
   id: 'csiNode',
@@ -155,7 +150,7 @@ export const csiNodeMachine = setup({
               attempts: context.attempts + 1,
               error: messageOf(event.error),
             })),
-            'sayFailed',
+            { type: 'sayFailed', params: ({ context }) => ({ error: context.error }) },
           ],
         },
       },
@@ -173,9 +168,3 @@ export const csiNodeMachine = setup({
     },
   },
 });
-
-export const csiNodeWith = (io: CsiNodeIo): typeof csiNodeMachine =>
-  providing(csiNodeMachine, {
-    actors: { converge: fromPromise(({ signal }) => io.converge(signal)) },
-    actions: { sayFailed: ({ context }) => io.failed(context.error) },
-  });

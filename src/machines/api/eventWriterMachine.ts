@@ -1,7 +1,9 @@
-/** Sends events to the API one after another, as a statechart. The request is given with `provide`. */
-import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
-import { factsOf, type Moment } from '../xstate/facts.ts';
+/** Sends events to the API one after another, as a statechart. */
+import { assign } from 'xstate';
+import type { Moment } from '../xstate/facts.ts';
 import { projecting } from '../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 import type { EventWriterEvent } from './messages.ts';
 
 /** Between tries of one event, lengthened by up to half. */
@@ -25,49 +27,50 @@ interface EventWriterContext {
   yieldingSinceMs: number | null;
 }
 
-const send: PromiseActorLogic<EventOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
 type Done = { event: { output: EventOutcome } };
-const facts = (event: object): EventWriterFacts => factsOf<EventWriterFacts>(event);
+type Keep = Extract<EventWriterEvent, { type: 'event.write' }>;
 const again = { type: 'again', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
+const keep = { type: 'keep', params: ({ event }: { event: Keep }) => ({ events: event.events }) } as const;
 
+const { setup, facts } = setupWith<EventWriterFacts>();
 export const eventWriterMachine = setup({
   types: { context: {} as EventWriterContext, events: {} as EventWriterEvent },
-  actors: { send },
+  actors: { send: unprovided<EventOutcome>() },
   actions: {
     /** Takes the event into the ledger. */
-    keep: () => {},
+    keep: unprovidedAction<{ events: Keep['events'] }>(),
     /** Drops the one that was tried too often. */
-    giveUp: () => {},
+    giveUp: unprovidedAction(),
   },
   guards: {
-    waiting: ({ event }) => facts(event).waiting,
-    yields: ({ context: { yieldingSinceMs }, event }) => {
-      const now = facts(event);
+    waiting: () => facts().waiting,
+    yields: ({ context: { yieldingSinceMs } }) => {
+      const now = facts();
       return now.waiting && now.busy && (yieldingSinceMs === null || now.monoMs - yieldingSinceMs < EVENT_YIELD_MS_MAX);
     },
     again: (_, p: { outcome: EventOutcome }) => p.outcome === 'again',
     triesLeft: ({ context }) => context.tries + 1 < EVENT_TRIES_MAX,
   },
-  delays: { retry: ({ event }) => EVENT_RETRY_MS * (1 + 0.5 * facts(event).random) },
+  delays: { retry: () => EVENT_RETRY_MS * (1 + 0.5 * facts().random) },
 }).createMachine({
   id: 'eventWriter',
   meta: projecting<EventWriterContext>(({ tries, yieldingSinceMs }) => ({ tries, yieldingSinceMs })),
   context: { tries: 0, yieldingSinceMs: null },
-  on: { 'event.write': { actions: ['keep'] } },
+  on: { 'event.write': { actions: [keep] } },
   initial: 'idle',
   states: {
     idle: {
       meta: { reason: 'UpToDate', message: 'no event waits' },
-      entry: [assign(({ event }) => (facts(event).busy ? {} : { yieldingSinceMs: null }))],
+      entry: [assign(() => (facts().busy ? {} : { yieldingSinceMs: null }))],
       always: [
         { guard: 'yields', target: 'yielding' },
         { guard: 'waiting', target: 'sending' },
       ],
-      on: { 'event.write': { target: 'idle', reenter: true, actions: ['keep'] } },
+      on: { 'event.write': { target: 'idle', reenter: true, actions: [keep] } },
     },
     yielding: {
       meta: { reason: 'Yielding', message: 'many pods are starting or stopping: events wait for them' },
-      entry: [assign(({ context, event }) => ({ yieldingSinceMs: context.yieldingSinceMs ?? facts(event).monoMs }))],
+      entry: [assign(({ context }) => ({ yieldingSinceMs: context.yieldingSinceMs ?? facts().monoMs }))],
       after: { [EVENT_YIELD_LOOK_MS]: { target: 'idle' } },
     },
     sending: {

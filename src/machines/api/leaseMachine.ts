@@ -1,10 +1,11 @@
-/** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). The requests are given with `provide`. */
+/** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). */
 
-import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign } from 'xstate';
 import type { KubeFailure } from '../kube/request.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { factsOf } from '../xstate/facts.ts';
 import { failureOf, projecting } from '../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 import type { LeaseEvent } from './messages.ts';
 
 /** Between tries to find or make it: doubles from the first to the second. */
@@ -25,18 +26,20 @@ export interface LeaseContext extends LeaseInput {
   failure: KubeFailure | null;
 }
 
-const request: PromiseActorLogic<LeaseOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
 type Done = { event: { output: LeaseOutcome } };
 const took = { type: 'took', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 const held = { type: 'held', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 const conflict = { type: 'conflict', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 
+const failing = { type: 'failing', params: ({ context }: { context: LeaseContext }) => ({ failures: context.failures }) } as const;
+
+const { setup, facts } = setupWith();
 export const leaseMachine = setup({
   types: { context: {} as LeaseContext, input: {} as LeaseInput, events: {} as LeaseEvent },
-  actors: { acquire: request, renew: request },
+  actors: { acquire: unprovided<LeaseOutcome>(), renew: unprovided<LeaseOutcome>() },
   actions: {
     /** From the second failure in a row on: the connection may be dead. */
-    failing: () => {},
+    failing: unprovidedAction<{ failures: number }>(),
     took: assign(
       ({ context }, p: { outcome: LeaseOutcome }): Partial<LeaseContext> =>
         p.outcome.ok ? { failures: 0, failure: null } : { failures: context.failures + 1, failure: p.outcome.failure },
@@ -49,9 +52,9 @@ export const leaseMachine = setup({
     triesLeft: ({ context }) => context.failures < RENEW_TRIES_MAX - 1,
   },
   delays: {
-    retry: ({ context, event }) =>
-      retryDelayMs({ minMs: LEASE_RETRY_MS, maxMs: LEASE_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, factsOf(event).random),
-    interval: ({ context, event }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * factsOf(event).random),
+    retry: ({ context }) =>
+      retryDelayMs({ minMs: LEASE_RETRY_MS, maxMs: LEASE_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, facts().random),
+    interval: ({ context }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * facts().random),
   },
 }).createMachine({
   id: 'lease',
@@ -65,7 +68,7 @@ export const leaseMachine = setup({
         src: 'acquire',
         onDone: [
           { guard: held, target: 'holding', actions: [took] },
-          { target: 'missing', actions: [took, 'failing'] },
+          { target: 'missing', actions: [took, failing] },
         ],
       },
     },
@@ -86,8 +89,8 @@ export const leaseMachine = setup({
         onDone: [
           { guard: held, target: 'holding', actions: [took] },
           { guard: conflict, target: 'acquiring' },
-          { guard: 'triesLeft', target: 'renewing', reenter: true, actions: [took, 'failing'] },
-          { target: 'acquiring', actions: [took, 'failing', 'calm'] },
+          { guard: 'triesLeft', target: 'renewing', reenter: true, actions: [took, failing] },
+          { target: 'acquiring', actions: [took, failing, 'calm'] },
         ],
       },
     },

@@ -1,9 +1,10 @@
 /** Whether the API server can be reached, as a statechart: everybody's calls say how it goes, and while it is lost it is asked. */
 
-import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign } from 'xstate';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { factsOf } from '../xstate/facts.ts';
 import { projecting } from '../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 import type { ApiLinkEvent } from './messages.ts';
 
 /** A question that is not answered within this counts as no answer. */
@@ -23,18 +24,25 @@ export interface ApiLinkContext extends ApiLinkInput {
   reason: string;
 }
 
-const probe: PromiseActorLogic<ProbeResult> = fromPromise(() => Promise.reject(new Error('no probe was provided')));
+interface Announced {
+  state: 'connecting' | 'reachable' | 'lost';
+  server: string;
+  reason: string;
+}
+const announcing = (state: Announced['state']) =>
+  ({ type: 'announce', params: ({ context: { server, reason } }: { context: ApiLinkContext }) => ({ state, server, reason }) }) as const;
 
+const { setup, facts } = setupWith();
 export const apiLinkMachine = setup({
   types: { context: {} as ApiLinkContext, input: {} as ApiLinkInput, events: {} as ApiLinkEvent },
-  actors: { probe },
+  actors: { probe: unprovided<ProbeResult>() },
   actions: {
     /** Publishes the view and says so in the log. */
-    announce: (_, _p: { state: 'connecting' | 'reachable' | 'lost' }) => {},
+    announce: unprovidedAction<Announced>(),
     /** Drops connections that lead nowhere. */
-    disconnect: () => {},
+    disconnect: unprovidedAction(),
     /** Wakes everybody who waits for the API server. */
-    reportFound: () => {},
+    reportFound: unprovidedAction(),
     missed: assign(({ context }, p: { result: ProbeResult }) => ({
       misses: context.misses + 1,
       reason: p.result.ok ? '' : `${p.result.reason}: ${p.result.message}`,
@@ -43,8 +51,8 @@ export const apiLinkMachine = setup({
   },
   guards: { answered: (_, p: { result: ProbeResult }) => p.result.ok },
   delays: {
-    retry: ({ context, event }) =>
-      retryDelayMs({ minMs: LINK_RETRY_MS, maxMs: LINK_RETRY_MAX_MS, jitter: 0.5 }, context.misses - 1, factsOf(event).random),
+    retry: ({ context }) =>
+      retryDelayMs({ minMs: LINK_RETRY_MS, maxMs: LINK_RETRY_MAX_MS, jitter: 0.5 }, context.misses - 1, facts().random),
   },
 }).createMachine({
   id: 'apiLink',
@@ -54,7 +62,7 @@ export const apiLinkMachine = setup({
   states: {
     connecting: {
       meta: { reason: 'Connecting', message: ({ server }: ApiLinkContext) => `asking ${server} for the first time` },
-      entry: [{ type: 'announce', params: { state: 'connecting' } }],
+      entry: [announcing('connecting')],
       on: { 'api.answered': { target: 'reachable' } },
       invoke: {
         src: 'probe',
@@ -66,7 +74,7 @@ export const apiLinkMachine = setup({
     },
     reachable: {
       meta: { reason: 'Reachable', message: ({ server }: ApiLinkContext) => `${server} answers` },
-      entry: ['heard', { type: 'announce', params: { state: 'reachable' } }],
+      entry: ['heard', announcing('reachable')],
       initial: 'trusted',
       states: {
         trusted: { on: { 'api.failed': { target: 'doubted' }, 'api.check': { target: 'doubted' } } },
@@ -89,7 +97,7 @@ export const apiLinkMachine = setup({
         reason: 'ApiServerLost',
         message: ({ server, reason }: ApiLinkContext) => `${server} does not answer (${reason}); pods run on, statuses are kept`,
       },
-      entry: [{ type: 'announce', params: { state: 'lost' } }, 'disconnect'],
+      entry: [announcing('lost'), 'disconnect'],
       initial: 'waiting',
       on: { 'api.answered': { target: 'reachable', actions: ['reportFound'] } },
       states: {

@@ -3,13 +3,14 @@
  * open it again where it ended; begin anew when history has expired. The requests are given with `provide`.
  */
 
-import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign } from 'xstate';
 import { shareData } from '../data/sharedData.ts';
 import { SharedMap } from '../data/sharedMap.ts';
 import { isExpired, isRefusal, type KubeFailure, type KubeObject, objectKey, UNREADABLE, type WatchEvent } from '../kube/request.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { factsOf } from '../xstate/facts.ts';
 import { failureOf, projecting } from '../xstate/projection.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
 const LIST_WATCH_RETRY_MS = 800;
@@ -184,11 +185,6 @@ function retryMs(context: ListWatchContext, random: number): number {
   return Math.max(retryDelayMs(backoff, context.failures - 1, random), context.failure?.retryAfterMs ?? 0);
 }
 
-const list: PromiseActorLogic<Listed, { fromCache: boolean }> = fromPromise(() => Promise.reject(new Error('no list was provided')));
-const watch = fromCallback<{ type: 'none' }, WatchInput>(() => {
-  throw new Error('no watch was provided');
-});
-
 type Ended = { type: 'watch.ended'; failure: KubeFailure | null };
 const unended: KubeFailure = { code: 0, reason: 'NoEndOfInitialEvents', message: 'the initial events did not end', outcome: 'failed' };
 const inEnded = { params: ({ event }: { event: Ended }) => ({ failure: event.failure }) } as const;
@@ -197,13 +193,14 @@ const failed = {
   type: 'fail',
   params: ({ event }: { event: Ended }) => ({ failure: event.failure }),
 } as const;
+const deliver = { type: 'deliver', params: ({ context }: { context: ListWatchContext }) => context } as const;
 
+const { setup, facts } = setupWith();
 export const listWatchMachine = setup({
   types: { context: {} as ListWatchContext, input: {} as ListWatchInput, events: {} as ListWatchEvent },
-  actors: { list, watch },
+  actors: { list: unprovided<Listed, { fromCache: boolean }>(), watch: unprovidedCallback<{ type: 'none' }, WatchInput>() },
   actions: {
-    /** Reads `context.items` and `context.changed`. */
-    deliver: () => {},
+    deliver: unprovidedAction<ListWatchContext>(),
     takeList: assign(({ context }, p: { listed: Listed }) =>
       p.listed.ok ? takeList(context, p.listed.items, p.listed.resourceVersion) : {},
     ),
@@ -236,7 +233,7 @@ export const listWatchMachine = setup({
       ...{ openedAtMs: Number.POSITIVE_INFINITY, heard: false, changed: [] },
       arriving: next === 'listing' ? SharedMap.of<string, KubeObject>() : null,
     })),
-    opened: assign(({ event }) => ({ openedAtMs: factsOf(event).monoMs })),
+    opened: assign(() => ({ openedAtMs: facts().monoMs })),
   },
   guards: {
     listed: (_, p: { listed: Listed }) => p.listed.ok,
@@ -246,13 +243,13 @@ export const listWatchMachine = setup({
     /** An older server, or one that does not want to: a list may be had where a stream may not. */
     refusesStream: ({ context }, p: { failure: KubeFailure | null }) =>
       context.arriving !== null && p.failure !== null && isRefusal(p.failure) && !isExpired(p.failure) && p.failure.code !== 401,
-    ordinaryEnd: ({ context, event }, p: { failure: KubeFailure | null }) =>
-      p.failure === null && context.arriving === null && (context.heard || factsOf(event).monoMs - context.openedAtMs >= WATCH_LIFE_MIN_MS),
+    ordinaryEnd: ({ context }, p: { failure: KubeFailure | null }) =>
+      p.failure === null && context.arriving === null && (context.heard || facts().monoMs - context.openedAtMs >= WATCH_LIFE_MIN_MS),
     firstExpiry: ({ context }, p: { failure: KubeFailure | null }) => p.failure !== null && isExpired(p.failure) && context.failures === 0,
     toList: ({ context }) => context.next === 'listing',
   },
   delays: {
-    retry: ({ context, event }) => retryMs(context, factsOf(event).random),
+    retry: ({ context }) => retryMs(context, facts().random),
     silence: SILENCE_MAX_MS,
     initialSilence: INITIAL_SILENCE_MAX_MS,
   },
@@ -301,7 +298,7 @@ export const listWatchMachine = setup({
           {
             guard: { type: 'listed', params: ({ event }) => ({ listed: event.output }) },
             target: 'watching',
-            actions: [{ type: 'takeList', params: ({ event }) => ({ listed: event.output }) }, 'deliver'],
+            actions: [{ type: 'takeList', params: ({ event }) => ({ listed: event.output }) }, deliver],
           },
           {
             target: 'backingOff',
@@ -335,10 +332,10 @@ export const listWatchMachine = setup({
             guard: { type: 'endsInitial', ...inBatch },
             target: '.listening',
             reenter: false,
-            actions: [{ type: 'takeInitial', ...inBatch }, 'deliver'],
+            actions: [{ type: 'takeInitial', ...inBatch }, deliver],
           },
           { guard: 'arriving', target: '.streaming initial events', reenter: false, actions: [{ type: 'gather', ...inBatch }] },
-          { target: '.listening', reenter: false, actions: [{ type: 'takeEvents', ...inBatch }, 'deliver'] },
+          { target: '.listening', reenter: false, actions: [{ type: 'takeEvents', ...inBatch }, deliver] },
         ],
       },
       states: {

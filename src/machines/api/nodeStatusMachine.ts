@@ -1,10 +1,11 @@
-/** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). The requests are given with `provide`. */
+/** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). */
 
-import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign } from 'xstate';
 import type { KubeFailure } from '../kube/request.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { factsOf } from '../xstate/facts.ts';
 import { failureOf, projecting } from '../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 import type { NodeStatusEvent } from './messages.ts';
 
 /** Between tries of registration: doubles from the first to the second. */
@@ -35,16 +36,17 @@ export interface NodeStatusContext extends NodeStatusInput {
   fresh: boolean;
 }
 
-const request: PromiseActorLogic<NodeOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
-const report: PromiseActorLogic<NodeOutcome, { fresh: boolean }> = fromPromise(() => Promise.reject(new Error('no request was provided')));
 const refusedText = ({ failure }: NodeStatusContext) => failure?.message ?? '';
 
+const failing = { type: 'failing', params: ({ context }: { context: NodeStatusContext }) => ({ failures: context.failures }) } as const;
+
+const { setup, facts } = setupWith();
 export const nodeStatusMachine = setup({
   types: { context: {} as NodeStatusContext, input: {} as NodeStatusInput, events: {} as NodeStatusEvent },
-  actors: { register: request, report },
+  actors: { register: unprovided<NodeOutcome>(), report: unprovided<NodeOutcome, { fresh: boolean }>() },
   actions: {
     /** From the second failure in a row on: the connection may be dead. */
-    failing: () => {},
+    failing: unprovidedAction<{ failures: number }>(),
     took: assign(
       ({ context }, p: { outcome: NodeOutcome }): Partial<NodeStatusContext> =>
         p.outcome.ok
@@ -61,10 +63,10 @@ export const nodeStatusMachine = setup({
     triesLeft: ({ context }) => context.failures < REPORT_TRIES_MAX - 1,
   },
   delays: {
-    registerRetry: ({ context, event }) =>
-      retryDelayMs({ minMs: REGISTER_RETRY_MS, maxMs: REGISTER_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, factsOf(event).random),
-    period: ({ context, event }) => {
-      const { monoMs, random } = factsOf(event);
+    registerRetry: ({ context }) =>
+      retryDelayMs({ minMs: REGISTER_RETRY_MS, maxMs: REGISTER_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, facts().random),
+    period: ({ context }) => {
+      const { monoMs, random } = facts();
       const eager = !context.ready && monoMs - context.startedAtMs < EAGER_MS;
       return (eager ? Math.min(EAGER_PERIOD_MS, context.updateFrequencyMs) : context.updateFrequencyMs) * (1 + 0.04 * random);
     },
@@ -80,7 +82,7 @@ export const nodeStatusMachine = setup({
     failures: 0,
     failure: null,
     ready: false,
-    startedAtMs: factsOf(input).monoMs,
+    startedAtMs: facts().monoMs,
     again: false,
     fresh: false,
   }),
@@ -97,7 +99,7 @@ export const nodeStatusMachine = setup({
             target: 'reporting',
             actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
           },
-          { target: 'unregistered', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing'] },
+          { target: 'unregistered', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, failing] },
         ],
       },
     },
@@ -129,9 +131,9 @@ export const nodeStatusMachine = setup({
             guard: 'triesLeft',
             target: 'reporting',
             reenter: true,
-            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing', 'doubt'],
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, failing, 'doubt'],
           },
-          { target: 'unreported', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing', 'doubt'] },
+          { target: 'unreported', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, failing, 'doubt'] },
         ],
       },
     },

@@ -3,15 +3,16 @@
  * thousands of pods: one machine serves them all, and what differs between them is input.
  */
 
-import { assign, fromPromise, not, setup } from 'xstate';
+import { assign, not } from 'xstate';
 import { isOlder, isRefusal, type KubeFailure } from '../kube/request.ts';
 import type { Pod } from '../kube/types.ts';
 import type { PodsView } from '../pods/manager/messages.ts';
 import type { StatusEntry } from '../pods/status/messages.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { factsOf, type Moment } from '../xstate/facts.ts';
+import type { Moment } from '../xstate/facts.ts';
 import { failureOf, names, podName, projecting } from '../xstate/projection.ts';
-import { effectsOf, providing, unprovided, withEffects } from '../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
 import { decideWrite, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { leftOutOf, ownPart } from './statusPatch.ts';
@@ -43,12 +44,8 @@ export interface PodWriterFacts extends Moment {
   readonly api: ApiPodsView | undefined;
   readonly node: NodeView | undefined;
 }
-export interface PodWriterIo {
-  /** One request. Rejects never: what went wrong is an outcome. */
-  act(plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome>;
-  /** Writes what failed to the log: new failures loudly, repeats quietly. */
-  complain(context: PodWriterContext): void;
-}
+/** What the log tells of a failure: a new one loudly, repeats quietly. */
+export type PodWriterFailure = Pick<PodWriterContext, 'plan' | 'failure' | 'failures'>;
 export interface PodWriterContext extends PodWriterInput {
   plan: WriterPlan;
   written: Written | null;
@@ -64,7 +61,7 @@ export interface PodWriterContext extends PodWriterInput {
   failure: KubeFailure | null;
 }
 
-interface ActInput {
+export interface ActInput {
   plan: WriterPlan;
 }
 
@@ -73,8 +70,8 @@ function known(uid: string, { pods, entry, api, node, wallMs }: PodWriterFacts) 
   return { record: records?.get(uid), records, sourcesReady: pods?.sourcesReady === true, entry, api, node, nowWallMs: wallMs };
 }
 
-function decided(context: PodWriterContext, event: object): Partial<PodWriterContext> {
-  const facts = known(context.uid, factsOf<PodWriterFacts>(event));
+function decided(context: PodWriterContext, seen: PodWriterFacts): Partial<PodWriterContext> {
+  const facts = known(context.uid, seen);
   const { record } = facts;
   const last = record !== undefined && (record.source === 'file' || record.source === 'http') ? record.pod : context.last;
   const { uid, written, gone, held } = context;
@@ -157,13 +154,19 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
   }
 }
 
+const complain = {
+  type: 'complain',
+  params: ({ context: { plan, failure, failures } }: { context: PodWriterContext }) => ({ plan, failure, failures }),
+} as const;
+
+const { setup, facts } = setupWith<PodWriterFacts>();
 export const podWriterMachine = setup({
   types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
   actors: { act: unprovided<WriteOutcome, ActInput>() },
   actions: {
-    decide: assign(({ context, event }) => decided(context, event)),
+    decide: assign(({ context }) => decided(context, facts())),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
-    complain: (_) => {},
+    complain: unprovidedAction<PodWriterFailure>(),
   },
   guards: {
     ends: ({ context }) => context.plan.kind === 'end',
@@ -179,14 +182,14 @@ export const podWriterMachine = setup({
     wait: WAIT_MS,
     hold: HOLD_MS,
     holdBriefly: HOLD_BRIEFLY_MS,
-    retry: ({ context, event }) => {
+    retry: ({ context }) => {
       const { failure, failures } = context;
       if (isConflict(failure) && failures === 1) return 0;
       const base =
         failure !== null && isRefusal(failure)
           ? REFUSED_RETRY_MS
           : retryDelayMs({ minMs: WRITE_RETRY_MS, maxMs: WRITE_RETRY_MAX_MS }, failures - 1);
-      return Math.max(base * (1 + 0.5 * factsOf(event).random), failure?.retryAfterMs ?? 0);
+      return Math.max(base * (1 + 0.5 * facts().random), failure?.retryAfterMs ?? 0);
     },
   },
 }).createMachine({
@@ -256,7 +259,7 @@ export const podWriterMachine = setup({
       },
     },
     judging: {
-      always: [{ guard: 'failed', target: 'backingOff', actions: ['complain'] }, { target: 'deciding' }],
+      always: [{ guard: 'failed', target: 'backingOff', actions: [complain] }, { target: 'deciding' }],
     },
     backingOff: {
       meta: {
@@ -274,13 +277,5 @@ export const podWriterMachine = setup({
     ended: { type: 'final', meta: { reason: 'Ended', message: '' } },
   },
 });
-
-const provided = providing(podWriterMachine, {
-  actors: {
-    act: fromPromise<WriteOutcome, ActInput>(({ input, system, signal }) => effectsOf<PodWriterIo>(system).act(input.plan, signal)),
-  },
-  actions: { complain: ({ context, system }) => effectsOf<PodWriterIo>(system).complain(context) },
-});
-export const podWriterWith = (io: PodWriterIo): typeof podWriterMachine => withEffects(provided, io);
 
 export type { Act };

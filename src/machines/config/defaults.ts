@@ -3,20 +3,20 @@
  * a whole default node configuration for simulation and tests. Pure.
  */
 import type { KubeletConfiguration, KubeletFlags, NodeConfig } from './config.ts';
+import { SIGNAL_FACTS, SIGNALS } from './evictionSignals.ts';
 import { createFeatureGates } from './gates.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Hard eviction thresholds on Linux. */
-export const DEFAULT_EVICTION_HARD: Readonly<Record<string, string>> = {
-  'imagefs.available': '15%',
-  'imagefs.inodesFree': '5%',
-  'memory.available': '100Mi',
-  'nodefs.available': '10%',
-  'nodefs.inodesFree': '5%',
-};
+/** Hard eviction thresholds on Linux, in the order of their names. */
+export const DEFAULT_EVICTION_HARD: Readonly<Record<string, string>> = Object.fromEntries(
+  [...SIGNALS].sort().flatMap((signal) => {
+    const { hard } = SIGNAL_FACTS[signal];
+    return hard === undefined ? [] : [[signal, hard]];
+  }),
+);
 
 /** Every field at its v1beta1 default; a fresh object each time. */
 export function defaultKubeletConfiguration(): KubeletConfiguration {

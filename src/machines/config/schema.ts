@@ -28,6 +28,7 @@ import {
   words,
 } from '../shape/shape.ts';
 import { CIPHER_SUITES } from './cipherSuites.ts';
+import { SIGNAL_NAMES } from './evictionSignals.ts';
 import { VERIFICATION_POLICIES } from './words.ts';
 
 type Field = Shape & Typed<unknown>;
@@ -58,19 +59,7 @@ export const ENFORCEMENTS = [
   'none',
 ] as const;
 export const SWAP_BEHAVIORS = ['NoSwap', 'LimitedSwap'] as const;
-/** Also those that this node cannot observe. */
-export const EVICTION_SIGNALS = [
-  'memory.available',
-  'nodefs.available',
-  'nodefs.inodesFree',
-  'imagefs.available',
-  'imagefs.inodesFree',
-  'containerfs.available',
-  'containerfs.inodesFree',
-  'pid.available',
-  'allocatableMemory.available',
-] as const;
-const bySignal = keyed(EVICTION_SIGNALS, stringMap);
+const bySignal = keyed(SIGNAL_NAMES, stringMap);
 const byReservable = keyed(RESERVABLE, stringMap);
 
 /** A number too, kept as the text that it is. */
@@ -240,7 +229,7 @@ const TABLE = {
     ),
   ),
   localStorageCapacityIsolation: ptr(bool),
-  containerRuntimeEndpoint: about('unix:///path/to.sock, embedded://process or embedded://hollow.', always(string)),
+  containerRuntimeEndpoint: about('unix:///path/to.sock, embedded://process, embedded://oci or embedded://hollow.', always(string)),
   imageServiceEndpoint: about('Default: the runtime endpoint.', plain(string)),
   failCgroupV1: ptr(bool),
   userNamespaces: plain(object({ idsPerPod: ptr(int64) })),

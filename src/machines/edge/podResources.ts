@@ -4,7 +4,7 @@ import type { Container } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
 import { isTerminal } from '../pod/phase.ts';
 import { isRestartableInit } from '../pod/runtime/shouldRestart.ts';
-import { isRefused, type PodRecord } from '../pods/manager/messages.ts';
+import type { PodRecord } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 
 export interface ContainerResources extends HeldResources {
@@ -49,10 +49,7 @@ export function allocatableResources({ held }: Pick<PodResourcesFacts, 'held'>):
 function hasEnded({ statuses }: PodResourcesFacts, { uid, record }: { uid: string; record: PodRecord }): boolean {
   const phase = record.worker?.phase;
   return (
-    isRefused(record) ||
-    phase === 'terminated' ||
-    phase === 'finished' ||
-    isTerminal((statuses?.get(uid)?.status ?? record.pod.status).phase)
+    record.rejected || phase === 'terminated' || phase === 'finished' || isTerminal((statuses?.get(uid)?.status ?? record.pod.status).phase)
   );
 }
 

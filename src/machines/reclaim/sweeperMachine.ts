@@ -4,10 +4,10 @@
  * once more. A failed sweep says why and is tried again at the next time.
  */
 
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { messageOf } from '../text/errors.ts';
 import { projecting } from '../xstate/projection.ts';
-import { providing, unprovided } from '../xstate/provide.ts';
+import { unprovided } from '../xstate/provide.ts';
 
 /** The longest that one who asked waits for quiet: on a busy node there is always another who asks. */
 const GATHER_MS_MAX = 15_000;
@@ -30,6 +30,7 @@ export type SweeperEvent = { type: 'gc.run'; why: string; urgent?: true } | { ty
 
 export const sweeperMachine = setup({
   types: { context: {} as Context, events: {} as SweeperEvent, input: {} as SweeperInput },
+  /** Answers what it did, one short sentence, or '' for nothing. */
   actors: { sweep: unprovided<string>() },
   actions: {
     ask: assign(({ context, event }) => ({
@@ -85,7 +86,3 @@ export const sweeperMachine = setup({
     },
   },
 });
-
-/** `sweep` answers what it did, one short sentence, or '' for nothing. */
-export const sweeperWith = (sweep: (signal: AbortSignal) => Promise<string>): typeof sweeperMachine =>
-  providing(sweeperMachine, { actors: { sweep: fromPromise(({ signal }) => sweep(signal)) } });

@@ -1,8 +1,9 @@
 /** Statechart of the watch on the kernel's log: reading, or waiting to try again. Pure. */
 
-import { assign, fromCallback, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { projecting } from '../xstate/projection.ts';
+import { unprovidedAction, unprovidedCallback } from '../xstate/provide.ts';
 
 /** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
 const RETRY_MIN_MS = 5_000;
@@ -20,10 +21,10 @@ interface Context {
 
 export const oomWatcherMachine = setup({
   types: { context: {} as Context, events: {} as OomWatcherMachineEvent },
-  actors: { follow: fromCallback<OomWatcherMachineEvent>(() => {}) },
+  actors: { follow: unprovidedCallback<OomWatcherMachineEvent>() },
   actions: {
-    read: (_, _params: { part: { records: readonly string[]; seq: number } }) => {},
-    lost: (_, _params: { reason: string }) => {},
+    read: unprovidedAction<{ part: { records: readonly string[]; seq: number } }>(),
+    lost: unprovidedAction<{ reason: string }>(),
   },
   delays: {
     retry: ({ context }) => retryDelayMs({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS }, context.failures - 1),

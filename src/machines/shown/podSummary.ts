@@ -1,6 +1,6 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
 import type { PodStatus } from '../kube/types.ts';
-import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
+import type { PodRecord, PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
 import { type ActorAt, workerWords } from './workerWords.ts';
@@ -40,7 +40,7 @@ export function summarizePods(pods: PodsView, known: Known): PodSummary[] {
     .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.uid, b.uid));
 }
 
-function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
+export function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
   const status = o.statuses?.get(uid)?.status ?? record.pod.status;
   const list = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const waiting = list.find((c) => c.state.waiting?.reason !== undefined && c.state.waiting.reason !== 'PodInitializing');
@@ -72,8 +72,8 @@ function summarizePod(uid: string, record: PodRecord, o: Known): PodSummary {
     reason,
     message,
     podIP: status?.podIP ?? '',
-    removed: !isWanted(record),
-    rejected: isRefused(record),
+    removed: record.removed,
+    rejected: record.rejected,
     ageMs: Math.max(0, o.nowMs - bornAtMs(record, status)),
   };
 }

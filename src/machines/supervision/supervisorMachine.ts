@@ -6,6 +6,7 @@
  */
 import { setup } from 'xstate';
 import { projecting, some } from '../xstate/projection.ts';
+import { unprovidedAction } from '../xstate/provide.ts';
 import {
   allDown,
   initialSupervisor,
@@ -31,7 +32,7 @@ const supervisorSetup = setup({
   },
   actions: {
     /** Carries one effect out, later: it must not throw and must not call back in the same turn. */
-    perform: (_args, _params: { effect: SupervisorEffect }) => undefined,
+    perform: unprovidedAction<{ effect: SupervisorEffect }>(),
   },
   guards: {
     leaving: ({ context }) => context.goal !== 'run',

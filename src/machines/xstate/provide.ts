@@ -33,6 +33,13 @@ export function unprovidedAction<Params = undefined>(): (args: object, params: P
   };
 }
 
+/** `enqueueActions` of a setup, for actions with params: it knows the actions that were declared there. */
+export function enqueuing<A>(effects: { enqueueActions: (collect: (args: A, params: undefined) => void) => object }) {
+  const { enqueueActions } = effects;
+  return <P>(collect: (args: A, params: P) => void) =>
+    enqueueActions(collect as (args: A, params: undefined) => void) as (args: object, params: P) => void;
+}
+
 /** Within `enqueueActions` of a setup, whose types do not know its other actions: an action that the actor provides. */
 export function perform(enqueue: unknown, type: string, params: object): void {
   (enqueue as (action: { type: string; params: object }) => void)({ type, params });

@@ -14,13 +14,13 @@ const CALL_MS = 60_000;
 const END_WITHIN_MS = 5000;
 const ATTACH_ATTEMPTS_MAX = 5;
 
-/** A CRI client for the calls of RuntimeService on any unix socket. Close it. */
+/** A CRI client on any unix socket. Close it. */
 export function connectTo(socketPath: string) {
-  const { runtime } = loadServices();
+  const { runtime, image } = loadServices();
   const client = new Client(`unix://${socketPath}`, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });
   return {
     call<M extends CriMethod>(method: M, req: CriRequest<M>): Promise<CriResponse<M>> {
-      const def = runtime[method];
+      const def = runtime[method] ?? image[method];
       if (def === undefined) return Promise.reject(new Error(`no CRI call ${method}`));
       return new Promise((resolve, reject) => {
         client.makeUnaryRequest(
@@ -46,6 +46,8 @@ export interface StopAllOptions {
   entry: string;
   /** No container is given longer than this, whatever its pod asks for. Default 10. */
   graceSecondsMax?: number;
+  /** Its images, too. */
+  purge?: boolean;
 }
 
 /**
@@ -74,6 +76,10 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
     const { items } = await cri.call('ListPodSandbox', {});
     await Promise.all(items.map((s) => cri.call('RemovePodSandbox', { podSandboxId: s.id })));
     pods = items.length;
+    if (o.purge === true) {
+      const { images } = await cri.call('ListImages', {});
+      await Promise.all(images.map(({ id }) => cri.call('RemoveImage', { image: { image: id } })));
+    }
   } finally {
     cri.close();
   }
@@ -113,7 +119,9 @@ export async function statusOf(rootDir: string, say: (line: string) => void): Pr
   const cri = connectTo(l.socket);
   try {
     const { info } = await cri.call('Status', { verbose: true });
-    say(`embedded runtime of ${rootDir}: pid ${info.pid ?? '?'}, isolation ${info.isolation ?? '?'}`);
+    say(
+      `embedded runtime of ${rootDir}: pid ${info.pid ?? '?'}, isolation ${info.isolation ?? '?'}, kind ${info.kind ?? '?'}${info.oci ? ` ${info.oci}` : ''}`,
+    );
     const { containers } = await cri.call('ListContainers', {});
     for (const c of containers) {
       const pod = `${c.labels[CRI_LABELS.podNamespace] ?? '?'}/${c.labels[CRI_LABELS.podName] ?? '?'}`;

@@ -4,20 +4,21 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { CriRequest, CriResponse } from '../../machines/wire/cri.ts';
+import type { ContainerConfig, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import { CODE, containerItem, containerKey, containerStatus, matchContainer, RuntimeRefusal } from '../shared/model.ts';
 import { planContainer } from './container/plan.ts';
-import { scanProcesses } from './container/procfs.ts';
+import { type ProcStat, scanProcesses } from './container/procfs.ts';
 import { containerStats } from './container/stats.ts';
+import type { Supervised } from './container/supervise.ts';
 import { execSync } from './exec.ts';
 import type { ImageCatalogue } from './store/images.ts';
 import type { State } from './store/state.ts';
-import type { StoredContainer } from './store/store.ts';
+import type { StoredContainer, StoredSandbox } from './store/store.ts';
 import type { ProcessHandlers, RuntimeDeps } from './types.ts';
 
 const mkfifo = promisify(execFile);
 
-export interface ContainersDeps extends Pick<RuntimeDeps, 'layout' | 'isolation' | 'env'> {
+export interface ContainersDeps extends Pick<RuntimeDeps, 'layout' | 'isolation' | 'env' | 'oci'> {
   state: State;
   images: ImageCatalogue;
 }
@@ -62,14 +63,16 @@ export function containerHandlers(o: ContainersDeps) {
 }
 
 async function create(o: ContainersDeps, req: CriRequest<'CreateContainer'>): Promise<CriResponse<'CreateContainer'>> {
-  const { state, layout, isolation } = o;
+  const { state, layout, isolation, oci } = o;
   const row = newRow(o, req);
   const { id } = row;
   mkdirSync(layout.containerDir(id), { mode: 0o700 });
   try {
+    if (row.plan.oci !== undefined) oci?.prepare(row.plan.oci, id);
     await mkfifo(isolation.mkfifo, ['-m', '600', ...(['out', 'err', 'ack'] as const).map((f) => layout.container(id, f))]);
     state.store.saveContainer(row);
   } catch (error) {
+    if (row.plan.oci !== undefined) oci?.drop(row.plan.oci);
     state.store.dropContainer(id);
     throw error;
   }
@@ -80,26 +83,25 @@ async function create(o: ContainersDeps, req: CriRequest<'CreateContainer'>): Pr
 
 /** Refuses what cannot be made. */
 function newRow(o: ContainersDeps, { podSandboxId, config }: CriRequest<'CreateContainer'>): StoredContainer {
-  const { state, images, isolation, env } = o;
+  const { state } = o;
   const s = state.sandbox(podSandboxId);
   if (!s.ready) throw new RuntimeRefusal(CODE.failedPrecondition, `sandbox ${s.id} is not ready`);
   const key = containerKey(s.id, config.metadata);
   const taken = state.containersOf(s.id).find((c) => containerKey(s.id, c.row.metadata) === key);
   if (taken !== undefined) throw new RuntimeRefusal(CODE.alreadyExists, `container name ${key} is taken by ${taken.row.id}`);
-  const found = images.find(config.image.image);
-  if (found === undefined) throw new RuntimeRefusal(CODE.notFound, `image ${JSON.stringify(config.image.image)} not found`);
   const id = randomBytes(16).toString('hex');
+  const { plan, imageId } = planOf(o, { id, config, sandbox: s });
   return {
     id,
     sandboxId: s.id,
     metadata: config.metadata,
     image: config.image,
-    imageRef: found.image.id,
+    imageRef: imageId,
     labels: config.labels ?? {},
     annotations: config.annotations ?? {},
     mounts: config.mounts ?? [],
     logPath: config.logPath && s.logDirectory ? join(s.logDirectory, config.logPath) : '',
-    plan: planContainer({ id, config, sandbox: s, entry: found.entry, isolation, ...env }),
+    plan,
     state: 'CONTAINER_CREATED',
     createdAtMs: state.stampMs(),
     startedAtMs: 0,
@@ -111,6 +113,16 @@ function newRow(o: ContainersDeps, { podSandboxId, config }: CriRequest<'CreateC
     starting: false,
     killed: false,
   };
+}
+
+/** An image of the catalogue is a command of this host; any other is one of the kind `oci`. */
+function planOf(o: ContainersDeps, i: { id: string; config: ContainerConfig; sandbox: StoredSandbox }) {
+  const { state, images, isolation, env, oci } = o;
+  const ref = i.config.image.image;
+  if (oci?.hasImage(ref) === true) return oci.plan({ ...i, innerPid: (id) => state.containers.get(id)?.innerPid() ?? null });
+  const found = images.find(ref);
+  if (found === undefined) throw new RuntimeRefusal(CODE.notFound, `image ${JSON.stringify(ref)} not found`);
+  return { plan: planContainer({ ...i, entry: found.entry, isolation, ...env }), imageId: found.image.id };
 }
 
 async function start(state: State, id: string, sandboxId: string): Promise<CriResponse<'StartContainer'>> {
@@ -125,23 +137,29 @@ async function start(state: State, id: string, sandboxId: string): Promise<CriRe
 }
 
 /** Commands beside a container's own, and what its processes use. */
-export function processHandlers(state: State, { isolation, streaming }: Pick<RuntimeDeps, 'isolation' | 'streaming'>) {
+export function processHandlers(state: State, { isolation, streaming, oci }: Pick<RuntimeDeps, 'isolation' | 'streaming' | 'oci'>) {
   const { pageBytes } = isolation;
+  const statsOf = (c: Supervised, all: ProcStat[]) => {
+    const { oci: plan } = c.row.plan;
+    return containerStats(c, { all, pageBytes, nowMs: state.nowMs(), usage: plan === undefined ? null : (oci?.usage(plan) ?? null) });
+  };
   return {
     ExecSync: ({ containerId, cmd, timeout }, signal) =>
-      execSync(state.running(containerId), cmd, { isolation, timeoutMs: Number(timeout) * 1000, signal }),
+      execSync(state.running(containerId), cmd, { isolation, oci, timeoutMs: Number(timeout) * 1000, signal }),
     Exec: ({ containerId, cmd, tty, stdin, stdout, stderr }) => {
-      if (tty) throw new RuntimeRefusal(CODE.invalidArgument, 'exec with a terminal is not supported by the embedded process runtime');
+      const container = state.running(containerId);
+      if (tty && container.row.plan.oci === undefined)
+        throw new RuntimeRefusal(CODE.invalidArgument, 'exec with a terminal is not supported by the embedded process runtime');
       if (cmd.length === 0) throw new RuntimeRefusal(CODE.invalidArgument, 'exec: no command');
-      return { url: streaming.offer({ container: state.running(containerId), cmd, stdin, stdout, stderr }) };
+      return { url: streaming.offer({ container, cmd, tty, stdin, stdout, stderr }) };
     },
     ContainerStats: ({ containerId }) => ({
-      stats: containerStats(state.running(containerId), { all: scanProcesses(), pageBytes, nowMs: state.nowMs() }),
+      stats: statsOf(state.running(containerId), scanProcesses()),
     }),
     ListContainerStats: ({ filter }) => {
       const all = scanProcesses();
       const running = [...state.containers.values()].filter((c) => c.row.state === 'CONTAINER_RUNNING' && matchContainer(c.row, filter));
-      return { stats: running.map((c) => containerStats(c, { all, pageBytes, nowMs: state.nowMs() })) };
+      return { stats: running.map((c) => statsOf(c, all)) };
     },
   } satisfies Partial<ProcessHandlers>;
 }

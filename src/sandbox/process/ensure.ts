@@ -1,8 +1,8 @@
 /** Starts the process runtime of a root directory, or attaches to the one that is there. Used by the daemon; light on purpose. */
-import { closeSync, constants } from 'node:fs';
+import { closeSync, constants, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { resolve } from 'node:path';
-import { openRegularSync } from '../../process/regularFile.ts';
+import { openRegularSync, readRegularSync } from '../../process/regularFile.ts';
 import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
 import { type Layout, layout, prepareFolders, readPidFile } from './store/store.ts';
 
@@ -13,6 +13,10 @@ const SMALL = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const START_WITHIN_MS = 15_000;
 const LOOK_EVERY_MS = 20;
 
+/** What a runtime runs: commands of this host, or OCI images too. */
+export type Kind = 'process' | 'oci';
+export const isKind = (text: string): text is Kind => text === 'process' || text === 'oci';
+
 export interface EnsureOptions {
   /** The node's root directory; the runtime lives in `sandbox/` below it. */
   rootDir: string;
@@ -21,6 +25,8 @@ export interface EnsureOptions {
   execPath: string;
   /** `dist/sandboxd.mjs`, or `src/sandbox/process/main.ts`. */
   entry: string;
+  /** By default that of the runtime that was here last. */
+  kind?: Kind | undefined;
   /** Further arguments, e.g. `['--isolation', 'plain']`. */
   args?: readonly string[];
 }
@@ -46,8 +52,13 @@ export async function ensureProcessRuntime(o: EnsureOptions): Promise<{ endpoint
   const l = layout(resolve(o.rootDir));
   prepareFolders(l);
   const endpoint = `unix://${l.socket}`;
-  if (await answers(l.socket)) return { endpoint, started: false };
-  const started = startDetached(l, o);
+  const before = lastKind(l);
+  const kind = o.kind ?? before;
+  if (await answers(l.socket)) {
+    if (kind === before) return { endpoint, started: false };
+    await endOther(l, { before, kind });
+  }
+  const started = startDetached(l, { ...o, kind });
   const deadlineMs = performance.now() + START_WITHIN_MS;
   for (;;) {
     if (await answers(l.socket)) break;
@@ -65,6 +76,27 @@ export async function ensureProcessRuntime(o: EnsureOptions): Promise<{ endpoint
   return { endpoint, started: mine };
 }
 
+function lastKind(l: Layout): Kind {
+  try {
+    const text = readRegularSync(l.kind, { own: true, bytesMax: 16 }).toString('latin1');
+    return isKind(text) ? text : 'process';
+  } catch {
+    return 'process';
+  }
+}
+
+/** Without pods a runtime of the other kind makes room. @throws with what to do, where it has some. */
+async function endOther(l: Layout, { before, kind }: { before: Kind; kind: Kind }): Promise<void> {
+  if (readdirSync(l.sandboxes).length > 0)
+    throw new Error(
+      `pods of embedded://${before} run in ${l.base}: stop them first (npm stop, or sandboxd --stop), then start embedded://${kind}`,
+    );
+  const pid = readPidFile(l);
+  if (pid > 0) process.kill(pid, 'SIGTERM');
+  const deadlineMs = performance.now() + START_WITHIN_MS;
+  while ((await answers(l.socket)) && performance.now() < deadlineMs) await new Promise((wake) => setTimeout(wake, LOOK_EVERY_MS));
+}
+
 function startDetached(l: Layout, o: EnsureOptions): { pid: number | undefined; ended(): number | undefined } {
   const log = openRegularSync(l.log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, { own: true, mode: 0o600 });
   let ended: number | undefined;
@@ -72,7 +104,7 @@ function startDetached(l: Layout, o: EnsureOptions): { pid: number | undefined; 
     // cwd `/`: the runtime must not keep the daemon's folder busy.
     const child = startProcess(
       o.execPath,
-      [...NODE_FLAGS, ...SMALL, resolve(o.entry), '--root-dir', resolve(o.rootDir), ...(o.args ?? [])],
+      [...NODE_FLAGS, ...SMALL, resolve(o.entry), '--root-dir', resolve(o.rootDir), '--kind', o.kind ?? 'process', ...(o.args ?? [])],
       {
         cwd: '/',
         detached: true,

@@ -2,19 +2,20 @@
  * Commands beside a container's own: ExecSync, and streaming exec over an upgraded connection on a unix socket
  * (protocol `actorlet-exec.v1`, described in docs/embedded-runtime.md).
  */
-import type { ChildProcess } from 'node:child_process';
+import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
 import { startProcess } from '../../process/startProcess.ts';
 import { CHANNEL, EXEC_PROTOCOL, FRAME_BYTES_MAX, frame, frameReader } from '../shared/execProtocol.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
-import { signal } from './container/procfs.ts';
+import { familyOf, scanProcesses, signal } from './container/procfs.ts';
 import { execCommand } from './container/shim.ts';
 import type { Supervised } from './container/supervise.ts';
 import { findCommand, type Isolation } from './probe.ts';
+import type { ExecAsk, Oci, StreamingServer, Tunnel } from './types.ts';
 
 /** Per stream, as CRI runtimes cap it. What goes beyond is dropped. */
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
@@ -25,8 +26,23 @@ const OUTPUT_LINGER_MS = 250;
 
 export { CHANNEL, EXEC_PROTOCOL, frame, frameReader };
 
-function spawnBeside(c: Supervised, cmd: readonly string[], o: { isolation: Isolation; stdin: boolean }): ChildProcess {
+interface Spawned {
+  child: ChildProcess;
+  /** At its end: why the command could not be run, '' when it ran. */
+  ended(): string;
+}
+interface How {
+  isolation: Isolation;
+  oci?: Oci | undefined;
+}
+
+function spawnBeside(c: Supervised, cmd: readonly string[], o: How & { stdin: boolean; tty: boolean }): Spawned {
   const { shim, env } = c.row.plan;
+  const stdio: StdioOptions = [o.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'];
+  if (c.row.plan.oci !== undefined && o.oci !== undefined) {
+    const { file, args, ended } = o.oci.beside(c.row, cmd, o.tty);
+    return { child: startProcess(file, args, { cwd: '/', detached: true, stdio }), ended };
+  }
   const [name = '', ...rest] = cmd;
   const file = findCommand(name, env.PATH ?? '', shim.cwd);
   if (file === '') throw new RuntimeRefusal(CODE.unknown, `exec: ${JSON.stringify(name)}: executable file not found in $PATH`);
@@ -34,21 +50,21 @@ function spawnBeside(c: Supervised, cmd: readonly string[], o: { isolation: Isol
   const wantsInner = Object.values(shim.namespaces).some(Boolean);
   if (wantsInner && inner === null) throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.row.id} is ending`);
   const command = execCommand(shim, [file, ...rest], inner, o.isolation);
-  return startProcess(command.file, command.args, {
-    cwd: inner === null ? shim.cwd : '/',
-    env,
-    detached: true,
-    stdio: [o.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'],
-  });
+  const child = startProcess(command.file, command.args, { cwd: inner === null ? shim.cwd : '/', env, detached: true, stdio });
+  return { child, ended: () => '' };
 }
 
 function exitCodeOf(code: number | null, sig: NodeJS.Signals | null): number {
   return code ?? 128 + (sig === null ? 0 : constants.signals[sig]);
 }
 function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
+  const { pid } = child;
+  if (pid === undefined) return;
   try {
-    signal(-child.pid, 'SIGKILL');
+    // What crun started in a container is in another session.
+    const family = familyOf(pid, scanProcesses());
+    signal(-pid, 'SIGKILL');
+    for (const p of family) signal(p.pid, 'SIGKILL');
   } catch {
     // Not ours any more: it changed its user. Its container's end reaches it.
   }
@@ -58,9 +74,9 @@ function killGroup(child: ChildProcess): void {
 export function execSync(
   c: Supervised,
   cmd: readonly string[],
-  o: { isolation: Isolation; timeoutMs: number; signal: AbortSignal },
+  o: How & { timeoutMs: number; signal: AbortSignal },
 ): Promise<{ stdout: Buffer; stderr: Buffer; exitCode: number }> {
-  const child = spawnBeside(c, cmd, { isolation: o.isolation, stdin: false });
+  const { child, ended } = spawnBeside(c, cmd, { ...o, stdin: false, tty: false });
   const collect = (from: NodeJS.ReadableStream | null) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -78,6 +94,7 @@ export function execSync(
     const stop = (error: RuntimeRefusal): void => {
       done();
       killGroup(child);
+      ended();
       child.stdout?.destroy();
       child.stderr?.destroy();
       reject(error);
@@ -99,7 +116,9 @@ export function execSync(
       const finish = (): void => {
         clearTimeout(linger);
         done();
-        resolve({ stdout: stdout(), stderr: stderr(), exitCode: exitCodeOf(code, sig) });
+        const why = ended();
+        if (why !== '' && code !== 0) reject(new RuntimeRefusal(CODE.unknown, `exec: ${why}`));
+        else resolve({ stdout: stdout(), stderr: stderr(), exitCode: exitCodeOf(code, sig) });
       };
       const linger = setTimeout(finish, OUTPUT_LINGER_MS);
       child.on('close', finish);
@@ -107,30 +126,18 @@ export function execSync(
   });
 }
 
-export interface ExecAsk {
-  container: Supervised;
-  cmd: readonly string[];
-  stdin: boolean;
-  stdout: boolean;
-  stderr: boolean;
-}
-export interface StreamingServer {
-  /** A URL good for one use within a minute: `http+unix://<socket path, percent-encoded>/exec/<token>`. */
-  offer(ask: ExecAsk): string;
-  close(): void;
-}
-
-function serveExec(ask: ExecAsk, socket: Duplex, isolation: Isolation): void {
+function serveExec(ask: ExecAsk, socket: Duplex, how: How): void {
   const status = (value: { exitCode: number } | { error: string }): void => {
     socket.end(frame(CHANNEL.status, Buffer.from(JSON.stringify(value))));
   };
-  let child: ChildProcess;
+  let spawned: Spawned;
   try {
-    child = spawnBeside(ask.container, ask.cmd, { isolation, stdin: ask.stdin });
+    spawned = spawnBeside(ask.container, ask.cmd, { ...how, stdin: ask.stdin, tty: ask.tty });
   } catch (error) {
     status({ error: (error as Error).message });
     return;
   }
+  const { child, ended } = spawned;
   const forward = (from: NodeJS.ReadableStream | null, channel: number, wanted: boolean): void => {
     from?.on('data', (chunk: Buffer) => {
       if (!wanted || socket.destroyed) return;
@@ -165,16 +172,52 @@ function serveExec(ask: ExecAsk, socket: Duplex, isolation: Isolation): void {
   child.on('exit', (code, sig) => {
     const finish = (): void => {
       clearTimeout(linger);
-      if (!socket.writableEnded) status({ exitCode: exitCodeOf(code, sig) });
+      const why = ended();
+      if (!socket.writableEnded) status(why !== '' && code !== 0 ? { error: why } : { exitCode: exitCodeOf(code, sig) });
     };
     const linger = setTimeout(finish, OUTPUT_LINGER_MS);
     child.on('close', finish);
   });
 }
 
-export async function createStreamingServer(o: { socketPath: string; isolation: Isolation }): Promise<StreamingServer> {
+/** `actorctl image load`: not by CRI, whose image names are the pods' to choose. */
+async function serveLoad(oci: Oci | undefined, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const query = new URLSearchParams(req.url?.split('?')[1]);
+  const abort = new AbortController();
+  res.on('close', () => abort.abort());
+  const answer = (status: number, value: object): void =>
+    void res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+  if (oci === undefined) return answer(409, { error: 'this runtime runs the built-in images alone: use embedded://oci' });
+  try {
+    answer(200, { loaded: await oci.load(query.get('path') ?? '', query.get('name') ?? '', abort.signal) });
+  } catch (error) {
+    answer(400, { error: (error as Error).message });
+  }
+}
+
+async function serveTunnel(open: Tunnel, { to, socket, head }: { to: string; socket: Duplex; head: Buffer }): Promise<void> {
+  socket.on('error', () => undefined);
+  const at = /^([\d.]+):(\d{1,5})$/.exec(to);
+  try {
+    const inside = await open(at?.[1] ?? '', Number(at?.[2] ?? 0));
+    if (inside === null) {
+      socket.end('HTTP/1.1 404 Not Found\r\n\r\n');
+      return;
+    }
+    inside.on('error', () => socket.destroy());
+    socket.on('close', () => inside.destroy());
+    socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    if (head.length > 0) inside.write(head);
+    inside.pipe(socket).pipe(inside);
+  } catch (error) {
+    socket.end(`HTTP/1.1 502 ${(error as Error).message.replace(/[^ -~]/g, ' ')}\r\n\r\n`);
+  }
+}
+
+export async function createStreamingServer(o: How & { socketPath: string }): Promise<StreamingServer> {
   const offers = new Map<string, { ask: ExecAsk; timer: NodeJS.Timeout }>();
-  const server: Server = createServer((_req, res) => {
+  const server: Server = createServer((req, res) => {
+    if (req.method === 'POST' && req.url?.startsWith('/load?') === true) return void serveLoad(o.oci, req, res);
     res.writeHead(426, { connection: 'close', upgrade: EXEC_PROTOCOL, 'content-type': 'text/plain' });
     res.end(`this address speaks ${EXEC_PROTOCOL} only\n`);
   });
@@ -191,8 +234,10 @@ export async function createStreamingServer(o: { socketPath: string; isolation: 
     clearTimeout(offer.timer);
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${EXEC_PROTOCOL}\r\n\r\n`);
     if (head.length > 0) socket.unshift(head);
-    serveExec(offer.ask, socket, o.isolation);
+    serveExec(offer.ask, socket, o);
   });
+  let tunnel: Tunnel = () => Promise.resolve(null);
+  server.on('connect', (req, socket, head) => void serveTunnel(tunnel, { to: req.url ?? '', socket, head }));
   rmSync(o.socketPath, { force: true });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -209,6 +254,9 @@ export async function createStreamingServer(o: { socketPath: string; isolation: 
       timer.unref();
       offers.set(token, { ask, timer });
       return `http+unix://${encodeURIComponent(o.socketPath)}/exec/${token}`;
+    },
+    tunnels(open) {
+      tunnel = open;
     },
     close() {
       server.close();

@@ -3,8 +3,10 @@
  * restart of the runtime: nothing that is on disk, only output older than what the FIFOs hold; rebuilt from: the state
  * folder, /proc and the exit files.
  */
+import { once } from 'node:events';
 import { watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { SCRIPTS } from './container/shim.ts';
 import { containerHandlers, processHandlers } from './containers.ts';
 import type { Isolation } from './probe.ts';
@@ -12,7 +14,7 @@ import { sandboxHandlers } from './sandboxes.ts';
 import { createCatalogue, imageHandlers } from './store/images.ts';
 import { State } from './store/state.ts';
 import { createStore, replaceText } from './store/store.ts';
-import type { ProcessHandlers, ProcessRuntime, RuntimeDeps } from './types.ts';
+import type { Oci, ProcessHandlers, ProcessRuntime, RuntimeDeps } from './types.ts';
 
 const RUNTIME_NAME = 'actorlet-process';
 /** Used only where the watch on the exits folder cannot be had. */
@@ -23,7 +25,7 @@ const CONDITIONS = [
 ];
 
 export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRuntime> {
-  const { layout, isolation } = deps;
+  const { layout, isolation, oci } = deps;
   const warn = (message: string): void => deps.log('warn', message);
   replaceText(layout.shim, SCRIPTS.shim);
   replaceText(layout.init, SCRIPTS.init);
@@ -33,6 +35,8 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
   const images = createCatalogue(deps.nodePath, loaded.images, isolation.uid);
   const unwatch = watchExits(layout.exits, { state, warn });
 
+  // Interrupted while it was made: nobody asked for it again, and what it started is to go.
+  for (const s of loaded.sandboxes) if (!s.ready) oci?.stopPod(s);
   for (const row of loaded.containers) state.addContainer(row);
   const containers = [...state.containers.values()];
   await Promise.all(containers.map((c) => c.adopt().catch((error: Error) => warn(`container ${c.row.id}: ${error.message}`))));
@@ -40,13 +44,16 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
   if (containers.length > 0)
     deps.log('info', `found ${loaded.sandboxes.length} pods and ${containers.length} containers, ${alive} of them running`);
 
+  const builtIn = imageHandlers(images, { state, mountpoint: layout.base });
+  const usedBy = (imageId: string) => [...state.containers.values()].find((c) => c.row.plan.oci?.imageId === imageId)?.row.id;
+  deps.streaming.tunnels(async (ip, port) => podConnection(state, oci, { ip, port }));
   return {
     handlers: {
-      ...runtimeHandlers(isolation),
-      ...sandboxHandlers(state, isolation),
-      ...containerHandlers({ state, images, layout, isolation, env: deps.env }),
+      ...runtimeHandlers(isolation, oci),
+      ...sandboxHandlers(state, deps),
+      ...containerHandlers({ state, images, layout, isolation, env: deps.env, oci }),
       ...processHandlers(state, deps),
-      ...imageHandlers(images, { state, mountpoint: layout.base }),
+      ...(oci?.imageHandlers({ others: builtIn, builtIn: images.has, usedBy }) ?? builtIn),
     },
     onEvent(fn) {
       state.listeners.add(fn);
@@ -55,8 +62,32 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
     async close() {
       unwatch();
       await Promise.all([...state.containers.values()].map((c) => c.close()));
+      await oci?.close();
     },
   };
+}
+
+function ociConditions({ about }: Oci) {
+  const network = about.network === '' ? { reason: 'PodNetworks', message: '' } : { reason: 'LoopbackOnly', message: about.network };
+  return [
+    { type: 'RuntimeReady', status: true, reason: '', message: '' },
+    { type: 'NetworkReady', status: true, ...network },
+  ];
+}
+
+/** A connection to a pod by its address; null where no pod has it. Images that are built in are on the host's network. */
+async function podConnection(state: State, oci: Oci | undefined, at: { ip: string; port: number }): Promise<Socket | null> {
+  const s = [...state.sandboxes.values()].find((row) => row.ready && row.ip === at.ip);
+  if (s === undefined || oci === undefined) return null;
+  const onHost = async (): Promise<Socket> => {
+    const socket = connect({ host: '127.0.0.1', port: at.port });
+    await once(socket, 'connect');
+    return socket;
+  };
+  const builtIn = state.containersOf(s.id).some((c) => c.row.plan.oci === undefined);
+  const inside = oci.dial(s, at.port);
+  if (inside === null) return onHost();
+  return builtIn ? inside.catch(onHost) : inside;
 }
 
 /** Tells each container of the files that its shim writes. */
@@ -84,7 +115,8 @@ function watchExits(folder: string, { state, warn }: { state: State; warn(messag
   };
 }
 
-function runtimeHandlers({ kind, reason, root }: Isolation) {
+function runtimeHandlers({ kind, reason, root }: Isolation, oci: Oci | undefined) {
+  const conditions = oci === undefined ? CONDITIONS : ociConditions(oci);
   return {
     Version: () => ({ version: '0.1.0', runtimeName: RUNTIME_NAME, runtimeVersion: '0.1.0', runtimeApiVersion: 'v1' }),
     Status: ({ verbose }) => {
@@ -92,8 +124,10 @@ function runtimeHandlers({ kind, reason, root }: Isolation) {
       if (verbose === true) {
         info.isolation = JSON.stringify({ kind, reason, root });
         info.pid = String(process.pid);
+        info.kind = oci === undefined ? 'process' : 'oci';
+        if (oci !== undefined) info.oci = JSON.stringify(oci.about);
       }
-      return { status: { conditions: CONDITIONS }, info };
+      return { status: { conditions }, info };
     },
     // No cgroups are used at all; of the two, this one asks nothing of the host.
     RuntimeConfig: () => ({ linux: { cgroupDriver: 'CGROUPFS' } }),

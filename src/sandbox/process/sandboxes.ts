@@ -1,49 +1,65 @@
 /** CRI calls about pod sandboxes: rows alone, as pods are on the host's network. */
 import { randomBytes } from 'node:crypto';
-import type { CriRequest, CriResponse } from '../../machines/wire/cri.ts';
+import type { CriRequest, CriResponse, PodSandboxConfig } from '../../machines/wire/cri.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../shared/model.ts';
 import { checkSandbox } from './container/plan.ts';
 import type { Isolation } from './probe.ts';
 import type { State } from './store/state.ts';
 import type { StoredSandbox } from './store/store.ts';
-import type { ProcessHandlers } from './types.ts';
+import type { Oci, ProcessHandlers } from './types.ts';
 
 /** Pods are on the host's network; the loopback address reaches what they serve, whatever address they listen on. */
 const POD_IP = '127.0.0.1';
 
-export function sandboxHandlers(state: State, isolation: Isolation) {
+export function sandboxHandlers(state: State, { isolation, oci }: { isolation: Isolation; oci?: Oci | undefined }) {
+  /** A pod whose namespaces were ended from outside is not ready any more. */
+  const seen = (s: StoredSandbox): StoredSandbox => {
+    if (s.ready && oci?.isPodUp(s) === false) s.ready = false;
+    return s;
+  };
+  const stop = (s: StoredSandbox): Promise<void> => stopPod(state, s, oci);
   return {
-    RunPodSandbox: (req) => run(state, isolation, req),
+    RunPodSandbox: (req) => run(state, { isolation, oci }, req),
     StopPodSandbox: ({ podSandboxId }) =>
       state.queued(podSandboxId, async () => {
         const s = state.sandboxes.get(podSandboxId);
-        if (s !== undefined) await stop(state, s);
+        if (s !== undefined) await stop(s);
         return {};
       }),
     RemovePodSandbox: ({ podSandboxId }) =>
       state.queued(podSandboxId, async () => {
         const s = state.sandboxes.get(podSandboxId);
         if (s === undefined) return {};
-        await stop(state, s);
+        await stop(s);
         for (const c of state.containersOf(s.id)) await state.forgetContainer(c);
         state.store.dropSandbox(s.id);
         state.sandboxes.delete(s.id);
         state.emit('deleted', s.id, s.id, s);
         return {};
       }),
-    PodSandboxStatus: ({ podSandboxId }) => ({ status: sandboxStatus(state.sandbox(podSandboxId)), info: {} }),
-    ListPodSandbox: ({ filter }) => ({ items: [...state.sandboxes.values()].filter((s) => matchSandbox(s, filter)).map(sandboxItem) }),
+    PodSandboxStatus: ({ podSandboxId }) => ({ status: sandboxStatus(seen(state.sandbox(podSandboxId))), info: {} }),
+    ListPodSandbox: ({ filter }) => ({
+      items: [...state.sandboxes.values()]
+        .map(seen)
+        .filter((s) => matchSandbox(s, filter))
+        .map(sandboxItem),
+    }),
   } satisfies Partial<ProcessHandlers>;
 }
 
-function run(state: State, isolation: Isolation, req: CriRequest<'RunPodSandbox'>): CriResponse<'RunPodSandbox'> {
+async function run(
+  state: State,
+  { isolation, oci }: { isolation: Isolation; oci?: Oci | undefined },
+  req: CriRequest<'RunPodSandbox'>,
+): Promise<CriResponse<'RunPodSandbox'>> {
   const { config, runtimeHandler } = req;
   const key = sandboxKey(config.metadata);
   if (runtimeHandler) throw new RuntimeRefusal(CODE.invalidArgument, `no runtime handler ${JSON.stringify(runtimeHandler)}`);
+  if (state.starting.has(key)) throw new RuntimeRefusal(CODE.alreadyExists, `sandbox name ${key} is being made`);
   for (const s of state.sandboxes.values()) {
     if (sandboxKey(s.metadata) === key) throw new RuntimeRefusal(CODE.alreadyExists, `sandbox name ${key} is taken by ${s.id}`);
   }
-  checkSandbox(config, isolation);
+  if (oci === undefined) checkSandbox(config, isolation);
   const asked = config.linux?.securityContext?.namespaceOptions;
   const s: StoredSandbox = {
     id: randomBytes(16).toString('hex'),
@@ -59,6 +75,7 @@ function run(state: State, isolation: Isolation, req: CriRequest<'RunPodSandbox'
     hostname: config.hostname ?? '',
     logDirectory: config.logDirectory ?? '',
   };
+  if (oci !== undefined) await startPod(state, { s, key, config, oci });
   state.store.saveSandbox(s);
   state.sandboxes.set(s.id, s);
   state.emit('created', s.id, s.id);
@@ -66,8 +83,25 @@ function run(state: State, isolation: Isolation, req: CriRequest<'RunPodSandbox'
   return { podSandboxId: s.id };
 }
 
-async function stop(state: State, s: StoredSandbox): Promise<void> {
+async function startPod(state: State, o: { s: StoredSandbox; key: string; config: PodSandboxConfig; oci: Oci }): Promise<void> {
+  const { s, key, config, oci } = o;
+  state.starting.add(key);
+  try {
+    // On disk before anything runs: a runtime that is killed now leaves processes that the next one finds.
+    state.store.saveSandbox({ ...s, ready: false });
+    await oci.startPod(s, config);
+  } catch (error) {
+    oci.stopPod(s);
+    state.store.dropSandbox(s.id);
+    throw error;
+  } finally {
+    state.starting.delete(key);
+  }
+}
+
+async function stopPod(state: State, s: StoredSandbox, oci: Oci | undefined): Promise<void> {
   await Promise.all(state.containersOf(s.id).map((c) => c.stop(0)));
+  oci?.stopPod(s);
   if (!s.ready) return;
   s.ready = false;
   state.store.saveSandbox(s);

@@ -1,8 +1,33 @@
 /** What the process runtime is given and what it shows. */
-import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/wire/cri.ts';
-import type { StreamingServer } from './exec.ts';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { CriMethod, CriRequest, CriResponse, PodSandboxConfig, RuntimeHint } from '../../machines/wire/cri.ts';
+import type { OciPlan } from '../oci/rows.ts';
+import type { ContainerPlan } from './container/plan.ts';
+import type { Supervised } from './container/supervise.ts';
 import type { Isolation } from './probe.ts';
 import type { Layout, StoredContainer, StoredSandbox } from './store/store.ts';
+
+type ContainerConfig = CriRequest<'CreateContainer'>['config'];
+
+export interface ExecAsk {
+  container: Supervised;
+  cmd: readonly string[];
+  tty: boolean;
+  stdin: boolean;
+  stdout: boolean;
+  stderr: boolean;
+}
+/** Null where no pod has the address. Rejects when nobody listens at the port. */
+export type Tunnel = (ip: string, port: number) => Promise<Duplex | null>;
+
+export interface StreamingServer {
+  /** A URL good for one use within a minute: `http+unix://<socket path, percent-encoded>/exec/<token>`. */
+  offer(ask: ExecAsk): string;
+  /** What answers CONNECT with the address of a pod: a proxy into its network. */
+  tunnels(open: Tunnel): void;
+  close(): void;
+}
 
 export interface RuntimeDeps {
   layout: Layout;
@@ -10,6 +35,8 @@ export interface RuntimeDeps {
   streaming: StreamingServer;
   env: { path: string; home: string };
   nodePath: string;
+  /** Of the kind `oci`. */
+  oci?: Oci | undefined;
   log(level: 'info' | 'warn', message: string): void;
 }
 
@@ -29,5 +56,44 @@ export interface ProcessRuntime {
   handlers: ProcessHandlers;
   onEvent(fn: (e: RuntimeEvent) => void): () => void;
   /** Lets go of everything; containers live on. */
+  close(): Promise<void>;
+}
+
+/** What is about images. */
+export type ImageHandlers = Pick<ProcessHandlers, 'ListImages' | 'ImageStatus' | 'PullImage' | 'RemoveImage' | 'ImageFsInfo'>;
+
+/** A command to run beside a container's own. */
+export interface Beside {
+  file: string;
+  args: string[];
+  /** Cleans up; why the command could not be run, '' when it ran. */
+  ended(): string;
+}
+
+/** What the kind `oci` does with images that are not built in (src/sandbox/oci). */
+export interface Oci {
+  about: { programs: string; cgroups: string; network: string };
+  /** For images that are not `builtIn`, which `others` answers for. `usedBy`: a container of an image. */
+  imageHandlers(o: { others: ImageHandlers; builtIn(ref: string): boolean; usedBy(imageId: string): string | undefined }): ImageHandlers;
+  /** Every image of an archive; `name` instead of what the archive says, unless it is ''. */
+  load(path: string, name: string, signal: AbortSignal): Promise<{ id: string; tags: string[] }[]>;
+  hasImage(ref: string): boolean;
+  /** Fills in the row's address and namespaces. */
+  startPod(row: StoredSandbox, config: PodSandboxConfig): Promise<void>;
+  stopPod(row: StoredSandbox): void;
+  isPodUp(row: StoredSandbox): boolean;
+  plan(input: { id: string; config: ContainerConfig; sandbox: StoredSandbox; innerPid(id: string): number | null }): {
+    plan: ContainerPlan;
+    imageId: string;
+  };
+  /** The container's folder is there. */
+  prepare(plan: OciPlan, id: string): void;
+  beside(row: StoredContainer, cmd: readonly string[], tty: boolean): Beside;
+  ended(plan: OciPlan): { oomKilled: boolean };
+  /** Null where no cgroup says it. */
+  usage(plan: OciPlan): { cpuNs: number; bytes: number; workingBytes: number } | null;
+  drop(plan: OciPlan): void;
+  /** A connection into the pod's network; null for a pod on the host's. */
+  dial(row: StoredSandbox, port: number): Promise<Socket> | null;
   close(): Promise<void>;
 }

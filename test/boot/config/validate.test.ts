@@ -75,7 +75,10 @@ describe('the configuration', () => {
     ['tracing: {endpoint: "unix-abstract://otel"}', 'the scheme must be none, dns or unix'],
     ['tracing: {endpoint: "a b"}', 'tracing.endpoint: "a b" is not host:port'],
     ['tracing: {endpoint: "dns:///"}', 'tracing.endpoint: "dns:///" is not host:port'],
-    ['containerRuntimeEndpoint: tcp://1.2.3.4:1', 'must be unix:///path/to.sock or one of embedded://process, embedded://hollow'],
+    [
+      'containerRuntimeEndpoint: tcp://1.2.3.4:1',
+      'must be unix:///path/to.sock or one of embedded://process, embedded://oci, embedded://hollow',
+    ],
     ['containerRuntimeEndpoint: embedded://magic', 'must be unix:///path/to.sock'],
     ['imageServiceEndpoint: tcp://1.2.3.4:1', 'must be unix:///path/to.sock'],
     ['containerRuntimeEndpoint: embedded://process\nimageServiceEndpoint: unix:///x.sock', 'serves its images itself'],

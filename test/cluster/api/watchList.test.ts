@@ -1,7 +1,7 @@
 /**
  * The daemon's list-watch against the API machinery of Kubernetes 1.36: initial events, their end, and what becomes of it when
  * history is compacted, the server is killed or refuses, or etcd goes back to a backup. Custom resources stand for pods.
- * Skipped where scripts/api-machinery-setup.sh did not run.
+ * Skipped where scripts/setup/api-machinery-setup.sh did not run.
  */
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';

@@ -12,7 +12,7 @@ export interface InstanceNames {
 
 export function cniBinDir(): string {
   for (const dir of ['/usr/lib/cni', '/opt/cni/bin']) if (existsSync(`${dir}/bridge`)) return dir;
-  throw new Error('no CNI plugins on this machine: run scripts/e2e-setup.sh first');
+  throw new Error('no CNI plugins on this machine: run scripts/setup/e2e-setup.sh first');
 }
 
 export function containerdConfig(o: InstanceNames): string {

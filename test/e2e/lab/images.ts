@@ -78,7 +78,7 @@ function findBusybox(): string {
       // Not in this folder.
     }
   }
-  throw new Error('no busybox on this machine: run scripts/e2e-setup.sh first');
+  throw new Error('no busybox on this machine: run scripts/setup/e2e-setup.sh first');
 }
 
 function compilePause(): Uint8Array | undefined {

@@ -1,4 +1,4 @@
-/** A registry on loopback that holds one image and shows it to one user only. */
+/** A registry on loopback that holds one image and shows it to one user only, or to everybody. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,9 +16,20 @@ export interface PrivateRegistry {
 
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 
-/** `configDir`: where the runtime looks for the configuration of registries. */
-export async function startRegistry(o: { username: string; password: string; configDir: string }): Promise<PrivateRegistry> {
-  const { layer, config } = busyboxParts(`private ${Math.random()}`);
+export interface RegistryOptions {
+  /** '' lets everybody in. */
+  username: string;
+  password: string;
+  /** Where containerd looks for the configuration of registries. */
+  configDir?: string;
+  /** Instead of busybox. */
+  parts?: { layer: Buffer; config: Buffer };
+  /** Sees each answer before it is sent; null: no answer ever. */
+  tamper?(data: Buffer, path: string): Buffer | null;
+}
+
+export async function startRegistry(o: RegistryOptions): Promise<PrivateRegistry> {
+  const { layer, config } = o.parts ?? busyboxParts(`private ${Math.random()}`);
   const blob = (data: Buffer, mediaType: string) => ({ mediaType, size: data.length, digest: `sha256:${sha256(data)}` });
   const manifest = Buffer.from(
     JSON.stringify({
@@ -32,7 +43,7 @@ export async function startRegistry(o: { username: string; password: string; con
   const users: string[] = [];
   const wanted = `Basic ${Buffer.from(`${o.username}:${o.password}`).toString('base64')}`;
   const server = createServer((req, res) => {
-    if (req.headers.authorization !== wanted) {
+    if (o.username !== '' && req.headers.authorization !== wanted) {
       users.push('');
       res.writeHead(401, { 'www-authenticate': 'Basic realm="lab"' }).end();
       return;
@@ -44,18 +55,24 @@ export async function startRegistry(o: { username: string; password: string; con
       res.writeHead(req.url === '/v2/' ? 200 : 404).end();
       return;
     }
+    const sent = o.tamper === undefined ? data : o.tamper(data, req.url ?? '');
+    if (sent === null) return;
     const type = data === manifest ? MANIFEST : 'application/octet-stream';
     res.writeHead(200, { 'content-type': type, 'content-length': data.length, 'docker-content-digest': `sha256:${sha256(data)}` });
-    res.end(req.method === 'HEAD' ? undefined : data);
+    res.end(req.method === 'HEAD' ? undefined : sent, () => {
+      if (sent.length < data.length) res.destroy();
+    });
   });
   await new Promise<void>((listening, failed) => {
     server.once('error', failed);
     server.listen(0, '127.0.0.1', listening);
   });
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const dir = join(o.configDir, host);
-  mkdirSync(dir, { recursive: true });
-  writeFileSync(join(dir, 'hosts.toml'), `server = "http://${host}"\n`);
+  if (o.configDir !== undefined) {
+    const dir = join(o.configDir, host);
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, 'hosts.toml'), `server = "http://${host}"\n`);
+  }
   return {
     host,
     image: `${host}/team/app:1`,

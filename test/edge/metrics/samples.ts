@@ -8,9 +8,8 @@ import type { SourceError } from '../../../src/machines/pods/podConfig/messages.
 import type { StatusView } from '../../../src/machines/pods/status/messages.ts';
 import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
 import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
-import type { WhyInput } from '../../../src/machines/shown/whySources.ts';
+import type { WhyInput } from '../../../src/machines/shown/why/whySources.ts';
 import { findActor } from '../../../src/machines/supervision/actorState.ts';
-import { RUNNING } from '../../lifeStates.ts';
 import { sampleTree } from '../harness.ts';
 
 /** 2026-01-01T12:00:00Z: now, in every sample. */
@@ -46,7 +45,7 @@ export function worker(more: Partial<WorkerSummary> = {}): WorkerSummary {
   };
 }
 export function record(p: Pod, more: Partial<PodRecord> = {}): PodRecord {
-  return { pod: p, source: 'file', state: RUNNING, seenAtMs: NOW - 250_000, worker: worker(), ...more };
+  return { pod: p, source: 'file', removed: false, rejected: false, seenAtMs: NOW - 250_000, worker: worker(), ...more };
 }
 export function viewOfPods(records: PodRecord[], sourcesReady = true): PodsView {
   return { sourcesReady, records: new Map(records.map((r) => [r.pod.metadata.uid, r])) };

@@ -4,7 +4,7 @@ import { nodePage } from '../../../src/actors/edge/admin/nodePage.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
 import { INITIAL_SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
 import { apiView } from '../../../src/machines/api/messages.ts';
-import { explainNode } from '../../../src/machines/shown/whyNode.ts';
+import { explainNode } from '../../../src/machines/shown/why/whyNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 import { cluster, create, created, isReady } from './clusterPods.ts';
 

@@ -1,5 +1,6 @@
 /** What one look comes to: conditions, graces, what is to be reclaimed. Times are monotonic milliseconds. */
 import { describe, expect, it } from 'vitest';
+import type { Signal } from '../../../src/machines/config/evictionSignals.ts';
 import {
   EMPTY_LEDGER,
   type EvictionLedger,
@@ -8,7 +9,7 @@ import {
   type Pass,
   pass,
 } from '../../../src/machines/reclaim/eviction/pass.ts';
-import type { Signal, Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import type { Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 
 const MINUTE = 60_000;
 function threshold(text: string, over: Partial<Threshold> = {}): Threshold {

@@ -1,12 +1,12 @@
 /** Who goes first, with which words, and who may come in: expected values are written out. */
 import { describe, expect, it } from 'vitest';
+import type { Signal, StarvedResource } from '../../../src/machines/config/evictionSignals.ts';
 import type { PodSpec } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { isCritical } from '../../../src/machines/pod/phase.ts';
 import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
 import type { Met } from '../../../src/machines/reclaim/eviction/pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank, type Usage } from '../../../src/machines/reclaim/eviction/rank.ts';
-import type { Signal, StarvedResource } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 
 const MIB = 1024 ** 2;

@@ -3,6 +3,7 @@
  * is let in, a row for each line of the tables there.
  */
 
+import { SIGNAL_FACTS, SIGNALS, type Signal, type StarvedResource } from '../../../src/machines/config/evictionSignals.ts';
 import type { PodSpec, Toleration } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { NODE_PRESSURES, type NodePressure } from '../../../src/machines/nodeFacts.ts';
@@ -10,15 +11,7 @@ import { isCritical } from '../../../src/machines/pod/phase.ts';
 import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
 import { EMPTY_LEDGER, type Met, type Observations, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank, type Usage } from '../../../src/machines/reclaim/eviction/rank.ts';
-import {
-  SIGNAL_FACTS,
-  SIGNALS,
-  type Signal,
-  type StarvedResource,
-  type Threshold,
-  type ThresholdConfig,
-  thresholdsOf,
-} from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import { type Threshold, type ThresholdConfig, thresholdsOf } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
@@ -108,7 +101,12 @@ const admitted =
     pressureRefusal(p, pressures);
 
 goldenTable('eviction is as recorded', 'eviction', {
-  ...Object.fromEntries(SIGNALS.map((signal) => [`signal: ${signal}`, () => SIGNAL_FACTS[signal]])),
+  ...Object.fromEntries(
+    SIGNALS.map((signal) => [
+      `signal: ${signal}`,
+      () => ({ resource: SIGNAL_FACTS[signal].resource, pressure: SIGNAL_FACTS[signal].pressure }),
+    ]),
+  ),
   'pressures, in the order in which they are told': () => NODE_PRESSURES,
 
   'threshold: a quantity': parsed({ evictionHard: { 'memory.available': '100Mi' } }),

@@ -6,10 +6,11 @@
 import { evictionSpec } from '../../../src/actors/reclaim/eviction/eviction.ts';
 import { Readings } from '../../../src/actors/reclaim/eviction/readings.ts';
 import { criClient } from '../../../src/actors/runtime/client.ts';
+import { SIGNALS, type Signal } from '../../../src/machines/config/evictionSignals.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { pressureView } from '../../../src/machines/reclaim/eviction/messages.ts';
 import { metText } from '../../../src/machines/reclaim/eviction/pass.ts';
-import { SIGNALS, type Signal, type Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import type { Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { containerGcAddr, imageGcAddr } from '../../../src/machines/reclaim/messages.ts';
 import { type CriView, criView } from '../../../src/machines/runtime/cri/messages.ts';
 import { run, views } from '../../edge/harness.ts';

@@ -4,13 +4,12 @@
  */
 
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
-import type { ApiObject, ObjectResult } from '../../../src/machines/kube/objects.ts';
+import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';
 import type { Volume } from '../../../src/machines/kube/podTable.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { type ObjectRef, podReferences } from '../../../src/machines/pod/volumes/references.ts';
-import { type Fetched, type ObjectIo, type ObjectStrategy, objectWith } from '../../../src/machines/services/objects/objectMachine.ts';
-import { reading } from '../../../src/machines/xstate/facts.ts';
+import type { Fetched, ObjectReply, ObjectStrategy } from '../../../src/machines/services/objects/objectMachine.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
@@ -61,7 +60,11 @@ const story =
         return left.shift() ?? failed(0, 'away');
       },
     };
-    const parent = setup({ actors: { object: reading(objectWith(io), () => ({ ttlMs: 60_000 })) } }).createMachine({
+    const reply = ({ result: r }: ObjectReply): void => {
+      const value = r.kind === 'found' ? new TextDecoder().decode(r.value.data.k as Uint8Array) : (r.message ?? '');
+      say(`told ${r.kind}${value === '' ? '' : ` ${value}`}`);
+    };
+    const parent = setup({ actors: { object: objectLogic(io, reply, () => ({ ttlMs: 60_000 })) } }).createMachine({
       invoke: { id: 'object', src: 'object', input: { ref: REF, strategy } },
       on: { 'object.changed': { actions: () => void say('changed') } },
     });
@@ -70,12 +73,8 @@ const story =
     });
     root.start();
     const actor = root.getSnapshot().children.object;
-    const reply = (r: ObjectResult<ApiObject>): void => {
-      const value = r.kind === 'found' ? new TextDecoder().decode(r.value.data.k as Uint8Array) : (r.message ?? '');
-      say(`told ${r.kind}${value === '' ? '' : ` ${value}`}`);
-    };
-    for (const step of steps) {
-      if (step.do === 'ask') actor?.send({ type: 'object.ask', asker: { reply, signal: new AbortController().signal } });
+    for (const [ask, step] of steps.entries()) {
+      if (step.do === 'ask') actor?.send({ type: 'object.ask', ask });
       else if (step.do === 'see') seen(step.object);
       else if (step.do === 'renew') actor?.send({ type: 'object.renew' });
       await time.advance(step.do === 'wait' ? step.ms : 0);

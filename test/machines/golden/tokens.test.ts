@@ -4,10 +4,10 @@
  */
 
 import { createActor } from 'xstate';
+import { type TokensIo, tokensLogic } from '../../../src/actors/services/objects/tokens.ts';
 import type { ObjectResult, TokenRequest } from '../../../src/machines/kube/objects.ts';
 import type { KubeFailure } from '../../../src/machines/kube/request.ts';
 import { toHeldToken, tokenFailure, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
-import { type TokensIo, tokensWith } from '../../../src/machines/services/objects/tokensMachine.ts';
 import { momentOf } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
@@ -65,7 +65,7 @@ const story =
       },
       refreshFailed: (_, message) => say(`logged: ${message}`),
     };
-    const root = createActor(tokensWith(io, moment), {
+    const root = createActor(tokensLogic(io, moment), {
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     });
     root.start();

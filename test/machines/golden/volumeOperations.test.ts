@@ -4,13 +4,14 @@
  */
 
 import { createActor, setup } from 'xstate';
+import { type VolumeIo, volumeEffects } from '../../../src/actors/services/volumes/logic.ts';
 import { volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
 import type { PodVolume } from '../../../src/machines/pod/volumes/volumes.ts';
 import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/services/volumes/csi/volume.ts';
 import { isMounted } from '../../../src/machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../src/machines/services/volumes/said.ts';
-import { type SetUpDone, type VolumeIo, type VolumePhase, volumeWith } from '../../../src/machines/services/volumes/volumeMachine.ts';
-import { reading } from '../../../src/machines/xstate/facts.ts';
+import { type SetUpDone, type VolumePhase, volumeMachine } from '../../../src/machines/services/volumes/volumeMachine.ts';
+import { provided } from '../../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
@@ -72,7 +73,9 @@ const story =
     };
     let last: VolumePhase | undefined;
     const POD = pod();
-    const parent = setup({ actors: { volume: reading(volumeWith(io), () => ({ random: 0 })) } }).createMachine({
+    const parent = setup({
+      actors: { volume: provided(volumeMachine, volumeEffects(io), () => ({ wallMs: 0, monoMs: 0, random: 0 })) },
+    }).createMachine({
       invoke: {
         id: 'volume',
         src: 'volume',

@@ -5,6 +5,7 @@
 
 import { createActor } from 'xstate';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
+import { type VolumesIo, volumesLogic } from '../../../src/actors/services/volumes/logic.ts';
 import type { Container, PodSpec, Volume } from '../../../src/machines/kube/podTable.ts';
 import type { KubeResult } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
@@ -15,12 +16,10 @@ import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import type { WorkerPhase } from '../../../src/machines/pods/workers/messages.ts';
 import type { VolumesResult } from '../../../src/machines/services/volumes/messages.ts';
 import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
-import { type VolumesIo, volumesWith } from '../../../src/machines/services/volumes/volumesMachine.ts';
-import { momentOf, reading } from '../../../src/machines/xstate/facts.ts';
+import { momentOf } from '../../../src/machines/xstate/facts.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import { views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { LEAVING, REFUSED, REFUSED_FAILING, RUNNING } from '../../lifeStates.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
@@ -108,10 +107,13 @@ const managed =
       tearDownFailed: () => undefined,
     };
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
-    const actor = createActor(reading(volumesWith(io, moment), moment), {
-      input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
-    }).start();
+    const actor = createActor(
+      volumesLogic(io, moment, (isOpen) => Object.assign(moment(), { pods: undefined, listed: undefined, isOpen })),
+      {
+        input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
+        clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      },
+    ).start();
     await time.settle();
     const ask: Managed['ask'] = (type, p = own) => {
       const told = (r: VolumesResult) =>
@@ -132,7 +134,8 @@ const POD = pod({ volumes: [V], containers: [mounting('web', 'v')] });
 const record = (phase: WorkerPhase | null, more: Partial<PodRecord> = {}): PodRecord => ({
   pod: POD,
   source: 'api',
-  state: RUNNING,
+  removed: false,
+  rejected: false,
   seenAtMs: 0,
   worker: phase === null ? null : { phase, state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
   ...more,
@@ -144,10 +147,10 @@ const STATES: Readonly<Record<string, PodRecord | null>> = {
   'its worker is terminating': record('terminating'),
   'its worker is terminated': record('terminated'),
   'its worker has finished': record('finished'),
-  'syncing, and removed from its source': record('syncing', { state: LEAVING }),
-  'finished, and removed from its source': record('finished', { state: LEAVING }),
-  'refused, no worker': record(null, { state: REFUSED }),
-  'refused, its worker is terminating': record('terminating', { state: REFUSED_FAILING }),
+  'syncing, and removed from its source': record('syncing', { removed: true }),
+  'finished, and removed from its source': record('finished', { removed: true }),
+  'refused, no worker': record(null, { rejected: true }),
+  'refused, its worker is terminating': record('terminating', { rejected: true }),
   'found in the runtime alone': record('terminating', { source: 'runtime' }),
 };
 type RuntimeSays = 'not listed' | 'nothing' | ListedPod['containers'][number]['state'];

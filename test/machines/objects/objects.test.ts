@@ -2,14 +2,13 @@
 
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
-import type { ApiObject, ObjectResult } from '../../../src/machines/kube/objects.ts';
+import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ObjectRef } from '../../../src/machines/pod/volumes/references.ts';
-import { type Fetched, type ObjectIo, type ObjectStrategy, objectWith } from '../../../src/machines/services/objects/objectMachine.ts';
+import type { Fetched, ObjectReply, ObjectStrategy } from '../../../src/machines/services/objects/objectMachine.ts';
 import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
 import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
-import { reading } from '../../../src/machines/xstate/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 
@@ -79,8 +78,16 @@ function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
     },
   };
   let changes = 0;
+  let asks = 0;
+  const heard = new Map<number, string>();
+  const reply = ({ ask, result: r }: ObjectReply): void => {
+    const answer =
+      r.kind === 'found' ? new TextDecoder().decode(r.value.data.k as Uint8Array) : `${r.kind}: ${'message' in r ? r.message : ''}`;
+    told.push(answer);
+    heard.set(ask, answer);
+  };
   // Changes are told to a parent.
-  const parent = setup({ actors: { object: reading(objectWith(io), () => ({ ttlMs: 60_000 })) } }).createMachine({
+  const parent = setup({ actors: { object: objectLogic(io, reply, () => ({ ttlMs: 60_000 })) } }).createMachine({
     invoke: { id: 'object', src: 'object', input: { ref: REF, strategy } },
     on: {
       'object.changed': {
@@ -105,15 +112,11 @@ function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
     renew: () => actor.send({ type: 'object.renew' }),
     /** What the next asker is told; asked now, read after `ms`. */
     async ask(ms = 0): Promise<string> {
-      let answer = 'nothing';
-      const reply = (r: ObjectResult<ApiObject>): void => {
-        answer =
-          r.kind === 'found' ? new TextDecoder().decode(r.value.data.k as Uint8Array) : `${r.kind}: ${'message' in r ? r.message : ''}`;
-        told.push(answer);
-      };
-      actor.send({ type: 'object.ask', asker: { reply, signal: new AbortController().signal } });
+      asks += 1;
+      const ask = asks;
+      actor.send({ type: 'object.ask', ask });
       await time.advance(ms);
-      return answer;
+      return heard.get(ask) ?? 'nothing';
     },
     told,
   };

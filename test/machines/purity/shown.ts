@@ -1,6 +1,7 @@
 /** What a person would see of each machine in each state that stories reach, with secrets planted in its context. */
 import { type AnyMachineSnapshot, type InspectionEvent, StateMachine } from 'xstate';
 import { projectSnapshot } from '../../../src/inspect/project.ts';
+import { SharedMap } from '../../../src/machines/data/sharedMap.ts';
 import { projectionOf } from '../../../src/machines/xstate/projection.ts';
 
 const PLANTED = 'hunter2-planted';
@@ -50,7 +51,7 @@ export function recordShown() {
   let plantedIn = 0;
   const look = (id: string, state: string, snapshot: AnyMachineSnapshot): void => {
     for (const [key, value] of Object.entries(snapshot.context as object)) {
-      if (key === 'io' || key === 'env' || canAct(value)) effects.add(`${id}: context.${key}`);
+      for (const what of liveIn(value)) effects.add(`${id}: context.${key} ${what}`);
     }
     if (projectionOf(snapshot.machine) === null) {
       wrong.add(`${id} does not say what it shows`);
@@ -92,11 +93,19 @@ export function recordShown() {
   };
 }
 
-/** A function, or an object with methods of its own. Actors, signals and collections are known to xstate and to JavaScript. */
-function canAct(value: unknown): boolean {
-  if (typeof value === 'function') return true;
-  if (typeof value !== 'object' || value === null || 'getSnapshot' in value) return false;
-  return Object.values(value).some((v) => typeof v === 'function');
+/** What is no data in a value: functions, actors, signals and other objects that live, by the way to them. */
+export function liveIn(value: unknown, way = '', seen = new Set<unknown>()): string[] {
+  if (typeof value === 'function') return [`${way} (function)`];
+  if (typeof value !== 'object' || value === null || seen.has(value)) return [];
+  seen.add(value);
+  const inside = (entries: Iterable<readonly [unknown, unknown]>): string[] =>
+    [...entries].flatMap(([key, v]) => liveIn(v, `${way}.${String(key)}`, seen));
+  if (value instanceof Error || value instanceof Date || ArrayBuffer.isView(value)) return [];
+  if (Array.isArray(value) || value instanceof Set) return [...value].flatMap((v) => liveIn(v, `${way}[]`, seen));
+  if (value instanceof Map || value instanceof SharedMap) return [...value.values()].flatMap((v) => liveIn(v, `${way}{}`, seen));
+  const proto: unknown = Object.getPrototypeOf(value);
+  if (proto === Object.prototype || proto === null) return inside(Object.entries(value));
+  return [`${way} (${value.constructor.name})`];
 }
 
 function countSafely(context: unknown): number {

@@ -6,10 +6,12 @@
  * Rebuilt from: the configuration, the kernel.
  */
 
+import { fromPromise } from 'xstate';
 import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.ts';
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
-import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
+import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
 import { type Address, address } from '../../../machines/supervision/address.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { ActorSpec } from '../../supervision/types.ts';
 
@@ -35,7 +37,10 @@ export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEv
       const { cgroups } = ctx.ports;
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
-      return { logic: sweeperWith(() => sweep(cgroups, o)), input: { everyMs: PERIOD_MS, quietMs: 0 } };
+      return {
+        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(() => sweep(cgroups, o)) } }),
+        input: { everyMs: PERIOD_MS, quietMs: 0 },
+      };
     },
   };
 }

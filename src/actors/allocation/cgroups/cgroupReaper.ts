@@ -6,6 +6,7 @@
  * Rebuilt from: the pod manager's view, the runtime's listing, the volume manager's view, the kernel.
  */
 
+import { fromPromise } from 'xstate';
 import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsAddress } from '../../../machines/allocation/cgroups/messages.ts';
 import { componentOf, groupPath, kubepodsName, TIERS, tierName, uidOf } from '../../../machines/allocation/cgroups/names.ts';
@@ -13,11 +14,12 @@ import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
-import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
+import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -45,7 +47,7 @@ export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent>
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       const reaper = new Reaper(ctx, cgroups, o);
       return {
-        logic: sweeperWith((signal) => reaper.sweep(signal)),
+        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => reaper.sweep(signal)) } }),
         input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
       };
     },

@@ -10,7 +10,7 @@ import { fromCallback, fromPromise } from 'xstate';
 import { cgroupsMachine } from '../../../machines/allocation/cgroups/cgroupsMachine.ts';
 import { type GroupLayout, groupWrites, presentValues, usageFile, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
 import { missingGroup } from '../../../machines/allocation/cgroups/hierarchies.ts';
-import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
+import { type CgroupsEvent, cgroupsAddress, type GroupAnswer, type GroupRequest } from '../../../machines/allocation/cgroups/messages.ts';
 import {
   configuredName,
   type GroupName,
@@ -38,11 +38,12 @@ import {
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
-import { isRefused, type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -78,7 +79,7 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       const groups = new Groups(ctx, { ...o, port: cgroups });
       return {
-        logic: cgroupsMachine.provide({
+        logic: provided(cgroupsMachine, {
           actors: {
             prepare: fromPromise(() => groups.prepare()),
             enforce: fromPromise(() => groups.enforce()),
@@ -91,7 +92,7 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
             }),
           },
           actions: {
-            serve: ({ event }) => groups.serve(event),
+            serve: (_, request) => groups.serve(request),
             sayEnforced: () => groups.say('Normal', EVENT_ENFORCED, 'Updated Node Allocatable limit across pods'),
             sayNotEnforced: (_, { message }) => groups.say('Warning', EVENT_FAILED, message),
           },
@@ -227,10 +228,9 @@ class Groups {
     }
   }
 
-  serve(event: CgroupsEvent | { type: 'driver.changed' }): void {
-    if (event.type !== 'cgroups.ensure' && event.type !== 'cgroups.resize') return;
-    const { pod, replyTo } = event;
-    const work = event.type === 'cgroups.ensure' ? this.#ensure(pod) : this.#resize(pod, event.how);
+  serve(request: GroupRequest): void {
+    const { pod, replyTo } = request;
+    const work = request.type === 'cgroups.ensure' ? this.#ensure(pod) : this.#resize(pod, request.how);
     work.then(
       () => replyTo({ ok: true }),
       (error: unknown) => replyTo({ ok: false, message: messageOf(error) } satisfies GroupAnswer),
@@ -291,8 +291,7 @@ class Groups {
 }
 
 /** What weighs: not what has ended, is refused, or only waits for its volumes to go. */
-export function atWork(record: Pick<PodRecord, 'state' | 'worker'>): boolean {
-  const { worker } = record;
-  if (worker === null) return !isRefused(record);
+export function atWork({ rejected, worker }: Pick<PodRecord, 'rejected' | 'worker'>): boolean {
+  if (worker === null) return !rejected;
   return worker.phase !== 'terminated' && worker.phase !== 'finished';
 }

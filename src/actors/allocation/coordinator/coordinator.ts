@@ -9,8 +9,8 @@ import { admissionMachine, type ProviderQuestion } from '../../../machines/alloc
 import { type CoordinatorFacts, coordinatorMachine } from '../../../machines/allocation/coordinator/coordinatorMachine.ts';
 import type { AllocationAnswer, AllocationEvent } from '../../../machines/allocation/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
-import { providing } from '../../../machines/xstate/provide.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
+import { Replies } from '../../supervision/replies.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import type { Provider } from '../provider.ts';
 
@@ -23,52 +23,47 @@ export function coordinatorSpec(providers: readonly Asked[]): ActorSpec<Allocati
     type: 'actor',
     id: 'coordinator',
     mailbox: { capacity: 4096 },
-    start: (ctx) => ({ logic: reading(machineOf(new Coordinator(ctx, providers)), () => facts) }),
+    start: (ctx) => ({ logic: logicOf(new Coordinator(ctx, providers), () => facts) }),
   };
 }
 
 const nameOf = ({ address }: Asked): string => address.path.split('/').at(-1) ?? '';
 
-function machineOf(coordinator: Coordinator) {
-  const admission = providing(admissionMachine, {
+function logicOf(coordinator: Coordinator, facts: () => CoordinatorFacts) {
+  const { replies } = coordinator;
+  const admission = provided(admissionMachine, {
     actors: { ask: fromPromise<AllocationAnswer, ProviderQuestion>(({ input, signal }) => coordinator.ask(input, signal)) },
   });
-  return providing(coordinatorMachine, {
-    actors: { admission },
-    actions: {
-      hold: (_, { id, replyTo }) => coordinator.hold(id, replyTo),
-      reply: (_, { id, answer }) => coordinator.reply(id, answer),
-      forget: (_, { uid }) => coordinator.forget(uid),
+  return provided(
+    coordinatorMachine,
+    {
+      actors: { admission },
+      actions: {
+        hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo),
+        reply: (_, { ask, answer }) => replies.reply(ask, answer),
+        forget: (_, { uid }) => coordinator.forget(uid),
+      },
     },
-  });
+    facts,
+  );
 }
 
 class Coordinator {
   readonly #ctx: ActorCtx<AllocationEvent>;
   readonly #providers: ReadonlyMap<string, Asked>;
-  readonly #replies = new Map<number, ReplyTo<AllocationAnswer>>();
+  readonly replies = new Replies<AllocationAnswer>();
 
   constructor(ctx: ActorCtx<AllocationEvent>, providers: readonly Asked[]) {
     this.#ctx = ctx;
     this.#providers = new Map(providers.map((p) => [nameOf(p), p]));
   }
 
-  hold(id: number, replyTo: ReplyTo<AllocationAnswer>): void {
-    this.#replies.set(id, replyTo);
-  }
-
-  reply(id: number, answer: AllocationAnswer): void {
-    this.#replies.get(id)?.(answer);
-    this.#replies.delete(id);
-  }
-
   /** The provider hears that the question is given up as soon as the pod manager gives it up. */
-  async ask({ id, provider, pod, active }: ProviderQuestion, ended: AbortSignal): Promise<AllocationAnswer> {
+  async ask({ ask, provider, pod, active }: ProviderQuestion, ended: AbortSignal): Promise<AllocationAnswer> {
     const of = this.#providers.get(provider);
-    const givenUp = this.#replies.get(id)?.signal;
-    if (of === undefined || givenUp === undefined) return { kind: 'later', why: `there is no provider ${provider}` };
+    if (of === undefined) return { kind: 'later', why: `there is no provider ${provider}` };
     const question = (replyTo: ReplyTo<AllocationAnswer>) => ({ type: 'allocation.admit', pod, active, replyTo }) as const;
-    const signal = AbortSignal.any([ended, givenUp]);
+    const signal = AbortSignal.any([ended, this.replies.signal(ask)]);
     const answer = await this.#ctx.registry.ask(of.address, question, { timeoutMs: of.timeoutMs, signal });
     return answer.kind === 'reply' ? answer.value : { kind: 'later', why: answer.reason };
   }

@@ -7,24 +7,26 @@
 
 import { fromPromise } from 'xstate';
 import { type CpuSet, formatCpuSet, without } from '../../../machines/allocation/cpus/cpuSet.ts';
-import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
+import { cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
 import { type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
 import { cpusView } from '../../../machines/allocation/cpus/messages.ts';
 import type { CpuFacts, CpuReply } from '../../../machines/allocation/cpus/requests.ts';
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
-import type { AllocationEvent } from '../../../machines/allocation/messages.ts';
+import type { AllocationAnswer, AllocationEvent } from '../../../machines/allocation/messages.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import type { ListedPod } from '../../../machines/pod/runtime/seen.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
+import { LazyMoment } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
+import { Replies } from '../../supervision/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { cpuMetrics } from './metrics.ts';
 
@@ -58,28 +60,31 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
       const manager = new Manager(ctx, opts);
-      return {
-        logic: reading(machineOf(manager), () => new Facts(ctx)),
-        input: { everyMs: opts.everyMs, place: opts.place },
-      };
+      return { logic: logicOf(manager, () => new Facts(ctx)), input: { everyMs: opts.everyMs, place: opts.place } };
     },
   };
 }
 
-function machineOf(manager: Manager) {
-  return cpusMachine.provide({
-    actors: {
-      load: fromPromise(() => manager.load()),
-      save: fromPromise(({ input }: { input: CpuLedger }) => manager.save(input)),
-      share: fromPromise(({ input, signal }: { input: CpuLedger | null; signal: AbortSignal }) => manager.share(input, signal)),
+function logicOf(manager: Manager, facts: () => CpuFacts) {
+  const { replies } = manager;
+  return provided(
+    cpusMachine,
+    {
+      actors: {
+        load: fromPromise(() => manager.load()),
+        save: fromPromise<void, CpuLedger>(({ input }) => manager.save(input)),
+        share: fromPromise<string, CpuLedger | null>(({ input, signal }) => manager.share(input, signal)),
+      },
+      actions: {
+        hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo),
+        reply: (_, { ask, answer }) => replies.reply(ask, answer),
+        publish: (_, { ledger }) => manager.publish(ledger),
+        sayReleased: (_, { uids }) => manager.sayReleased(uids),
+        count: (_, { replies: answered }) => manager.count(answered),
+      },
     },
-    actions: {
-      begin: ({ context }) => manager.begin(context),
-      sayReleased: ({ context }) => manager.sayReleased(context.released),
-      count: ({ context }) => manager.count(context.decided),
-      tell: ({ context }) => manager.tell(context),
-    },
-  });
+    facts,
+  );
 }
 
 class Facts extends LazyMoment implements CpuFacts {
@@ -98,6 +103,7 @@ class Facts extends LazyMoment implements CpuFacts {
 }
 
 class Manager {
+  readonly replies = new Replies<AllocationAnswer>();
   readonly #ctx: ActorCtx<AllocationEvent>;
   readonly #o: CpusOptions;
   readonly #cri: CriClient;
@@ -159,10 +165,6 @@ class Manager {
     }
   }
 
-  begin({ ledger }: CpusContext): void {
-    if (ledger !== null) this.#publish(ledger);
-  }
-
   count(replies: readonly CpuReply[]): void {
     this.#metrics.answered(replies);
   }
@@ -170,12 +172,6 @@ class Manager {
   sayReleased(uids: readonly string[]): void {
     const records = this.#ctx.registry.read(podsView)?.value.records;
     for (const uid of uids) this.#ctx.log.info({ ...refOf(records?.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are released');
-  }
-
-  tell({ ledger, onDisk, replies }: CpusContext): void {
-    if (ledger === null || ledger !== onDisk) return;
-    this.#publish(ledger);
-    for (const { replyTo, answer } of replies) replyTo(answer);
   }
 
   /** Each running container that is to have another set than it was last given. A stop of its pod that is under way goes first. */
@@ -239,7 +235,7 @@ class Manager {
     return this.#ctx.ports.clock.monoMs() < (this.#doubted.get(id) ?? 0);
   }
 
-  #publish(ledger: CpuLedger): void {
+  publish(ledger: CpuLedger): void {
     this.#ctx.publish(cpusView, { ledger, quotaLifted: this.#o.quotaLifted, allocatable: this.#allocatable });
     this.#metrics.now(ledger, this.#o.place);
   }

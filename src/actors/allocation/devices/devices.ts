@@ -5,15 +5,27 @@
  * Rebuilt from: `<root-dir>/device-plugins/kubelet_internal_checkpoint`, the plugins.
  */
 
-import { type DevicesFacts, type DevicesIo, devicesWith, type Registering } from '../../../machines/allocation/devices/devicesMachine.ts';
-import type { EndpointKey } from '../../../machines/allocation/devices/endpointMachine.ts';
+import { fromCallback, fromPromise } from 'xstate';
+import {
+  type AskEvent,
+  type DevicesFacts,
+  devicesMachine,
+  type Registering,
+  type RegistrationEvent,
+} from '../../../machines/allocation/devices/devicesMachine.ts';
+import {
+  type EndpointEvent,
+  type EndpointInput,
+  type EndpointKey,
+  endpointMachine,
+} from '../../../machines/allocation/devices/endpointMachine.ts';
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
 import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
 import { admitPlugin, DEVICES_MAX, RESOURCES_MAX, tooMany } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceLedger, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -46,12 +58,47 @@ export function devicesSpec(o: DevicesOptions): ActorSpec<DevicesEvent> {
       const { devicePlugins } = ctx.ports;
       if (devicePlugins === undefined) throw new Error('this node cannot speak to device plugins');
       const facts = (): DevicesFacts => ({ watched: ctx.registry.read(watchedPluginsView)?.value ?? new Map() });
-      return { logic: reading(devicesWith(new DeviceManager(ctx, o, devicePlugins)), facts) };
+      return { logic: logicOf(new DeviceManager(ctx, o, devicePlugins), facts) };
     },
   };
 }
 
-class DeviceManager implements DevicesIo {
+function logicOf(manager: DeviceManager, facts: () => DevicesFacts) {
+  const endpoint = provided(endpointMachine, {
+    actors: {
+      dial: fromPromise<void, EndpointInput>(({ input, signal }) => manager.dial(input, signal)),
+      watch: fromCallback<EndpointEvent, EndpointInput>(({ input, sendBack }) => manager.watch(input, sendBack)),
+    },
+    actions: { close: (_, { key }) => manager.closed(key) },
+  });
+  return provided(
+    devicesMachine,
+    {
+      actors: {
+        endpoint,
+        load: fromPromise(() => manager.load()),
+        server: fromCallback<RegistrationEvent>(({ sendBack }) => manager.serve(sendBack)),
+      },
+      actions: {
+        sayConnected: (_, { key, former }) => {
+          if (former !== null) manager.closed(former);
+          manager.connected(key);
+        },
+        sayListed: (_, { key, devices }) => manager.listed(key, devices),
+        sayStopped: (_, { key, error }) => manager.stopped(key, error),
+        sayExpired: (_, { key }) => manager.expired(key),
+        sayFailed: (_, { what, error }) => manager.failed(what, error),
+        replyTo: (_, { ask, error }) => manager.registered(ask, error),
+        ask: (_, event) => manager.ask(event),
+        refuse: (_, { event, why }) => event.replyTo.refuse(why),
+        forget: (_, { uid }) => manager.forget(uid),
+      },
+    },
+    facts,
+  );
+}
+
+class DeviceManager {
   private readonly ctx: ActorCtx<DevicesEvent>;
   private readonly port: DevicePlugins;
   private readonly folder: string;
@@ -63,7 +110,9 @@ class DeviceManager implements DevicesIo {
   private readonly connections = new Map<number, { connection: PluginConnection; options: PluginOptions }>();
   /** Resources that are being reached, by the number of the plugin's statechart. */
   private readonly reaching = new Map<number, string>();
-  private registering = 0;
+  /** Plugins that wait for what their registration comes to, by its number. */
+  private readonly registering = new Map<number, (error: string | null) => void>();
+  private lastRegistration = 0;
   private readonly refusals: ReturnType<Ports['metrics']['counter']>;
   private recreated = false;
 
@@ -102,18 +151,19 @@ class DeviceManager implements DevicesIo {
     return resources;
   }
 
-  serve(on: { open(): void; failed(error: string): void; register(who: Registering): void }): () => void {
+  /** Until the function it gives is called. */
+  serve(send: (event: RegistrationEvent) => void): () => void {
     let over = false;
     let server: { close(): void } | null = null;
     const begin = async () => {
       await this.records.clear();
       if (over) return;
-      server = await this.port.serve(`${this.folder}/${SOCKET}`, (request) => this.register(request, on.register));
+      server = await this.port.serve(`${this.folder}/${SOCKET}`, (request) => this.register(request, send));
       if (over) server.close();
-      else on.open();
+      else send({ type: 'socket.open' });
     };
     begin().catch((error: unknown) => {
-      if (!over) on.failed(messageOf(error));
+      if (!over) send({ type: 'socket.failed', error: messageOf(error) });
     });
     return () => {
       over = true;
@@ -121,54 +171,60 @@ class DeviceManager implements DevicesIo {
     };
   }
 
-  private register(request: RegisterRequest, to: (who: Registering) => void): Promise<void> {
+  private register(request: RegisterRequest, send: (event: RegistrationEvent) => void): Promise<void> {
     const admitted = admitPlugin(request, this.folder);
     if (!admitted.ok) {
       this.ctx.log.warn({ resource: request.resourceName, err: admitted.message }, 'a device plugin may not register');
       return Promise.reject(new Error(admitted.message));
     }
     this.registrations.inc({ resource_name: admitted.value.resource });
-    if (this.registering >= RESOURCES_MAX) {
+    if (this.registering.size >= RESOURCES_MAX) {
       this.refusals.inc();
-      return Promise.reject(new Error(`${this.registering} device plugins are registering: try again later`));
+      return Promise.reject(new Error(`${this.registering.size} device plugins are registering: try again later`));
     }
     const options = request.options ?? { preStartRequired: false, getPreferredAllocationAvailable: false };
-    this.registering += 1;
+    const who: Registering = { ...admitted.value, options };
+    this.lastRegistration += 1;
+    const ask = this.lastRegistration;
     return new Promise<void>((resolve, reject) => {
-      to({ ...admitted.value, options, done: (error) => (error === null ? resolve() : reject(new Error(error))) });
-    }).finally(() => {
-      this.registering -= 1;
+      this.registering.set(ask, (error) => (error === null ? resolve() : reject(new Error(error))));
+      send({ type: 'plugin.register', ask, who });
     });
   }
 
-  async dial(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void> {
+  registered(ask: number, error: string | null): void {
+    this.registering.get(ask)?.(error);
+    this.registering.delete(ask);
+  }
+
+  async dial(input: EndpointInput, signal: AbortSignal): Promise<void> {
     const { resources, gone } = this.allocator.ledger;
-    const refusal = tooMany(key.resource, new Set([...resources.keys(), ...gone, ...this.reaching.values()]));
+    const refusal = tooMany(input.resource, new Set([...resources.keys(), ...gone, ...this.reaching.values()]));
     if (refusal !== null) {
       this.refusals.inc();
       throw new Error(refusal);
     }
-    this.reaching.set(key.id, key.resource);
+    this.reaching.set(input.id, input.resource);
     try {
-      await this.reach(key, o, signal);
+      await this.reach(input, signal);
     } finally {
-      this.reaching.delete(key.id);
+      this.reaching.delete(input.id);
     }
   }
 
-  private async reach(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void> {
-    const connection = await this.port.connect(o.endpoint, { timeoutMs: DIAL_TIMEOUT_MS, signal });
+  private async reach(input: EndpointInput, signal: AbortSignal): Promise<void> {
+    const connection = await this.port.connect(input.endpoint, { timeoutMs: DIAL_TIMEOUT_MS, signal });
     try {
-      const options = o.options ?? (await connection.options({ timeoutMs: OPTIONS_TIMEOUT_MS, signal }));
+      const options = input.options ?? (await connection.options({ timeoutMs: OPTIONS_TIMEOUT_MS, signal }));
       signal.throwIfAborted();
-      this.connections.set(key.id, { connection, options });
+      this.connections.set(input.id, { connection, options });
     } catch (error) {
       connection.close();
       throw error;
     }
   }
 
-  watch({ id, resource }: EndpointKey, on: Parameters<PluginConnection['listAndWatch']>[0]): () => void {
+  watch({ id, resource }: EndpointKey, send: (event: EndpointEvent) => void): () => void {
     const held = this.connections.get(id);
     if (held === undefined) throw new Error('a device plugin is watched that was not reached');
     const newest = newestOnly<readonly PluginDevice[]>(this.ctx.ports, (devices) => {
@@ -177,9 +233,9 @@ class DeviceManager implements DevicesIo {
           { resource, devices: devices.length, taken: DEVICES_MAX },
           'a device plugin names too many devices: the first are taken',
         );
-      on.devices(devices.slice(0, DEVICES_MAX));
+      send({ type: 'plugin.listed', devices: devices.slice(0, DEVICES_MAX) });
     });
-    const end = held.connection.listAndWatch({ devices: newest.put, end: on.end });
+    const end = held.connection.listAndWatch({ devices: newest.put, end: (why) => send({ type: 'plugin.ended', why }) });
     return () => {
       newest.drop();
       end();
@@ -222,7 +278,7 @@ class DeviceManager implements DevicesIo {
     this.allocator.forget(uid);
   }
 
-  ask(event: Parameters<DevicesIo['ask']>[0]): void {
+  ask(event: AskEvent): void {
     if (event.type === 'allocation.admit') {
       const { pod, active, replyTo } = event;
       this.allocator.admit(pod, { active, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
@@ -230,10 +286,6 @@ class DeviceManager implements DevicesIo {
       const { pod, container, replyTo } = event;
       this.allocator.start(pod, { container, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
     }
-  }
-
-  refuse({ replyTo }: Parameters<DevicesIo['refuse']>[0], why: string): void {
-    replyTo.refuse(why);
   }
 
   failed(what: string, error: string): void {

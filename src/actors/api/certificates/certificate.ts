@@ -20,7 +20,8 @@ import {
 } from '../../../machines/api/certificates/template.ts';
 import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
 import { serverAddr } from '../../../machines/edge/messages.ts';
-import { momentOf, reading } from '../../../machines/xstate/facts.ts';
+import { momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { kubePort } from '../client.ts';
 import { CertificateRotation } from './rotation.ts';
@@ -67,63 +68,66 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
       ? clientTemplate(o.nodeName)
       : servingTemplate(o.nodeName, ctx.registry.read(apiView.node)?.value.addresses ?? [], { dnsOnly: o.dnsOnly });
 
-  const logic = certificateMachine.provide({
-    actors: {
-      templates: fromCallback<{ type: 'none' }>(() => {
-        if (o.use === 'client') return;
-        let last = JSON.stringify(template());
-        const watching = ctx.registry.watch(apiView.node, () => {
-          const now = template();
-          if (JSON.stringify(now) === last) return;
-          last = JSON.stringify(now);
-          // Through the mailbox: whoever published the view does not run this actor.
-          ctx.registry.send(ctx.self, { type: 'certificate.template', template: now });
-        });
-        return () => watching[Symbol.dispose]();
-      }),
-      load: fromPromise<CertificateFacts | null>(() => rotation.load()),
-      prepare: fromPromise<void, { template: CertificateTemplate | null; first: boolean }>(async ({ input }) => {
-        if (input.template !== null) await rotation.prepare(input.template, input);
-      }),
-      submit: fromPromise<SubmitOutcome, { first: boolean }>(({ input, signal }) => rotation.submit({ ...input, signal })),
-      look: fromPromise<LookOutcome, { name: string; uid: string }>(({ input, signal }) => rotation.look(input, signal)),
-      follow: fromPromise<Verdict | null, { name: string; uid: string; resourceVersion: string }>(({ input, signal }) =>
-        rotation.follow(input, signal),
-      ),
-      store: fromPromise<CertificateFacts, { pem: string }>(({ input }) => rotation.store(input.pem)),
+  const logic = provided(
+    certificateMachine,
+    {
+      actors: {
+        templates: fromCallback<{ type: 'none' }>(() => {
+          if (o.use === 'client') return;
+          let last = JSON.stringify(template());
+          const watching = ctx.registry.watch(apiView.node, () => {
+            const now = template();
+            if (JSON.stringify(now) === last) return;
+            last = JSON.stringify(now);
+            // Through the mailbox: whoever published the view does not run this actor.
+            ctx.registry.send(ctx.self, { type: 'certificate.template', template: now });
+          });
+          return () => watching[Symbol.dispose]();
+        }),
+        load: fromPromise<CertificateFacts | null>(() => rotation.load()),
+        prepare: fromPromise<void, { template: CertificateTemplate | null; first: boolean }>(async ({ input }) => {
+          if (input.template !== null) await rotation.prepare(input.template, input);
+        }),
+        submit: fromPromise<SubmitOutcome, { first: boolean }>(({ input, signal }) => rotation.submit({ ...input, signal })),
+        look: fromPromise<LookOutcome, { name: string; uid: string }>(({ input, signal }) => rotation.look(input, signal)),
+        follow: fromPromise<Verdict | null, { name: string; uid: string; resourceVersion: string }>(({ input, signal }) =>
+          rotation.follow(input, signal),
+        ),
+        store: fromPromise<CertificateFacts, { pem: string }>(({ input }) => rotation.store(input.pem)),
+      },
+      actions: {
+        reportFailure: (_, { problem }) => {
+          metrics.failed();
+          if (complained !== problem) ctx.log.warn({ certificate: o.use }, `${problem}; it is tried again`);
+          complained = problem;
+        },
+        dropKey: (_, { refused }) => {
+          if (refused) rotation.forgetKey();
+        },
+        announce: (_, { stored, facts, deadlineMs }) => {
+          metrics.holds(facts);
+          if (!stored) {
+            heldSinceMs = facts?.notBeforeMs ?? 0;
+            return;
+          }
+          complained = '';
+          if (o.use === 'serving' && heldSinceMs > 0) metrics.replaced((clock.wallMs() - heldSinceMs) / SECOND_MS);
+          heldSinceMs = facts?.notBeforeMs ?? 0;
+          const until = facts === null ? '' : new Date(facts.notAfterMs).toISOString();
+          const fields = {
+            certificate: o.use,
+            file: rotation.file,
+            until,
+            ...(o.rotate ? { renewedFrom: new Date(deadlineMs).toISOString() } : {}),
+          };
+          ctx.log.info(fields, 'a new certificate is in use');
+          if (o.use === 'serving') ctx.registry.send(serverAddr.https, { type: 'server.refresh' });
+          else void useClientCertificate();
+        },
+      },
     },
-    actions: {
-      reportFailure: ({ context }) => {
-        metrics.failed();
-        if (complained !== context.problem) ctx.log.warn({ certificate: o.use }, `${context.problem}; it is tried again`);
-        complained = context.problem;
-      },
-      dropKey: ({ context }) => {
-        if (context.refused) rotation.forgetKey();
-      },
-      announce: ({ context }, { stored }) => {
-        metrics.holds(context.facts);
-        if (!stored) {
-          heldSinceMs = context.facts?.notBeforeMs ?? 0;
-          return;
-        }
-        const { facts, deadlineMs } = context;
-        complained = '';
-        if (o.use === 'serving' && heldSinceMs > 0) metrics.replaced((clock.wallMs() - heldSinceMs) / SECOND_MS);
-        heldSinceMs = facts?.notBeforeMs ?? 0;
-        const until = facts === null ? '' : new Date(facts.notAfterMs).toISOString();
-        const fields = {
-          certificate: o.use,
-          file: rotation.file,
-          until,
-          ...(o.rotate ? { renewedFrom: new Date(deadlineMs).toISOString() } : {}),
-        };
-        ctx.log.info(fields, 'a new certificate is in use');
-        if (o.use === 'serving') ctx.registry.send(serverAddr.https, { type: 'server.refresh' });
-        else void useClientCertificate();
-      },
-    },
-  });
+    momentOf(ctx.ports),
+  );
 
   const useClientCertificate = async (): Promise<void> => {
     await kube.reload?.();
@@ -131,15 +135,13 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
     if (!ctx.signal.aborted) ctx.registry.send(apiAddr.link, { type: 'api.answered' });
   };
   const input = {
-    use: o.use,
+    ...{ use: o.use, rotate: o.rotate, template: template() },
     managed: o.use === 'serving' || certificates.client !== null,
-    rotate: o.rotate,
     renewNow: o.use === 'client' && certificates.client?.renewNow === true && ctx.incarnation === 1,
-    template: template(),
     firstWaitMs: o.use === 'client' ? BOOTSTRAP_WAIT_MS : signer.waitMs,
     waitMs: signer.waitMs,
   };
-  return { logic: reading(logic, momentOf(ctx.ports)), input };
+  return { logic, input };
 }
 
 /** Under the reference's names. Seconds left are +Inf without a certificate and negative after its end. */

@@ -4,18 +4,15 @@
  * Rebuilt from: the certificate files and the client CA; the API server is asked again.
  */
 
-import { fromPromise } from 'xstate';
 import { accessAttributes, forbiddenText, isBelow } from '../../../machines/edge/https/attributes.ts';
-import { httpsServerMachine } from '../../../machines/edge/https/httpsMachine.ts';
 import { cipherList, curveList, type TlsVersion } from '../../../machines/edge/https/tls.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { Listening } from '../../../ports/listening.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { NOT_FOUND, text } from '../admin/answers.ts';
 import { withRequestMetrics } from '../metrics/requestMetrics.ts';
-import { listeningOrBlocked } from '../server.ts';
+import { naming, serverSpec } from '../server.ts';
 import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
 import { apiReviewer } from './reviews.ts';
@@ -53,104 +50,55 @@ const RETRY_AFTER_S = 1;
 
 /** The kubelet's API (10250): TLS, authentication and authorization before anything is answered. */
 export function httpsServerSpec(o: HttpsOptions): ActorSpec<ServerEvent> {
-  return {
-    type: 'actor',
-    id: 'https',
-    shutdownMs: 2000,
-    mailbox: { capacity: 16 },
-    stopEvent: { type: 'server.close' },
-    ready: { when: listeningOrBlocked, timeoutMs: 10_000 },
-    start: (ctx) => ({ logic: httpsLogic(ctx, o) }),
-  };
+  const flag = o.flag ?? '--port';
+  return serverSpec({ id: 'https', flag, server: (ctx) => tlsServer(ctx, o, flag) });
 }
 
-function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
-  let open: Listening | null = null;
+function tlsServer(ctx: ActorCtx<ServerEvent>, o: HttpsOptions, flag: string) {
   let used: TlsMaterial | null = null;
   let apply: ((material: TlsMaterial) => void) | null = null;
-  let lastError = '';
-  let lastRefreshError = '';
   const handler = apiHandler(ctx, o);
-  const close = async () => {
-    const server = open;
-    open = null;
-    await server?.close();
-  };
-  const closeAtTheEnd = () => {
-    // Nobody is left to act on it; unsaid it would end the whole daemon.
-    close().catch((error: unknown) =>
-      ctx.log.warn({ error: String(error) }, 'API server of the node: its listener did not close in order'),
-    );
-  };
-  ctx.signal.addEventListener('abort', closeAtTheEnd, { once: true });
-  return httpsServerMachine.provide({
-    actors: {
-      listen: fromPromise(async () => {
-        const material = await readMaterial(ctx, o);
-        const at = {
-          host: o.host,
-          port: o.port,
-          bodyBytesMax: BODY_BYTES_MAX,
-          tls: {
-            material,
-            minVersion: o.minVersion,
-            ciphers: cipherList(o.cipherSuites),
-            curves: curveList(o.curves),
-            renew: (fn: (material: TlsMaterial) => void) => {
-              apply = fn;
-            },
+  return {
+    listen: async () => {
+      const material = await readMaterial(ctx, o);
+      const at = {
+        host: o.host,
+        port: o.port,
+        bodyBytesMax: BODY_BYTES_MAX,
+        tls: {
+          material,
+          minVersion: o.minVersion,
+          ciphers: cipherList(o.cipherSuites),
+          curves: curveList(o.curves),
+          renew: (fn: (material: TlsMaterial) => void) => {
+            apply = fn;
           },
-        };
-        const server = await ctx.ports.net.serveHttp(at, handler).catch((error: unknown) => {
-          throw new Error(`${o.flag ?? '--port'}: ${messageOf(error)}`, { cause: error });
-        });
-        if (ctx.signal.aborted) {
-          await server.close();
-          throw new Error('stopped while opening');
-        }
-        used = material;
-        open = server;
-        return server.address;
-      }),
-      refresh: fromPromise(async () => {
-        let material: TlsMaterial;
-        let unusable: unknown;
-        try {
-          material = await readMaterial(ctx, o);
-          if (used !== null && sameMaterial(used, material)) return;
-          apply?.(material);
-        } catch (error) {
-          if (used === null) throw error;
-          // A client CA that cannot be used does not hold up a new serving pair: clients are judged by the last good one.
-          material = await readMaterial(ctx, o, used.clientCa);
-          if (sameMaterial(used, material)) throw error;
-          apply?.(material);
-          unusable = error;
-        }
-        used = material;
-        lastRefreshError = '';
-        ctx.log.info({ certificate: o.certFile, clientCA: o.clientCaFile }, 'https server: certificates changed; new connections use them');
-        if (unusable !== undefined) throw unusable;
-      }),
-      close: fromPromise(close),
+        },
+      };
+      const server = await naming(flag, () => ctx.ports.net.serveHttp(at, handler));
+      used = material;
+      return server;
     },
-    actions: {
-      opened: ({ context }) => {
-        lastError = '';
-        ctx.log.info({ address: context.address }, `https server listens on ${context.address}`);
-      },
-      report: ({ context }) => {
-        if (context.error !== lastError)
-          ctx.log.error({ flag: o.flag ?? '--port' }, `https server: ${context.error}; it is tried again until it works`);
-        lastError = context.error;
-      },
-      reportRefresh: ({ event }) => {
-        const error = 'error' in event && event.error instanceof Error ? event.error.message : String(event);
-        if (error !== lastRefreshError) ctx.log.error({}, `https server keeps the certificates it has: ${error}`);
-        lastRefreshError = error;
-      },
+    refresh: async () => {
+      let material: TlsMaterial;
+      let unusable: unknown;
+      try {
+        material = await readMaterial(ctx, o);
+        if (used !== null && sameMaterial(used, material)) return;
+        apply?.(material);
+      } catch (error) {
+        if (used === null) throw error;
+        // A client CA that cannot be used does not hold up a new serving pair: clients are judged by the last good one.
+        material = await readMaterial(ctx, o, used.clientCa);
+        if (sameMaterial(used, material)) throw error;
+        apply?.(material);
+        unusable = error;
+      }
+      used = material;
+      ctx.log.info({ certificate: o.certFile, clientCA: o.clientCaFile }, 'https server: certificates changed; new connections use them');
+      if (unusable !== undefined) throw unusable;
     },
-  });
+  };
 }
 
 /** `lastCa`: used in place of the file. */

@@ -1,14 +1,15 @@
 /** Questions to the API server about who somebody is and what they may do: TokenReview and SubjectAccessReview. */
 
-import { createActor } from 'xstate';
+import { createActor, fromPromise } from 'xstate';
 import { put } from '../../../machines/data/own.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
-import { reviewWith } from '../../../machines/edge/https/reviewMachine.ts';
+import { reviewMachine } from '../../../machines/edge/https/reviewMachine.ts';
 import { readAnswer } from '../../../machines/kube/read/answers.ts';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/kube/request.ts';
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/kube/wire.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { momentOf, reading } from '../../../machines/xstate/facts.ts';
+import { momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
@@ -63,7 +64,9 @@ function untilAnswered(
     setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, ms) as number,
     clearTimeout: (id: number) => clock.clearTimeout(id),
   };
-  const asking = createActor(reading(reviewWith(ask), momentOf(ports)), { clock: time });
+  const asking = createActor(provided(reviewMachine, { actors: { ask: fromPromise(({ signal }) => ask(signal)) } }, momentOf(ports)), {
+    clock: time,
+  });
   const giveUp = () => {
     // First: an actor that is stopped says that it is complete.
     resolve(failed('Aborted', 'the call was given up'));

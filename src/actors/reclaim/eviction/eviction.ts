@@ -7,11 +7,12 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
+import { SIGNAL_FACTS, type Signal } from '../../../machines/config/evictionSignals.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { isCritical, isTerminal } from '../../../machines/pod/phase.ts';
-import { isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
+import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import {
   type EvictionFacts,
@@ -24,14 +25,15 @@ import {
 } from '../../../machines/reclaim/eviction/evictionMachine.ts';
 import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
 import { EVICTED, pressureView } from '../../../machines/reclaim/eviction/messages.ts';
-import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
+import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
 import { HARD_GRACE_SECONDS } from '../../../machines/reclaim/eviction/rank.ts';
-import { isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { isMemorySignal, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { containerGcAddr, type ImageGcEvent, imageGcAddr } from '../../../machines/reclaim/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { LazyMoment, reading } from '../../../machines/xstate/facts.ts';
+import { LazyMoment } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Readings } from './readings.ts';
@@ -68,7 +70,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
     start: (ctx) => {
       const manager = new Manager(ctx, o);
       return {
-        logic: reading(machineOf(manager, ctx, o.watchMemory), () => new Facts(ctx, manager)),
+        logic: logicOf(manager, ctx, o.watchMemory),
         input: {
           thresholds: o.thresholds,
           transitionMs: o.transitionMs,
@@ -81,30 +83,30 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
   };
 }
 
-function machineOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
-  return evictionMachine.provide({
-    actors: {
-      observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
-      ...(watches
-        ? {
-            watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(({ input, sendBack }) =>
-              manager.watchMemory(input.last, () => sendBack({ type: 'memory.crossed' })),
-            ),
-          }
-        : {}),
-      checkLimits: fromPromise<readonly Offender[]>(({ signal }) => manager.checkLimits(signal)),
-      freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
-      measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
+function logicOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
+  return provided(
+    evictionMachine,
+    {
+      actors: {
+        observe: fromPromise(({ signal }) => manager.readings.observe(signal)),
+        watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(({ input, sendBack }) =>
+          watches ? manager.watchMemory(input.last, () => sendBack({ type: 'memory.crossed' })) : undefined,
+        ),
+        checkLimits: fromPromise(({ signal }) => manager.checkLimits(signal)),
+        freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
+        measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
+      },
+      actions: {
+        publish: (_, { last }) => manager.publish(last),
+        sayAttempt: (_, { met }) => manager.sayAttempt(met),
+        collect: () => void ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
+        evict: (_, { victim }) => manager.evict(victim),
+        evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
+        sayNobody: (_, { met }) => manager.sayNobody(met),
+      },
     },
-    actions: {
-      publish: ({ context }) => manager.publish(context.last),
-      sayAttempt: (_, { met }) => manager.sayAttempt(met),
-      collect: () => void ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
-      evict: (_, { victim }) => manager.evict(victim),
-      evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
-      sayNobody: (_, { met }) => manager.sayNobody(met),
-    },
-  });
+    () => new Facts(ctx, manager),
+  );
 }
 
 class Facts extends LazyMoment implements EvictionFacts {
@@ -130,7 +132,7 @@ class Manager {
   readonly #o: EvictionOptions;
   readonly #evictions;
   /** That some threshold is about. */
-  readonly #memorySignals: readonly MemorySignal[];
+  readonly #memorySignals: readonly Signal[];
   #nobodyFor = '';
 
   constructor(ctx: ActorCtx, o: EvictionOptions) {
@@ -160,7 +162,7 @@ class Manager {
     let timer: unknown;
     const look = async (): Promise<void> => {
       for (const signal of this.#memorySignals) {
-        const reading = await this.#readMemory(signal);
+        const reading = await this.#readMemory(signal, ending.signal);
         if (ending.signal.aborted) return;
         if (reading !== undefined && memoryCrossed(last, this.#o.thresholds, { ...reading, signal })) return crossed();
       }
@@ -174,11 +176,9 @@ class Manager {
   }
 
   /** Undefined: it cannot be read, or there is no limit. */
-  async #readMemory(signal: MemorySignal): Promise<{ available: number; capacity: number } | undefined> {
+  async #readMemory(signal: Signal, ending: AbortSignal): Promise<{ available: number; capacity: number } | undefined> {
     try {
-      if (signal === 'allocatableMemory.available') return await this.readings.podsMemory();
-      const memory = this.#ctx.ports.host.memory?.();
-      return memory === undefined ? undefined : { available: memory.availableBytes, capacity: memory.capacityBytes };
+      return await this.readings.read(signal, ending);
     } catch (error) {
       this.#ctx.log.debug({ err: messageOf(error), signal }, 'available memory cannot be read');
       return undefined;
@@ -224,11 +224,10 @@ class Manager {
   candidates(): readonly Pod[] {
     const pods: Pod[] = [];
     const statuses = this.#ctx.registry.read(statusesView)?.value;
-    for (const record of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
-      const { pod, worker } = record;
+    for (const { pod, removed, rejected, refusal, eviction, worker } of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
       const active = (worker === null || worker.phase === 'syncing') && !isTerminal(phase);
-      if (isWanted(record) && verdictOf(record) === null && active && !isCritical(pod)) pods.push(pod);
+      if (!removed && !rejected && active && (refusal ?? null) === null && (eviction ?? null) === null && !isCritical(pod)) pods.push(pod);
     }
     return pods;
   }
@@ -251,7 +250,7 @@ class Manager {
   async freeImages(met: Met | undefined, signal: AbortSignal): Promise<void> {
     const { imageFs } = this.readings;
     const elsewhere = imageFs.kind === 'unseen' || (imageFs.kind === 'seen' && imageFs.dedicated);
-    if (met === undefined || (!met.threshold.signal.startsWith('imagefs') && elsewhere)) return;
+    if (met === undefined || (SIGNAL_FACTS[met.threshold.signal].reading !== 'imagefs' && elsewhere)) return;
     const free = (replyTo: ReplyTo<{ freedBytes: number }>): ImageGcEvent => ({ type: 'images.free', replyTo });
     await this.#ctx.registry.ask(imageGcAddr, free, { timeoutMs: FREE_IMAGES_MS, signal });
   }

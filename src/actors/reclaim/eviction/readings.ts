@@ -1,8 +1,9 @@
 /** What is left of memory, disk and process ids, as far as the ports can tell. */
 
+import { type Reading, SIGNAL_FACTS, SIGNALS, type Signal, type StarvedResource } from '../../../machines/config/evictionSignals.ts';
 import { groupUse } from '../../../machines/figures/groupStats.ts';
 import type { Observation, Observations } from '../../../machines/reclaim/eviction/pass.ts';
-import type { Signal, Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import type { Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -18,6 +19,10 @@ export interface ReadingsOptions {
   /** Path of the group of all pods; undefined until the runtime has said its driver. */
   podsGroup(): string | undefined;
 }
+type Amount = Pick<Observation, 'available' | 'capacity'>;
+/** What one reading tells. A resource that it tells nothing of is absent. */
+type Left = Partial<Record<StarvedResource, Amount>>;
+
 /** Of the group of all pods, in either version of the kernel's interface. */
 const GROUP_FILES = ['memory.current', 'memory.max', 'memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.stat'];
 /** Where images are: found out once, then kept. `unseen`: at no place that this process can see. */
@@ -29,10 +34,18 @@ export class Readings {
   /** What was last said of a part that cannot be read. */
   readonly #said = new Map<string, string>();
   #imageFs: ImageFs = { kind: 'unknown' };
+  readonly #sources: Readonly<Record<Reading, { what: string; read(signal: AbortSignal): Promise<Left> }>>;
 
   constructor(o: ReadingsOptions) {
     this.#o = o;
     this.#wanted = new Set(o.thresholds.map((t) => t.signal));
+    this.#sources = {
+      memory: { what: 'available memory', read: () => Promise.resolve(this.#memory()) },
+      podsMemory: { what: 'the memory of the group of all pods', read: () => this.#podsMemory() },
+      pids: { what: 'the number of processes', read: () => Promise.resolve(this.#pids()) },
+      nodefs: { what: `the file system of ${o.rootDir}`, read: () => this.#roomAt(o.rootDir) },
+      imagefs: { what: "the runtime's file system for images", read: (signal) => this.#imageRoom(signal) },
+    };
   }
 
   get imageFs(): ImageFs {
@@ -41,66 +54,77 @@ export class Readings {
 
   /** Only what some threshold is about; a part that cannot be read is left out, and said once. */
   async observe(signal: AbortSignal): Promise<Observations> {
-    const { ports, rootDir } = this.#o;
-    const { host } = ports;
     const seen = new Map<Signal, Observation>();
-    const note = (name: Signal, available: number, capacity: number) => {
-      if (this.#wanted.has(name)) seen.set(name, { available, capacity, atMs: ports.clock.monoMs() });
-    };
-    await this.#part('available memory', ['memory.available'], async () => {
-      const memory = host.memory?.();
-      if (memory !== undefined) note('memory.available', memory.availableBytes, memory.capacityBytes);
-    });
-    await this.#part('the memory of the group of all pods', ['allocatableMemory.available'], async () => {
-      const memory = await this.podsMemory();
-      if (memory !== undefined) note('allocatableMemory.available', memory.available, memory.capacity);
-    });
-    await this.#part('the number of processes', ['pid.available'], async () => {
-      const tasks = host.tasks?.();
-      if (tasks !== undefined) note('pid.available', tasks.max - tasks.current, tasks.max);
-    });
-    await this.#part(`the file system of ${rootDir}`, ['nodefs.available', 'nodefs.inodesFree'], async () => {
-      const room = await ports.fs.statfs(rootDir);
-      note('nodefs.available', room.bytesAvailable, room.bytesTotal);
-      // Some file systems do not count inodes: they cannot run out of them.
-      if (room.inodesTotal > 0) note('nodefs.inodesFree', room.inodesFree, room.inodesTotal);
-    });
-    await this.#part("the runtime's file system for images", ['imagefs.available', 'imagefs.inodesFree'], async () => {
-      await this.findImageFs(signal);
-      if (this.#imageFs.kind !== 'seen') return;
-      const room = await ports.fs.statfs(this.#imageFs.path);
-      note('imagefs.available', room.bytesAvailable, room.bytesTotal);
-      if (room.inodesTotal > 0) note('imagefs.inodesFree', room.inodesFree, room.inodesTotal);
-    });
+    for (const [reading, { what, read }] of Object.entries(this.#sources)) {
+      const signals = SIGNALS.filter((s) => SIGNAL_FACTS[s].reading === reading);
+      const wanted = signals.filter((s) => this.#wanted.has(s));
+      if (wanted.length === 0) continue;
+      const left = await this.#part(what, signals, () => read(signal));
+      for (const s of wanted) {
+        const amount = left[SIGNAL_FACTS[s].resource];
+        if (amount !== undefined) seen.set(s, { ...amount, atMs: this.#o.ports.clock.monoMs() });
+      }
+    }
     signal.throwIfAborted();
     return seen;
   }
 
-  /** What is left of the limit of all pods together; undefined: there is no limit yet. @throws where the group cannot be read. */
-  async podsMemory(): Promise<Pick<Observation, 'available' | 'capacity'> | undefined> {
+  /** One signal alone. @throws where it cannot be read. */
+  async read(signal: Signal, ended: AbortSignal): Promise<Amount | undefined> {
+    const { reading, resource } = SIGNAL_FACTS[signal];
+    return (await this.#sources[reading].read(ended))[resource];
+  }
+
+  #memory(): Left {
+    const memory = this.#o.ports.host.memory?.();
+    return memory === undefined ? {} : { memory: { available: memory.availableBytes, capacity: memory.capacityBytes } };
+  }
+
+  #pids(): Left {
+    const tasks = this.#o.ports.host.tasks?.();
+    return tasks === undefined ? {} : { pids: { available: tasks.max - tasks.current, capacity: tasks.max } };
+  }
+
+  async #roomAt(path: string): Promise<Left> {
+    const room = await this.#o.ports.fs.statfs(path);
+    return {
+      'ephemeral-storage': { available: room.bytesAvailable, capacity: room.bytesTotal },
+      // Some file systems do not count inodes: they cannot run out of them.
+      ...(room.inodesTotal > 0 ? { inodes: { available: room.inodesFree, capacity: room.inodesTotal } } : {}),
+    };
+  }
+
+  async #imageRoom(signal: AbortSignal): Promise<Left> {
+    await this.findImageFs(signal);
+    return this.#imageFs.kind === 'seen' ? this.#roomAt(this.#imageFs.path) : {};
+  }
+
+  /** What is left of the limit of all pods together; nothing: there is no limit yet. @throws where the group cannot be read. */
+  async #podsMemory(): Promise<Left> {
     const path = this.#o.podsGroup();
     const { cgroups } = this.#o.ports;
-    if (path === undefined || cgroups === undefined) return undefined;
+    if (path === undefined || cgroups === undefined) return {};
     const texts = await cgroups.read(
       path,
       GROUP_FILES.map((file) => ({ controller: 'memory', file })),
     );
     const use = groupUse(new Map(GROUP_FILES.map((file, i) => [file, texts[i] ?? ''])));
     const { availableBytes: available, workingSetBytes } = use.memory ?? {};
-    return available === undefined || workingSetBytes === undefined ? undefined : { available, capacity: available + workingSetBytes };
+    return available === undefined || workingSetBytes === undefined ? {} : { memory: { available, capacity: available + workingSetBytes } };
   }
 
-  async #part(what: string, signals: readonly Signal[], read: () => Promise<void>): Promise<void> {
-    if (!signals.some((s) => this.#wanted.has(s))) return;
+  async #part(what: string, signals: readonly Signal[], read: () => Promise<Left>): Promise<Left> {
     let err = '';
+    let left: Left = {};
     try {
-      await read();
+      left = await read();
     } catch (error) {
       err = messageOf(error);
     }
     if (err !== '' && this.#said.get(what) !== err)
       this.#o.log.warn({ err, signals }, `${what} cannot be read; thresholds about it are passed over, and it is read again`);
     this.#said.set(what, err);
+    return left;
   }
 
   /** Asked once. @throws CriError */

@@ -1,5 +1,6 @@
 /** What pods use of what is short: asked only when one of them is about to be evicted. */
 
+import { SIGNAL_FACTS, type Signal, STARVED } from '../../../machines/config/evictionSignals.ts';
 import { figure } from '../../../machines/figures/figure.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { pathName } from '../../../machines/pod/pathName.ts';
@@ -8,7 +9,6 @@ import { INLINE_KINDS } from '../../../machines/pod/volumes/kinds.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
-import { isMemorySignal, type Signal } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -32,7 +32,8 @@ type Sum = { bytes: number; inodes: number };
 
 /** @throws CriError */
 export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
-  if (about === 'pid.available') return new Map();
+  const ranked = STARVED[SIGNAL_FACTS[about].resource].figure;
+  if (ranked === null) return new Map();
   const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
   const containers = new Map<string, Map<string, Usage & { layer: Sum }>>();
   for (const s of stats) {
@@ -49,7 +50,7 @@ export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptio
   for (const pod of pods) {
     const mine = containers.get(pod.metadata.uid);
     if (mine === undefined) continue;
-    usage.set(pod.metadata.uid, isMemorySignal(about) ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about }));
+    usage.set(pod.metadata.uid, ranked === 'memoryBytes' ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about }));
   }
   return usage;
 }
@@ -67,7 +68,7 @@ function memoryOf(mine: ReadonlyMap<string, Usage>): PodUsage {
 /** Logs and emptyDirs lie on the node's file system, writable layers on that of the images; on a single one all count. */
 async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: UsageOptions & { about: Signal }): Promise<PodUsage> {
   const { name, namespace, uid } = pod.metadata;
-  const ofImages = o.about.startsWith('imagefs.');
+  const ofImages = SIGNAL_FACTS[o.about].reading === 'imagefs';
   const layers = !o.dedicatedImageFs || ofImages;
   const files = !o.dedicatedImageFs || !ofImages;
   const total: Sum = { bytes: 0, inodes: 0 };

@@ -25,6 +25,7 @@ import { type ImageLook, type ImageOutcome, imageGcMachine } from '../../../mach
 import type { ImageGcEvent } from '../../../machines/reclaim/messages.ts';
 import { imagePullerAddr } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { Image } from '../../../machines/wire/cri.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -46,13 +47,21 @@ export function imageGcSpec(o: ImageGcOptions): ActorSpec<ImageGcEvent> {
     mailbox: { capacity: 64 },
     start: (ctx) => {
       const collector = new Collector(ctx, o);
+      const asks = new Map<number, ImageGcEvent['replyTo']>();
       return {
-        logic: imageGcMachine.provide({
+        logic: provided(imageGcMachine, {
           actors: {
             look: fromPromise<ImageLook, { ledger: ImageLedger; all: boolean }>(({ input, signal }) => collector.look(input, signal)),
             remove: fromPromise<ImageOutcome, ImageLook>(({ input, signal }) => collector.remove(input, signal)),
           },
-          actions: { publish: (_, { ledger, error }) => collector.publish(ledger, error) },
+          actions: {
+            publish: (_, { ledger, error }) => collector.publish(ledger, error),
+            keep: (_, { ask, replyTo }) => asks.set(ask, replyTo),
+            reply: (_, { asks: answered, freedBytes }) => {
+              for (const ask of answered) asks.get(ask)?.({ freedBytes });
+              for (const ask of answered) asks.delete(ask);
+            },
+          },
         }),
         input: { ledger: ctx.registry.read(imageLedger)?.value ?? { records: null, sinceMs: ctx.ports.clock.monoMs(), failures: 0 } },
       };

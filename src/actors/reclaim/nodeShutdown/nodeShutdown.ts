@@ -14,7 +14,7 @@ import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName, podRef } from '../../../machines/pod/names.ts';
 import { isTerminal } from '../../../machines/pod/phase.ts';
 import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
-import { evictionOf, isRefused, isWanted, podManagerAddr, podsView, refusedFor } from '../../../machines/pods/manager/messages.ts';
+import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { podConfigAddr } from '../../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 
@@ -38,6 +38,7 @@ import {
 import type { ShutdownState } from '../../../machines/reclaim/nodeShutdown/stateFile.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { InhibitorSession } from '../../../ports/machine/inhibitor.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { shutdownTimes } from './metrics.ts';
@@ -64,7 +65,7 @@ export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
     start: (ctx) => {
       const manager = new Manager(ctx, o);
       return {
-        logic: nodeShutdownMachine.provide({
+        logic: provided(nodeShutdownMachine, {
           actors: {
             open: fromPromise<Opened>(({ signal }) => manager.open(signal)),
             watch: fromCallback<NodeShutdownMachineEvent>(({ sendBack }) => manager.watch(sendBack)),
@@ -169,11 +170,10 @@ class Manager {
     const { registry, path, ports } = this.#ctx;
     const ended = new Map<SourceName, string[]>();
     const [pods, statuses] = [registry.read(podsView)?.value, registry.read(statusesView)?.value];
-    for (const [uid, record] of pods?.records ?? []) {
-      const { source } = record;
+    for (const [uid, { source, removed, rejectedFor, eviction }] of pods?.records ?? []) {
       if (source !== 'file' && source !== 'http') continue;
-      const reason = evictionOf(record)?.reason ?? statuses?.get(uid)?.status.reason;
-      const byUs = (isWanted(record) && reason === TERMINATED) || refusedFor(record) === NOT_ADMITTED;
+      const reason = eviction?.reason ?? statuses?.get(uid)?.status.reason;
+      const byUs = (!removed && reason === TERMINATED) || rejectedFor === NOT_ADMITTED;
       if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
     }
     const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });
@@ -197,9 +197,8 @@ class Manager {
     const pods: Pod[] = [];
     const { registry } = this.#ctx;
     const statuses = registry.read(statusesView)?.value;
-    for (const record of registry.read(podsView)?.value.records.values() ?? []) {
-      const { pod, worker } = record;
-      if (isRefused(record) || worker?.phase === 'finished' || groupOf(this.#o.groups, pod) > upTo) continue;
+    for (const { pod, rejected, worker } of registry.read(podsView)?.value.records.values() ?? []) {
+      if (rejected || worker?.phase === 'finished' || groupOf(this.#o.groups, pod) > upTo) continue;
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
       if (worker === null && isTerminal(phase)) continue;
       pods.push(pod);

@@ -9,7 +9,6 @@ import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import {
   criLinkMachine,
   type LinkEvent,
-  linkView,
   type RuntimeIdentity,
   readCgroupDriver,
   readStatus,
@@ -20,6 +19,7 @@ import { type CriEvent, criView, runtimeBusy } from '../../../machines/runtime/c
 import { placesFor } from '../../../machines/runtime/cri/startGate.ts';
 import { plegAddr } from '../../../machines/runtime/pleg/messages.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { LinkLog } from './linkLog.ts';
@@ -48,24 +48,23 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
   // Calls of an earlier incarnation are over.
   ctx.publish(runtimeBusy, false);
 
-  return criLinkMachine.provide({
+  return provided(criLinkMachine, {
     actors: {
       dial: fromPromise(({ signal }) => calls.dial(signal)),
       poll: fromPromise(({ signal }) => calls.status(signal)),
     },
     actions: {
-      serve: ({ event, self }) => {
+      serve: ({ self }, { call }) => {
         server ??= serverOf(ctx, { metrics, cpus, self });
-        if (event.type === 'cri.call') server.call(event);
+        server.call(call);
       },
-      fence: ({ event, self }) => {
+      fence: ({ self }, { fence }) => {
         server ??= serverOf(ctx, { metrics, cpus, self });
-        if (event.type === 'cri.fence') server.fence(event);
+        server.fence(fence);
       },
-      announce: ({ context }, { state }) => {
-        const next = linkView(context, state);
-        log.say(next);
-        ctx.publish(criView, next);
+      announce: (_, { view }) => {
+        log.say(view);
+        ctx.publish(criView, view);
       },
       reportReady: () => {
         ctx.registry.send(plegAddr, { type: 'cri.ready' });

@@ -4,7 +4,7 @@
  * Rebuilt from: the runtime, which knows the images that are present.
  */
 
-import type { AnyActorLogic } from 'xstate';
+import { fromPromise } from 'xstate';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { shownImage, withDefaultTag } from '../../../machines/kube/imageRef.ts';
 import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
@@ -12,12 +12,7 @@ import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
 import { imagePullerMachine, type PullerEvent, type PullerFacts } from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
-import {
-  type ImagePullIo,
-  type ImageRequest,
-  imagePullWith,
-  type Settled,
-} from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
+import { imagePullMachine, type PullBegan, type PullInput, type Settled } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import {
   type ImageEvent,
@@ -28,8 +23,7 @@ import {
 } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Image } from '../../../machines/wire/cri.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
-import { providing } from '../../../machines/xstate/provide.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';
 import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
@@ -69,7 +63,13 @@ interface Work {
   auths: readonly OwnedAuth[];
 }
 
-class ImagePuller implements ImagePullIo {
+interface ImageRequest {
+  /** Unique within one incarnation of the image puller. */
+  id: number;
+  event: ImageEvent;
+}
+
+class ImagePuller {
   readonly #ctx: ActorCtx<PullerMessage>;
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
@@ -292,37 +292,34 @@ function failed(failure: StartFailure, backOffMs = 0): Settled {
   return { result: { ok: false, failure }, backOffMs };
 }
 
-function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic } {
+function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions) {
   let puller: ImagePuller | undefined;
-  let tell: (event: PullerEvent) => void = () => {};
+  let tell: (event: PullerEvent | PullBegan) => void = () => {};
   const mine = (): ImagePuller => {
     puller ??= new ImagePuller(ctx, o, (active) => {
       if (!ctx.signal.aborted) tell({ type: 'pulls.changed', active });
     });
     return puller;
   };
-  const machine = providing(imagePullerMachine, {
+  const requests = new Map<number, ImageRequest>();
+  const asked = (request: number): ImageRequest => {
+    const known = requests.get(request);
+    if (known === undefined) throw new Error(`image puller: request ${request} is answered already`);
+    return known;
+  };
+  const pull = provided(imagePullMachine, {
     actors: {
-      pull: imagePullWith({
-        look: (request) => mine().look(request),
-        collectCredentials: (request) => mine().collectCredentials(request),
-        pull: (request, began) => mine().pull(request, began),
-        answer: (request, result) => mine().answer(request, result),
-      }),
+      look: fromPromise<Settled | null, PullInput>(({ input }) => mine().look(asked(input.request))),
+      collectCredentials: fromPromise<Settled | null, PullInput>(({ input }) => mine().collectCredentials(asked(input.request))),
+      pull: fromPromise<Settled, PullInput>(({ input: { id, request } }) =>
+        mine().pull(asked(request), () => tell({ type: 'pull.began', id })),
+      ),
     },
     actions: {
-      attach: ({ self }) => {
-        tell = (event) => self.send(event);
+      answer: (_, { request, settled }) => {
+        if (settled !== null) mine().answer(asked(request), settled.result);
+        requests.delete(request);
       },
-      forget: ({ event }) => {
-        if (event.type !== 'image.removed') return;
-        mine()
-          .forget(event.imageRef)
-          .catch((error: unknown) => {
-            if (!ctx.signal.aborted) tell({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
-          });
-      },
-      collect: () => puller?.collect(),
     },
   });
   const facts: PullerFacts = {
@@ -330,7 +327,28 @@ function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { log
       return puller?.progress() ?? '';
     },
   };
-  return { logic: reading(machine, () => facts) };
+  const logic = provided(
+    imagePullerMachine,
+    {
+      actors: { pull },
+      actions: {
+        attach: ({ self }) => {
+          tell = (event) => self.send(event);
+        },
+        accept: (_, { request, event }) => requests.set(request, { id: request, event }),
+        forget: (_, { imageRef }) => {
+          mine()
+            .forget(imageRef)
+            .catch((error: unknown) => {
+              if (!ctx.signal.aborted) tell({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
+            });
+        },
+        collect: () => puller?.collect(),
+      },
+    },
+    () => facts,
+  );
+  return { logic };
 }
 
 export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<PullerMessage> {

@@ -10,7 +10,7 @@ import type { PlegEvent } from '../../../machines/runtime/pleg/messages.ts';
 import { type Listing, type PlegFacts, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/pleg/plegMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { RuntimeHint } from '../../../machines/wire/cri.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
@@ -87,45 +87,6 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
     }
   };
 
-  const logic = plegMachine.provide({
-    actors: {
-      list: fromPromise(({ signal }) => list(ctx, cri, ledger, signal)),
-      stream: fromCallback<PlegMachineEvent>(({ sendBack }) => {
-        const abort = new AbortController();
-        const o = { signal: abort.signal, discarded: () => ledger.discarded() };
-        void pump(ctx, o, (event) => {
-          if (!abort.signal.aborted) sendBack(event);
-        });
-        return () => abort.abort();
-      }),
-    },
-    actions: {
-      listed: ({ self }, { listing }) => {
-        failing = false;
-        if (!ledger.listed(listing)) return;
-        self.send({ type: 'stream.lost', reason: 'it missed changes in several listings in a row', unimplemented: false });
-      },
-      listFailed: (_, { error }) => {
-        const what = messageOf(error);
-        ledger.listFailed(what);
-        if (!failing) ctx.log.warn({ error: what }, 'listing the runtime failed; tried again every second');
-        failing = true;
-        ctx.registry.send(criAddr, { type: 'cri.check' });
-      },
-      everyPodDirty: () => ledger.everyPodDirty('the runtime may have changed unseen'),
-      hint: ({ self }, { hint }) => {
-        const verdict = ledger.hint(hint);
-        if (verdict === 'relist-soon') self.send({ type: 'relist.want', when: 'soon' });
-        if (verdict === 'lookup') void lookUp(hint, (event) => self.send(event));
-      },
-      opened: (_, { via }) => ledger.streamOpened(via),
-      lost: (_, { reason }) => {
-        ledger.streamLost(reason);
-        // A stream that broke is the first sign of a runtime that went away.
-        if (ctx.registry.read(criView)?.value.state === 'ready') ctx.registry.send(criAddr, { type: 'cri.check' });
-      },
-    },
-  });
   const facts: PlegFacts = {
     get runtimeReady() {
       return ctx.registry.read(criView)?.value.state === 'ready';
@@ -137,7 +98,50 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
       return ledger.trouble();
     },
   };
-  return { logic: reading(logic, () => facts) };
+  const logic = provided(
+    plegMachine,
+    {
+      actors: {
+        list: fromPromise(({ signal }) => list(ctx, cri, ledger, signal)),
+        stream: fromCallback<PlegMachineEvent>(({ sendBack }) => {
+          const abort = new AbortController();
+          const o = { signal: abort.signal, discarded: () => ledger.discarded() };
+          void pump(ctx, o, (event) => {
+            if (!abort.signal.aborted) sendBack(event);
+          });
+          return () => abort.abort();
+        }),
+      },
+      actions: {
+        listed: ({ self }, { listing }) => {
+          failing = false;
+          if (!ledger.listed(listing)) return;
+          self.send({ type: 'stream.lost', reason: 'it missed changes in several listings in a row', unimplemented: false });
+        },
+        listFailed: (_, { error }) => {
+          const what = messageOf(error);
+          ledger.listFailed(what);
+          if (!failing) ctx.log.warn({ error: what }, 'listing the runtime failed; tried again every second');
+          failing = true;
+          ctx.registry.send(criAddr, { type: 'cri.check' });
+        },
+        everyPodDirty: () => ledger.everyPodDirty('the runtime may have changed unseen'),
+        hint: ({ self }, { hint }) => {
+          const verdict = ledger.hint(hint);
+          if (verdict === 'relist-soon') self.send({ type: 'relist.want', when: 'soon' });
+          if (verdict === 'lookup') void lookUp(hint, (event) => self.send(event));
+        },
+        opened: (_, { via }) => ledger.streamOpened(via),
+        lost: (_, { reason }) => {
+          ledger.streamLost(reason);
+          // A stream that broke is the first sign of a runtime that went away.
+          if (ctx.registry.read(criView)?.value.state === 'ready') ctx.registry.send(criAddr, { type: 'cri.check' });
+        },
+      },
+    },
+    () => facts,
+  );
+  return { logic };
 }
 
 export function plegSpec(o: PlegOptions = {}): ActorSpec<PlegEvent> {

@@ -22,6 +22,7 @@ import {
   NOT_THERE,
 } from '../../../machines/services/iptables/rules.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Iptables, IptablesResult } from '../../../ports/machine/iptables.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -32,7 +33,7 @@ export function iptablesSpec(): ActorSpec {
     start: (ctx) => {
       const chains = new Chains(ctx);
       return {
-        logic: iptablesMachine.provide({
+        logic: provided(iptablesMachine, {
           actors: {
             ensure: fromPromise(({ signal }) => chains.ensureAll(signal)),
             look: fromPromise(({ input, signal }) => chains.areGone(input.kept, signal)),

@@ -4,18 +4,28 @@
  * Rebuilt from: the pod manager's view (who names what), the next questions, the API server.
  */
 
+import { type AnyActorLogic, enqueueActions, fromPromise } from 'xstate';
 import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
+import type { ApiObject, ObjectResult } from '../../../machines/kube/objects.ts';
 import { type KubeObject, kubePath } from '../../../machines/kube/request.ts';
 import { type ObjectRef, refKey } from '../../../machines/pod/volumes/references.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { type ObjectsEvent, objectTtlView } from '../../../machines/services/objects/messages.ts';
-import type { Fetched, ObjectFacts, ObjectStrategy } from '../../../machines/services/objects/objectMachine.ts';
-import { type ObjectsFacts, type ObjectsIo, objectsWith } from '../../../machines/services/objects/objectsMachine.ts';
+import {
+  type Fetched,
+  type ObjectFacts,
+  type ObjectReply,
+  type ObjectStrategy,
+  objectMachine,
+  type Question,
+} from '../../../machines/services/objects/objectMachine.ts';
+import { type ObjectsFacts, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { Replies } from '../replies.ts';
 
 export interface ObjectsOptions {
   /** `configMapAndSecretChangeDetectionStrategy`. */
@@ -43,9 +53,62 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
         },
       });
       const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(podsView)?.value });
-      return { logic: reading(objectsWith(objectsIo(ctx, o.streams), ofObject), facts), input: { strategy: o.strategy } };
+      return { logic: objectsLogic(objectsIo(ctx, o.streams), { facts, ofObject }), input: { strategy: o.strategy } };
     },
   };
+}
+
+export interface ObjectIo {
+  /**
+   * Logic of a child that calls `seen` after the first list and after each change, never in the middle of its own step;
+   * null: there is no such object.
+   */
+  watch(ref: ObjectRef, seen: (object: KubeObject | null) => void): { logic: AnyActorLogic; input: unknown };
+  /** `fromCache`: what the API server holds in memory will do. */
+  fetch(ref: ObjectRef, o: { fromCache: boolean; signal: AbortSignal }): Promise<Fetched>;
+}
+interface ObjectsIo extends ObjectIo {
+  changed(uid: string, what: string): void;
+}
+
+export function objectLogic(io: ObjectIo, reply: (reply: ObjectReply) => void, facts: () => ObjectFacts) {
+  return provided(
+    objectMachine,
+    {
+      actors: { fetch: fromPromise<Fetched, Question>(({ input, signal }) => io.fetch(input.ref, { fromCache: input.asked, signal })) },
+      actions: {
+        reply: (_, answer) => reply(answer),
+        follow: enqueueActions(({ context, enqueue, self }) => {
+          const seen = (object: KubeObject | null): void => {
+            if (self.getSnapshot().status === 'active') self.send({ type: 'object.seen', object });
+          };
+          const { logic, input } = io.watch(context.ref, seen);
+          // The types of xstate give ids to actors that were named in advance only.
+          const spawn = enqueue.spawnChild as unknown as (logic: AnyActorLogic, o: { id: string; input: unknown }) => void;
+          spawn(logic, { id: 'watch', input });
+        }),
+      },
+    },
+    facts,
+  );
+}
+
+function objectsLogic(io: ObjectsIo, read: { facts(): ObjectsFacts; ofObject(): ObjectFacts }) {
+  const replies = new Replies<ObjectResult<ApiObject>>();
+  return provided(
+    objectsMachine,
+    {
+      actors: { object: objectLogic(io, ({ ask, result }) => replies.reply(ask, result), read.ofObject) },
+      actions: {
+        hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo),
+        reply: (_, { ask, result }) => replies.reply(ask, result),
+        markPods: (_, { uids, what }) => {
+          for (const uid of uids) io.changed(uid, what);
+        },
+      },
+    },
+    read.facts,
+  );
 }
 
 function pathOf(ref: ObjectRef): string {

@@ -4,13 +4,17 @@
  * Rebuilt from: the volume manager's next questions.
  */
 
+import { fromPromise } from 'xstate';
+import type { ObjectResult, TokenRequest } from '../../../machines/kube/objects.ts';
 import { kubePath } from '../../../machines/kube/request.ts';
 import type { TokensEvent } from '../../../machines/services/objects/messages.ts';
 import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/services/objects/tokenRules.ts';
-import { type TokensIo, tokensWith } from '../../../machines/services/objects/tokensMachine.ts';
-import { momentOf } from '../../../machines/xstate/facts.ts';
+import { type TokenOutcome, tokenMachine, tokensMachine } from '../../../machines/services/objects/tokensMachine.ts';
+import { type Moment, momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { Replies } from '../replies.ts';
 
 export interface TokensOptions {
   podsMax: number;
@@ -24,8 +28,30 @@ export function tokensSpec(o: TokensOptions): ActorSpec<TokensEvent> {
     id: 'tokens',
     backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 8 * o.podsMax + 64 },
-    start: (ctx) => ({ logic: tokensWith(tokensIo(ctx), momentOf(ctx.ports)) }),
+    start: (ctx) => ({ logic: tokensLogic(tokensIo(ctx), momentOf(ctx.ports)) }),
   };
+}
+
+export interface TokensIo {
+  request(request: TokenRequest, signal: AbortSignal): Promise<TokenOutcome>;
+  refreshFailed(request: TokenRequest, message: string): void;
+}
+
+/** `moment`: of each token. */
+export function tokensLogic(io: TokensIo, moment: () => Moment) {
+  const replies = new Replies<ObjectResult<{ token: string }>>();
+  const token = provided(
+    tokenMachine,
+    {
+      actors: { request: fromPromise<TokenOutcome, { request: TokenRequest }>(({ input, signal }) => io.request(input.request, signal)) },
+      actions: {
+        reply: (_, { ask, result }) => replies.reply(ask, result),
+        sayRefreshFailed: (_, { request, message }) => io.refreshFailed(request, message),
+      },
+    },
+    moment,
+  );
+  return provided(tokensMachine, { actors: { token }, actions: { hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo) } });
 }
 
 function tokensIo(ctx: ActorCtx<TokensEvent>): TokensIo {

@@ -6,12 +6,15 @@
  * Rebuilt from: the folder; each plugin is asked again who it is.
  */
 
+import { fromCallback, fromPromise } from 'xstate';
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
 import type { CsiDriver, Registered } from '../../../machines/services/plugins/messages.ts';
-import { type FoundSocket, type PluginsIo, pluginsWith } from '../../../machines/services/plugins/pluginsMachine.ts';
+import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
+import { type FoundSocket, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, describeDriver } from '../../../machines/services/plugins/rules.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { Csi } from '../../../ports/sockets/csi.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -37,11 +40,33 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'plugins',
-    start: (ctx) => ({ logic: pluginsWith(new FolderOfPlugins(ctx, `${o.rootDir}/${FOLDER}`), momentOf(ctx.ports)) }),
+    start: (ctx) => {
+      const folder = new FolderOfPlugins(ctx, `${o.rootDir}/${FOLDER}`);
+      const plugin = provided(
+        pluginMachine,
+        {
+          actors: { register: fromPromise<Registered, { socket: string }>(({ input, signal }) => folder.register(input.socket, signal)) },
+          actions: { sayFailed: (_, { socket, error }) => folder.failed(socket, error) },
+        },
+        momentOf(ctx.ports),
+      );
+      const logic = provided(pluginsMachine, {
+        actors: {
+          plugin,
+          scan: fromPromise(() => folder.scan()),
+          watch: fromCallback<{ type: 'none' }>(({ sendBack }) => folder.watch(() => sendBack({ type: 'folder.hint' }))),
+        },
+        actions: {
+          sayGone: (_, { path }) => folder.gone(path),
+          tell: (_, { socket, plugin: registered }) => folder.registered(socket, registered),
+        },
+      });
+      return { logic };
+    },
   };
 }
 
-class FolderOfPlugins implements PluginsIo {
+class FolderOfPlugins {
   readonly #ctx: ActorCtx;
   readonly #folder: string;
   readonly #drivers: CsiDrivers;
@@ -73,10 +98,12 @@ class FolderOfPlugins implements PluginsIo {
     return found.slice(0, SOCKETS_MAX);
   }
 
+  /** Hints until the function it gives is called. Never throws: without a watch the looks remain. */
   watch(hint: () => void): () => void {
     return watchFolder(this.#ctx, this.#folder, hint);
   }
 
+  /** Rejects with what is wrong; the plugin was told, where it listens. */
   async register(socket: string, signal: AbortSignal): Promise<Registered> {
     const { csi } = this.#ctx.ports;
     if (csi === undefined) throw new Error('this node cannot speak to plugins');
@@ -116,6 +143,7 @@ class FolderOfPlugins implements PluginsIo {
     this.#ctx.log.warn({ socket, err: message }, 'a plugin cannot be registered; it is tried again');
   }
 
+  /** That socket has gone, and whoever registered through it. */
   gone(socket: string): void {
     this.#said.delete(socket);
     this.#known.remove({ socket_path: socket, state: 'actual_state_of_world' });

@@ -5,6 +5,7 @@
  * there are, from the pod manager's and the status manager's views.
  */
 
+import { fromPromise } from 'xstate';
 import { type CheckpointFound, checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/pod/probes/probes.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
@@ -12,11 +13,13 @@ import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/services/probes/carried.ts';
 import { type ProbesEvent, probesView } from '../../../machines/services/probes/messages.ts';
-import { type ProbeManagerIo, type ProbesFacts, probesWith } from '../../../machines/services/probes/probesMachine.ts';
+import { proberMachine } from '../../../machines/services/probes/proberMachine.ts';
+import { type ProbesFacts, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
 import { phaseOf } from '../../../machines/services/probes/schedule.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
-import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
+import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { Attempts } from './attempt.ts';
 import { type ProbeMetrics, probeMetrics } from './metrics.ts';
@@ -44,7 +47,30 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
       resync: () => ({ type: 'probes.look', uid: null }),
     },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
-    start: (ctx) => ({ logic: reading(probesWith(new Io(ctx, opts), momentOf(ctx.ports)), () => new Facts(ctx)) }),
+    start: (ctx) => {
+      const io = new Io(ctx, opts);
+      const prober = provided(
+        proberMachine,
+        {
+          actors: { attempt: fromPromise<ProbeOutcome, { target: ProbeTarget }>(({ input, signal }) => io.attempt(input.target, signal)) },
+          actions: { sayAttempted: (_, { target, outcome, durationMs }) => io.attempted(target, outcome, durationMs) },
+        },
+        momentOf(ctx.ports),
+      );
+      const logic = provided(
+        probeManagerMachine,
+        {
+          actors: { prober, load: fromPromise<ProbeLedger>(({ signal }) => io.load(signal)) },
+          actions: {
+            publish: (_, { ledger }) => io.publish(ledger),
+            sayChanged: (_, { target, result, output }) => io.changed(target, result, output),
+            sayEnded: (_, { uid }) => io.ended(uid),
+          },
+        },
+        () => new Facts(ctx),
+      );
+      return { logic };
+    },
   };
 }
 
@@ -68,7 +94,7 @@ class Facts extends LazyMoment implements ProbesFacts {
   }
 }
 
-class Io implements ProbeManagerIo {
+class Io {
   readonly ctx: ActorCtx<ProbesEvent>;
   readonly attempts: Attempts;
   readonly metrics: ProbeMetrics;
@@ -81,6 +107,7 @@ class Io implements ProbeManagerIo {
     this.metrics = probeMetrics(ctx.ports.metrics);
   }
 
+  /** What earlier incarnations, of this actor or of this node, knew. */
   async load(signal: AbortSignal): Promise<ProbeLedger> {
     const own = this.ctx.registry.read(probesView);
     if (own !== undefined) return own.value;
@@ -98,6 +125,7 @@ class Io implements ProbeManagerIo {
     return new Map();
   }
 
+  /** One try. Never rejects for what the container did; what it throws counts as an error. */
   attempt(target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome> {
     return this.attempts.attempt(target, signal);
   }
@@ -137,6 +165,7 @@ class Io implements ProbeManagerIo {
     this.ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why: what, causes });
   }
 
+  /** A pod that had probes has none any more: their metrics go. Those of a container that waits to start again stay. */
   ended(uid: string): void {
     this.metrics.ended(uid);
   }

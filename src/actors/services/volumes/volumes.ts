@@ -20,13 +20,14 @@ import { type VolumesEvent, volumesAddr, volumesInUseView, volumesView } from '.
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
 import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
-import { type VolumesFacts, type VolumesIo, volumesWith } from '../../../machines/services/volumes/volumesMachine.ts';
-import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
+import type { VolumesFacts } from '../../../machines/services/volumes/volumesMachine.ts';
+import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import { joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
 import { CsiLedger } from './csi/state.ts';
+import { type VolumesIo, volumesLogic } from './logic.ts';
 import { storageMetrics } from './measured.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
@@ -50,7 +51,7 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     // One lane: the release of a pod's volumes must not overtake its request for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({
-      logic: reading(volumesWith(volumesIo(ctx, opts, held), momentOf(ctx.ports)), () => new Facts(ctx)),
+      logic: volumesLogic(volumesIo(ctx, opts, held), momentOf(ctx.ports), (isOpen) => new Facts(ctx, isOpen)),
       input: { rootDir: opts.facts().rootDir, refreshMs: opts.syncFrequencyMs },
     }),
   };
@@ -58,10 +59,12 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
 
 class Facts extends LazyMoment implements VolumesFacts {
   readonly #registry: Registry;
+  readonly isOpen: VolumesFacts['isOpen'];
 
-  constructor({ ports, registry }: ActorCtx<VolumesEvent>) {
+  constructor({ ports, registry }: ActorCtx<VolumesEvent>, isOpen: VolumesFacts['isOpen']) {
     super(ports);
     this.#registry = registry;
+    this.isOpen = isOpen;
   }
   get pods(): VolumesFacts['pods'] {
     return this.#registry.read(podsView)?.value;

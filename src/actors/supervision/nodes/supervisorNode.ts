@@ -3,6 +3,7 @@ import { type ActorRefFrom, type AnyActorRef, createActor } from 'xstate';
 import { type ChildRecord, describeExit, type SupervisorEffect, type SupervisorEvent } from '../../../machines/supervision/supervision.ts';
 import { supervisorMachine } from '../../../machines/supervision/supervisorMachine.ts';
 import { noting } from '../../../machines/xstate/inside.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
 import { EscalationError } from '../errors.ts';
 import { complete, rulesOf } from '../policy.ts';
@@ -67,7 +68,7 @@ export class SupervisorNode implements TreeNode {
     const { ports, observers, scheduler } = this.#services;
     const { path } = this;
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
-    const machine = supervisorMachine.provide({
+    const machine = provided(supervisorMachine, {
       actions: { perform: (_args, { effect }) => this.#perform(effect) },
     });
     const { strategy, intensity, escalate, children } = this.#spec;

@@ -1,13 +1,13 @@
 /** Rules about eviction thresholds. */
 
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
-import { EVICTION_SIGNALS } from '../../../machines/config/schema.ts';
+import { SIGNAL_NAMES } from '../../../machines/config/evictionSignals.ts';
 import { parseQuantity } from '../../../machines/kube/quantity.ts';
 import { parseGoDuration } from '../../../machines/text/go/goDuration.ts';
 import { didYouMean } from '../../../machines/text/nearest.ts';
 import type { Rule, RuleInput } from './rule.ts';
 
-const SIGNALS: readonly string[] = EVICTION_SIGNALS;
+const SIGNALS: readonly string[] = SIGNAL_NAMES;
 
 type MapField = 'evictionHard' | 'evictionSoft' | 'evictionMinimumReclaim';
 

@@ -50,7 +50,7 @@ function isAllowlistEntry(entry: string): boolean {
   return nameOf(entry) !== null && fullNameOf(entry) === nameOf(entry);
 }
 
-const EMBEDDED: readonly string[] = ['embedded://process', 'embedded://hollow'];
+const EMBEDDED: readonly string[] = ['embedded://process', 'embedded://oci', 'embedded://hollow'];
 
 const endpoints: Rule = ({ config, bad }) => {
   const endpoint = config.containerRuntimeEndpoint;

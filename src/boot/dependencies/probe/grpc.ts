@@ -5,6 +5,9 @@
 import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { Prober } from '../../../ports/prober.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';
+import type { TunnelOf } from './tunnel.ts';
+
+type At = Parameters<Prober['grpcHealth']>[0];
 
 const PATH = '/grpc.health.v1.Health/Check';
 /** Far more than the one number that is expected. */
@@ -45,8 +48,13 @@ function target(host: string, port: number): string {
   return host.includes(':') ? `ipv6:[${host}]:${port}` : /^[\d.]+$/.test(host) ? `ipv4:${host}:${port}` : `dns:${host}:${port}`;
 }
 
-export const grpcHealth: Prober['grpcHealth'] = ({ host, port }, o) =>
+export const grpcHealth = (
+  { host, port }: At,
+  o: Parameters<Prober['grpcHealth']>[1],
+  tunnel: TunnelOf,
+): ReturnType<Prober['grpcHealth']> =>
   new Promise((resolve) => {
+    const socketPath = tunnel(host);
     const channel: ChannelOptions = {
       'grpc.primary_user_agent': o.userAgent,
       'grpc.default_authority': host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
@@ -56,8 +64,10 @@ export const grpcHealth: Prober['grpcHealth'] = ({ host, port }, o) =>
       'grpc.enable_retries': 0,
       'grpc.enable_channelz': 0,
       'grpc.enable_http_proxy': 0,
+      // The socket answers CONNECT.
+      ...(socketPath === null ? {} : { 'grpc.http_connect_target': `${host}:${port}` }),
     };
-    const client = new Client(target(host, port), credentials.createInsecure(), channel);
+    const client = new Client(socketPath === null ? target(host, port) : `unix:${socketPath}`, credentials.createInsecure(), channel);
     const abort = () => cancelCall(call);
     const call = client.makeUnaryRequest(
       PATH,

@@ -3,6 +3,7 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { codeOf } from '../../../machines/text/errors.ts';
 import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../ports/prober.ts';
+import { type TunnelOf, throughTunnel } from './tunnel.ts';
 
 function message(error: unknown): string {
   // Several addresses of one name that all refuse come as an AggregateError with an empty message.
@@ -19,7 +20,7 @@ function plain(error: unknown): unknown {
   return NOT_TLS.test(what) ? new PlainAnswerError('the server answered an HTTPS request without TLS', { cause: error }) : error;
 }
 
-export const probeHttp: Prober['httpGet'] = async (url, o) => {
+export const probeHttp = async (url: string, o: Parameters<Prober['httpGet']>[1], tunnel: TunnelOf): Promise<ProbeAnswer> => {
   const options: RequestOptions & { rejectUnauthorized?: boolean } = {
     method: 'GET',
     headers: { ...o.headers, ...(o.host === null ? {} : { Host: o.host }), Connection: 'close' },
@@ -30,6 +31,8 @@ export const probeHttp: Prober['httpGet'] = async (url, o) => {
   // A probe asks whether the container answers, not who it is (pod lifecycle 8.3). TLS costs memory: loaded when needed.
   const request = secure ? (await import('node:https')).request : httpRequest;
   if (secure) options.rejectUnauthorized = false;
+  const socketPath = tunnel(new URL(url).hostname);
+  if (socketPath !== null) await connectThrough(socketPath, { url: new URL(url), options, signal: o.signal });
   const res = await new Promise<IncomingMessage>((resolve, reject) => {
     const req = request(url, options, resolve);
     req.on('error', (error) => reject(secure ? plain(error) : error));
@@ -37,6 +40,16 @@ export const probeHttp: Prober['httpGet'] = async (url, o) => {
   });
   return collect(res, o.bytesMax);
 };
+
+/** Without an agent, a request asks its options for the connection. */
+async function connectThrough(socketPath: string, o: { url: URL; options: RequestOptions; signal: AbortSignal }): Promise<void> {
+  const secure = o.url.protocol === 'https:';
+  const port = Number(o.url.port || (secure ? 443 : 80));
+  const socket = await throughTunnel(socketPath, { host: o.url.hostname, port }, o.signal);
+  const tls = secure ? await import('node:tls') : null;
+  delete o.options.agent;
+  o.options.createConnection = () => tls?.connect({ socket, rejectUnauthorized: false }) ?? socket;
+}
 
 async function collect(res: IncomingMessage, bytesMax: number): Promise<ProbeAnswer> {
   const chunks: Buffer[] = [];

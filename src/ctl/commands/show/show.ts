@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminClient, CtlError, EXIT, refusal } from '../../../admin/client.ts';
 import type { RecordedEvent } from '../../../machines/foundation/messages.ts';
+import type { Explanation } from '../../../machines/shown/answers.ts';
 import { findSummary, podMeant } from '../../../machines/shown/findPod.ts';
 import type { PodSummary } from '../../../machines/shown/podSummary.ts';
 import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
 import { renderTree } from '../../../machines/shown/tree.ts';
-import type { Explanation } from '../../../machines/shown/why.ts';
+
 import type { ActorView } from '../../../machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '../../../machines/text/duration.ts';
 import { printable } from '../../../machines/text/table.ts';

@@ -2,10 +2,11 @@
  * Statechart of the node's own cgroups: made, given what pods may use of the node, and looked at again each minute.
  * What fails is a state that is tried again. Pure; what it invokes is given by the actor.
  */
-import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { messageOf } from '../../text/errors.ts';
 import { projecting } from '../../xstate/projection.ts';
-import type { CgroupsEvent } from './messages.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
+import type { CgroupsEvent, GroupRequest } from './messages.ts';
 
 /** Limits and classes are set anew this often (resources 1.6, 1.7). */
 const RENEW_MS = 60_000;
@@ -19,19 +20,21 @@ interface Context {
   said: 'nothing' | 'enforced' | 'failed';
 }
 
+type DriverChanged = { type: 'driver.changed' };
+
 export const cgroupsMachine = setup({
-  types: { context: {} as Context, events: {} as CgroupsEvent | { type: 'driver.changed' } },
+  types: { context: {} as Context, events: {} as CgroupsEvent | DriverChanged },
   actors: {
-    prepare: fromPromise<void>(() => Promise.resolve()),
-    enforce: fromPromise<void>(() => Promise.resolve()),
-    renew: fromPromise<void>(() => Promise.resolve()),
+    prepare: unprovided<void>(),
+    enforce: unprovided<void>(),
+    renew: unprovided<void>(),
     /** Says when the runtime has another driver than the groups were made with. */
-    watchDriver: fromCallback(() => {}),
+    watchDriver: unprovidedCallback<DriverChanged>(),
   },
   actions: {
-    serve: () => {},
-    sayEnforced: () => {},
-    sayNotEnforced: (_, _params: { message: string }) => {},
+    serve: unprovidedAction<GroupRequest>(),
+    sayEnforced: unprovidedAction(),
+    sayNotEnforced: unprovidedAction<{ message: string }>(),
     fail: assign((_, { error }: { error: unknown }) => ({ message: messageOf(error) })),
     noteEnforced: assign({ said: 'enforced', message: '' }),
     noteFailed: assign({ said: 'failed' }),
@@ -44,7 +47,11 @@ export const cgroupsMachine = setup({
   context: { message: '', said: 'nothing' },
   initial: 'preparing',
   invoke: { src: 'watchDriver' },
-  on: { 'cgroups.ensure': { actions: 'serve' }, 'cgroups.resize': { actions: 'serve' }, 'driver.changed': { target: '.preparing' } },
+  on: {
+    'cgroups.ensure': { actions: [{ type: 'serve', params: ({ event }) => event }] },
+    'cgroups.resize': { actions: [{ type: 'serve', params: ({ event }) => event }] },
+    'driver.changed': { target: '.preparing' },
+  },
   states: {
     preparing: {
       meta: { reason: 'Preparing', message: 'making the groups of the node and of the classes' },

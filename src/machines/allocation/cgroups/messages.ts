@@ -20,5 +20,7 @@ export type CgroupsEvent = Message &
     | { type: 'cgroups.look' }
   );
 
+export type GroupRequest = Extract<CgroupsEvent, { type: 'cgroups.ensure' | 'cgroups.resize' }>;
+
 /** Only where `cgroupsPerQOS` was asked for. */
 export const cgroupsAddress: Address<CgroupsEvent> = address('node/allocation/cgroups');

@@ -11,8 +11,8 @@ import { unprovided } from '../../xstate/provide.ts';
 import type { AllocationAnswer } from '../messages.ts';
 
 export interface AdmissionInput {
-  /** Of the question; never given twice. */
-  id: number;
+  /** Number of the question. */
+  ask: number;
   pod: Pod;
   /** Pods that may have something although the view of pods does not show them yet. */
   active: ReadonlySet<string>;
@@ -25,12 +25,12 @@ interface Context extends AdmissionInput {
   answer: AllocationAnswer | null;
 }
 /** One question to one provider. */
-export interface ProviderQuestion extends Pick<AdmissionInput, 'id' | 'pod' | 'active'> {
+export interface ProviderQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | 'active'> {
   provider: string;
 }
 export interface AdmissionDecided {
   type: 'allocation.decided';
-  id: number;
+  ask: number;
   answer: AllocationAnswer;
 }
 
@@ -44,7 +44,7 @@ export const admissionMachine = setup({
     next: assign(({ context }) => ({ at: context.at + 1 })),
     note: assign((_, params: { answer: AllocationAnswer }) => params),
     report: sendParent(
-      ({ context: { id, answer } }): AdmissionDecided => ({ type: 'allocation.decided', id, answer: answer ?? UNANSWERED }),
+      ({ context: { ask, answer } }): AdmissionDecided => ({ type: 'allocation.decided', ask, answer: answer ?? UNANSWERED }),
     ),
   },
   guards: {
@@ -61,7 +61,7 @@ export const admissionMachine = setup({
       meta: { reason: 'Asking', message: (context: Context) => `${asked(context)} allocates to pod ${podName(context.pod)}` },
       invoke: {
         src: 'ask',
-        input: ({ context }) => ({ id: context.id, pod: context.pod, active: context.active, provider: asked(context) }),
+        input: ({ context }) => ({ ask: context.ask, pod: context.pod, active: context.active, provider: asked(context) }),
         onDone: [
           {
             guard: { type: 'goesOn', params: ({ event }) => ({ answer: event.output }) },

@@ -1,5 +1,6 @@
 /** What the CPU manager decides about its ledger and about pods that ask for CPUs. Pure. */
-import type { AllocationAnswer, AllocationEvent } from '../messages.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { AllocationAnswer } from '../messages.ts';
 import { going, isSeen, type Known, tidied, withoutLeaving } from './holders.ts';
 import { type CpuLedger, type CpuPlace, grant, sameLedger } from './ledger.ts';
 import { wantsExclusive } from './policy.ts';
@@ -10,7 +11,13 @@ import { wantsExclusive } from './policy.ts';
  */
 const UNSEEN_MAX_MS = 10_000;
 
-export type CpuRequest = Extract<AllocationEvent, { type: 'allocation.admit' }>;
+export interface CpuRequest {
+  /** Number of the question. */
+  ask: number;
+  pod: Pod;
+  /** As in `allocation.admit`. */
+  active: ReadonlySet<string>;
+}
 
 /** What comes with each event. */
 export interface CpuFacts extends Pick<Known, 'pods' | 'listing'> {
@@ -25,7 +32,7 @@ export interface CpuHoldings {
 }
 /** Goes out once the ledger is on disk. */
 export interface CpuReply {
-  replyTo: CpuRequest['replyTo'];
+  ask: number;
   answer: AllocationAnswer;
   /** Containers that were to have CPUs of their own, up to the one that was refused. */
   asked: number;
@@ -66,19 +73,19 @@ export function answerRequests(
   const now = swept({ ...before, unseen }, facts);
   let { ledger } = now;
   const granted = new Map(now.unseen);
-  const replies = requests.map(({ pod, replyTo }): CpuReply => {
+  const replies = requests.map(({ pod, ask }): CpuReply => {
     const { uid } = pod.metadata;
     const given = grant(ledger, pod, place);
     const counted = { asked: given.asked, wholeCores: place.policy.fullCoresOnly };
     if (given.ok) {
       ledger = given.ledger;
       if (ledger.entries.has(uid)) granted.set(uid, facts.monoMs);
-      return { ...counted, replyTo, answer: { kind: 'granted' } };
+      return { ...counted, ask, answer: { kind: 'granted' } };
     }
     const { refusal } = given;
     const later = grant(withoutLeaving(ledger, uid, facts), pod, place).ok;
     const why = `${refusal.message}; pods that are on their way out still have some`;
-    return { ...counted, replyTo, answer: later ? { kind: 'later', why } : { kind: 'refused', ...refusal } };
+    return { ...counted, ask, answer: later ? { kind: 'later', why } : { kind: 'refused', ...refusal } };
   });
   const holdings = settled(before, { ...now, ledger, unseen: granted });
   return { holdings, replies, released: releasedBy(before.ledger, now.ledger) };

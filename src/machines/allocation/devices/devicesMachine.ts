@@ -3,68 +3,44 @@
  * reached takes the place of the one before it; what the former says after that is about nothing (trap 29).
  */
 
-import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
+import { assign } from 'xstate';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
-import { perform, providing, unprovided } from '../../xstate/provide.ts';
-import {
-  type EndpointInput,
-  type EndpointIo,
-  type EndpointKey,
-  type EndpointSaid,
-  endpointMachine,
-  endpointWith,
-} from './endpointMachine.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
+import { type EndpointEvent, type EndpointInput, type EndpointKey, type EndpointSaid, endpointMachine } from './endpointMachine.ts';
 import type { DevicesEvent, WatchedPlugin } from './messages.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
 /** Back-off of what cannot be read or listened at. */
 const DEVICES_RETRY = { minMs: 1_000, maxMs: 60_000 } as const;
 
-/** One that wants to register. `done`: with what is wrong, or null. */
+/** A plugin that wants to register. */
 export interface Registering {
   resource: string;
   endpoint: string;
   options: PluginOptions | null;
-  done(error: string | null): void;
 }
-type AskEvent = Extract<DevicesEvent, { type: 'allocation.admit' | 'devices.start' }>;
+export type AskEvent = Extract<DevicesEvent, { type: 'allocation.admit' | 'devices.start' }>;
 
 /** What comes with each event. */
 export interface DevicesFacts {
   /** Plugins in the folder of plugins, by socket. */
   readonly watched: ReadonlyMap<string, WatchedPlugin>;
 }
-export interface DevicesIo extends EndpointIo {
-  /** Reads the records; the resources that they name. */
-  load(signal: AbortSignal): Promise<readonly string[]>;
-  /** Makes the folder clean and listens, until the function it gives is called. */
-  serve(on: { open(): void; failed(error: string): void; register(who: Registering): void }): () => void;
-  connected(key: EndpointKey): void;
-  listed(key: EndpointKey, devices: readonly PluginDevice[]): void;
-  stopped(key: EndpointKey, error: string): void;
-  expired(key: EndpointKey): void;
-  /** Answers in its own time. */
-  ask(event: AskEvent): void;
-  refuse(event: AskEvent, why: string): void;
-  /** It is not let in after all. */
-  forget(uid: string): void;
-  failed(what: string, error: string): void;
-}
 interface Dialing {
-  machine: AnyActorRef;
   resource: string;
   endpoint: string;
-  /** Null: it did not ask. */
-  done: Registering['done'] | null;
+  /** Number of its registration; null: it was found in the folder of plugins. */
+  ask: number | null;
   /** Its socket in the folder of plugins; '' where it registered at ours. */
   socket: string;
 }
 export interface DevicesContext {
-  /** The present plugin of each resource. */
-  endpoints: ReadonlyMap<string, { id: number; machine: AnyActorRef; socket: string }>;
+  /** The present plugin of each resource, by the number of its statechart. */
+  endpoints: ReadonlyMap<string, { id: number; socket: string }>;
+  /** By the number of the statechart. */
   dialing: ReadonlyMap<number, Dialing>;
   /** As last looked at, by socket. */
   watched: ReadonlyMap<string, WatchedPlugin>;
@@ -72,239 +48,241 @@ export interface DevicesContext {
   error: string;
   attempts: number;
 }
-type Event =
-  | DevicesEvent
-  | EndpointSaid
-  | { type: 'plugin.register'; who: Registering }
+export type RegistrationEvent =
+  | { type: 'plugin.register'; ask: number; who: Registering }
   | { type: 'socket.open' }
   | { type: 'socket.failed'; error: string };
+type Event = DevicesEvent | EndpointSaid | RegistrationEvent;
 
-type Place = Pick<DevicesContext, 'endpoints' | 'dialing' | 'lastId'>;
-const text = (error: unknown): string => messageOf(error);
-const isPresent = ({ endpoints }: DevicesContext, key: EndpointKey): boolean => endpoints.get(key.resource)?.id === key.id;
+const NO_REGISTRATION = 'device plugins cannot register';
+const unread = (error: unknown) => ({ what: 'the records of devices cannot be read', error: messageOf(error) });
 
-/** `done` null: it was found in the folder of plugins. */
-type Dialed = Omit<Registering, 'done'> & Pick<Dialing, 'done'>;
-type Spawn = (kind: 'endpoint', o: { id: string; input: EndpointInput }) => AnyActorRef;
-
-function startDialing(spawn: Spawn, context: DevicesContext, { who, socket }: { who: Dialed; socket: string }): Place {
-  const { resource, endpoint, options, done } = who;
-  const lastId = context.lastId + 1;
-  const input = { resource, id: lastId, endpoint, options, remembered: false };
-  const machine = spawn('endpoint', { id: `${resource}#${lastId}`, input });
-  return {
-    endpoints: context.endpoints,
-    dialing: new Map(context.dialing).set(lastId, { machine, resource, endpoint, done, socket }),
-    lastId,
-  };
+function without<K, V>(map: ReadonlyMap<K, V>, key: K): Map<K, V> {
+  return new Map([...map].filter(([k]) => k !== key));
 }
+const childOf = ({ resource, id }: EndpointKey): string => `${resource}#${id}`;
+const whyRefused = ({ error }: DevicesContext): string => (error === '' ? 'the records of devices are being read' : error);
 
-export const devicesMachine = setup({
+const { setup, facts } = setupWith<DevicesFacts>();
+const effects = setup({
   types: { context: {} as DevicesContext, events: {} as Event },
   actors: {
     endpoint: endpointMachine,
+    /** The resources that the records name. */
     load: unprovided<readonly string[]>(),
-    server: fromCallback<Event>(() => {}),
+    /** Makes the folder clean and listens. */
+    server: unprovidedCallback<RegistrationEvent>(),
   },
   actions: {
     /** `former`: the plugin of that resource until now; null: there was none. */
-    sayConnected: (_, _params: { key: EndpointKey; former: EndpointKey | null }) => {},
-    sayListed: (_, _params: { key: EndpointKey; devices: readonly PluginDevice[] }) => {},
-    sayStopped: (_, _params: { key: EndpointKey; error: string }) => {},
-    sayExpired: (_, _params: { key: EndpointKey }) => {},
-    sayFailed: (_, _params: { what: string; error: string }) => {},
-    remember: enqueueActions(({ enqueue }, params: { resources: readonly string[] }) => {
-      enqueue.assign(({ spawn, context }) => {
-        const endpoints = new Map(context.endpoints);
-        let { lastId } = context;
-        for (const resource of params.resources) {
-          lastId += 1;
-          const input = { resource, id: lastId, endpoint: '', options: null, remembered: true };
-          endpoints.set(resource, { id: lastId, machine: spawn('endpoint', { id: `${resource}#${lastId}`, input }), socket: '' });
-        }
-        return { endpoints, lastId };
-      });
-    }),
-    dial: assign(({ spawn, context }, params: { who: Dialed; socket: string }): Place => startDialing(spawn, context, params)),
-    settle: enqueueActions(({ context, enqueue }, params: { key: EndpointKey; error: string | null }) => {
-      const { key, error } = params;
-      const dialed = context.dialing.get(key.id);
-      if (dialed === undefined) return;
-      const dialing = new Map(context.dialing);
-      dialing.delete(key.id);
-      const endpoints = new Map(context.endpoints);
-      if (error === null) {
-        const former = endpoints.get(key.resource);
-        // It is stopped before anything else is heard of it.
-        if (former !== undefined) enqueue.stopChild(former.machine);
-        const before = former === undefined ? null : { resource: key.resource, id: former.id };
-        perform(enqueue, 'sayConnected', { key, former: before });
-        endpoints.set(key.resource, { id: key.id, machine: dialed.machine, socket: dialed.socket });
-      } else enqueue.stopChild(dialed.machine);
-      enqueue.assign({ dialing, endpoints });
-      const { done, resource, endpoint } = dialed;
-      if (done !== null) enqueue(() => done(error));
-      else if (error !== null) perform(enqueue, 'sayFailed', { what: `the plugin of ${resource} at ${endpoint} cannot be reached`, error });
-    }),
-    /** Sockets in the folder of plugins that came, went, or were made anew. */
-    compareWatched: enqueueActions(({ context, event, enqueue }) => {
-      const { watched } = factsOf<DevicesFacts>(event);
-      for (const [socket, { resource, stamp }] of context.watched) {
-        if (watched.get(socket)?.stamp === stamp) continue;
-        const present = context.endpoints.get(resource);
-        if (present?.socket === socket) enqueue.sendTo(present.machine, { type: 'plugin.ended', why: 'its socket was taken away' });
-      }
-      for (const [socket, { resource, endpoint, options, stamp }] of watched) {
-        if (context.watched.get(socket)?.stamp === stamp) continue;
-        const who = { resource, endpoint, options, done: null };
-        enqueue.assign(({ spawn, context: now }) => startDialing(spawn, now, { who, socket }));
-      }
-      enqueue.assign({ watched });
-    }),
-    tell: enqueueActions(({ context, enqueue, event }) => {
-      if (event.type === 'endpoint.listed' && isPresent(context, event.key))
-        perform(enqueue, 'sayListed', { key: event.key, devices: event.devices });
-      if (event.type === 'endpoint.stopped' && isPresent(context, event.key))
-        perform(enqueue, 'sayStopped', { key: event.key, error: event.error });
-      if (event.type === 'endpoint.expired' && isPresent(context, event.key)) {
-        const endpoints = new Map(context.endpoints);
-        const machine = endpoints.get(event.key.resource)?.machine;
-        if (machine !== undefined) enqueue.stopChild(machine);
-        endpoints.delete(event.key.resource);
-        enqueue.assign({ endpoints });
-        perform(enqueue, 'sayExpired', { key: event.key });
-      }
-    }),
-    ask: (_) => {},
-    refuse: (_) => {},
-    forget: (_) => {},
-    noteFailure: enqueueActions(({ context, enqueue }, params: { what: string; error: string }) => {
-      enqueue.assign({ error: `${params.what}: ${params.error}`, attempts: context.attempts + 1 });
-      perform(enqueue, 'sayFailed', params);
-    }),
-    noteSuccess: assign({ error: '', attempts: 0 }),
-  },
-  delays: { wait: ({ context }) => retryDelayMs(DEVICES_RETRY, context.attempts - 1) },
-}).createMachine({
-  id: 'devices',
-  meta: projecting<DevicesContext>(({ endpoints, dialing, watched, error, attempts }) => ({
-    plugins: names(endpoints.keys()),
-    sockets: names(watched.keys()),
-    ...{ dialing: dialing.size, error, attempts },
-  })),
-  context: () => ({
-    endpoints: new Map(),
-    dialing: new Map(),
-    watched: new Map(),
-    lastId: 0,
-    error: '',
-    attempts: 0,
-  }),
-  initial: 'loading',
-  on: {
-    'allocation.admit': { actions: ['ask'] },
-    'allocation.forget': { actions: ['forget'] },
-    'devices.start': { actions: ['ask'] },
-    'devices.watched': { actions: ['compareWatched'] },
-    'plugin.register': { actions: [{ type: 'dial', params: ({ event }) => ({ who: event.who, socket: '' }) }] },
-    'endpoint.connected': { actions: [{ type: 'settle', params: ({ event }) => ({ key: event.key, error: null }) }] },
-    'endpoint.failed': { actions: [{ type: 'settle', params: ({ event }) => ({ key: event.key, error: event.error }) }] },
-    'endpoint.*': { actions: ['tell'] },
-  },
-  states: {
-    loading: {
-      meta: { reason: 'Loading', message: 'reading which devices pods were given before the daemon started' },
-      on: {
-        'allocation.admit': { actions: ['refuse'] },
-        'allocation.forget': {},
-        'devices.start': { actions: ['refuse'] },
-        'devices.watched': {},
-      },
-      invoke: {
-        src: 'load',
-        onDone: {
-          target: 'open',
-          actions: ['noteSuccess', { type: 'remember', params: ({ event }) => ({ resources: event.output }) }, 'compareWatched'],
-        },
-        onError: {
-          target: 'unread',
-          actions: [
-            { type: 'noteFailure', params: ({ event }) => ({ what: 'the records of devices cannot be read', error: text(event.error) }) },
-          ],
-        },
-      },
-    },
-    unread: {
-      meta: { reason: 'RecordsUnreadable', message: ({ error }: DevicesContext) => `${error}; pods with devices wait` },
-      on: {
-        'allocation.admit': { actions: ['refuse'] },
-        'allocation.forget': {},
-        'devices.start': { actions: ['refuse'] },
-        'devices.watched': {},
-      },
-      after: { wait: { target: 'loading' } },
-    },
-    open: {
-      initial: 'opening',
-      invoke: { src: 'server' },
-      on: {
-        'socket.failed': {
-          target: 'closed',
-          actions: [{ type: 'noteFailure', params: ({ event }) => ({ what: 'device plugins cannot register', error: event.error }) }],
-        },
-      },
-      states: {
-        opening: {
-          meta: { reason: 'Opening', message: 'making the socket at which device plugins register' },
-          on: { 'socket.open': { target: 'serving', actions: ['noteSuccess'] } },
-        },
-        serving: {
-          meta: {
-            reason: 'Serving',
-            message: ({ endpoints }: DevicesContext) =>
-              endpoints.size === 0 ? 'no device plugin has registered' : `plugins of ${[...endpoints.keys()].sort().join(', ')}`,
-          },
-        },
-      },
-    },
-    closed: {
-      meta: { reason: 'SocketFailed', message: ({ error }: DevicesContext) => `${error}; it is tried again` },
-      after: { wait: { target: 'open' } },
-    },
+    sayConnected: unprovidedAction<{ key: EndpointKey; former: EndpointKey | null }>(),
+    sayListed: unprovidedAction<{ key: EndpointKey; devices: readonly PluginDevice[] }>(),
+    sayStopped: unprovidedAction<{ key: EndpointKey; error: string }>(),
+    sayExpired: unprovidedAction<{ key: EndpointKey }>(),
+    sayFailed: unprovidedAction<{ what: string; error: string }>(),
+    /** What a registration came to; null: it is registered. */
+    replyTo: unprovidedAction<{ ask: number; error: string | null }>(),
+    /** Answers in its own time. */
+    ask: unprovidedAction<AskEvent>(),
+    refuse: unprovidedAction<{ event: AskEvent; why: string }>(),
+    /** The pod is not admitted after all. */
+    forget: unprovidedAction<{ uid: string }>(),
   },
 });
 
-export const devicesWith = (io: DevicesIo): typeof devicesMachine =>
-  providing(devicesMachine, {
-    actors: {
-      endpoint: endpointWith(io),
-      load: fromPromise(({ signal }) => io.load(signal)),
-      server: fromCallback<Event>(({ sendBack }) =>
-        io.serve({
-          open: () => sendBack({ type: 'socket.open' }),
-          failed: (error) => sendBack({ type: 'socket.failed', error }),
-          register: (who) => sendBack({ type: 'plugin.register', who }),
-        }),
-      ),
-    },
+type Enqueue = Parameters<Parameters<typeof effects.enqueueActions>[0]>[0]['enqueue'];
+
+/** Spawns the statechart of a plugin that is to be reached. */
+function dial(
+  enqueue: Enqueue,
+  place: Pick<DevicesContext, 'dialing' | 'lastId'>,
+  { who, ...how }: { who: Registering; ask: number | null; socket: string },
+) {
+  const { resource, endpoint, options } = who;
+  const id = place.lastId + 1;
+  const input: EndpointInput = { resource, id, endpoint, options, remembered: false };
+  enqueue.spawnChild('endpoint', { id: childOf({ resource, id }), input });
+  return { dialing: new Map(place.dialing).set(id, { resource, endpoint, ...how }), lastId: id };
+}
+
+export const devicesMachine = effects
+  .extend({
     actions: {
-      sayConnected: (_, { key, former }) => {
-        if (former !== null) io.closed(former);
-        io.connected(key);
+      remember: assign(({ context, spawn }, { resources }: { resources: readonly string[] }) => {
+        const endpoints = new Map(context.endpoints);
+        let { lastId } = context;
+        for (const resource of resources) {
+          lastId += 1;
+          const input: EndpointInput = { resource, id: lastId, endpoint: '', options: null, remembered: true };
+          spawn('endpoint', { id: childOf({ resource, id: lastId }), input });
+          endpoints.set(resource, { id: lastId, socket: '' });
+        }
+        return { endpoints, lastId };
+      }),
+      register: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type === 'plugin.register') enqueue.assign(dial(enqueue, context, { who: event.who, ask: event.ask, socket: '' }));
+      }),
+      /** It takes the place of the plugin before it, which is stopped before anything else is heard of it. */
+      connect: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'endpoint.connected') return;
+        const { key } = event;
+        const dialed = context.dialing.get(key.id);
+        if (dialed === undefined) return;
+        const former = context.endpoints.get(key.resource);
+        const before = former === undefined ? null : { resource: key.resource, id: former.id };
+        if (before !== null) enqueue.stopChild(childOf(before));
+        enqueue({ type: 'sayConnected', params: { key, former: before } });
+        enqueue.assign({
+          dialing: without(context.dialing, key.id),
+          endpoints: new Map(context.endpoints).set(key.resource, { id: key.id, socket: dialed.socket }),
+        });
+        if (dialed.ask !== null) enqueue({ type: 'replyTo', params: { ask: dialed.ask, error: null } });
+      }),
+      giveUp: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'endpoint.failed') return;
+        const { key, error } = event;
+        const dialed = context.dialing.get(key.id);
+        if (dialed === undefined) return;
+        const { ask, resource, endpoint } = dialed;
+        enqueue.stopChild(childOf(key));
+        enqueue.assign({ dialing: without(context.dialing, key.id) });
+        if (ask !== null) enqueue({ type: 'replyTo', params: { ask, error } });
+        else enqueue({ type: 'sayFailed', params: { what: `the plugin of ${resource} at ${endpoint} cannot be reached`, error } });
+      }),
+      expire: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'endpoint.expired') return;
+        enqueue.stopChild(childOf(event.key));
+        enqueue.assign({ endpoints: without(context.endpoints, event.key.resource) });
+      }),
+      /** Sockets in the folder of plugins that came, went, or were made anew. */
+      compareWatched: effects.enqueueActions(({ context, enqueue }) => {
+        const { watched } = facts();
+        for (const [socket, { resource, stamp }] of context.watched) {
+          if (watched.get(socket)?.stamp === stamp) continue;
+          const present = context.endpoints.get(resource);
+          if (present?.socket !== socket) continue;
+          const ended: EndpointEvent = { type: 'plugin.ended', why: 'its socket was taken away' };
+          enqueue.sendTo(childOf({ resource, id: present.id }), ended);
+        }
+        let place: Pick<DevicesContext, 'dialing' | 'lastId'> = context;
+        for (const [socket, { resource, endpoint, options, stamp }] of watched) {
+          if (context.watched.get(socket)?.stamp === stamp) continue;
+          place = dial(enqueue, place, { who: { resource, endpoint, options }, ask: null, socket });
+        }
+        enqueue.assign({ watched, dialing: place.dialing, lastId: place.lastId });
+      }),
+      noteFailure: assign(({ context }, { what, error }: { what: string; error: string }) => ({
+        error: `${what}: ${error}`,
+        attempts: context.attempts + 1,
+      })),
+      noteSuccess: assign({ error: '', attempts: 0 }),
+    },
+    guards: {
+      /** A plugin that another one replaced is heard no more. */
+      isPresent: ({ context }, { key }: { key: EndpointKey }) => context.endpoints.get(key.resource)?.id === key.id,
+    },
+    delays: { wait: ({ context }) => retryDelayMs(DEVICES_RETRY, context.attempts - 1) },
+  })
+  .createMachine({
+    id: 'devices',
+    meta: projecting<DevicesContext>(({ endpoints, dialing, watched, error, attempts }) => ({
+      plugins: names(endpoints.keys()),
+      sockets: names(watched.keys()),
+      ...{ dialing: dialing.size, error, attempts },
+    })),
+    context: () => ({
+      endpoints: new Map(),
+      dialing: new Map(),
+      watched: new Map(),
+      lastId: 0,
+      error: '',
+      attempts: 0,
+    }),
+    initial: 'loading',
+    on: {
+      'allocation.admit': { actions: [{ type: 'ask', params: ({ event }) => event }] },
+      'allocation.forget': { actions: [{ type: 'forget', params: ({ event }) => ({ uid: event.uid }) }] },
+      'devices.start': { actions: [{ type: 'ask', params: ({ event }) => event }] },
+      'devices.watched': { actions: ['compareWatched'] },
+      'plugin.register': { actions: ['register'] },
+      'endpoint.connected': { actions: ['connect'] },
+      'endpoint.failed': { actions: ['giveUp'] },
+      'endpoint.listed': {
+        guard: { type: 'isPresent', params: ({ event }) => event },
+        actions: [{ type: 'sayListed', params: ({ event }) => event }],
       },
-      sayListed: (_, { key, devices }) => io.listed(key, devices),
-      sayStopped: (_, { key, error }) => io.stopped(key, error),
-      sayExpired: (_, { key }) => io.expired(key),
-      sayFailed: (_, { what, error }) => io.failed(what, error),
-      ask: ({ event }) => {
-        if (event.type === 'allocation.admit' || event.type === 'devices.start') io.ask(event);
+      'endpoint.stopped': {
+        guard: { type: 'isPresent', params: ({ event }) => event },
+        actions: [{ type: 'sayStopped', params: ({ event }) => event }],
       },
-      refuse: ({ context: { error }, event }) => {
-        if (event.type !== 'allocation.admit' && event.type !== 'devices.start') return;
-        io.refuse(event, error === '' ? 'the records of devices are being read' : error);
+      'endpoint.expired': {
+        guard: { type: 'isPresent', params: ({ event }) => event },
+        actions: ['expire', { type: 'sayExpired', params: ({ event }) => event }],
       },
-      forget: ({ event }) => {
-        if (event.type === 'allocation.forget') io.forget(event.uid);
+    },
+    states: {
+      loading: {
+        meta: { reason: 'Loading', message: 'reading which devices pods were given before the daemon started' },
+        on: {
+          'allocation.admit': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
+          'allocation.forget': {},
+          'devices.start': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
+          'devices.watched': {},
+        },
+        invoke: {
+          src: 'load',
+          onDone: {
+            target: 'open',
+            actions: ['noteSuccess', { type: 'remember', params: ({ event }) => ({ resources: event.output }) }, 'compareWatched'],
+          },
+          onError: {
+            target: 'unread',
+            actions: [
+              { type: 'noteFailure', params: ({ event }) => unread(event.error) },
+              { type: 'sayFailed', params: ({ event }) => unread(event.error) },
+            ],
+          },
+        },
+      },
+      unread: {
+        meta: { reason: 'RecordsUnreadable', message: ({ error }: DevicesContext) => `${error}; pods with devices wait` },
+        on: {
+          'allocation.admit': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
+          'allocation.forget': {},
+          'devices.start': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
+          'devices.watched': {},
+        },
+        after: { wait: { target: 'loading' } },
+      },
+      open: {
+        initial: 'opening',
+        invoke: { src: 'server' },
+        on: {
+          'socket.failed': {
+            target: 'closed',
+            actions: [
+              { type: 'noteFailure', params: ({ event }) => ({ what: NO_REGISTRATION, error: event.error }) },
+              { type: 'sayFailed', params: ({ event }) => ({ what: NO_REGISTRATION, error: event.error }) },
+            ],
+          },
+        },
+        states: {
+          opening: {
+            meta: { reason: 'Opening', message: 'making the socket at which device plugins register' },
+            on: { 'socket.open': { target: 'serving', actions: ['noteSuccess'] } },
+          },
+          serving: {
+            meta: {
+              reason: 'Serving',
+              message: ({ endpoints }: DevicesContext) =>
+                endpoints.size === 0 ? 'no device plugin has registered' : `plugins of ${[...endpoints.keys()].sort().join(', ')}`,
+            },
+          },
+        },
+      },
+      closed: {
+        meta: { reason: 'SocketFailed', message: ({ error }: DevicesContext) => `${error}; it is tried again` },
+        after: { wait: { target: 'open' } },
       },
     },
   });

@@ -1,12 +1,9 @@
-/**
- * One plugin: reached, then listened to for as long as it tells of its devices, then kept in mind for a while. `C` is the
- * connection, which this statechart only hands on.
- */
+/** One plugin: reached, then listened to for as long as it tells of its devices, then kept in mind for a while. */
 
-import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
+import { assign, sendParent, setup } from 'xstate';
 import { messageOf } from '../../text/errors.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
@@ -14,12 +11,6 @@ import type { PluginDevice, PluginOptions } from './types.ts';
 export interface EndpointKey {
   resource: string;
   id: number;
-}
-export interface EndpointIo {
-  /** Rejects with what is wrong. From then on the connection is this key's, until `closed`. */
-  dial(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void>;
-  watch(key: EndpointKey, on: { devices(devices: readonly PluginDevice[]): void; end(why: string): void }): () => void;
-  closed(key: EndpointKey): void;
 }
 export interface EndpointInput extends EndpointKey {
   endpoint: string;
@@ -38,16 +29,17 @@ export type EndpointSaid =
   | { type: 'endpoint.stopped'; key: EndpointKey; error: string }
   | { type: 'endpoint.expired'; key: EndpointKey };
 
-type Event = { type: 'plugin.listed'; devices: readonly PluginDevice[] } | { type: 'plugin.ended'; why: string };
+export type EndpointEvent = { type: 'plugin.listed'; devices: readonly PluginDevice[] } | { type: 'plugin.ended'; why: string };
 
-const keyOf = ({ resource, id }: EndpointKey): EndpointKey => ({ resource, id });
+export const keyOf = ({ resource, id }: EndpointKey): EndpointKey => ({ resource, id });
 const text = (error: unknown): string => messageOf(error);
 
 export const endpointMachine = setup({
-  types: { context: {} as EndpointContext, input: {} as EndpointInput, events: {} as Event },
+  types: { context: {} as EndpointContext, input: {} as EndpointInput, events: {} as EndpointEvent },
   actors: {
+    /** Rejects with what is wrong. From then on the connection is this key's, until `close`. */
     dial: unprovided<void, EndpointInput>(),
-    watch: fromCallback<Event, EndpointInput>(() => {}),
+    watch: unprovidedCallback<EndpointEvent, EndpointInput>(),
   },
   actions: {
     note: assign((_, params: { error: string }) => params),
@@ -62,7 +54,7 @@ export const endpointMachine = setup({
     ),
     reportStopped: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.stopped', key: keyOf(context), error: context.error })),
     reportExpired: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.expired', key: keyOf(context) })),
-    close: (_) => {},
+    close: unprovidedAction<{ key: EndpointKey }>(),
   },
   guards: { remembered: ({ context }) => context.remembered },
 }).createMachine({
@@ -91,7 +83,11 @@ export const endpointMachine = setup({
         'plugin.listed': { actions: [{ type: 'reportListed', params: ({ event }) => ({ devices: event.devices }) }] },
         'plugin.ended': {
           target: 'stopped',
-          actions: [{ type: 'note', params: ({ event }) => ({ error: event.why }) }, 'reportStopped', 'close'],
+          actions: [
+            { type: 'note', params: ({ event }) => ({ error: event.why }) },
+            'reportStopped',
+            { type: 'close', params: ({ context }) => ({ key: keyOf(context) }) },
+          ],
         },
       },
     },
@@ -109,17 +105,3 @@ export const endpointMachine = setup({
     expired: { type: 'final' },
   },
 });
-
-export const endpointWith = (io: EndpointIo): typeof endpointMachine =>
-  providing(endpointMachine, {
-    actors: {
-      dial: fromPromise<void, EndpointInput>(({ input, signal }) => io.dial(keyOf(input), input, signal)),
-      watch: fromCallback<Event, EndpointInput>(({ input, sendBack }) =>
-        io.watch(keyOf(input), {
-          devices: (devices) => sendBack({ type: 'plugin.listed', devices }),
-          end: (why) => sendBack({ type: 'plugin.ended', why }),
-        }),
-      ),
-    },
-    actions: { close: ({ context }) => io.closed(keyOf(context)) },
-  });

@@ -3,11 +3,13 @@
  * that waits is a state: for addresses, for approval, for the next attempt. Keys never enter it.
  */
 
-import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign } from 'xstate';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf, type Moment } from '../../xstate/facts.ts';
+import type { Moment } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { CertificateEvent } from '../messages.ts';
 import {
   type CertificateContext,
@@ -36,39 +38,46 @@ import { CERTIFICATE_MISSING, type CertificateTemplate } from './messages.ts';
 import type { Verdict } from './signing.ts';
 import { type CertificateFacts, rotationDeadlineMs, sameTemplate } from './template.ts';
 
-const promise = <O, I = unknown>(): PromiseActorLogic<O, I> => fromPromise(() => Promise.reject(new Error('not provided')));
 type Done<T> = { event: { output: T } };
-const wallMsOf = (event: object): number => factsOf(event).wallMs;
 const thrown = {
   type: 'failed',
   params: ({ event }: { event: { error: unknown } }) => ({ problem: messageOf(event.error), refused: false }),
 } as const;
 
+type In = { context: CertificateContext };
+const reportFailure = { type: 'reportFailure', params: ({ context }: In) => ({ problem: context.problem }) } as const;
+const dropKey = { type: 'dropKey', params: ({ context }: In) => ({ refused: context.refused }) } as const;
+/** `stored`: it is a new one. */
+type Announced = Pick<CertificateContext, 'facts' | 'deadlineMs'> & { stored: boolean };
+const announcing = (stored: boolean) =>
+  ({ type: 'announce', params: ({ context: { facts, deadlineMs } }: In) => ({ stored, facts, deadlineMs }) }) as const;
+
+const { setup, facts } = setupWith();
 export const certificateMachine = setup({
   types: { context: {} as CertificateContext, input: {} as CertificateInput, events: {} as CertificateEvent },
   actors: {
     /** Says when the template changes. */
-    templates: fromCallback(() => {}) as CallbackActorLogic<{ type: 'none' }>,
+    templates: unprovidedCallback(),
     /** What is on disk; rejects when that cannot be told. */
-    load: promise<CertificateFacts | null>(),
+    load: unprovided<CertificateFacts | null>(),
     /** Makes key and request; the key is kept outside. */
-    prepare: promise<void, { template: CertificateTemplate | null; first: boolean }>(),
-    submit: promise<SubmitOutcome, { first: boolean }>(),
-    look: promise<LookOutcome, { name: string; uid: string }>(),
+    prepare: unprovided<void, { template: CertificateTemplate | null; first: boolean }>(),
+    submit: unprovided<SubmitOutcome, { first: boolean }>(),
+    look: unprovided<LookOutcome, { name: string; uid: string }>(),
     /** Ends with a verdict that is not `pending`, or with null when the watch ended. */
-    follow: promise<Verdict | null, { name: string; uid: string; resourceVersion: string }>(),
+    follow: unprovided<Verdict | null, { name: string; uid: string; resourceVersion: string }>(),
     /** Checks the certificate against its key and puts both on disk. */
-    store: promise<CertificateFacts, { pem: string }>(),
+    store: unprovided<CertificateFacts, { pem: string }>(),
   },
   actions: {
     /** Says once per problem, and counts. */
-    reportFailure: () => {},
+    reportFailure: unprovidedAction<{ problem: string }>(),
     /** Says so, and tells those who use it. */
-    announce: (_, _p: { stored: boolean }) => {},
+    announce: unprovidedAction<Announced>(),
     /** The key of a request that was refused is used no more. */
-    dropKey: () => {},
-    took: assign(({ context, event }, p: { facts: CertificateFacts | null; fresh?: boolean }): Partial<CertificateContext> => {
-      const moment = factsOf(event);
+    dropKey: unprovidedAction<{ refused: boolean }>(),
+    took: assign(({ context }, p: { facts: CertificateFacts | null; fresh?: boolean }): Partial<CertificateContext> => {
+      const moment = facts();
       const now = moment.wallMs;
       const same = p.facts !== null && p.facts.fingerprint === context.facts?.fingerprint;
       const drawnMs = p.facts === null ? 0 : same ? context.deadlineMs : rotationDeadlineMs(p.facts, moment.random);
@@ -90,23 +99,23 @@ export const certificateMachine = setup({
     asks: assign(({ context }): Partial<CertificateContext> => ({ requested: context.template })),
   },
   guards: {
-    due: ({ context, event }) => isDue(context, wallMsOf(event)),
+    due: ({ context }) => isDue(context, facts().wallMs),
     unmanaged: ({ context }) => !context.managed,
     templateless: ({ context }) => context.template === null,
     /** The outstanding request asks for what is wanted no more. */
     otherwise: ({ context, event }) => !sameTemplate(context.requested, event.template),
-    good: ({ context, event }, p: { facts: CertificateFacts }) => faultOf(p.facts, context.template, wallMsOf(event)) === '',
+    good: ({ context }, p: { facts: CertificateFacts }) => faultOf(p.facts, context.template, facts().wallMs) === '',
   },
   delays: {
-    retry: ({ context: c, event }) => {
+    retry: ({ context: c }) => {
       const [minMs, maxMs] = c.refused ? [REFUSED_RETRY_MS, REFUSED_RETRY_MAX_MS] : [RETRY_MS, RETRY_MAX_MS];
-      return retryDelayMs({ minMs, maxMs, jitter: 0.1 }, c.failures - 1, factsOf(event).random);
+      return retryDelayMs({ minMs, maxMs, jitter: 0.1 }, c.failures - 1, facts().random);
     },
-    patience: ({ context, event }) => waitOf(context, wallMsOf(event)),
+    patience: ({ context }) => waitOf(context, facts().wallMs),
     trust: WATCH_TRUST_MS,
-    lookAgain: ({ event }) => LOOK_AGAIN_MS * (1 + 0.2 * factsOf(event).random),
-    rest: ({ context: c, event }) => {
-      const untilMs = (c.rotate ? Math.min(c.deadlineMs, c.facts?.notAfterMs ?? 0) : (c.facts?.notAfterMs ?? 0)) - wallMsOf(event);
+    lookAgain: () => LOOK_AGAIN_MS * (1 + 0.2 * facts().random),
+    rest: ({ context: c }) => {
+      const untilMs = (c.rotate ? Math.min(c.deadlineMs, c.facts?.notAfterMs ?? 0) : (c.facts?.notAfterMs ?? 0)) - facts().wallMs;
       return Math.min(Math.max(untilMs, 1_000), RELOAD_MS);
     },
   },
@@ -136,12 +145,9 @@ export const certificateMachine = setup({
         src: 'load',
         onDone: {
           target: 'judging',
-          actions: [
-            { type: 'took', params: ({ event }: Done<CertificateFacts | null>) => ({ facts: event.output }) },
-            { type: 'announce', params: { stored: false } },
-          ],
+          actions: [{ type: 'took', params: ({ event }: Done<CertificateFacts | null>) => ({ facts: event.output }) }, announcing(false)],
         },
-        onError: { target: 'backingOff', actions: [thrown, 'reportFailure'] },
+        onError: { target: 'backingOff', actions: [thrown, reportFailure] },
       },
     },
     judging: {
@@ -172,16 +178,16 @@ export const certificateMachine = setup({
           meta: { reason: 'Keying', message: (c: CertificateContext) => `making a key for the next ${words(c)}` },
           invoke: {
             src: 'prepare',
-            input: ({ context, event }) => ({ template: context.template, first: ended(context, wallMsOf(event)) }),
+            input: ({ context }) => ({ template: context.template, first: ended(context, facts().wallMs) }),
             onDone: { target: 'requesting' },
-            onError: { target: '#certificate.backingOff', actions: [thrown, 'reportFailure'] },
+            onError: { target: '#certificate.backingOff', actions: [thrown, reportFailure] },
           },
         },
         requesting: {
           meta: { reason: 'Requesting', message: (c: CertificateContext) => `asking the API server for a ${words(c)}` },
           invoke: {
             src: 'submit',
-            input: ({ context, event }) => ({ first: ended(context, wallMsOf(event)) }),
+            input: ({ context }) => ({ first: ended(context, facts().wallMs) }),
             onDone: [
               {
                 guard: ({ event }) => event.output.ok,
@@ -194,11 +200,11 @@ export const certificateMachine = setup({
                 target: '#certificate.backingOff',
                 actions: [
                   { type: 'failed', params: ({ event }) => ({ problem: event.output.ok ? '' : event.output.problem, refused: false }) },
-                  'reportFailure',
+                  reportFailure,
                 ],
               },
             ],
-            onError: { target: '#certificate.backingOff', actions: [thrown, 'reportFailure'] },
+            onError: { target: '#certificate.backingOff', actions: [thrown, reportFailure] },
           },
         },
         waiting: {
@@ -213,12 +219,12 @@ export const certificateMachine = setup({
               actions: [
                 {
                   type: 'failed',
-                  params: ({ context: c, event }) => ({
-                    problem: `the certificate request ${c.request?.name ?? ''} was not answered within ${Math.round(waitOf(c, wallMsOf(event)) / 60_000)} min`,
+                  params: ({ context: c }) => ({
+                    problem: `the certificate request ${c.request?.name ?? ''} was not answered within ${Math.round(waitOf(c, facts().wallMs) / 60_000)} min`,
                     refused: false,
                   }),
                 },
-                'reportFailure',
+                reportFailure,
               ],
             },
           },
@@ -240,8 +246,8 @@ export const certificateMachine = setup({
                     target: '#certificate.backingOff',
                     actions: [
                       { type: 'failed', params: ({ event }) => refusal(event.output.ok ? event.output.verdict : null) },
-                      'reportFailure',
-                      'dropKey',
+                      reportFailure,
+                      dropKey,
                     ],
                   },
                   { target: 'pausing', actions: assign(({ event }) => ({ problem: event.output.ok ? '' : event.output.problem })) },
@@ -259,7 +265,7 @@ export const certificateMachine = setup({
                   {
                     guard: ({ event }) => event.output !== null,
                     target: '#certificate.backingOff',
-                    actions: [{ type: 'failed', params: ({ event }) => refusal(event.output) }, 'reportFailure', 'dropKey'],
+                    actions: [{ type: 'failed', params: ({ event }) => refusal(event.output) }, reportFailure, dropKey],
                   },
                   { target: 'pausing' },
                 ],
@@ -283,26 +289,26 @@ export const certificateMachine = setup({
             actions: [
               'settled',
               { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output, fresh: true }) },
-              { type: 'announce', params: { stored: true } },
+              announcing(true),
             ],
           },
           {
             target: 'backingOff',
             actions: [
               { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output, fresh: true }) },
-              { type: 'announce', params: { stored: true } },
+              announcing(true),
               {
                 type: 'failed',
                 params: ({ event, context }: Done<CertificateFacts> & { context: CertificateContext }) => ({
-                  problem: faultOf(event.output, context.template, wallMsOf(event)),
+                  problem: faultOf(event.output, context.template, facts().wallMs),
                   refused: false,
                 }),
               },
-              'reportFailure',
+              reportFailure,
             ],
           },
         ],
-        onError: { target: 'backingOff', actions: [thrown, 'reportFailure'] },
+        onError: { target: 'backingOff', actions: [thrown, reportFailure] },
       },
     },
     backingOff: {

@@ -1,5 +1,6 @@
 /** What the node has and what of it pods may use: capacity and allocatable (boot-and-node 9.6). Pure. */
 import type { KubeletConfiguration } from '../../config/config.ts';
+import { SIGNAL_FACTS, SIGNALS, type StarvedResource } from '../../config/evictionSignals.ts';
 import { bytesQuantity, ceilDiv, scaledCeil } from '../../kube/quantity.ts';
 
 /** What the host has. */
@@ -24,8 +25,6 @@ export interface NodeResources {
 }
 
 export const HUGE_PAGES_PREFIX = 'hugepages-';
-/** Signals of `evictionHard` that keep something back, and of what. */
-const DEFENDED = { memory: 'memory.available', 'ephemeral-storage': 'nodefs.available' } as const;
 const MILLI = -3;
 
 export function nodeResources(host: HostResources, c: ReservationConfig): NodeResources {
@@ -62,8 +61,9 @@ export function nodeResources(host: HostResources, c: ReservationConfig): NodeRe
 }
 
 /** What hard eviction defends of a resource: an amount, or a share of the whole. */
-function defended(c: ReservationConfig, resource: keyof typeof DEFENDED, total: bigint): bigint {
-  const text = c.ignoreEviction ? undefined : c.evictionHard[DEFENDED[resource]];
+function defended(c: ReservationConfig, resource: StarvedResource, total: bigint): bigint {
+  const signal = SIGNALS.find((s) => SIGNAL_FACTS[s].resource === resource && SIGNAL_FACTS[s].reserves === true);
+  const text = c.ignoreEviction || signal === undefined ? undefined : c.evictionHard[signal];
   if (text === undefined) return 0n;
   if (!text.endsWith('%')) return whole(text);
   // In thousandths of a per cent, so that `7.5%` is exact.

@@ -1,9 +1,9 @@
 /** One question to the API server about a caller (TokenReview, SubjectAccessReview), asked again where that may help (boot-and-node 7.2). */
-import { assign, fromPromise, setup } from 'xstate';
+import { assign } from 'xstate';
 import type { KubeFailure, KubeResult } from '../../kube/request.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { failureOf, projecting } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
+import { unprovided } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 
 /** First wait, its factor and jitter, and how often it is asked in all: 0.5, 0.75, 1.1, 1.7 s between five. */
 const RETRY_BASE_MS = 500;
@@ -31,13 +31,14 @@ interface Context {
   result: KubeResult | null;
 }
 
+const { setup, facts } = setupWith();
 export const reviewMachine = setup({
   types: { context: {} as Context, output: {} as KubeResult | null },
   actors: { ask: unprovided<KubeResult>() },
   actions: {
-    take: assign(({ context, event }, { result }: { result: KubeResult }) => {
+    take: assign(({ context }, { result }: { result: KubeResult }) => {
       const attempts = context.attempts + 1;
-      return { attempts, result, delayMs: result.ok ? 0 : reviewDelayMs(result.failure, attempts, factsOf(event).random) };
+      return { attempts, result, delayMs: result.ok ? 0 : reviewDelayMs(result.failure, attempts, facts().random) };
     }),
   },
   delays: { retry: ({ context }) => context.delayMs },
@@ -66,6 +67,3 @@ export const reviewMachine = setup({
   },
   output: ({ context }) => context.result,
 });
-
-export const reviewWith = (ask: (signal: AbortSignal) => Promise<KubeResult>): typeof reviewMachine =>
-  providing(reviewMachine, { actors: { ask: fromPromise(({ signal }) => ask(signal)) } });

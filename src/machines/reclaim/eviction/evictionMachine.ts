@@ -1,20 +1,22 @@
 /**
  * The eviction manager as a statechart (resources 3.3): look at what is left, say what that means for the node, and while
- * too little is left free what nobody needs, then end one pod and wait until it is gone. Reading, measuring and
- * ending are given with `provide`.
+ * too little is left free what nobody needs, then end one pod and wait until it is gone.
  */
 
-import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { assign } from 'xstate';
+import { SIGNAL_FACTS } from '../../config/evictionSignals.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { NodePressure } from '../../nodeFacts.ts';
-import { evictionOf, type PodRecord } from '../../pods/manager/messages.ts';
+import type { PodRecord } from '../../pods/manager/messages.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf, type Moment } from '../../xstate/facts.ts';
+import type { Moment } from '../../xstate/facts.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { Exceeded } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
-import { SIGNAL_FACTS, type Threshold } from './thresholds.ts';
+import type { Threshold } from './thresholds.ts';
 
 /** Between two looks. */
 const LOOK_EVERY_MS = 10_000;
@@ -44,7 +46,6 @@ export interface EvictionFacts extends Moment {
   readonly candidates: readonly Pod[];
   readonly records: ReadonlyMap<string, PodRecord> | undefined;
 }
-const facts = (event: object): EvictionFacts => factsOf<EvictionFacts>(event);
 /** A threshold about memory was crossed since the last look. */
 export type EvictionMachineEvent = { type: 'memory.crossed' };
 
@@ -92,7 +93,7 @@ function victimOf(context: Context, candidates: readonly Pod[], usage: Measured)
 function isGone(record: PodRecord | undefined): boolean {
   if (record === undefined) return true;
   // Not told yet; or a pod manager that began anew knows nothing of it, and the pod is judged again when the wait is over.
-  if (evictionOf(record) === null) return false;
+  if ((record.eviction ?? null) === null) return false;
   return record.worker?.phase === 'finished';
 }
 function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]): string {
@@ -100,51 +101,52 @@ function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]):
   return `${pressures.join(', ')}: ${met.length === 0 ? 'over, and said until the transition period has passed' : met.map(metText).join('; ')}`;
 }
 
+const { setup, facts } = setupWith<EvictionFacts>();
+
 export const evictionMachine = setup({
   types: { context: {} as Context, input: {} as EvictionInput, events: {} as EvictionMachineEvent },
   actors: {
-    observe: fromPromise<Observations>(() => Promise.reject(new Error('no way to observe was provided'))),
+    observe: unprovided<Observations>(),
     /** Tells when memory crosses a threshold that `last` did not find met. */
-    watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(() => {}),
+    watchMemory: unprovidedCallback<EvictionMachineEvent, { last: Pass }>(),
     /** Who wrote more than it may. Rejects where the runtime does not say what containers wrote. */
-    checkLimits: fromPromise<readonly Offender[]>(() => Promise.reject(new Error('no way to check limits was provided'))),
+    checkLimits: unprovided<readonly Offender[]>(),
     /** Resolves when the images that nobody uses are gone, or could not be removed: the next look tells whether it helped. */
-    freeImages: fromPromise<void, { met: Met | undefined }>(() => Promise.reject(new Error('no way to free images was provided'))),
+    freeImages: unprovided<void, { met: Met | undefined }>(),
     /** What each candidate uses of the resource that is short. Rejects where the runtime does not say. */
-    measure: fromPromise<Measured, { met: Met | undefined }>(() => Promise.reject(new Error('no way to measure was provided'))),
+    measure: unprovided<Measured, { met: Met | undefined }>(),
   },
   actions: {
-    judge: assign(({ context, event }): Partial<Context> => {
+    judge: assign(({ context }): Partial<Context> => {
       const { ledger, thresholds, observations, transitionMs } = context;
-      const last = pass(ledger, { thresholds, observations, nowMs: facts(event).monoMs, transitionMs });
+      const last = pass(ledger, { thresholds, observations, nowMs: facts().monoMs, transitionMs });
       return { last, ledger: last.ledger };
     }),
-    /** Makes `context.last` known. */
-    publish: () => {},
+    publish: unprovidedAction<{ last: Pass }>(),
     /** What is short is about to be reclaimed. */
-    sayAttempt: (_, _p: { met: Met | undefined }) => {},
-    collect: () => {},
-    choose: assign(({ context, event }, p: { usage: Measured }) => {
-      const { candidates, monoMs } = facts(event);
+    sayAttempt: unprovidedAction<{ met: Met | undefined }>(),
+    collect: unprovidedAction(),
+    choose: assign(({ context }, p: { usage: Measured }) => {
+      const { candidates, monoMs } = facts();
       return { victim: victimOf(context, candidates, p.usage), sinceMs: monoMs };
     }),
-    /** Asks for the end of `context.victim`. */
-    evict: (_, _p: { victim: Victim | null }) => {},
-    evictOffenders: (_, _p: { offenders: readonly Offender[] }) => {},
-    sayNobody: (_, _p: { met: Met | undefined }) => {},
+    /** Asks for the end of this pod. */
+    evict: unprovidedAction<{ victim: Victim | null }>(),
+    evictOffenders: unprovidedAction<{ offenders: readonly Offender[] }>(),
+    sayNobody: unprovidedAction<{ met: Met | undefined }>(),
   },
   guards: {
-    limitsDue: ({ context, event }) => context.limits && facts(event).monoMs - context.limitsMs >= LIMITS_EVERY_MS,
+    limitsDue: ({ context }) => context.limits && facts().monoMs - context.limitsMs >= LIMITS_EVERY_MS,
     anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length > 0,
     nothingDue: ({ context }) => dueOf(context) === undefined,
     collectable: ({ context }) => {
       const met = dueOf(context);
       return met !== undefined && SIGNAL_FACTS[met.threshold.signal].pressure === 'DiskPressure' && !context.collected;
     },
-    nobody: ({ event }) => facts(event).candidates.length === 0,
-    someone: ({ context, event }, p: { usage: Measured }) => victimOf(context, facts(event).candidates, p.usage) !== null,
-    gone: ({ context: { victim }, event }) => victim === null || isGone(facts(event).records?.get(victim.pod.metadata.uid)),
-    waitedEnough: ({ context, event }) => facts(event).monoMs - context.sinceMs >= GONE_WITHIN_MS,
+    nobody: () => facts().candidates.length === 0,
+    someone: ({ context }, p: { usage: Measured }) => victimOf(context, facts().candidates, p.usage) !== null,
+    gone: ({ context: { victim } }) => victim === null || isGone(facts().records?.get(victim.pod.metadata.uid)),
+    waitedEnough: ({ context }) => facts().monoMs - context.sinceMs >= GONE_WITHIN_MS,
   },
 }).createMachine({
   id: 'eviction',
@@ -182,7 +184,7 @@ export const evictionMachine = setup({
     },
     checkingLimits: {
       meta: { reason: 'CheckingLimits', message: 'measuring what pods with storage limits have written' },
-      entry: [assign(({ event }) => ({ limitsMs: facts(event).monoMs }))],
+      entry: [assign(() => ({ limitsMs: facts().monoMs }))],
       invoke: {
         src: 'checkLimits',
         onDone: [
@@ -202,7 +204,7 @@ export const evictionMachine = setup({
     },
     judging: {
       meta: { reason: 'Judging', message: 'comparing what is left with the thresholds' },
-      entry: ['judge', 'publish'],
+      entry: ['judge', { type: 'publish', params: ({ context }) => ({ last: context.last }) }],
       always: [
         { guard: 'nothingDue', target: 'resting' },
         {

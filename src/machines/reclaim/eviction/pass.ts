@@ -1,7 +1,8 @@
 /** One pass of the eviction manager: which thresholds are met, what the node says of itself, what is to be acted on (resources 3.3). Pure. */
 
+import { SIGNAL_FACTS, type Signal, STARVED } from '../../config/evictionSignals.ts';
 import { NODE_PRESSURES, type NodePressure } from '../../nodeFacts.ts';
-import { amountIn, isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Signal, type Threshold } from './thresholds.ts';
+import { amountIn, isMemorySignal, type Threshold } from './thresholds.ts';
 
 export interface Observation {
   available: number;
@@ -50,11 +51,7 @@ function isMet({ value, minReclaim }: Threshold, o: Observation, before: boolean
 }
 
 /** A threshold about memory that this reading meets and the last pass did not find met. */
-export function memoryCrossed(
-  last: Pass,
-  thresholds: readonly Threshold[],
-  o: Omit<Observation, 'atMs'> & { signal: MemorySignal },
-): boolean {
+export function memoryCrossed(last: Pass, thresholds: readonly Threshold[], o: Omit<Observation, 'atMs'> & { signal: Signal }): boolean {
   const known = new Set(last.met.map(({ threshold }) => keyOf(threshold)));
   return thresholds.some((t) => t.signal === o.signal && !known.has(keyOf(t)) && isMet(t, { ...o, atMs: 0 }, false));
 }
@@ -100,7 +97,7 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
 /** Bytes to one place after the point; inodes and processes as they are. */
 function forPeople(signal: Signal, amount: number): string {
-  if (signal === 'pid.available' || signal.endsWith('.inodesFree')) return String(amount);
+  if (!STARVED[SIGNAL_FACTS[signal].resource].bytes) return String(amount);
   let value = amount;
   let unit = 0;
   while (value >= 1024 && unit < UNITS.length - 1) {

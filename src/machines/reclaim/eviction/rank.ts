@@ -1,10 +1,11 @@
 /** Who is evicted first, and what is said of it (resources 3.5, 3.6). Pure. */
+import { SIGNAL_FACTS, STARVED, type StarvedResource } from '../../config/evictionSignals.ts';
 import type { Container } from '../../kube/podTable.ts';
 import { quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
 import { requestOf } from '../../pod/resources/requests.ts';
 import type { Met } from './pass.ts';
-import { amountText, SIGNAL_FACTS, type StarvedResource, thresholdText } from './thresholds.ts';
+import { amountText, thresholdText } from './thresholds.ts';
 
 /** Seconds that a pod gets where a hard threshold is met. */
 export const HARD_GRACE_SECONDS = 1;
@@ -19,14 +20,6 @@ export interface PodUsage extends Usage {
   containers: ReadonlyMap<string, Usage>;
 }
 
-const FIGURES: Readonly<Record<StarvedResource, keyof Usage | null>> = {
-  memory: 'memoryBytes',
-  'ephemeral-storage': 'diskBytes',
-  inodes: 'inodes',
-  // No runtime says how many processes a pod has.
-  pids: null,
-};
-
 function ownRequest(c: Container, resource: StarvedResource): number {
   return resource === 'memory' || resource === 'ephemeral-storage' ? quantityToInteger(c.resources?.requests?.[resource]) : 0;
 }
@@ -36,7 +29,7 @@ function podRequest(pod: Pod, resource: StarvedResource): number {
 
 /** First who uses more than it asked for, then the lower priority, then who is furthest above. A pod of unknown usage goes first. */
 export function rank(pods: readonly Pod[], usage: ReadonlyMap<string, PodUsage>, resource: StarvedResource): Pod[] {
-  const figure = FIGURES[resource];
+  const figure = STARVED[resource].figure;
   const keys = (pod: Pod): [number, number, number, number] => {
     const priority = pod.spec.priority ?? 0;
     if (figure === null) return [0, 0, priority, 0];
@@ -56,7 +49,7 @@ export function evictionMessage(pod: Pod, usage: PodUsage | undefined, { thresho
   const { resource } = SIGNAL_FACTS[threshold.signal];
   const wanted = thresholdText(threshold.value, observation.capacity);
   const head = `The node was low on resource: ${resource}. Threshold quantity: ${wanted}, available: ${amountText(observation.available)}. `;
-  const figure = FIGURES[resource];
+  const figure = STARVED[resource].figure;
   if (figure === null || figure === 'inodes') return head;
   const counted = [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always')];
   const parts = counted.flatMap((c) => {

@@ -1,34 +1,9 @@
-/** Eviction thresholds: the signals they are about, and what the configuration says of them (resources 3.1, 3.2). Pure. */
+/** Eviction thresholds: what the configuration says of the signals (resources 3.1, 3.2). Pure. */
 
 import type { KubeletConfiguration } from '../../config/config.ts';
+import { isSignal, SIGNAL_FACTS, type Signal } from '../../config/evictionSignals.ts';
 import { canonicalQuantity, parseQuantity, quantityToInteger } from '../../kube/quantity.ts';
-import type { NodePressure } from '../../nodeFacts.ts';
 import { parseGoDuration } from '../../text/go/goDuration.ts';
-
-/** What this node can observe. */
-export const SIGNALS = [
-  'memory.available',
-  'nodefs.available',
-  'nodefs.inodesFree',
-  'imagefs.available',
-  'imagefs.inodesFree',
-  'pid.available',
-  'allocatableMemory.available',
-] as const;
-export type Signal = (typeof SIGNALS)[number];
-
-/** As it stands in messages. */
-export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
-
-export const SIGNAL_FACTS: Readonly<Record<Signal, { resource: StarvedResource; pressure: NodePressure }>> = {
-  'memory.available': { resource: 'memory', pressure: 'MemoryPressure' },
-  'nodefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure' },
-  'nodefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure' },
-  'imagefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure' },
-  'imagefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure' },
-  'pid.available': { resource: 'pids', pressure: 'PIDPressure' },
-  'allocatableMemory.available': { resource: 'memory', pressure: 'MemoryPressure' },
-};
 
 /** An amount, or a share of the capacity. */
 export type Amount = { kind: 'quantity'; text: string } | { kind: 'percent'; percent: number };
@@ -46,15 +21,9 @@ export type ThresholdConfig = Pick<
   'evictionHard' | 'evictionSoft' | 'evictionSoftGracePeriod' | 'evictionMinimumReclaim' | 'enforceNodeAllocatable' | 'cgroupsPerQOS'
 >;
 
-/** Of the machine, and of the group of all pods. */
-export type MemorySignal = 'memory.available' | 'allocatableMemory.available';
-
-export function isMemorySignal(signal: Signal): signal is MemorySignal {
-  return signal === 'memory.available' || signal === 'allocatableMemory.available';
-}
-
-function isSignal(name: string): name is Signal {
-  return (SIGNALS as readonly string[]).includes(name);
+/** Of the machine, or of the group of all pods. */
+export function isMemorySignal(signal: Signal): boolean {
+  return SIGNAL_FACTS[signal].resource === 'memory';
 }
 
 /** @throws on what is neither a quantity nor a percentage, which the check of the configuration refuses before. */
@@ -76,7 +45,7 @@ export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]
   for (const field of ['evictionHard', 'evictionSoft'] as const) {
     for (const [signal, text] of Object.entries(config[field])) {
       if (text === '0%' || text === '100%') continue;
-      if (!isSignal(signal) || (signal === 'allocatableMemory.available' && !config.cgroupsPerQOS)) {
+      if (!isSignal(signal) || (SIGNAL_FACTS[signal].reading === 'podsMemory' && !config.cgroupsPerQOS)) {
         unseen.push(`${field}.${signal}`);
         continue;
       }

@@ -3,10 +3,10 @@
  * and removing are given with `provide`; what the look found decides whether there is anything to do.
  */
 
-import { assign, fromPromise, setup } from 'xstate';
-import type { ReplyTo } from '../../supervision/address.ts';
+import { assign, setup } from 'xstate';
 import { messageOf } from '../../text/errors.ts';
 import { projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import type { ImageGcEvent } from '../messages.ts';
 import type { ImageLedger, ImagePlan } from './imageGc.ts';
 
@@ -29,11 +29,11 @@ export interface ImageGcInput {
   /** As the incarnation before left it. */
   ledger: ImageLedger;
 }
-type Asker = ReplyTo<{ freedBytes: number }>;
 interface Context extends ImageGcInput {
-  /** Who waits for the next collection, and who for this one. */
-  asked: readonly Asker[];
-  waiting: readonly Asker[];
+  /** Who waits for the next collection, and who for this one: numbers that the actor knows. */
+  asked: readonly number[];
+  waiting: readonly number[];
+  lastAsk: number;
   plan: ImagePlan | null;
   last: string;
   error: string | null;
@@ -45,14 +45,15 @@ export const imageGcMachine = setup({
   types: { context: {} as Context, events: {} as ImageGcEvent, input: {} as ImageGcInput },
   actors: {
     /** What there is, what of it is used, and how full it is there. `all`: somebody needs the room. */
-    look: fromPromise<ImageLook, { ledger: ImageLedger; all: boolean }>(() =>
-      Promise.reject(new Error('no way to look at images was provided')),
-    ),
+    look: unprovided<ImageLook, { ledger: ImageLedger; all: boolean }>(),
     /** Never rejects: what could not be removed is in the outcome. */
-    remove: fromPromise<ImageOutcome, ImageLook>(() => Promise.reject(new Error('no way to remove images was provided'))),
+    remove: unprovided<ImageOutcome, ImageLook>(),
   },
   actions: {
-    ask: assign(({ context, event }) => ({ asked: [...context.asked, event.replyTo] })),
+    ask: assign(({ context: { asked, lastAsk } }) => ({ asked: [...asked, lastAsk + 1], lastAsk: lastAsk + 1 })),
+    /** Keeps where the answer to this number goes. */
+    keep: unprovidedAction<{ ask: number; replyTo: ImageGcEvent['replyTo'] }>(),
+    reply: unprovidedAction<{ asks: readonly number[]; freedBytes: number }>(),
     take: assign(({ context }) => ({ waiting: context.asked, asked: [] })),
     learn: assign((_, p: ImageLook) => ({ ledger: p.ledger, plan: p.plan })),
     settle: assign(({ context }, p: { outcome: ImageOutcome }) => {
@@ -67,11 +68,8 @@ export const imageGcMachine = setup({
       ledger: { ...context.ledger, failures: context.ledger.failures + 1 },
       error: messageOf(p.error),
     })),
-    answer: ({ context }, p: { outcome: ImageOutcome }) => {
-      for (const reply of context.waiting) reply({ freedBytes: p.outcome.freedBytes });
-    },
     /** Keeps `ledger` for the next incarnation, and says what is to be said of `error`. */
-    publish: (_, _p: { ledger: ImageLedger; error: string | null }) => {},
+    publish: unprovidedAction<{ ledger: ImageLedger; error: string | null }>(),
   },
   delays: {
     wait: ({ context }) => (context.ledger.records === null && context.ledger.failures === 0 ? IMAGE_GC_FIRST_MS : IMAGE_GC_EVERY_MS),
@@ -86,9 +84,13 @@ export const imageGcMachine = setup({
     ...{ images: ledger.records?.size ?? null, failures: ledger.failures, asked: asked.length, waiting: waiting.length, last, error },
     plan: plan === null ? null : { byAge: plan.byAge.length, bySpace: plan.bySpace.length, usedPercent: plan.usedPercent },
   })),
-  context: ({ input }) => ({ ...input, asked: [], waiting: [], plan: null, last: '', error: null }),
+  context: ({ input }) => ({ ...input, asked: [], waiting: [], lastAsk: 0, plan: null, last: '', error: null }),
   initial: 'idle',
-  on: { 'images.free': { actions: 'ask' } },
+  on: {
+    'images.free': {
+      actions: ['ask', { type: 'keep', params: ({ context, event }) => ({ ask: context.lastAsk, replyTo: event.replyTo }) }],
+    },
+  },
   states: {
     idle: {
       meta: {
@@ -111,7 +113,7 @@ export const imageGcMachine = setup({
             actions: [
               { type: 'learn', params: ({ event }) => event.output },
               { type: 'settle', params: { outcome: NOTHING } },
-              { type: 'answer', params: { outcome: NOTHING } },
+              { type: 'reply', params: ({ context }) => ({ asks: context.waiting, freedBytes: 0 }) },
               { type: 'publish', params: ({ context }) => context },
             ],
           },
@@ -127,7 +129,7 @@ export const imageGcMachine = setup({
           target: 'idle',
           actions: [
             { type: 'fail', params: ({ event }) => ({ error: event.error }) },
-            { type: 'answer', params: { outcome: NOTHING } },
+            { type: 'reply', params: ({ context }) => ({ asks: context.waiting, freedBytes: 0 }) },
             { type: 'publish', params: ({ context }) => context },
           ],
         },
@@ -149,7 +151,7 @@ export const imageGcMachine = setup({
           target: 'idle',
           actions: [
             { type: 'settle', params: ({ event }) => ({ outcome: event.output }) },
-            { type: 'answer', params: ({ event }) => ({ outcome: event.output }) },
+            { type: 'reply', params: ({ context, event }) => ({ asks: context.waiting, freedBytes: event.output.freedBytes }) },
             { type: 'publish', params: ({ context }) => context },
           ],
         },

@@ -3,12 +3,13 @@
  * while the machine goes down. The first writes `goingDown`, the second follows it. Sessions, files and pods are given with `provide`.
  */
 
-import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { projecting, some } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import { type ShutdownGroup, totalMs } from './groups.ts';
-import { NO_SHUTDOWN, type ShutdownState } from './stateFile.ts';
+import type { ShutdownState } from './stateFile.ts';
 
 /** Wait before the next session with logind: doubles from the first to the second. */
 const RECONNECT_MIN_MS = 1_000;
@@ -70,32 +71,32 @@ function windowIsOver({ groups, group, groupSinceMs, startedMonoMs }: Context, {
   return monoMs - (groupSinceMs ?? monoMs) >= periodMs || monoMs - startedMonoMs >= totalMs(groups);
 }
 
-const store = fromPromise<void, { startedMs: number; over: boolean }>(() => Promise.reject(new Error('no way to store was provided')));
+const store = unprovided<void, { startedMs: number; over: boolean }>();
 
 export const nodeShutdownMachine = setup({
   types: { context: {} as Context, input: {} as NodeShutdownInput, events: {} as NodeShutdownMachineEvent },
   actors: {
     /** Begins a session with logind. */
-    open: fromPromise<Opened>(() => Promise.reject(new Error('no way to logind was provided'))),
+    open: unprovided<Opened>(),
     /** Tells what is heard in the session that was opened last, and ends it in the end. */
-    watch: fromCallback<NodeShutdownMachineEvent>(() => {}),
+    watch: unprovidedCallback<NodeShutdownMachineEvent>(),
     /** What the file says; never rejects. */
-    load: fromPromise<ShutdownState>(() => Promise.resolve(NO_SHUTDOWN)),
+    load: unprovided<ShutdownState>(),
     /** Says that the machine is going down, and since when. Never rejects. */
-    begin: fromPromise<Since, { unfinishedMs: number | null }>(() => Promise.reject(new Error('no way to begin was provided'))),
+    begin: unprovided<Since, { unfinishedMs: number | null }>(),
     /** Asks pods up to this group to end, and counts them. Never rejects. */
-    look: fromPromise<Look, { group: number; startedMonoMs: number }>(() => Promise.reject(new Error('no way to look was provided'))),
+    look: unprovided<Look, { group: number; startedMonoMs: number }>(),
     /** Asks for a new life of static pods that a shutdown ended, and counts those that have not begun it. Never rejects. */
-    revive: fromPromise<number>(() => Promise.resolve(0)),
+    revive: unprovided<number>(),
     /** Never rejects. */
     store,
   },
   actions: {
     fail: assign(({ context }, p: { why: string }) => ({ failures: context.failures + 1, why: p.why })),
-    lost: (_, _p: { why: string }) => {},
-    cancelled: () => {},
-    late: (_, _p: { group: number }) => {},
-    release: () => {},
+    lost: unprovidedAction<{ why: string }>(),
+    cancelled: unprovidedAction(),
+    late: unprovidedAction<{ group: number }>(),
+    release: unprovidedAction(),
     openGroup: assign(({ context }, p: { look: Look }) => ({ groupSinceMs: context.groupSinceMs ?? p.look.monoMs })),
   },
   guards: {

@@ -1,11 +1,12 @@
 /** Statechart of the link to the container runtime: is it there, does it answer, what does it say of itself. Pure. */
 
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import type { GroupDriver } from '../../nodeFacts.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { CriResponse } from '../../wire/cri.ts';
 import { projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from './messages.ts';
 
 const LINK_BACKOFF_MIN_MS = 100;
@@ -111,6 +112,9 @@ function readyMessage({ identity, reading }: LinkContext): string {
   return [`${identity?.name ?? ''} ${identity?.version ?? ''}`, ...troubles].join('; ');
 }
 
+const announcing = (state: CriView['state']) =>
+  ({ type: 'announce', params: ({ context }: { context: LinkContext }) => ({ view: linkView(context, state) }) }) as const;
+
 /**
  * connecting -> ready | lost; ready -> lost when a Status poll fails; lost -> connecting after a back-off.
  * Calls are served in every state: whether the runtime is there is for the call itself to find out.
@@ -119,15 +123,15 @@ export const criLinkMachine = setup({
   types: { context: {} as LinkContext, events: {} as LinkEvent },
   actors: {
     /** Version and RuntimeConfig, then Status, on a fresh connection. */
-    dial: fromPromise<{ identity: RuntimeIdentity; reading: StatusReading }>(() => Promise.reject(new Error('dial is not provided'))),
-    poll: fromPromise<StatusReading>(() => Promise.reject(new Error('poll is not provided'))),
+    dial: unprovided<{ identity: RuntimeIdentity; reading: StatusReading }>(),
+    poll: unprovided<StatusReading>(),
   },
   actions: {
-    serve: () => {},
-    fence: () => {},
-    announce: (_, _params: { state: CriView['state'] }) => {},
-    reportReady: () => {},
-    reportLost: () => {},
+    serve: unprovidedAction<{ call: Extract<CriEvent, { type: 'cri.call' }> }>(),
+    fence: unprovidedAction<{ fence: Extract<CriEvent, { type: 'cri.fence' }> }>(),
+    announce: unprovidedAction<{ view: CriView }>(),
+    reportReady: unprovidedAction(),
+    reportLost: unprovidedAction(),
     fail: (_, params: { error: Error }) => {
       throw params.error;
     },
@@ -147,23 +151,19 @@ export const criLinkMachine = setup({
   context: { attempt: 0, lostReason: 'not connected yet', identity: null, reading: null },
   initial: 'connecting',
   on: {
-    'cri.call': { actions: 'serve' },
-    'cri.fence': { actions: 'fence' },
+    'cri.call': { actions: { type: 'serve', params: ({ event }) => ({ call: event }) } },
+    'cri.fence': { actions: { type: 'fence', params: ({ event }) => ({ fence: event }) } },
     'server.broken': { actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
   },
   states: {
     connecting: {
       meta: { reason: 'Connecting', message: 'asking the container runtime for its version and status' },
-      entry: { type: 'announce', params: { state: 'connecting' } },
+      entry: announcing('connecting'),
       invoke: {
         src: 'dial',
         onDone: {
           target: 'ready',
-          actions: [
-            assign(({ event }) => ({ ...event.output, attempt: 0, lostReason: '' })),
-            { type: 'announce', params: { state: 'ready' } },
-            'reportReady',
-          ],
+          actions: [assign(({ event }) => ({ ...event.output, attempt: 0, lostReason: '' })), announcing('ready'), 'reportReady'],
         },
         onError: { target: 'lost', actions: assign({ lostReason: ({ event }) => said(event.error) }) },
       },
@@ -178,7 +178,7 @@ export const criLinkMachine = setup({
             src: 'poll',
             onDone: {
               target: 'waiting',
-              actions: [assign({ reading: ({ event }) => event.output }), { type: 'announce', params: { state: 'ready' } }],
+              actions: [assign({ reading: ({ event }) => event.output }), announcing('ready')],
             },
             onError: {
               target: '#criLink.lost',
@@ -190,7 +190,7 @@ export const criLinkMachine = setup({
     },
     lost: {
       meta: { reason: 'RuntimeLost', message: ({ lostReason }: LinkContext) => `${lostReason}; dialling again after a back-off` },
-      entry: { type: 'announce', params: { state: 'lost' } },
+      entry: announcing('lost'),
       after: { backoff: { target: 'connecting', actions: assign({ attempt: ({ context }) => context.attempt + 1 }) } },
     },
   },

@@ -2,35 +2,29 @@
  * One image that a container of a pod waits for: it is looked for in the runtime and, by the pull policy, pulled. Credentials
  * never enter it. Pods that want the same image with the same credentials share a pull: each has a machine of its own.
  */
-import { assign, fromPromise, sendParent, setup } from 'xstate';
-import { podName, projecting } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
+import { assign, sendParent, setup } from 'xstate';
+import { projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import type { ImageEvent, ImageResult } from './messages.ts';
 
-export interface ImageRequest {
-  /** Unique within one incarnation of the image puller. */
-  id: number;
-  event: ImageEvent;
-}
 export interface Settled {
   result: ImageResult;
   /** Until the next pull for this pod is allowed; 0: no back-off is in force. */
   backOffMs: number;
 }
-/** Given by `actors/runtime/imagePuller`. Null: nothing is settled yet, go on. */
-export interface ImagePullIo {
-  /** Asks the runtime, and decides by the pull policy and the back-off. */
-  look(request: ImageRequest): Promise<Settled | null>;
-  /** Collects the credentials of the pod and of the node. */
-  collectCredentials(request: ImageRequest): Promise<Settled | null>;
-  /** Joins a pull or begins one; calls `began` when its turn has come. */
-  pull(request: ImageRequest, began: () => void): Promise<Settled>;
-  answer(request: ImageRequest, result: ImageResult): void;
+/** What an image is wanted for. */
+export interface ImageWish {
+  key: string;
+  pod: string;
+  container: string;
+  image: string;
+  policy: string;
 }
-export interface ImagePullInput {
+export interface ImagePullInput extends ImageWish {
   /** Of its machine. */
   id: string;
-  request: ImageRequest;
+  /** Of the request, which the actor keeps: it holds credentials, and where the answer goes. */
+  request: number;
 }
 /** To the image puller: it has answered, and stays until its back-off is over. */
 export interface BackingOff {
@@ -44,15 +38,12 @@ export interface PullEnded {
   type: 'pull.ended';
   id: string;
 }
-interface ImagePullContext {
+/** To the image puller, and from it to the machine: the turn of this pull has come. */
+export interface PullBegan {
+  type: 'pull.began';
   id: string;
-  /** Null once it is answered: it holds credentials. */
-  request: ImageRequest | null;
-  key: string;
-  pod: string;
-  container: string;
-  image: string;
-  policy: string;
+}
+interface ImagePullContext extends ImagePullInput {
   settled: Settled | null;
 }
 type Done = { event: { output: Settled | null } };
@@ -61,25 +52,24 @@ type Done = { event: { output: Settled | null } };
 export const requestKey = ({ uid, container }: ImageEvent): string => `${uid}/${container}`;
 const settles = { type: 'settles', params: ({ event }: Done) => ({ settled: event.output }) } as const;
 const take = { type: 'take', params: ({ event }: Done) => ({ settled: event.output }) } as const;
-const inputOf = ({ context: { id, request } }: { context: ImagePullContext }): ImagePullInput => {
-  if (request === null) throw new Error('image pull: the request is answered already');
-  return { id, request };
-};
-type PullInput = ImagePullInput & { began(): void };
+const inputOf = ({ context: { id, request } }: { context: ImagePullContext }): PullInput => ({ id, request });
+export interface PullInput {
+  id: string;
+  request: number;
+}
 
 export const imagePullMachine = setup({
-  types: { context: {} as ImagePullContext, input: {} as ImagePullInput, events: {} as { type: 'pull.began' } },
+  types: { context: {} as ImagePullContext, input: {} as ImagePullInput, events: {} as PullBegan },
   actors: {
-    look: unprovided<Settled | null, ImagePullInput>(),
-    collectCredentials: unprovided<Settled | null, ImagePullInput>(),
+    look: unprovided<Settled | null, PullInput>(),
+    collectCredentials: unprovided<Settled | null, PullInput>(),
     pull: unprovided<Settled, PullInput>(),
   },
   actions: {
     take: assign((_, { settled }: { settled: Settled | null }) => ({ settled })),
-    answer: (_) => {},
+    answer: unprovidedAction<{ request: number; settled: Settled | null }>(),
     sayBackingOff: sendParent(({ context: { id, key } }): BackingOff => ({ type: 'pull.backingOff', id, key })),
     sayEnded: sendParent(({ context: { id } }): PullEnded => ({ type: 'pull.ended', id })),
-    forgetRequest: assign({ request: null }),
   },
   guards: {
     settles: (_, { settled }: { settled: Settled | null }) => settled !== null,
@@ -95,11 +85,7 @@ export const imagePullMachine = setup({
     failure: settled === null || settled.result.ok ? null : { ...settled.result.failure },
     backOffMs: settled?.backOffMs ?? 0,
   })),
-  context: ({ input: { id, request } }) => {
-    const { podRef, container, image, policy } = request.event;
-    const key = requestKey(request.event);
-    return { id, request, key, pod: podName({ metadata: podRef }), container, image, policy, settled: null };
-  },
+  context: ({ input }) => ({ ...input, settled: null }),
   initial: 'looking',
   states: {
     looking: {
@@ -121,7 +107,7 @@ export const imagePullMachine = setup({
     pulling: {
       invoke: {
         src: 'pull',
-        input: ({ context, self }) => ({ ...inputOf({ context }), began: () => self.send({ type: 'pull.began' }) }),
+        input: inputOf,
         onDone: { target: 'settling', actions: [take] },
       },
       initial: 'queued',
@@ -134,7 +120,7 @@ export const imagePullMachine = setup({
       },
     },
     settling: {
-      entry: ['answer'],
+      entry: [{ type: 'answer', params: ({ context: { request, settled } }) => ({ request, settled }) }],
       always: [
         { guard: 'isPulled', target: 'pulled' },
         { guard: 'isPresent', target: 'present' },
@@ -151,23 +137,8 @@ export const imagePullMachine = setup({
         message: ({ image, settled }: ImagePullContext) =>
           `no pull of ${image} for this pod before the back-off is over${settled === null || settled.result.ok ? '' : `: ${settled.result.failure.message}`}`,
       },
-      entry: ['forgetRequest'],
       after: { backOff: { target: 'failed' } },
     },
     failed: { type: 'final', entry: ['sayEnded'] },
   },
 });
-
-export const imagePullWith = (io: ImagePullIo): typeof imagePullMachine =>
-  providing(imagePullMachine, {
-    actors: {
-      look: fromPromise<Settled | null, ImagePullInput>(({ input }) => io.look(input.request)),
-      collectCredentials: fromPromise<Settled | null, ImagePullInput>(({ input }) => io.collectCredentials(input.request)),
-      pull: fromPromise<Settled, PullInput>(({ input }) => io.pull(input.request, input.began)),
-    },
-    actions: {
-      answer: ({ context: { request, settled } }) => {
-        if (request !== null && settled !== null) io.answer(request, settled.result);
-      },
-    },
-  });

@@ -1,7 +1,9 @@
 /** Statechart of the image puller: idle, or pulling a number of images. Each request is a machine of its own. */
-import { assign, enqueueActions, setup } from 'xstate';
+import { assign } from 'xstate';
 import { podName, projecting } from '../../xstate/projection.ts';
-import { type BackingOff, imagePullMachine, type PullEnded, requestKey } from './imagePullMachine.ts';
+import { unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
+import { type BackingOff, imagePullMachine, type PullBegan, type PullEnded, requestKey } from './imagePullMachine.ts';
 import type { ImageEvent, ImageRemovedEvent } from './messages.ts';
 
 /** How often old back-off entries are forgotten. */
@@ -25,36 +27,52 @@ export interface PullerFacts {
   readonly progress: string;
 }
 
-export const imagePullerMachine = setup({
-  types: { context: {} as PullerContext, events: {} as PullerEvent | BackingOff | PullEnded },
+const { setup } = setupWith<PullerFacts>();
+const effects = setup({
+  types: { context: {} as PullerContext, events: {} as PullerEvent | BackingOff | PullEnded | PullBegan },
   actors: { pull: imagePullMachine },
   actions: {
     /** Learns where `pulls.changed` goes. */
-    attach: (_) => {},
-    begin: enqueueActions(({ context, event, enqueue }) => {
+    attach: unprovidedAction(),
+    collect: unprovidedAction(),
+    forget: unprovidedAction<{ imageRef: string }>(),
+    /** Keeps the request under its number. */
+    accept: unprovidedAction<{ request: number; event: ImageEvent }>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
+    begin: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'image.ensure') return;
       const id = context.lastId + 1;
       const before = context.backingOff.get(requestKey(event));
       if (before !== undefined) enqueue.stopChild(before);
       enqueue.assign({ lastId: id, backingOff: without(context.backingOff, before) });
-      const name = `${podName({ metadata: event.podRef })}/${event.container}#${id}`;
-      enqueue.spawnChild('pull', { id: name, input: { id: name, request: { id, event } } });
+      const { podRef, container, image, policy } = event;
+      const pod = podName({ metadata: podRef });
+      const name = `${pod}/${container}#${id}`;
+      enqueue({ type: 'accept', params: { request: id, event } });
+      enqueue.spawnChild('pull', { id: name, input: { id: name, request: id, key: requestKey(event), pod, container, image, policy } });
+    }),
+    tellBegan: effects.enqueueActions(({ event, enqueue }) => {
+      if (event.type === 'pull.began') enqueue.sendTo(event.id, event);
     }),
     noteBackingOff: assign(({ context, event }) =>
       event.type === 'pull.backingOff' ? { backingOff: new Map(context.backingOff).set(event.key, event.id) } : {},
     ),
-    end: enqueueActions(({ context, event, enqueue }) => {
+    end: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'pull.ended') return;
       enqueue.stopChild(event.id);
       enqueue.assign({ backingOff: without(context.backingOff, event.id) });
     }),
-    collect: (_) => {},
-    forget: (_) => {},
-    fail: ({ event }) => {
-      if (event.type === 'puller.broken') throw event.error;
+    fail: (_, { error }: { error: Error }) => {
+      throw error;
     },
   },
-}).createMachine({
+});
+
+export const imagePullerMachine = deciding.createMachine({
   id: 'imagePuller',
   meta: projecting<PullerContext>(({ active, lastId, backingOff }) => ({ active, requests: lastId, backingOff: backingOff.size })),
   context: () => ({ active: 0, lastId: 0, backingOff: new Map() }),
@@ -62,12 +80,13 @@ export const imagePullerMachine = setup({
   initial: 'idle',
   on: {
     'image.ensure': { actions: 'begin' },
-    'image.removed': { actions: 'forget' },
-    'puller.broken': { actions: 'fail' },
+    'image.removed': { actions: { type: 'forget', params: ({ event: { imageRef } }) => ({ imageRef }) } },
+    'puller.broken': { actions: { type: 'fail', params: ({ event: { error } }) => ({ error }) } },
     'pulls.changed': [
       { guard: ({ event }) => event.active > 0, target: '.pulling', actions: assign({ active: ({ event }) => event.active }) },
       { target: '.idle', actions: assign({ active: 0 }) },
     ],
+    'pull.began': { actions: 'tellBegan' },
     'pull.backingOff': { actions: 'noteBackingOff' },
     'pull.ended': { actions: 'end' },
   },

@@ -1,10 +1,11 @@
 /** Statechart of lifecycle events: listing the runtime, and beside it the hint stream. Pure. */
 
-import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { assign } from 'xstate';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import type { CriContainer, PodSandbox, RuntimeHint } from '../../wire/cri.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { AFTER_HINT_MS, RELIST_PERIODS_MS } from './hintTrust.ts';
 import type { PlegEvent } from './messages.ts';
 
@@ -46,29 +47,29 @@ export interface PlegFacts {
   /** What is wrong with listing just now, '' when nothing is; asked when somebody looks. */
   readonly trouble: string;
 }
-const facts = (event: object): PlegFacts => factsOf<PlegFacts>(event);
 const orTrouble =
   (message: string) =>
   (_: PlegContext, { trouble }: PlegFacts): string =>
     trouble || message;
 
+const { setup, facts } = setupWith<PlegFacts>();
 export const plegMachine = setup({
   types: { context: {} as PlegContext, events: {} as PlegMachineEvent },
   actors: {
-    list: fromPromise<Listing>(() => Promise.reject(new Error('list is not provided'))),
-    stream: fromCallback<PlegMachineEvent>(() => {}),
+    list: unprovided<Listing>(),
+    stream: unprovidedCallback<PlegMachineEvent>(),
   },
   actions: {
-    listed: (_, _params: { listing: Listing }) => {},
-    listFailed: (_, _params: { error: unknown }) => {},
-    everyPodDirty: () => {},
-    hint: (_, _params: { hint: RuntimeHint }) => {},
-    opened: (_, _params: { via: 'cri' | 'containerd' }) => {},
-    lost: (_, _params: { reason: string }) => {},
+    listed: unprovidedAction<{ listing: Listing }>(),
+    listFailed: unprovidedAction<{ error: unknown }>(),
+    everyPodDirty: unprovidedAction(),
+    hint: unprovidedAction<{ hint: RuntimeHint }>(),
+    opened: unprovidedAction<{ via: 'cri' | 'containerd' }>(),
+    lost: unprovidedAction<{ reason: string }>(),
   },
-  guards: { runtimeReady: ({ event }) => facts(event).runtimeReady },
+  guards: { runtimeReady: () => facts().runtimeReady },
   delays: {
-    period: ({ context, event }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : facts(event).periodMs),
+    period: ({ context }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : facts().periodMs),
     streamRetry: ({ context }) => retryDelayMs({ minMs: STREAM_RETRY_MIN_MS, maxMs: STREAM_RETRY_MAX_MS }, context.streamAttempt),
   },
 }).createMachine({

@@ -1,6 +1,7 @@
 /** Statechart of the chains that a node keeps in the host's packet filter: made, then looked at, and made again when they went. */
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { names, projecting } from '../../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { FAMILIES, type IpFamily } from './families.ts';
 
 /** Between two looks at the canary: the reference's value. */
@@ -35,14 +36,14 @@ export const iptablesMachine = setup({
   types: { context: {} as Context },
   actors: {
     /** Makes what is missing. Never rejects. */
-    ensure: fromPromise<Ensured>(() => Promise.reject(new Error('no way to the packet filter was provided'))),
+    ensure: unprovided<Ensured>(),
     /** Answers whether the canary of one family is gone. Never rejects. */
-    look: fromPromise<boolean, { kept: readonly IpFamily[] }>(() => Promise.resolve(false)),
+    look: unprovided<boolean, { kept: readonly IpFamily[] }>(),
   },
   actions: {
     /** Says what became of the chains. */
-    ensured: (_, _p: { ensured: Ensured }) => {},
-    flushed: () => {},
+    ensured: unprovidedAction<{ ensured: Ensured }>(),
+    flushed: unprovidedAction(),
     take: assign((_, { ensured }: { ensured: Ensured }) => ({ ...ensured, looks: 0 })),
     count: assign(({ context }) => ({ looks: context.looks + 1 })),
   },

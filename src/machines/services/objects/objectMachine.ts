@@ -3,13 +3,13 @@
  * while (resources and volumes 9). What is known of it stays while the API server is away.
  */
 
-import { type AnyActorLogic, assign, enqueueActions, fromPromise, sendParent, sendTo, setup } from 'xstate';
+import { assign, sendParent, sendTo } from 'xstate';
 import type { ApiObject, ObjectResult } from '../../kube/objects.ts';
 import { isOlder, type KubeFailure, type KubeObject } from '../../kube/request.ts';
 import { kindWord, type ObjectRef, refKey } from '../../pod/volumes/references.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
+import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { decodeObject } from './decode.ts';
 
 /** `configMapAndSecretChangeDetectionStrategy`. */
@@ -19,26 +19,9 @@ export type ObjectStrategy = 'Watch' | 'Cache' | 'Get';
 const FIRST_LIST_WAIT_MS = 1_000;
 
 export type Fetched = { ok: true; object: KubeObject } | { ok: false; failure: KubeFailure };
-export interface ObjectIo {
-  /**
-   * Logic of a child that calls `seen` after the first list and after each change, never in the middle of its own step;
-   * null: there is no such object.
-   */
-  watch(ref: ObjectRef, seen: (object: KubeObject | null) => void): { logic: AnyActorLogic; input: unknown };
-  /** `fromCache`: what the API server holds in memory will do. */
-  fetch(ref: ObjectRef, o: { fromCache: boolean; signal: AbortSignal }): Promise<Fetched>;
-}
-/** What comes with each event. */
 export interface ObjectFacts {
   /** How long an answer is good for under `Cache`. */
   readonly ttlMs: number;
-}
-export interface Asker {
-  reply(result: ObjectResult<ApiObject>): void;
-  signal: AbortSignal;
-}
-interface Waiting extends Asker {
-  id: number;
 }
 export interface ObjectInput {
   ref: ObjectRef;
@@ -47,10 +30,9 @@ export interface ObjectInput {
 export interface ObjectContext extends ObjectInput {
   /** The last good word of the API server. */
   held: { result: ObjectResult<ApiObject>; immutable: boolean; uid: string; version: string } | null;
-  /** Asked before the question under way was sent. */
-  served: readonly Waiting[];
-  waiting: readonly Waiting[];
-  lastId: number;
+  /** Questions, by number. Those that came before the question under way was sent. */
+  served: readonly number[];
+  waiting: readonly number[];
   /** It was had before, since the last pod that names it came: the server's cache will do. */
   asked: boolean;
   /** Another pod named it while the question was under way: the answer may be older than that pod. */
@@ -59,9 +41,9 @@ export interface ObjectContext extends ObjectInput {
   error: string;
 }
 export type ObjectEvent =
-  | { type: 'object.ask'; asker: Asker }
+  | { type: 'object.ask'; ask: number }
   | { type: 'object.seen'; object: KubeObject | null }
-  | { type: 'object.expired'; id: number }
+  | { type: 'object.expired'; ask: number }
   /** Another pod names it from now on: it must not be shown something old. */
   | { type: 'object.renew' }
   | { type: 'api.found' };
@@ -71,48 +53,62 @@ export interface ObjectChanged {
   key: string;
 }
 
-interface Question {
+export interface ObjectReply {
+  ask: number;
+  result: ObjectResult<ApiObject>;
+}
+/** `asked`: what the API server holds in memory will do. */
+export interface Question {
   ref: ObjectRef;
   asked: boolean;
 }
 
-const setupObject = setup({
+const { setup, facts } = setupWith<ObjectFacts>();
+
+const effects = setup({
   types: { context: {} as ObjectContext, events: {} as ObjectEvent, input: {} as ObjectInput },
   actors: { fetch: unprovided<Fetched, Question>() },
   actions: {
-    /** Starts a child `watch`. */
-    follow: (_) => {},
-    unfollow: enqueueActions(({ enqueue }) => enqueue.stopChild('watch')),
+    reply: unprovidedAction<ObjectReply>(),
+    /** Starts a child `watch`, after whose first list and after each change comes `object.seen`, never in the middle of a step. */
+    follow: unprovidedAction(),
+  },
+});
+
+const setupObject = effects.extend({
+  actions: {
+    unfollow: effects.enqueueActions(({ enqueue }) => enqueue.stopChild('watch')),
     wake: sendTo('watch', { type: 'api.found' }),
-    queue: enqueueActions(({ context, event, enqueue }, params: { limited: boolean }) => {
+    queue: enqueuing(effects)(({ context, event, enqueue }, params: { limited: boolean }) => {
       if (event.type !== 'object.ask') return;
-      const id = context.lastId + 1;
-      enqueue.assign({ lastId: id, waiting: [...context.waiting, { ...event.asker, id }] });
-      if (params.limited) enqueue.raise({ type: 'object.expired', id }, { id: `wait:${id}`, delay: FIRST_LIST_WAIT_MS });
+      const { ask } = event;
+      enqueue.assign({ waiting: [...context.waiting, ask] });
+      if (params.limited) enqueue.raise({ type: 'object.expired', ask }, { id: `wait:${ask}`, delay: FIRST_LIST_WAIT_MS });
     }),
-    answerNow: ({ context, event }) => {
-      if (event.type === 'object.ask' && context.held !== null) event.asker.reply(context.held.result);
-    },
+    answerNow: effects.enqueueActions(({ context: { held }, event, enqueue }) => {
+      if (event.type !== 'object.ask' || held === null) return;
+      enqueue({ type: 'reply', params: { ask: event.ask, result: held.result } });
+    }),
     /** To everybody who waits for the first list. */
-    answerWaiting: enqueueActions(({ context, enqueue }) => {
+    answerWaiting: effects.enqueueActions(({ context, enqueue }) => {
       const { held, waiting } = context;
       if (held === null) return;
-      for (const w of waiting) {
-        enqueue.cancel(`wait:${w.id}`);
-        enqueue(() => w.reply(held.result));
+      for (const ask of waiting) {
+        enqueue.cancel(`wait:${ask}`);
+        enqueue({ type: 'reply', params: { ask, result: held.result } });
       }
       enqueue.assign({ waiting: [] });
     }),
-    expire: enqueueActions(({ context, event, enqueue }) => {
+    expire: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'object.expired') return;
-      const late = context.waiting.find((w) => w.id === event.id);
-      if (late === undefined) return;
-      enqueue.assign({ waiting: context.waiting.filter((w) => w !== late) });
+      const { ask } = event;
+      if (!context.waiting.includes(ask)) return;
+      enqueue.assign({ waiting: context.waiting.filter((w) => w !== ask) });
       // What was known before is better than nothing.
       const message = `failed to sync ${kindWord(context.ref.kind)} cache: timed out waiting for the condition`;
-      enqueue(() => late.reply(context.held?.result ?? { kind: 'failed', message }));
+      enqueue({ type: 'reply', params: { ask, result: context.held?.result ?? { kind: 'failed', message } } });
     }),
-    takeSeen: enqueueActions(({ context, event, enqueue }) => {
+    takeSeen: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'object.seen') return;
       const held = heldOf(context.ref, event.object);
       enqueue.assign({ held });
@@ -120,7 +116,7 @@ const setupObject = setup({
     }),
     serve: assign(({ context }) => ({ served: context.waiting, waiting: [], renewed: false })),
     /** The answer of the question under way; an error leaves what is known. */
-    takeFetched: enqueueActions(({ context, enqueue }, { fetched }: { fetched: Fetched }) => {
+    takeFetched: enqueuing(effects)(({ context, enqueue }, { fetched }: { fetched: Fetched }) => {
       const held = fetched.ok ? heldOf(context.ref, fetched.object) : context.held;
       let result: ObjectResult<ApiObject>;
       if (fetched.ok) result = held?.result ?? { kind: 'absent' };
@@ -128,7 +124,7 @@ const setupObject = setup({
       else result = context.held?.result.kind === 'found' ? context.held.result : { kind: 'failed', message: fetched.failure.message };
       const older = fetched.ok && context.held !== null && held !== null && isOlder(held.version, context.held.version);
       if (older) result = context.held?.result ?? result;
-      for (const w of context.served) enqueue(() => w.reply(result));
+      for (const ask of context.served) enqueue({ type: 'reply', params: { ask, result } });
       const next = !fetched.ok && fetched.failure.code === 404 ? null : older ? context.held : held;
       // Under `Get` nothing is kept: each question is a question to the API server.
       enqueue.assign({
@@ -149,7 +145,7 @@ const setupObject = setup({
     fetchFailed: (_, { fetched }: { fetched: Fetched }) => failureIn(fetched) !== '',
     fetchedToKeep: ({ context }, { fetched }: { fetched: Fetched }) => context.strategy === 'Cache' && fetched.ok && !context.renewed,
   },
-  delays: { ttl: ({ event }) => factsOf<ObjectFacts>(event).ttlMs },
+  delays: { ttl: () => facts().ttlMs },
 });
 
 function heldOf(ref: ObjectRef, object: KubeObject | null): NonNullable<ObjectContext['held']> {
@@ -183,7 +179,7 @@ export const objectMachine = setupObject.createMachine({
     ...{ kind: ref.kind, namespace: ref.namespace, name: ref.name, strategy, waiting: waiting.length, renewed, error },
     held: held === null ? null : { is: held.result.kind, version: held.version, immutable: held.immutable },
   })),
-  context: ({ input }) => ({ ...input, held: null, served: [], waiting: [], lastId: 0, asked: false, renewed: false, error: '' }),
+  context: ({ input }) => ({ ...input, held: null, served: [], waiting: [], asked: false, renewed: false, error: '' }),
   initial: 'choosing',
   on: { 'object.expired': { actions: ['expire'] } },
   states: {
@@ -269,19 +265,3 @@ export const objectMachine = setupObject.createMachine({
     },
   },
 });
-
-export const objectWith = (io: ObjectIo): typeof objectMachine =>
-  providing(objectMachine, {
-    actors: { fetch: fromPromise<Fetched, Question>(({ input, signal }) => io.fetch(input.ref, { fromCache: input.asked, signal })) },
-    actions: {
-      follow: enqueueActions(({ context, enqueue, self }) => {
-        const seen = (object: KubeObject | null): void => {
-          if (self.getSnapshot().status === 'active') self.send({ type: 'object.seen', object });
-        };
-        const { logic, input } = io.watch(context.ref, seen);
-        // The types of xstate give ids to actors that were named in advance only.
-        const spawn = enqueue.spawnChild as unknown as (logic: AnyActorLogic, o: { id: string; input: unknown }) => void;
-        spawn(logic, { id: 'watch', input });
-      }),
-    },
-  });

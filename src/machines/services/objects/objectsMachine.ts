@@ -3,23 +3,16 @@
  * noted when they ask, and found again in the pod manager's view; one that has ended gives up what it named.
  */
 
-import { enqueueActions, setup } from 'xstate';
+import type { ApiObject, ObjectResult } from '../../kube/objects.ts';
 import type { Pod } from '../../kube/types.ts';
 import { type ObjectRef, podReferences, refKey } from '../../pod/volumes/references.ts';
-import { isRefused, type PodRecord, type PodsView } from '../../pods/manager/messages.ts';
-import { factsOf, reading } from '../../xstate/facts.ts';
+import type { PodRecord, PodsView } from '../../pods/manager/messages.ts';
+import type { ReplyTo } from '../../supervision/address.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
-import { providing } from '../../xstate/provide.ts';
-import type { ObjectQuestion, ObjectsEvent } from './messages.ts';
-import {
-  type ObjectChanged,
-  type ObjectEvent,
-  type ObjectFacts,
-  type ObjectIo,
-  type ObjectStrategy,
-  objectMachine,
-  objectWith,
-} from './objectMachine.ts';
+import { unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
+import type { ObjectsEvent } from './messages.ts';
+import { type ObjectChanged, type ObjectEvent, type ObjectReply, type ObjectStrategy, objectMachine } from './objectMachine.ts';
 
 /** What became of pods is looked at this often. Costs no I/O. */
 const OBJECTS_LOOK_MS = 2_000;
@@ -29,11 +22,6 @@ const OBJECTS_LOOK_MS = 2_000;
  */
 export const OBJECT_WATCHES_MAX = 128;
 
-export interface ObjectsIo extends ObjectIo {
-  /** That pod's files are made of something that changed, or a container of it waits for it. */
-  changed(uid: string, what: string): void;
-}
-/** What comes with each event. */
 export interface ObjectsFacts {
   readonly pods: PodsView | undefined;
 }
@@ -52,16 +40,20 @@ export interface ObjectsContext extends ObjectsInput {
   pods: ReadonlyMap<string, { pod: Pod; keys: ReadonlySet<string> }>;
   lastId: number;
 }
+interface Held {
+  ask: number;
+  replyTo: ReplyTo<ObjectResult<ApiObject>>;
+}
 type Event =
   | ObjectsEvent
   | ObjectChanged
   | { type: 'pods.take'; pods: readonly Pod[]; gone: readonly string[] }
-  | { type: 'object.pass'; question: ObjectQuestion };
+  | { type: 'object.pass'; ask: number; ref: ObjectRef };
 
 /** Static pods name nothing of the API: those that do are refused. */
 export function mayNameObjects(record: PodRecord): boolean {
   const phase = record.worker?.phase;
-  return record.source === 'api' && !isRefused(record) && phase !== undefined && phase !== 'terminated' && phase !== 'finished';
+  return record.source === 'api' && !record.rejected && phase !== undefined && phase !== 'terminated' && phase !== 'finished';
 }
 
 /** What the references of pods come to: added before anything is dropped (trap 66). */
@@ -128,12 +120,24 @@ export function retake(
   return { entries, pods, lastId, added, renewed, dropped };
 }
 
-export const objectsMachine = setup({
+const { setup, facts } = setupWith<ObjectsFacts>();
+
+const effects = setup({
   types: { context: {} as ObjectsContext, events: {} as Event, input: {} as ObjectsInput },
   actors: { object: objectMachine },
   actions: {
-    look: enqueueActions(({ context, event, enqueue }) => {
-      const records = factsOf<ObjectsFacts>(event).pods?.records;
+    /** Keeps what the answer of this question goes to. */
+    hold: unprovidedAction<Held>(),
+    reply: unprovidedAction<ObjectReply>(),
+    /** Files of these pods are made of something that changed, or a container of theirs waits for it. */
+    markPods: unprovidedAction<{ uids: Iterable<string>; what: string }>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
+    look: effects.enqueueActions(({ context, enqueue }) => {
+      const records = facts().pods?.records;
       if (records === undefined) return;
       const pods = [...records.values()].filter(mayNameObjects).map((r) => r.pod);
       const gone = [...context.pods.keys()].filter((uid) => {
@@ -143,25 +147,26 @@ export const objectsMachine = setup({
       const news = pods.filter((p) => context.pods.get(p.metadata.uid)?.pod !== p);
       if (news.length + gone.length > 0) enqueue.raise({ type: 'pods.take', pods: news, gone });
     }),
-    noteAsker: enqueueActions(({ context, event, enqueue }) => {
+    noteAsker: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'object.get') return;
       const known = context.pods.get(event.pod.metadata.uid);
       if (known?.keys.has(refKey(event.ref)) !== true) enqueue.raise({ type: 'pods.take', pods: [event.pod], gone: [] });
+      const { ref, replyTo } = event;
+      const ask = context.lastId + 1;
+      enqueue.assign({ lastId: ask });
+      enqueue({ type: 'hold', params: { ask, replyTo } });
       // After that: raised events are handled in order.
-      enqueue.raise({ type: 'object.pass', question: event });
+      enqueue.raise({ type: 'object.pass', ask, ref });
     }),
-    pass: enqueueActions(({ context, event, enqueue }) => {
+    pass: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'object.pass') return;
-      const { ref, replyTo } = event.question;
+      const { ask, ref } = event;
       const entry = context.entries.get(refKey(ref));
-      if (entry === undefined) {
-        enqueue(() => replyTo({ kind: 'failed', message: `object "${ref.namespace}"/"${ref.name}" not registered` }));
-        return;
-      }
-      const asker = { reply: replyTo, signal: replyTo.signal };
-      enqueue.sendTo(entry.machine, { type: 'object.ask', asker } satisfies ObjectEvent);
+      if (entry !== undefined) return enqueue.sendTo(entry.machine, { type: 'object.ask', ask } satisfies ObjectEvent);
+      const message = `object "${ref.namespace}"/"${ref.name}" not registered`;
+      enqueue({ type: 'reply', params: { ask, result: { kind: 'failed', message } } });
     }),
-    take: enqueueActions(({ context, event, enqueue }) => {
+    take: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'pods.take') return;
       const { entries, pods, lastId, added, renewed, dropped } = retake(context, event);
       enqueue.assign({ entries, pods, lastId });
@@ -172,12 +177,13 @@ export const objectsMachine = setup({
       for (const machine of renewed) enqueue.sendTo(machine, { type: 'object.renew' } satisfies ObjectEvent);
       for (const machine of dropped) enqueue.stopChild(machine);
     }),
-    markPods: (_) => {},
-    wake: enqueueActions(({ context, enqueue }) => {
+    wake: effects.enqueueActions(({ context, enqueue }) => {
       for (const { machine } of context.entries.values()) enqueue.sendTo(machine, { type: 'api.found' } satisfies ObjectEvent);
     }),
   },
-}).createMachine({
+});
+
+export const objectsMachine = deciding.createMachine({
   id: 'objects',
   meta: projecting<ObjectsContext>(({ strategy, entries, pods }) => ({
     strategy,
@@ -190,7 +196,14 @@ export const objectsMachine = setup({
     'object.get': { actions: ['noteAsker'] },
     'object.pass': { actions: ['pass'] },
     'pods.take': { actions: ['take'] },
-    'object.changed': { actions: ['markPods'] },
+    'object.changed': {
+      actions: [
+        {
+          type: 'markPods',
+          params: ({ context, event }) => ({ uids: context.entries.get(event.key)?.pods ?? [], what: event.key }),
+        },
+      ],
+    },
     'api.found': { actions: ['wake'] },
   },
   states: {
@@ -204,15 +217,3 @@ export const objectsMachine = setup({
     },
   },
 });
-
-/** `facts`: come with each event of an object's statechart. */
-export const objectsWith = (io: ObjectsIo, facts: () => ObjectFacts): typeof objectsMachine =>
-  providing(objectsMachine, {
-    actors: { object: reading(objectWith(io), facts) },
-    actions: {
-      markPods: ({ context, event }) => {
-        if (event.type !== 'object.changed') return;
-        for (const uid of context.entries.get(event.key)?.pods ?? []) io.changed(uid, event.key);
-      },
-    },
-  });

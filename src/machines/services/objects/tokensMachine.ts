@@ -3,11 +3,12 @@
  * its pod. A token is asked for again when somebody wants it and its time has come; until then the old one serves.
  */
 
-import { assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { assign, sendParent, setup } from 'xstate';
 import type { ObjectResult, TokenRequest } from '../../kube/objects.ts';
-import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import type { ReplyTo } from '../../supervision/address.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { perform, providing, unprovided } from '../../xstate/provide.ts';
+import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
 
@@ -15,41 +16,47 @@ import { type HeldToken, tokenKey } from './tokenRules.ts';
 const TOKEN_SWEEP_MS = 60_000;
 
 export type TokenOutcome = { ok: true; held: HeldToken } | { ok: false; message: string };
-export interface TokensIo {
-  request(request: TokenRequest, signal: AbortSignal): Promise<TokenOutcome>;
-  /** An old token goes on serving since a new one could not be had. */
-  refreshFailed(request: TokenRequest, message: string): void;
-}
-interface Asker {
-  reply(result: ObjectResult<{ token: string }>): void;
-}
 interface TokenContext {
   request: TokenRequest;
   held: HeldToken | null;
-  askers: readonly Asker[];
+  /** Questions that wait for the answer of the API server. */
+  asks: readonly number[];
 }
-type TokenEvent = { type: 'token.ask'; asker: Asker };
+type TokenEvent = { type: 'token.ask'; ask: number };
+export interface TokenReply {
+  ask: number;
+  result: ObjectResult<{ token: string }>;
+}
 interface TokenGone {
   type: 'token.gone';
   key: string;
 }
 
-const tokenSetup = setup({
+const { setup: setupToken, facts } = setupWith();
+const effects = setupToken({
   types: {
     context: {} as TokenContext,
     events: {} as TokenEvent,
-    input: {} as { request: TokenRequest; asker: Asker },
+    input: {} as { request: TokenRequest; ask: number },
   },
   actors: { request: unprovided<TokenOutcome, { request: TokenRequest }>() },
   actions: {
-    queue: assign(({ context, event }) => ({ askers: [...context.askers, event.asker] })),
-    answerNow: ({ context, event }) => {
-      if (context.held !== null) event.asker.reply({ kind: 'found', value: { token: context.held.token } });
-    },
-    sayRefreshFailed: (_, _params: { message: string }) => {},
-    settle: enqueueActions(({ context, event, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
-      const { held, askers } = context;
-      const live = held !== null && factsOf(event).wallMs < held.expiresAtMs ? held : null;
+    reply: unprovidedAction<TokenReply>(),
+    /** An old token goes on serving since a new one could not be had. */
+    sayRefreshFailed: unprovidedAction<{ request: TokenRequest; message: string }>(),
+  },
+});
+
+const tokenSetup = effects.extend({
+  actions: {
+    queue: assign(({ context, event }) => ({ asks: [...context.asks, event.ask] })),
+    answerNow: effects.enqueueActions(({ context: { held }, event, enqueue }) => {
+      if (held === null) return;
+      enqueue({ type: 'reply', params: { ask: event.ask, result: { kind: 'found', value: { token: held.token } } } });
+    }),
+    settle: enqueuing(effects)(({ context, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
+      const { held, asks, request } = context;
+      const live = held !== null && facts().wallMs < held.expiresAtMs ? held : null;
       let result: ObjectResult<{ token: string }>;
       if (outcome.ok) result = { kind: 'found', value: { token: outcome.held.token } };
       else if (live !== null) result = { kind: 'found', value: { token: live.token } };
@@ -57,26 +64,26 @@ const tokenSetup = setup({
         const what = held === null ? 'failed to fetch token' : 'token expired and refresh failed';
         result = { kind: 'failed', message: `${what}: ${outcome.message}` };
       }
-      if (!outcome.ok && live !== null) perform(enqueue, 'sayRefreshFailed', { message: outcome.message });
-      for (const a of askers) enqueue(() => a.reply(result));
-      enqueue.assign({ held: outcome.ok ? outcome.held : held, askers: [] });
+      if (!outcome.ok && live !== null) enqueue({ type: 'sayRefreshFailed', params: { request, message: outcome.message } });
+      for (const ask of asks) enqueue({ type: 'reply', params: { ask, result } });
+      enqueue.assign({ held: outcome.ok ? outcome.held : held, asks: [] });
     }),
   },
   guards: {
-    good: ({ context, event }) => context.held !== null && factsOf(event).wallMs < context.held.refreshAtMs,
-    expired: ({ context, event }) => context.held === null || factsOf(event).wallMs >= context.held.expiresAtMs,
+    good: ({ context }) => context.held !== null && facts().wallMs < context.held.refreshAtMs,
+    expired: ({ context }) => context.held === null || facts().wallMs >= context.held.expiresAtMs,
     neverHad: ({ context }, { outcome }: { outcome: TokenOutcome }) => context.held === null && !outcome.ok,
   },
 });
 
 export const tokenMachine = tokenSetup.createMachine({
   id: 'token',
-  meta: projecting<TokenContext>(({ request, held, askers }) => ({
-    ...{ namespace: request.namespace, serviceAccount: request.serviceAccount, asking: askers.length },
+  meta: projecting<TokenContext>(({ request, held, asks }) => ({
+    ...{ namespace: request.namespace, serviceAccount: request.serviceAccount, asking: asks.length },
     expiresAtMs: held?.expiresAtMs ?? null,
     refreshAtMs: held?.refreshAtMs ?? null,
   })),
-  context: ({ input }) => ({ request: input.request, held: null, askers: [input.asker] }),
+  context: ({ input }) => ({ request: input.request, held: null, asks: [input.ask] }),
   initial: 'requesting',
   states: {
     requesting: {
@@ -123,26 +130,34 @@ interface TokensContext {
   lastId: number;
 }
 
-export const tokensMachine = setup({
+const tokensEffects = setup({
   types: { context: {} as TokensContext, events: {} as TokensEvent | TokenGone },
   actors: { token: tokenMachine },
   actions: {
-    ask: enqueueActions(({ context, event, enqueue }) => {
+    /** Keeps what the answer of this question goes to. */
+    hold: unprovidedAction<{ ask: number; replyTo: ReplyTo<ObjectResult<{ token: string }>> }>(),
+  },
+});
+
+const tokensSetup = tokensEffects.extend({
+  actions: {
+    ask: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.get') return;
       const { request, replyTo } = event;
       const key = tokenKey(request);
-      const asker = { reply: replyTo };
+      const ask = context.lastId + 1;
+      enqueue.assign({ lastId: ask });
+      enqueue({ type: 'hold', params: { ask, replyTo } });
       const known = context.tokens.get(key);
       if (known !== undefined) {
-        enqueue.sendTo(known.machine, { type: 'token.ask', asker } satisfies TokenEvent);
+        enqueue.sendTo(known.machine, { type: 'token.ask', ask } satisfies TokenEvent);
         return;
       }
-      const lastId = context.lastId + 1;
-      const machine = `token#${lastId}`;
-      enqueue.assign({ lastId, tokens: new Map(context.tokens).set(key, { machine, uid: request.pod.uid }) });
-      enqueue.spawnChild('token', { id: machine, input: { request, asker } });
+      const machine = `token#${ask}`;
+      enqueue.assign({ tokens: new Map(context.tokens).set(key, { machine, uid: request.pod.uid }) });
+      enqueue.spawnChild('token', { id: machine, input: { request, ask } });
     }),
-    forget: enqueueActions(({ context, event, enqueue }) => {
+    forget: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.forget') return;
       const tokens = new Map(context.tokens);
       for (const [key, { machine, uid }] of context.tokens) {
@@ -152,14 +167,16 @@ export const tokensMachine = setup({
       }
       enqueue.assign({ tokens });
     }),
-    drop: enqueueActions(({ context, event, enqueue }) => {
+    drop: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.gone') return;
       const tokens = new Map(context.tokens);
       tokens.delete(event.key);
       enqueue.assign({ tokens });
     }),
   },
-}).createMachine({
+});
+
+export const tokensMachine = tokensSetup.createMachine({
   id: 'tokens',
   meta: projecting<TokensContext>(({ tokens }) => ({ tokens: tokens.size })),
   context: () => ({ tokens: new Map(), lastId: 0 }),
@@ -178,12 +195,3 @@ export const tokensMachine = setup({
     },
   },
 });
-
-/** `moment`: comes with each event of a token's statechart. */
-export const tokensWith = (io: TokensIo, moment: () => Moment): typeof tokensMachine => {
-  const token = providing(tokenMachine, {
-    actors: { request: fromPromise<TokenOutcome, { request: TokenRequest }>(({ input, signal }) => io.request(input.request, signal)) },
-    actions: { sayRefreshFailed: ({ context }, { message }) => io.refreshFailed(context.request, message) },
-  });
-  return providing(tokensMachine, { actors: { token: reading(token, moment) } });
-};

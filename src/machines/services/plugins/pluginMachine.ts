@@ -1,21 +1,16 @@
 /** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
 
-import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { assign, sendParent } from 'xstate';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
 const PLUGIN_BACKOFF = { minMs: 500, maxMs: 122_000 } as const;
 
-export interface PluginIo {
-  /** Rejects with what is wrong; the plugin was told, where it listens. */
-  register(socket: string, signal: AbortSignal): Promise<Registered>;
-  failed(socket: string, message: string): void;
-}
 export interface PluginInput {
   socket: string;
 }
@@ -27,6 +22,7 @@ interface PluginContext extends PluginInput {
 }
 export type PluginSaid = { type: 'plugin.registered'; socket: string; plugin: Registered };
 
+const { setup, facts } = setupWith();
 export const pluginMachine = setup({
   types: { context: {} as PluginContext, input: {} as PluginInput },
   actors: { register: unprovided<Registered, { socket: string }>() },
@@ -38,12 +34,12 @@ export const pluginMachine = setup({
         plugin: params.plugin,
       }),
     ),
-    noteFailure: assign(({ context, event }, params: { error: unknown }) => ({
+    noteFailure: assign(({ context }, params: { error: unknown }) => ({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
-      waitMs: retryDelayMs({ ...PLUGIN_BACKOFF, jitter: 0.1 }, context.attempts, factsOf(event).random),
+      waitMs: retryDelayMs({ ...PLUGIN_BACKOFF, jitter: 0.1 }, context.attempts, facts().random),
     })),
-    sayFailed: (_) => {},
+    sayFailed: unprovidedAction<{ socket: string; error: string }>(),
   },
   delays: { wait: ({ context }) => context.waitMs },
 }).createMachine({
@@ -64,7 +60,13 @@ export const pluginMachine = setup({
             { type: 'tell', params: ({ event }) => ({ plugin: event.output }) },
           ],
         },
-        onError: { target: 'failed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }, 'sayFailed'] },
+        onError: {
+          target: 'failed',
+          actions: [
+            { type: 'noteFailure', params: ({ event }) => ({ error: event.error }) },
+            { type: 'sayFailed', params: ({ context: { socket, error } }) => ({ socket, error }) },
+          ],
+        },
       },
     },
     failed: {
@@ -76,9 +78,3 @@ export const pluginMachine = setup({
     },
   },
 });
-
-export const pluginWith = (io: PluginIo): typeof pluginMachine =>
-  providing(pluginMachine, {
-    actors: { register: fromPromise<Registered, { socket: string }>(({ input, signal }) => io.register(input.socket, signal)) },
-    actions: { sayFailed: ({ context }) => io.failed(context.socket, context.error) },
-  });

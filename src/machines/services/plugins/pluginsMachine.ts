@@ -3,13 +3,12 @@
  * truth. A socket that was made anew is another one: the old one's driver goes before the new one may register.
  */
 
-import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { messageOf } from '../../text/errors.ts';
-import { type Moment, reading } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
-import { perform, providing, unprovided } from '../../xstate/provide.ts';
+import { enqueuing, unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import type { Registered } from './messages.ts';
-import { type PluginIo, type PluginSaid, pluginMachine, pluginWith } from './pluginMachine.ts';
+import { type PluginSaid, pluginMachine } from './pluginMachine.ts';
 
 /** Between looks at the folder, where no hint came. */
 const LOOK_MS = 10_000;
@@ -21,63 +20,64 @@ export interface FoundSocket {
   path: string;
   stamp: string;
 }
-export interface PluginsIo extends PluginIo {
-  scan(signal: AbortSignal): Promise<readonly FoundSocket[]>;
-  /** Hints until the function it gives is called. Never throws: without a watch the looks remain. */
-  watch(hint: () => void): () => void;
-  /** That socket has gone, and whoever registered through it. */
-  gone(socket: string): void;
-  registered(socket: string, plugin: Registered): void;
-}
 export interface PluginsContext {
-  sockets: ReadonlyMap<string, { stamp: string; machine: AnyActorRef }>;
+  sockets: ReadonlyMap<string, { stamp: string; child: string }>;
   again: boolean;
   lastId: number;
   error: string;
 }
 type Event = { type: 'folder.hint' } | PluginSaid;
 
-export const pluginsMachine = setup({
+const effects = setup({
   types: { context: {} as PluginsContext, events: {} as Event },
   actors: {
     plugin: pluginMachine,
     scan: unprovided<readonly FoundSocket[]>(),
-    watch: fromCallback<{ type: 'none' }>(() => {}),
+    watch: unprovidedCallback<{ type: 'none' }>(),
   },
   actions: {
-    compare: enqueueActions(({ context, enqueue }, params: { found: readonly FoundSocket[] }) => {
+    sayGone: unprovidedAction<{ path: string }>(),
+    tell: unprovidedAction<{ socket: string; plugin: Registered }>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
+    compare: enqueuing(effects)(({ context, enqueue }, params: { found: readonly FoundSocket[] }) => {
       const found = new Map(params.found.map((s) => [s.path, s.stamp]));
       const sockets = new Map(context.sockets);
-      for (const [path, { stamp, machine }] of context.sockets) {
+      for (const [path, { stamp, child }] of context.sockets) {
         if (found.get(path) === stamp) continue;
-        enqueue.stopChild(machine);
-        perform(enqueue, 'sayGone', { path });
+        enqueue.stopChild(child);
+        enqueue({ type: 'sayGone', params: { path } });
         sockets.delete(path);
       }
       const fresh = [...found].filter(([path]) => !sockets.has(path));
-      enqueue.assign(({ spawn, context: { lastId } }) => {
-        for (const [i, [path, stamp]] of fresh.entries()) {
-          const machine = spawn('plugin', { id: `${path}#${lastId + i + 1}`, input: { socket: path } });
-          sockets.set(path, { stamp, machine });
-        }
-        return { sockets, lastId: lastId + fresh.length, error: '' };
-      });
+      for (const [i, [path, stamp]] of fresh.entries()) {
+        const child = `${path}#${context.lastId + i + 1}`;
+        enqueue.spawnChild('plugin', { id: child, input: { socket: path } });
+        sockets.set(path, { stamp, child });
+      }
+      enqueue.assign({ sockets, lastId: context.lastId + fresh.length, error: '' });
     }),
     later: assign({ again: true }),
     noteFailure: assign((_, params: { error: unknown }) => ({
       error: messageOf(params.error),
     })),
-    sayGone: (_, _params: { path: string }) => {},
-    tell: (_) => {},
   },
   guards: { again: ({ context }) => context.again },
-}).createMachine({
+});
+
+export const pluginsMachine = deciding.createMachine({
   id: 'plugins',
   meta: projecting<PluginsContext>(({ sockets, again, error }) => ({ sockets: names(sockets.keys()), again, error })),
   context: () => ({ sockets: new Map(), again: false, lastId: 0, error: '' }),
   invoke: { src: 'watch' },
   initial: 'looking',
-  on: { 'folder.hint': { actions: ['later'] }, 'plugin.registered': { actions: ['tell'] } },
+  on: {
+    'folder.hint': { actions: ['later'] },
+    'plugin.registered': { actions: [{ type: 'tell', params: ({ event: { socket, plugin } }) => ({ socket, plugin }) }] },
+  },
   states: {
     looking: {
       meta: { reason: 'Looking', message: 'for sockets of plugins' },
@@ -103,19 +103,3 @@ export const pluginsMachine = setup({
     },
   },
 });
-
-/** `moment`: comes with each event of a socket's statechart. */
-export const pluginsWith = (io: PluginsIo, moment: () => Moment): typeof pluginsMachine =>
-  providing(pluginsMachine, {
-    actors: {
-      plugin: reading(pluginWith(io), moment),
-      scan: fromPromise(({ signal }) => io.scan(signal)),
-      watch: fromCallback<{ type: 'none' }>(({ sendBack }) => io.watch(() => sendBack({ type: 'folder.hint' }))),
-    },
-    actions: {
-      sayGone: (_, { path }) => io.gone(path),
-      tell: ({ event }) => {
-        if (event.type === 'plugin.registered') io.registered(event.socket, event.plugin);
-      },
-    },
-  });

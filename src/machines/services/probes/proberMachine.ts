@@ -4,22 +4,15 @@
  * instance starts it over. Side effects (attempts, events, metrics) are provided by `actors/services/probes`.
  */
 
-import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { assertEvent, assign, sendParent } from 'xstate';
 import type { ProbeOutcome, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { perform, providing, unprovided } from '../../xstate/provide.ts';
+import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 
-/** What a schedule asks of the outside. */
-export interface ProberIo {
-  /** One try. Never rejects for what the container did; what it throws counts as an error. */
-  attempt(target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome>;
-  /** An attempt is over: events and metrics. */
-  attempted(target: ProbeTarget, outcome: ProbeOutcome, durationMs: number): void;
-}
 export interface ProberInput {
   target: ProbeTarget;
   /** What the ledger says of this instance. */
@@ -56,15 +49,21 @@ interface Attempted {
   durationMs: number;
 }
 
-export const proberMachine = setup({
+const { setup, facts } = setupWith();
+const effects = setup({
   types: { context: {} as Context, events: {} as ProberEvent, input: {} as ProberInput },
   actors: { attempt: unprovided<ProbeOutcome, { target: ProbeTarget }>() },
   actions: {
-    sayAttempted: (_, _params: Attempted) => {},
+    sayAttempted: unprovidedAction<Attempted>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
     startOver: assign(({ event }) => {
       assertEvent(event, 'probe.target');
       // Only an instance that ran before has a phase; whatever follows it started here.
-      const begun = { phase: null, fresh: true, seenAtMs: factsOf(event).wallMs, run: NO_RUN, outcome: null };
+      const begun = { phase: null, fresh: true, seenAtMs: facts().wallMs, run: NO_RUN, outcome: null };
       return { target: event.target, result: event.result, ...begun };
     }),
     take: assign(({ context, event }) => {
@@ -72,33 +71,33 @@ export const proberMachine = setup({
       const same = JSON.stringify(event.target.probe) === JSON.stringify(context.target.probe);
       return { target: event.target, ...(same ? {} : { run: NO_RUN }) };
     }),
-    planFirst: assign(({ context, event }) => {
+    planFirst: assign(({ context }) => {
       const { target, phase, fresh, seenAtMs } = context;
       const known = context.result !== 'unknown' && !(target.type === 'readiness' && context.result === 'failure');
       const waitMs = firstDelayMs({
         probe: target.probe,
         startMs: startOf(target, { atMs: seenAtMs, fresh }),
-        nowMs: factsOf(event).wallMs,
+        nowMs: facts().wallMs,
         phase,
         known,
       });
       return { waitMs, phase: null };
     }),
-    beginTick: assign(({ event }) => ({ tickMs: factsOf(event).monoMs, tries: 0 })),
-    planNext: assign(({ context, event }) => {
-      const nowMs = factsOf(event).monoMs;
+    beginTick: assign(() => ({ tickMs: facts().monoMs, tries: 0 })),
+    planNext: assign(({ context }) => {
+      const nowMs = facts().monoMs;
       return { waitMs: nextTickMs(context.tickMs, nowMs, periodMs(context.target.probe)) - nowMs };
     }),
-    beginTry: assign(({ context, event }) => ({ tries: context.tries + 1, triedAtMs: factsOf(event).monoMs })),
+    beginTry: assign(({ context }) => ({ tries: context.tries + 1, triedAtMs: facts().monoMs })),
     want: sendParent(
       ({ context }): ProberReport => ({ type: 'probe.want', key: context.target.key, kind: slotKind(context.target.probe) }),
     ),
     free: sendParent(({ context }): ProberReport => ({ type: 'probe.free', key: context.target.key })),
-    conclude: enqueueActions(({ context, event, enqueue }, outcome: ProbeOutcome) => {
+    conclude: enqueuing(effects)(({ context, enqueue }, outcome: ProbeOutcome) => {
       const { target } = context;
       const { run, result } = countOutcome(context.run, outcome, target);
-      const durationMs = factsOf(event).monoMs - context.triedAtMs;
-      perform(enqueue, 'sayAttempted', { target, outcome, durationMs });
+      const durationMs = facts().monoMs - context.triedAtMs;
+      enqueue({ type: 'sayAttempted', params: { target, outcome, durationMs } });
       enqueue.assign({ run, outcome, ...(result === null ? {} : { result }) });
       if (result === null || result === context.result) return;
       enqueue.sendParent({ type: 'probe.result', target, result, output: outcome.output } satisfies ProberReport);
@@ -113,7 +112,9 @@ export const proberMachine = setup({
     gated: ({ context }) => (context.target.type === 'startup') === context.target.started,
     tryAgain: ({ context }, outcome: ProbeOutcome) => outcome.kind === 'error' && context.tries < TRIES_MAX,
   },
-}).createMachine({
+});
+
+export const proberMachine = deciding.createMachine({
   id: 'prober',
   meta: projecting<Context>(({ target, result, run, tries, waitMs, outcome }) => ({
     ...{ pod: `${target.pod.namespace}/${target.pod.name}`, container: target.container.name, type: target.type },
@@ -124,7 +125,7 @@ export const proberMachine = setup({
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,
-    seenAtMs: factsOf(input).wallMs,
+    seenAtMs: facts().wallMs,
     run: NO_RUN,
     tries: 0,
     tickMs: 0,
@@ -188,9 +189,3 @@ export const proberMachine = setup({
     },
   },
 });
-
-export const proberWith = (io: ProberIo): typeof proberMachine =>
-  providing(proberMachine, {
-    actors: { attempt: fromPromise<ProbeOutcome, { target: ProbeTarget }>(({ input, signal }) => io.attempt(input.target, signal)) },
-    actions: { sayAttempted: (_, { target, outcome, durationMs }) => io.attempted(target, outcome, durationMs) },
-  });

@@ -3,30 +3,21 @@
  * (a message only says where to look again), so that it can be started over at any time.
  */
 
-import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { assign } from 'xstate';
 import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
-import { evictionOf, isWanted, type PodsView, refusalOf } from '../../pods/manager/messages.ts';
+import type { PodsView } from '../../pods/manager/messages.ts';
 import type { StatusEntry } from '../../pods/status/messages.ts';
-import { factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import type { Moment } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
-import { perform, providing, unprovided } from '../../xstate/provide.ts';
-import { type ProberIo, type ProberReport, proberMachine, proberWith } from './proberMachine.ts';
+import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
+import { type ProberReport, proberMachine } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
 const SWEEP_MS = 60_000;
 
-export interface ProbeManagerIo extends ProberIo {
-  /** What earlier incarnations, of this actor or of this node, knew. */
-  load(signal: AbortSignal): Promise<ProbeLedger>;
-  /** The ledger changed. */
-  publish(ledger: ProbeLedger): void;
-  /** A result changed that the pod's worker must act on or report. */
-  changed(target: ProbeTarget, result: ProbeResult, output: string): void;
-  /** A pod that had probes has none any more: their metrics go. Those of a container that waits to start again stay. */
-  ended(uid: string): void;
-}
 /** What comes with each event: the time, and the pods as others show them. */
 export interface ProbesFacts extends Moment {
   readonly pods: PodsView | undefined;
@@ -49,16 +40,22 @@ interface Context {
 }
 export type ProbeManagerEvent = { type: 'probes.look'; uid: string | null } | ProberReport;
 
-export const probeManagerMachine = setup({
+const { setup, facts } = setupWith<ProbesFacts>();
+const effects = setup({
   types: { context: {} as Context, events: {} as ProbeManagerEvent },
   actors: { prober: proberMachine, load: unprovided<ProbeLedger>() },
   actions: {
-    publish: (_, _params: { ledger: ProbeLedger }) => {},
-    sayChanged: (_, _params: { target: ProbeTarget; result: ProbeResult; output: string }) => {},
-    sayEnded: (_, _params: { uid: string }) => {},
+    publish: unprovidedAction<{ ledger: ProbeLedger }>(),
+    sayChanged: unprovidedAction<{ target: ProbeTarget; result: ProbeResult; output: string }>(),
+    sayEnded: unprovidedAction<{ uid: string }>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
     /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the ledger up to date. */
-    look: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | null }) => {
-      const seen = factsOf<ProbesFacts>(event);
+    look: enqueuing(effects)(({ context, enqueue }, params: { uids: readonly string[] | null }) => {
+      const seen = facts();
       const uids = params.uids ?? [...new Set([...(seen.statuses?.keys() ?? []), ...context.byPod.keys()])];
       let { ledger } = context;
       const probes = new Map(context.probes);
@@ -66,10 +63,10 @@ export const probeManagerMachine = setup({
       const waiting = new Map(context.unstarted);
       const stopped: string[] = [];
       for (const uid of uids) {
-        const facts = podFacts(uid, seen);
-        if (facts === undefined && seen.pods?.records.has(uid) === true) continue;
-        if (facts !== undefined) ledger = lookedAt(ledger, facts);
-        const targets = facts === undefined ? [] : targetsOf(ledger, facts);
+        const pod = podFacts(uid, seen);
+        if (pod === undefined && seen.pods?.records.has(uid) === true) continue;
+        if (pod !== undefined) ledger = lookedAt(ledger, pod);
+        const targets = pod === undefined ? [] : targetsOf(ledger, pod);
         const wanted = new Set(targets.map((t) => t.key));
         for (const key of byPod.get(uid) ?? []) {
           if (wanted.has(key) || !probes.has(key)) continue;
@@ -87,44 +84,46 @@ export const probeManagerMachine = setup({
           }
           probes.set(target.key, target);
         }
-        const notYet = facts === undefined ? null : unstarted(facts);
+        const notYet = pod === undefined ? null : unstarted(pod);
         if (notYet === null || notYet.size === 0) waiting.delete(uid);
         else waiting.set(uid, notYet);
-        const over = facts === undefined || facts.terminating;
+        const over = pod === undefined || pod.terminating;
         if (wanted.size > 0 || (!over && byPod.has(uid))) byPod.set(uid, [...wanted]);
-        else if (byPod.delete(uid)) perform(enqueue, 'sayEnded', { uid });
+        else if (byPod.delete(uid)) enqueue({ type: 'sayEnded', params: { uid } });
       }
       enqueue.assign({ ledger, probes, byPod, unstarted: waiting });
-      if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
+      if (ledger !== context.ledger) enqueue({ type: 'publish', params: { ledger } });
       grantTo(enqueue, freeSlots(context.slots, stopped));
     }),
-    result: enqueueActions(({ context, event, enqueue }) => {
+    result: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'probe.result') return;
       const { target, result, output } = event;
       const ledger = withResult(context.ledger, { containerId: target.containerId, type: target.type, result });
       if (ledger === context.ledger) return;
       enqueue.assign({ ledger });
-      perform(enqueue, 'publish', { ledger });
-      perform(enqueue, 'sayChanged', { target, result, output });
+      enqueue({ type: 'publish', params: { ledger } });
+      enqueue({ type: 'sayChanged', params: { target, result, output } });
     }),
-    want: enqueueActions(({ context, event, enqueue }) => {
+    want: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type === 'probe.want') grantTo(enqueue, wantSlot(context.slots, event.key, event.kind));
     }),
-    free: enqueueActions(({ context, event, enqueue }) => {
+    free: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type === 'probe.free') grantTo(enqueue, freeSlots(context.slots, [event.key]));
     }),
-    sweep: enqueueActions(({ context, event, enqueue }) => {
-      const { pods } = factsOf<ProbesFacts>(event);
+    sweep: effects.enqueueActions(({ context, enqueue }) => {
+      const { pods } = facts();
       if (pods?.sourcesReady !== true) return;
       const absent = new Set([...context.ledger.values()].map((e) => e.uid).filter((uid) => !pods.records.has(uid)));
       const gone = new Set([...absent].filter((uid) => context.absent.has(uid)));
       const ledger = withoutPods(context.ledger, gone);
       enqueue.assign({ absent, ledger });
-      if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
+      if (ledger !== context.ledger) enqueue({ type: 'publish', params: { ledger } });
     }),
   },
   delays: { sweep: SWEEP_MS },
-}).createMachine({
+});
+
+export const probeManagerMachine = deciding.createMachine({
   id: 'probes',
   meta: projecting<Context>(({ probes, byPod, slots }) => ({
     ...{ probes: probes.size, pods: byPod.size },
@@ -132,8 +131,8 @@ export const probeManagerMachine = setup({
     waiting: names(slots.waiting.keys()),
   })),
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({
-    beganAtMs: factsOf(input as object).wallMs,
+  context: () => ({
+    beganAtMs: facts().wallMs,
     ledger: new Map(),
     probes: new Map(),
     byPod: new Map(),
@@ -183,8 +182,8 @@ function podFacts(uid: string, { pods, statuses }: ProbesFacts): PodFacts | unde
   if (record === undefined || status === undefined) return undefined;
   const phase = record.worker?.phase;
   const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
-  const refused = (refusalOf(record) ?? evictionOf(record)) !== null;
-  return { pod: record.pod, status, terminating: !isWanted(record) || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
+  const refused = (record.refusal ?? record.eviction ?? null) !== null;
+  return { pod: record.pod, status, terminating: record.removed || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
 }
 
 type Enqueue = { assign(c: { slots: Slots }): void; sendTo(id: string, event: { type: 'probe.granted' }): void };
@@ -193,14 +192,3 @@ function grantTo(enqueue: Enqueue, next: { slots: Slots; granted: string[] }): v
   enqueue.assign({ slots: next.slots });
   for (const key of next.granted) enqueue.sendTo(key, { type: 'probe.granted' });
 }
-
-/** `moment`: comes with each event of a probe's statechart. */
-export const probesWith = (io: ProbeManagerIo, moment: () => Moment): typeof probeManagerMachine =>
-  providing(probeManagerMachine, {
-    actors: { prober: reading(proberWith(io), moment), load: fromPromise(({ signal }) => io.load(signal)) },
-    actions: {
-      publish: (_, { ledger }) => io.publish(ledger),
-      sayChanged: (_, { target, result, output }) => io.changed(target, result, output),
-      sayEnded: (_, { uid }) => io.ended(uid),
-    },
-  });

@@ -3,15 +3,15 @@
  * short; what is wanted may change meanwhile and is looked at when it ends. Each wait has a reason and a back-off.
  */
 
-import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { assign, sendParent } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import type { VolumeSource } from '../../pod/volumes/kinds.ts';
 import type { VolumeRef } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, redefined, refreshes } from '../../pod/volumes/volumes.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { projecting } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
@@ -31,15 +31,6 @@ export interface SetUpDone {
   device: boolean;
   /** Its driver wants it set up again at each refresh. */
   republish: boolean;
-}
-/** What a volume's statechart asks of the outside; given by `actors/services/volumes`, or by a test. */
-export interface VolumeIo {
-  /** Must do nothing where nothing is to be done: it is repeated at each refresh and after each restart. */
-  setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
-  /** Must succeed where there is nothing left. */
-  tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void>;
-  mountFailed(pod: Pod, volume: PodVolume, message: string): void;
-  tearDownFailed(ref: VolumeRef, message: string): void;
 }
 
 /** `mounted` is set up as wanted; `stale` is set up, and its last refresh failed; `uncertain` was found on disk. */
@@ -89,9 +80,26 @@ function isRedefined({ job }: VolumeContext, pod: Pod): boolean {
   return job === null || redefined(job.pod, pod);
 }
 
-const volumeSetup = setup({
+function jobOf(context: VolumeContext): { job: SetUpJob } {
+  if (context.job === null) throw new Error(`volume ${keyOf(context.ref)}: set up without a definition`);
+  return { job: { ...context.job, first: !context.everMounted } };
+}
+const error = (context: VolumeContext): string => context.error;
+function failedMount(context: VolumeContext): { pod: Pod; volume: PodVolume; message: string } {
+  const { pod, volume } = jobOf(context).job;
+  return { pod, volume, message: context.error };
+}
+
+const { setup, facts } = setupWith();
+
+export const volumeMachine = setup({
   types: { context: {} as VolumeContext, events: {} as VolumeEvent, input: {} as VolumeInput },
-  actors: { setUp: unprovided<SetUpDone | null, { job: SetUpJob }>(), tearDown: unprovided<void, { ref: VolumeRef }>() },
+  actors: {
+    /** Does nothing where nothing is to be done: it is repeated at each refresh and after each restart. */
+    setUp: unprovided<SetUpDone | null, { job: SetUpJob }>(),
+    /** Succeeds where there is nothing left. */
+    tearDown: unprovided<void, { ref: VolumeRef }>(),
+  },
   actions: {
     tell: sendParent(
       ({ context }, params: { phase: VolumePhase }): VolumeChanged => ({
@@ -112,15 +120,15 @@ const volumeSetup = setup({
     beginAnew: assign({ attempts: 0, error: '' }),
     clearAgain: assign({ again: false }),
     noteMounted: assign((_, params: { done: SetUpDone | null }) => ({ everMounted: true, attempts: 0, error: '', done: params.done })),
-    noteFailure: assign(({ context, event }, params: { error: unknown }) => ({
+    noteFailure: assign(({ context }, params: { error: unknown }) => ({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
       waitMs:
         Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
-        (1 + 0.1 * factsOf(event).random),
+        (1 + 0.1 * facts().random),
     })),
-    sayMountFailed: (_) => {},
-    sayTearDownFailed: (_) => {},
+    sayMountFailed: unprovidedAction<{ pod: Pod; volume: PodVolume; message: string }>(),
+    sayTearDownFailed: unprovidedAction<{ ref: VolumeRef; message: string }>(),
   },
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
@@ -133,15 +141,7 @@ const volumeSetup = setup({
     changed: ({ context, event }) =>
       event.type === 'volume.want' && renews(context, event.volume.source) && isRedefined(context, event.pod),
   },
-});
-
-function jobOf(context: VolumeContext): { job: SetUpJob } {
-  if (context.job === null) throw new Error(`volume ${keyOf(context.ref)}: set up without a definition`);
-  return { job: { ...context.job, first: !context.everMounted } };
-}
-const error = (context: VolumeContext): string => context.error;
-
-export const volumeMachine = volumeSetup.createMachine({
+}).createMachine({
   id: 'volume',
   meta: projecting<VolumeContext>(({ ref, wanted, again, everMounted, done, attempts, error, waitMs }) => ({
     ...{ uid: ref.uid, plugin: ref.plugin, name: ref.name, wanted, again, everMounted, at: done?.at ?? null, attempts, error, waitMs },
@@ -193,7 +193,10 @@ export const volumeMachine = volumeSetup.createMachine({
     },
     mountFailed: {
       meta: { reason: 'MountFailed', message: error },
-      entry: ['sayMountFailed', { type: 'tell', params: { phase: 'failed' } }],
+      entry: [
+        { type: 'sayMountFailed', params: ({ context }) => failedMount(context) },
+        { type: 'tell', params: { phase: 'failed' } },
+      ],
       after: { wait: { target: 'mounting' } },
       on: {
         'volume.retry': { target: 'mounting', actions: ['beginAnew'] },
@@ -237,7 +240,10 @@ export const volumeMachine = volumeSetup.createMachine({
     /** What is there stays and counts as mounted: containers go on with the content they have. */
     refreshFailed: {
       meta: { reason: 'RefreshFailed', message: error },
-      entry: ['sayMountFailed', { type: 'tell', params: { phase: 'stale' } }],
+      entry: [
+        { type: 'sayMountFailed', params: ({ context }) => failedMount(context) },
+        { type: 'tell', params: { phase: 'stale' } },
+      ],
       after: { wait: { target: 'refreshing' } },
       on: {
         'volume.want': { actions: ['take'] },
@@ -261,24 +267,13 @@ export const volumeMachine = volumeSetup.createMachine({
     },
     unmountFailed: {
       meta: { reason: 'UnmountFailed', message: error },
-      entry: ['sayTearDownFailed', { type: 'tell', params: { phase: 'unmountFailed' } }],
+      entry: [
+        { type: 'sayTearDownFailed', params: ({ context: { ref, error } }) => ({ ref, message: error }) },
+        { type: 'tell', params: { phase: 'unmountFailed' } },
+      ],
       after: { wait: { target: 'unmounting' } },
       on: { 'volume.want': { target: 'mounting', actions: ['take', 'beginAnew'] } },
     },
     gone: { type: 'final', entry: [{ type: 'tell', params: { phase: 'gone' } }] },
   },
 });
-
-export const volumeWith = (io: VolumeIo): typeof volumeMachine =>
-  providing(volumeMachine, {
-    actors: {
-      setUp: fromPromise<SetUpDone | null, { job: SetUpJob }>(({ input, signal }) => io.setUp(input.job, signal)),
-      tearDown: fromPromise<void, { ref: VolumeRef }>(({ input, signal }) => io.tearDown(input.ref, signal)),
-    },
-    actions: {
-      sayMountFailed: ({ context: { job, error } }) => {
-        if (job !== null) io.mountFailed(job.pod, job.volume, error);
-      },
-      sayTearDownFailed: ({ context: { ref, error } }) => io.tearDownFailed(ref, error),
-    },
-  });

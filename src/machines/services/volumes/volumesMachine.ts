@@ -3,20 +3,21 @@
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
 
-import { assign, type DoneActorEvent, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
+import { assign, type DoneActorEvent, stopChild } from 'xstate';
 import { type VolumeRef, volumeKey } from '../../pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../pod/volumes/volumes.ts';
 import { type Built, built, refused } from '../../result.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import { carrying, factsOf, type Moment, reading } from '../../xstate/facts.ts';
+import type { Moment } from '../../xstate/facts.ts';
 import { projecting, some } from '../../xstate/projection.ts';
-import { providing, unprovided } from '../../xstate/provide.ts';
-import { type SubPathsResult, VOLUMES_WAIT_MS, type VolumesEvent } from './messages.ts';
+import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
+import { type SubPathsResult, VOLUMES_WAIT_MS, type VolumesEvent, type VolumesResult } from './messages.ts';
 import { type Actual, type ActualState, type DesiredState, isMounted, type Look, reconcile, volumesOfPod } from './reconcile.ts';
 import type { BoundPart } from './subPaths.ts';
-import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine, volumeWith } from './volumeMachine.ts';
+import { type VolumeChanged, type VolumeEvent, volumeMachine } from './volumeMachine.ts';
 import { lateness, outcome, type Waiter } from './waiters.ts';
 
 /** What became of pods is looked at this often: a pod that changed, one that nobody wants any more. Costs no I/O. */
@@ -25,32 +26,22 @@ const LOOK_MS = 2_000;
 const SCAN_RETRY_MS = 500;
 const SCAN_RETRY_MAX_MS = 30_000;
 
-export interface VolumesIo extends VolumeIo {
-  /** Volumes found on disk that this daemon can take down by name alone. */
-  scan(signal: AbortSignal): Promise<readonly VolumeRef[]>;
-  publish(actual: ActualState): void;
-  /** Nothing of this pod is left. */
-  forget(uid: string): void;
-  /**
-   * After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down.
-   * Rejects when one of the signals comes first. Once it has begun, only the end of the manager cuts it short: a bind that
-   * is given up while it is under way may come after the volume was taken down.
-   */
-  bindSubPath(part: BoundPart, until: { asked: AbortSignal; signal: AbortSignal }): Promise<Built<string>>;
-}
 export interface VolumesInput {
   rootDir: string;
   /** `syncFrequency`. A pod's files are compared with their sources again after it, lengthened by up to half. */
   refreshMs: number;
 }
-/** What comes with each event: the time, chance, and the pods as others show them. */
+/** The time, chance, the pods as others show them, and who still waits. */
 export interface VolumesFacts extends Moment {
   readonly pods: Look['pods'];
   readonly listed: Look['listed'];
+  /** Whoever put this question still waits for its answer. */
+  isOpen(ask: number): boolean;
 }
-interface BindJob {
+/** One after the other, for as long as the question is open. */
+export interface BindJob {
+  ask: number;
   parts: readonly BoundPart[];
-  replyTo: ReplyTo<SubPathsResult>;
 }
 export interface VolumesContext extends VolumesInput {
   desired: DesiredState;
@@ -66,52 +57,78 @@ export interface VolumesContext extends VolumesInput {
   error: string;
   attempts: number;
 }
+interface Held<R> {
+  ask: number;
+  replyTo: ReplyTo<R>;
+}
+interface Replied<R> {
+  ask: number;
+  result: R;
+}
 type Event =
   | VolumesEvent
   | VolumeChanged
-  | { type: 'waiter.expired'; id: number }
+  | { type: 'waiter.expired'; ask: number }
   | { type: 'pods.direct'; uids: readonly string[] }
   | DoneActorEvent;
 
-const volumesSetup = setup({
+const { setup, facts } = setupWith<VolumesFacts>();
+
+const effects = setup({
   types: { context: {} as VolumesContext, events: {} as Event, input: {} as VolumesInput },
   actors: {
     volume: volumeMachine,
-    /** Never rejects: who asked is told. */
+    /** Never rejects: its question is answered. */
     bind: unprovided<void, BindJob>(),
+    /** Volumes found on disk that can be taken down by name alone. */
     scan: unprovided<readonly VolumeRef[]>(),
   },
   actions: {
-    noteAsk: enqueueActions(({ context, event, enqueue }) => {
+    /** Keeps what the answer of this question goes to. */
+    hold: unprovidedAction<Held<VolumesResult>>(),
+    reply: unprovidedAction<Replied<VolumesResult>>(),
+    holdParts: unprovidedAction<Held<SubPathsResult>>(),
+    replyParts: unprovidedAction<Replied<SubPathsResult>>(),
+    publish: unprovidedAction<{ actual: ActualState }>(),
+    /** Nothing of this pod is left. */
+    forget: unprovidedAction<{ uid: string }>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
+    noteAsk: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'volumes.mount' && event.type !== 'volumes.unmount') return;
       const { uid, replyTo } = event;
-      const id = context.lastId + 1;
+      const ask = context.lastId + 1;
       const pod = event.type === 'volumes.mount' ? event.pod : null;
       // An earlier question of the other kind is of an earlier life of the pod's worker: nobody waits for its answer.
       const waiters = context.waiters.filter((w) => w.uid !== uid || (w.pod === null) === (pod === null));
       const desired = new Map(context.desired);
       if (pod === null) desired.delete(uid);
-      else desired.set(uid, { pod, refreshAtMonoMs: refreshAt(context, factsOf(event)) });
-      enqueue.assign({ lastId: id, desired, waiters: [...waiters, { id, uid, pod, reply: replyTo, signal: replyTo.signal }] });
-      enqueue.raise({ type: 'waiter.expired', id }, { id: `waiter:${id}`, delay: VOLUMES_WAIT_MS });
+      else desired.set(uid, { pod, refreshAtMonoMs: refreshAt(context, facts()) });
+      enqueue.assign({ lastId: ask, desired, waiters: [...waiters, { ask, uid, pod }] });
+      enqueue({ type: 'hold', params: { ask, replyTo } });
+      enqueue.raise({ type: 'waiter.expired', ask }, { id: `waiter:${ask}`, delay: VOLUMES_WAIT_MS });
     }),
-    bind: enqueueActions(({ context, event, enqueue }) => {
+    bind: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'volumes.bind') return;
       const { replyTo } = event;
       const parts = boundParts(context, event);
-      if (!parts.ok) return enqueue(() => replyTo(parts));
-      const id = context.lastId + 1;
-      enqueue.assign({ lastId: id });
-      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { parts: parts.value, replyTo } });
+      const ask = context.lastId + 1;
+      enqueue.assign({ lastId: ask });
+      enqueue({ type: 'holdParts', params: { ask, replyTo } });
+      if (!parts.ok) enqueue({ type: 'replyParts', params: { ask, result: parts } });
+      else enqueue.spawnChild('bind', { id: `bind#${ask}`, input: { ask, parts: parts.value } });
     }),
     /** Statecharts of everything found; they wait to be told what is wanted of them. */
-    adopt: enqueueActions(({ event, enqueue }, params: { found: readonly VolumeRef[] }) => {
+    adopt: enqueuing(effects)(({ enqueue }, params: { found: readonly VolumeRef[] }) => {
       const machines = new Map<string, string>();
       const actual = new Map<string, Actual>();
       for (const ref of params.found) {
         const key = volumeKey(ref);
         machines.set(key, `${key}#0`);
-        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: factsOf(event).wallMs, done: null });
+        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: facts().wallMs, done: null });
       }
       enqueue.assign({ machines, actual, scanned: true, error: '', attempts: 0 });
       for (const ref of params.found) {
@@ -120,7 +137,7 @@ const volumesSetup = setup({
       }
     }),
     /** Every wanted pod has its statecharts, and they know that they are wanted; the others know that they are not. */
-    direct: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | 'all' }) => {
+    direct: enqueuing(effects)(({ context, enqueue }, params: { uids: readonly string[] | 'all' }) => {
       if (!context.scanned) return;
       const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context)] : params.uids;
       const machines = new Map(context.machines);
@@ -143,13 +160,13 @@ const volumesSetup = setup({
           const id = `${key}#${lastId}`;
           const ref = { uid: volume.uid, plugin: volume.plugin, name: volume.name };
           machines.set(key, id);
-          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: factsOf(event).wallMs, done: null });
+          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: facts().wallMs, done: null });
           enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod } } });
         }
       }
       enqueue.assign({ machines, actual, lastId });
     }),
-    refresh: enqueueActions(({ context, event, enqueue }) => {
+    refresh: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'volumes.refresh') return;
       for (const [uid, { pod }] of context.desired) {
         if (event.uid !== undefined && event.uid !== uid) continue;
@@ -160,63 +177,63 @@ const volumesSetup = setup({
         }
       }
     }),
-    retry: enqueueActions(({ context, enqueue }) => {
+    retry: effects.enqueueActions(({ context, enqueue }) => {
       for (const machine of context.machines.values()) enqueue.sendTo(machine, { type: 'volume.retry' } satisfies VolumeEvent);
     }),
-    noteChange: assign(({ context, event }) => {
-      if (event.type !== 'volume.changed') return {};
+    noteChange: effects.enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'volume.changed') return;
       const was = context.actual.get(event.key);
-      if (was === undefined) return {};
+      if (was === undefined) return;
       const actual = new Map(context.actual);
       if (event.phase !== 'gone') {
-        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: factsOf(event).wallMs, done: event.done });
-        return { actual };
+        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: facts().wallMs, done: event.done });
+        return enqueue.assign({ actual });
       }
       actual.delete(event.key);
       const machines = new Map(context.machines);
       machines.delete(event.key);
-      return { actual, machines };
+      enqueue.assign({ actual, machines });
+      const { uid } = was.ref;
+      if (volumesOfPod(actual, uid).length === 0) enqueue({ type: 'forget', params: { uid } });
     }),
-    forget: (_) => {},
-    publish: (_) => {},
     /** Answers every worker whose wait is over. */
-    answer: enqueueActions(({ context, event, enqueue }) => {
+    answer: effects.enqueueActions(({ context, event, enqueue }) => {
       if (!context.scanned) return;
       const left: Waiter[] = [];
       for (const waiter of context.waiters) {
-        const result = waiter.signal.aborted ? null : concerns(event, waiter.uid) ? outcome(context, waiter) : undefined;
+        const result = !facts().isOpen(waiter.ask) ? null : concerns(event, waiter.uid) ? outcome(context, waiter) : undefined;
         if (result === undefined) left.push(waiter);
         else {
-          enqueue.cancel(`waiter:${waiter.id}`);
-          if (result !== null) enqueue(() => waiter.reply(result));
+          enqueue.cancel(`waiter:${waiter.ask}`);
+          if (result !== null) enqueue({ type: 'reply', params: { ask: waiter.ask, result } });
         }
       }
       if (left.length < context.waiters.length) enqueue.assign({ waiters: left });
     }),
-    expire: enqueueActions(({ context, event, enqueue }) => {
+    expire: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'waiter.expired') return;
-      const waiter = context.waiters.find((w) => w.id === event.id);
+      const waiter = context.waiters.find((w) => w.ask === event.ask);
       if (waiter === undefined) return;
       enqueue.assign({ waiters: context.waiters.filter((w) => w !== waiter) });
-      enqueue(() => waiter.reply({ ok: false, failure: lateness(context, waiter) }));
+      enqueue({ type: 'reply', params: { ask: waiter.ask, result: { ok: false, failure: lateness(context, waiter) } } });
     }),
-    lookAround: enqueueActions(({ context, event, enqueue }) => {
+    lookAround: effects.enqueueActions(({ context, enqueue }) => {
       if (context.desired.size === 0 && context.actual.size === 0) {
         if (context.unminded.size > 0) enqueue.assign({ unminded: new Map() });
         return;
       }
-      const facts = factsOf<VolumesFacts>(event);
-      const look: Look = { pods: facts.pods, listed: facts.listed, nowMonoMs: facts.monoMs };
+      const { pods, listed, monoMs } = facts();
+      const look: Look = { pods, listed, nowMonoMs: monoMs };
       const { desired: asked, actual, unminded: before } = context;
       const { drop, want, refresh, unminded } = reconcile({ desired: asked, actual, look, unminded: before });
       enqueue.assign({ unminded });
       if (drop.length + want.length + refresh.length === 0) return;
       const desired = new Map(context.desired);
-      const refreshAtMonoMs = refreshAt(context, facts);
+      const refreshAtMonoMs = refreshAt(context, facts());
       for (const uid of drop) desired.delete(uid);
       for (const { uid, pod } of [...want, ...refresh]) desired.set(uid, { pod, refreshAtMonoMs });
       enqueue.assign({ desired });
-      enqueue.raise(carrying(event, { type: 'pods.direct' as const, uids: [...drop, ...want.map((w) => w.uid)] }));
+      enqueue.raise({ type: 'pods.direct', uids: [...drop, ...want.map((w) => w.uid)] });
       for (const { uid } of refresh) enqueue.raise({ type: 'volumes.refresh', uid });
     }),
   },
@@ -255,31 +272,14 @@ function boundParts(
   return built(found);
 }
 
-/**
- * One after the other, as the container names them, for as long as its worker waits: one that has gone on may have given
- * the volumes back, and whatever is bound after that stays.
- */
-async function bound(io: VolumesIo, { parts, replyTo }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
-  const paths = new Map<number, string>();
-  for (const part of parts) {
-    try {
-      const path = await io.bindSubPath(part, { asked: replyTo.signal, signal });
-      if (!path.ok) return path;
-      paths.set(part.index, path.value);
-    } catch (error) {
-      const why = messageOf(error);
-      return refused(`part of volume "${part.volume.name}" of container "${part.container}" cannot be mounted: ${why}`);
-    }
-  }
-  return built(paths);
-}
-
 /** Pods somebody waits to see the end of. */
 function givenBack(context: VolumesContext): string[] {
   return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
 }
 
-export const volumesMachine = volumesSetup.createMachine({
+const PUBLISH = { type: 'publish' as const, params: ({ context: { actual } }: { context: VolumesContext }) => ({ actual }) };
+
+export const volumesMachine = deciding.createMachine({
   id: 'volumes',
   meta: projecting<VolumesContext>(({ desired, actual, waiters, scanned, error, attempts }) => ({
     wanted: desired.size,
@@ -302,13 +302,13 @@ export const volumesMachine = volumesSetup.createMachine({
   on: {
     'volumes.mount': {
       guard: 'stillAsked',
-      actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', 'publish'],
+      actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', PUBLISH],
     },
     'volumes.unmount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer'] },
     'volumes.bind': { actions: ['bind'] },
     'volumes.refresh': { actions: ['refresh'] },
     'volumes.retry': { actions: ['retry'] },
-    'volume.changed': { actions: ['noteChange', 'forget', 'publish', 'answer'] },
+    'volume.changed': { actions: ['noteChange', PUBLISH, 'answer'] },
     'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
     'waiter.expired': { actions: ['expire'] },
     // xstate keeps a child that has ended, and what it knew, until its parent stops it.
@@ -324,7 +324,7 @@ export const volumesMachine = volumesSetup.createMachine({
           actions: [
             { type: 'adopt', params: ({ event }) => ({ found: event.output }) },
             { type: 'direct', params: { uids: 'all' } },
-            'publish',
+            PUBLISH,
             'answer',
           ],
         },
@@ -350,21 +350,3 @@ export const volumesMachine = volumesSetup.createMachine({
     },
   },
 });
-
-/** `moment`: comes with each event of a volume's statechart. */
-export const volumesWith = (io: VolumesIo, moment: () => Moment): typeof volumesMachine =>
-  providing(volumesMachine, {
-    actors: {
-      volume: reading(volumeWith(io), moment),
-      bind: fromPromise<void, BindJob>(async ({ input, signal }) => input.replyTo(await bound(io, input, signal))),
-      scan: fromPromise(({ signal }) => io.scan(signal)),
-    },
-    actions: {
-      forget: ({ context, event }) => {
-        if (event.type !== 'volume.changed' || event.phase !== 'gone') return;
-        const uid = event.key.split('/')[0] ?? '';
-        if (volumesOfPod(context.actual, uid).length === 0) io.forget(uid);
-      },
-      publish: ({ context }) => io.publish(context.actual),
-    },
-  });

@@ -7,12 +7,11 @@ import type { VolumesResult } from './messages.ts';
 import { type ActualState, mountedVolumes, timedOut, unmountedNames, volumesOfPod } from './reconcile.ts';
 
 export interface Waiter {
-  id: number;
+  /** Number of the question. */
+  ask: number;
   uid: string;
   /** Null: waits for the end. */
   pod: Pod | null;
-  reply(result: VolumesResult): void;
-  signal: AbortSignal;
 }
 /** What an answer follows from. */
 interface Waited {

@@ -13,6 +13,7 @@ import {
   type NamespaceOption,
   type PodSandboxConfig,
 } from '../../../machines/wire/cri.ts';
+import type { OciPlan } from '../../oci/rows.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { Isolation } from '../probe.ts';
 import type { CatalogueEntry } from '../store/catalogue.ts';
@@ -25,6 +26,7 @@ const TERMINATION_LOG_ENV = 'ACTORLET_TERMINATION_LOG';
 export interface ContainerPlan {
   shim: ShimSpec;
   env: Record<string, string>;
+  oci?: OciPlan;
 }
 
 function refuse(what: string): never {

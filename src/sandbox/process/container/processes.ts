@@ -1,10 +1,24 @@
 /** The processes of one container: the shim, which its row names, and everything below it. */
 import type { StoredContainer } from '../store/store.ts';
-import { argumentsOf, bootId, firstChild, hasEnv, isAlive, type ProcId, processesOf, readStat, scanProcesses, signal } from './procfs.ts';
+import {
+  argumentsOf,
+  bootId,
+  catches,
+  firstChild,
+  hasEnv,
+  isAlive,
+  type ProcId,
+  processesOf,
+  readStat,
+  scanProcesses,
+  signal,
+} from './procfs.ts';
 import { MARK } from './shim.ts';
 
 /** How often a stop looks whether the command of a container just started was executed. */
 const EXECUTED_LOOK_MS = 5;
+/** For how long after its start a stop waits for a handler of the stop signal. */
+const HANDLER_WITHIN_MS = 500;
 const STRAGGLER_ROUNDS_MAX = 5;
 
 export const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -44,16 +58,41 @@ export class Processes {
   }
 
   innerPid(): number | null {
-    return this.#hasNamespaces() ? this.child() : null;
+    const child = this.#isOci() || this.#hasNamespaces() ? this.child() : null;
+    // Of an OCI image the child is crun, and its child the first process of the container.
+    return child !== null && this.#isOci() ? firstChild(child) : child;
+  }
+
+  #isOci(): boolean {
+    return this.#row.plan.oci !== undefined;
   }
 
   #hasNamespaces(): boolean {
     return Object.values(this.#row.plan.shim.namespaces).some(Boolean);
   }
 
-  /** To the shim and its process group; false when the shim has ended. */
+  /** What a kill is for: crun itself would leave the container running. */
+  victim(): number | null {
+    return this.#isOci() ? (this.innerPid() ?? this.child()) : this.child();
+  }
+
+  /** As the first process of its PID namespace, a command hears of a signal only once it has a handler. Some never have one. */
+  async #handlerSet(deadlineMs: number): Promise<void> {
+    const { startedAtMs, plan } = this.#row;
+    const youngMs = startedAtMs + HANDLER_WITHIN_MS - (performance.timeOrigin + performance.now());
+    const untilMs = Math.min(deadlineMs, performance.now() + youngMs);
+    while (this.#row.state === 'CONTAINER_RUNNING' && performance.now() < untilMs) {
+      const inner = this.innerPid();
+      if (inner === null || catches(inner, plan.shim.stopSignal)) return;
+      await later(EXECUTED_LOOK_MS);
+    }
+  }
+
+  /** To the shim and its process group, or to the first process of an OCI container; false when it has ended. */
   signalGroup(signo: number | NodeJS.Signals): boolean {
     const shim = this.shim();
+    const inner = this.#isOci() ? this.innerPid() : null;
+    if (inner !== null) return signal(inner, signo);
     return shim !== null && signal(-shim.pid, signo);
   }
 
@@ -86,6 +125,7 @@ export class Processes {
    */
   async executed(withinMs: number): Promise<void> {
     const deadlineMs = performance.now() + withinMs;
+    if (this.#isOci()) return this.#handlerSet(deadlineMs);
     while (this.#row.state === 'CONTAINER_RUNNING' && performance.now() < deadlineMs) {
       const shim = this.shim();
       if (shim === null) return;

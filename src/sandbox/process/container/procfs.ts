@@ -78,6 +78,16 @@ export function argumentsOf(pid: number): string {
   }
 }
 
+/** Whether it has a handler for the signal: the first process of a PID namespace hears of no other. */
+export function catches(pid: number, signo: number): boolean {
+  try {
+    const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? '0';
+    return ((BigInt(`0x${mask}`) >> BigInt(signo - 1)) & 1n) === 1n;
+  } catch {
+    return false;
+  }
+}
+
 export function bootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 }

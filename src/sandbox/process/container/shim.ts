@@ -83,6 +83,8 @@ export interface ShimSpec {
   /** Names a shell cannot hold as variables are set by `env` just before the command. */
   oddEnv: readonly string[];
   stopSignal: number;
+  /** The command itself reports that it is up, in the ready file. */
+  saysReady?: boolean;
 }
 
 /** The two scripts, for the runtime to put where {@link ShimPaths} says. */
@@ -118,7 +120,7 @@ export function shimCommand(spec: ShimSpec, paths: ShimPaths, isolation: Isolati
   const inner = ns.pid || ns.mount || ns.uts || ns.ipc;
   const stop = String(spec.stopSignal);
   const command = wrapCommand(spec, isolation);
-  const outer = [paths.shim, paths.exit, inner ? '' : paths.ready, paths.ack, paths.pid, stop];
+  const outer = [paths.shim, paths.exit, inner || spec.saysReady === true ? '' : paths.ready, paths.ack, paths.pid, stop];
   if (!inner) return { file: isolation.sh, args: [...outer, ...command] };
   const binds = spec.binds.flatMap((b) => ['m', b.source, b.target, b.readonly ? 'ro' : 'rw']);
   const init = [

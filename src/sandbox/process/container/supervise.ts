@@ -6,6 +6,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync, constants, openSync, statSync } from 'node:fs';
 import { constants as osConstants } from 'node:os';
 import { startProcess } from '../../../process/startProcess.ts';
+import type { OciPlan } from '../../oci/rows.ts';
 import { exitReason } from '../../shared/model.ts';
 import { findCommand, type Isolation } from '../probe.ts';
 import type { Layout, StoredContainer } from '../store/store.ts';
@@ -33,6 +34,8 @@ export interface SuperviseDeps {
   /** Throws: for a change without which going on would be wrong. */
   save(row: StoredContainer): void;
   warn(message: string): void;
+  /** Of an OCI container that has ended. */
+  ended(plan: OciPlan): { oomKilled: boolean };
   /** The row changed from RUNNING to EXITED. */
   onExit(row: StoredContainer): void;
 }
@@ -226,7 +229,7 @@ class Container implements Supervised {
     this.#note();
     for (let round = 0; round < KILL_ROUNDS_MAX && this.#isRunning(); round++) {
       // With its one child gone the shim reports, and the end of the container deals with the rest.
-      const victim = this.#processes.child();
+      const victim = this.#processes.victim();
       if (victim !== null) this.#processes.kill(victim);
       await Promise.race([this.#exit(), later(KILL_AGAIN_MS)]);
       if (this.#files.exit() !== undefined) {
@@ -262,7 +265,8 @@ class Container implements Supervised {
     }
     row.exitCode = told?.code ?? (row.killed ? 137 : (this.#childEnd?.code ?? 255));
     const unknown = !row.killed && told === undefined && this.#childEnd === null;
-    row.reason = unknown ? 'ContainerStatusUnknown' : exitReason(row.exitCode);
+    const oom = row.plan.oci !== undefined && this.#deps.ended(row.plan.oci).oomKilled;
+    row.reason = unknown ? 'ContainerStatusUnknown' : oom ? 'OOMKilled' : exitReason(row.exitCode);
     row.message = unknown ? 'the container ended while the embedded runtime was not running, and left no exit code' : '';
     row.finishedAtMs = Math.max(told?.atMs ?? this.#deps.nowMs(), row.startedAtMs);
     row.state = 'CONTAINER_EXITED';

@@ -61,6 +61,8 @@ export interface ImageCatalogue {
   find(ref: string): { image: Image; entry: CatalogueEntry } | undefined;
   /** Throws NotFound for a name outside the catalogue. */
   pull(name: string): Image;
+  /** A name of the catalogue, pulled or not. */
+  has(name: string): boolean;
   remove(ref: string): void;
   list(): Image[];
   /** Names of what was pulled, for the state on disk. */
@@ -106,12 +108,13 @@ export function createCatalogue(nodePath: string, alreadyPulled: readonly string
       if (entry === undefined) {
         throw new RuntimeRefusal(
           CODE.notFound,
-          `failed to pull and unpack image ${JSON.stringify(tag)}: failed to resolve reference: not found. The embedded runtime has no registry; it knows ${[...entries.keys()].join(', ')}`,
+          `failed to pull and unpack image ${JSON.stringify(tag)}: failed to resolve reference: not found. The embedded runtime runs the built-in images alone: ${[...entries.keys()].join(', ')}. For images of registries use embedded://oci`,
         );
       }
       present.set(entry.name, entry);
       return image(entry);
     },
+    has: (name) => entries.has(imageTag(name)),
     remove(ref) {
       const entry = find(ref);
       if (entry !== undefined) present.delete(entry.name);

@@ -8,6 +8,8 @@ export class State {
   readonly store: Store;
   readonly sandboxes: Map<string, StoredSandbox>;
   readonly containers = new Map<string, Supervised>();
+  /** Names of sandboxes that are being made. */
+  readonly starting = new Set<string>();
   readonly listeners = new Set<(e: RuntimeEvent) => void>();
   readonly #deps: RuntimeDeps;
   readonly #queues = new Map<string, Promise<unknown>>();
@@ -31,13 +33,14 @@ export class State {
   }
 
   addContainer(row: StoredContainer): void {
-    const { layout, isolation, log } = this.#deps;
+    const { layout, isolation, log, oci } = this.#deps;
     const supervised = supervise(row, {
       layout,
       isolation,
       nowMs: () => this.nowMs(),
       save: (changed) => this.store.saveContainer(changed),
       warn: (message) => log('warn', message),
+      ended: (plan) => oci?.ended(plan) ?? { oomKilled: false },
       onExit: ({ id, sandboxId }) => this.emit('stopped', id, sandboxId),
     });
     this.containers.set(row.id, supervised);
@@ -48,6 +51,7 @@ export class State {
     await c.close();
     this.containers.delete(c.row.id);
     this.store.dropContainer(c.row.id);
+    if (c.row.plan.oci !== undefined) this.#deps.oci?.drop(c.row.plan.oci);
     this.emit('deleted', c.row.id, c.row.sandboxId);
   }
 

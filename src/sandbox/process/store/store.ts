@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { NotRegular, readRegularSync, writeOwnSync } from '../../../process/regularFile.ts';
+import type { Infra } from '../../oci/rows.ts';
 import type { ContainerRow, SandboxRow } from '../../shared/model.ts';
 import type { ContainerPlan } from '../container/plan.ts';
 import type { ProcId } from '../container/procfs.ts';
@@ -14,6 +15,8 @@ const VERSION = 1;
 export interface StoredSandbox extends SandboxRow {
   hostname: string;
   logDirectory: string;
+  /** Of the kind `oci`. */
+  infra?: Infra;
 }
 export interface StoredContainer extends ContainerRow {
   plan: ContainerPlan;
@@ -47,6 +50,11 @@ export function layout(rootDir: string) {
     containers,
     sandboxes: join(base, 'sandboxes'),
     images: join(base, 'images.json'),
+    /** Of the kind `oci`. */
+    ociImages: join(base, 'images'),
+    pods: join(base, 'pods'),
+    holder: join(base, 'holder'),
+    kind: join(base, 'kind'),
   };
 }
 export type Layout = ReturnType<typeof layout>;
@@ -150,7 +158,10 @@ export function createStore(l: Layout, warn: (message: string) => void): Store {
     saveSandbox: (s) => replaceFile(sandboxFile(s.id), s),
     saveContainer: (c) => replaceFile(containerFile(c.id), c),
     saveImages: (names) => replaceFile(l.images, names),
-    dropSandbox: (id) => rmSync(sandboxFile(id), { force: true }),
+    dropSandbox(id) {
+      rmSync(sandboxFile(id), { force: true });
+      rmSync(join(l.pods, id), { recursive: true, force: true });
+    },
     dropContainer,
     load() {
       dropLeftovers(l, dropContainer);

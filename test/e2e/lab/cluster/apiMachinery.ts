@@ -1,7 +1,7 @@
 /**
  * The API machinery of today for one test: Debian's apiextensions-apiserver of 1.3x, which serves custom resources by the same
  * code as a kube-apiserver serves pods, and an etcd. On free loopback ports; `stop()` leaves nothing behind.
- * scripts/api-machinery-setup.sh brings the programs.
+ * scripts/setup/api-machinery-setup.sh brings the programs.
  */
 import { existsSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { Authority } from '../pki.ts';
 import { ControlPlane, etcdFlags, freePort, Program } from './controlPlane.ts';
 
-/** Where scripts/api-machinery-setup.sh keeps what it built. */
+/** Where scripts/setup/api-machinery-setup.sh keeps what it built. */
 function cache(): string {
   const own = process.env.ACTORLET_API_MACHINERY_CACHE;
   return own || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'actorlet', 'api-machinery');

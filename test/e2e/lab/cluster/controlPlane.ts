@@ -1,7 +1,7 @@
 /**
  * A real control plane for one test: etcd, kube-apiserver and, where asked for, kube-controller-manager and
  * kube-scheduler, on free loopback ports, with certificates and folders of its own. `stop()` leaves nothing behind.
- * scripts/control-plane-setup.sh brings the programs.
+ * scripts/setup/control-plane-setup.sh brings the programs.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ export interface ControlPlaneOptions {
   flags?: Partial<Record<Component, readonly string[]>>;
 }
 
-/** Where scripts/control-plane-setup.sh keeps what it built. */
+/** Where scripts/setup/control-plane-setup.sh keeps what it built. */
 export function controlPlaneCache(): string {
   const own = process.env.ACTORLET_CONTROL_PLANE_CACHE;
   return own || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'actorlet', 'control-plane');
@@ -40,7 +40,7 @@ export function program(name: Component | 'kubectl' | 'kubelet'): string {
   const assets = process.env.KUBEBUILDER_ASSETS;
   const folders = [...(assets ? [assets] : []), join(controlPlaneCache(), 'bin'), ...(process.env.PATH ?? '').split(':'), '/usr/sbin'];
   const found = folders.filter((dir) => dir !== '').find((dir) => existsSync(join(dir, name)));
-  if (found === undefined) throw new Error(`${name} is not on this machine: run scripts/control-plane-setup.sh first`);
+  if (found === undefined) throw new Error(`${name} is not on this machine: run scripts/setup/control-plane-setup.sh first`);
   return join(found, name);
 }
 

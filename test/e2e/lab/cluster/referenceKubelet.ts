@@ -1,6 +1,6 @@
 /**
  * The reference kubelet for one test, on the folders and the runtime of a daemon that takes its node over. It is built by
- * `scripts/control-plane-setup.sh --with-kubelet`. Some of its paths cannot be chosen: /var/log/pods, /var/log/containers
+ * `scripts/setup/control-plane-setup.sh --with-kubelet`. Some of its paths cannot be chosen: /var/log/pods, /var/log/containers
  * and the folder of device plugins. So it is started only on a machine on which nobody else uses those, and they are
  * removed afterwards; so are the kernel settings that it changes set back.
  */
@@ -31,7 +31,7 @@ export function whyNoReferenceKubelet(): string | undefined {
   try {
     program('kubelet');
   } catch {
-    return 'the reference kubelet is not built: run scripts/control-plane-setup.sh --with-kubelet';
+    return 'the reference kubelet is not built: run scripts/setup/control-plane-setup.sh --with-kubelet';
   }
   const taken = FIXED_FOLDERS.find((dir) => existsSync(dir) && readdirSync(dir).length > 0);
   return taken === undefined ? undefined : `${taken} is in use: another node agent works on this machine`;

@@ -10,9 +10,9 @@ const free = (h: VirtualNode) => {
 };
 
 export const API_CASES: KillCase[] = [
-  { covers: 'httpsServer listening', path, options },
+  { covers: 'server listening', path, options },
   {
-    covers: 'httpsServer opening',
+    covers: 'server opening',
     path,
     options,
     arrange: async (h) => {
@@ -22,7 +22,7 @@ export const API_CASES: KillCase[] = [
     release: free,
   },
   {
-    covers: 'httpsServer blocked',
+    covers: 'server blocked',
     path,
     options,
     arrange: async (h) => {
@@ -32,7 +32,7 @@ export const API_CASES: KillCase[] = [
     release: free,
   },
   {
-    covers: 'httpsServer refreshing',
+    covers: 'server refreshing',
     path,
     options,
     arrange: async (h) => {
@@ -42,7 +42,7 @@ export const API_CASES: KillCase[] = [
   },
   {
     // A crash in the layer before stops the edge in order: its servers close.
-    covers: 'httpsServer closing',
+    covers: 'server closing',
     path,
     options,
     arrange: async (h) => {

@@ -1,0 +1,97 @@
+/** Wires the statecharts of volumes, and that of their manager. */
+
+import { fromPromise } from 'xstate';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { VolumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { PodVolume } from '../../../machines/pod/volumes/volumes.ts';
+import { type Built, built, refused } from '../../../machines/result.ts';
+import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
+import type { ActualState } from '../../../machines/services/volumes/reconcile.ts';
+import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
+import { type SetUpDone, type SetUpJob, volumeMachine } from '../../../machines/services/volumes/volumeMachine.ts';
+import { type BindJob, type VolumesFacts, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { Moment } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
+import { Replies } from '../replies.ts';
+
+export interface VolumeIo {
+  setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
+  tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void>;
+  mountFailed(pod: Pod, volume: PodVolume, message: string): void;
+  tearDownFailed(ref: VolumeRef, message: string): void;
+}
+export interface VolumesIo extends VolumeIo {
+  scan(signal: AbortSignal): Promise<readonly VolumeRef[]>;
+  publish(actual: ActualState): void;
+  forget(uid: string): void;
+  /**
+   * After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down.
+   * Rejects when one of the signals comes first. Once it has begun, only the end of the manager cuts it short: a bind that
+   * is given up while it is under way may come after the volume was taken down.
+   */
+  bindSubPath(part: BoundPart, until: { asked: AbortSignal; signal: AbortSignal }): Promise<Built<string>>;
+}
+
+export function volumeEffects(io: VolumeIo) {
+  return {
+    actors: {
+      setUp: fromPromise<SetUpDone | null, { job: SetUpJob }>(({ input, signal }) => io.setUp(input.job, signal)),
+      tearDown: fromPromise<void, { ref: VolumeRef }>(({ input, signal }) => io.tearDown(input.ref, signal)),
+    },
+    actions: {
+      sayMountFailed: (_: object, o: { pod: Pod; volume: PodVolume; message: string }) => io.mountFailed(o.pod, o.volume, o.message),
+      sayTearDownFailed: (_: object, o: { ref: VolumeRef; message: string }) => io.tearDownFailed(o.ref, o.message),
+    },
+  };
+}
+
+/** `facts`: of the manager. `moment`: of each volume. */
+export function volumesLogic(io: VolumesIo, moment: () => Moment, facts: (isOpen: VolumesFacts['isOpen']) => VolumesFacts) {
+  const waiters = new Replies<VolumesResult>();
+  const binds = new Replies<SubPathsResult>();
+  return provided(
+    volumesMachine,
+    {
+      actors: {
+        volume: provided(volumeMachine, volumeEffects(io), moment),
+        bind: fromPromise<void, BindJob>(async ({ input: { ask, parts }, signal }) => {
+          binds.reply(ask, await bound(io, parts, { asked: binds.signal(ask), signal }));
+        }),
+        scan: fromPromise<readonly VolumeRef[]>(({ signal }) => io.scan(signal)),
+      },
+      actions: {
+        hold: (_, { ask, replyTo }) => waiters.hold(ask, replyTo),
+        reply: (_, { ask, result }) => waiters.reply(ask, result),
+        holdParts: (_, { ask, replyTo }) => binds.hold(ask, replyTo),
+        replyParts: (_, { ask, result }) => binds.reply(ask, result),
+        publish: (_, { actual }) => io.publish(actual),
+        forget: (_, { uid }) => io.forget(uid),
+      },
+    },
+    () => facts((ask) => waiters.isOpen(ask)),
+  );
+}
+
+/**
+ * One after the other, as the container names them, for as long as its worker waits: one that has gone on may have given
+ * the volumes back, and whatever is bound after that stays.
+ */
+async function bound(
+  io: VolumesIo,
+  parts: readonly BoundPart[],
+  until: { asked: AbortSignal; signal: AbortSignal },
+): Promise<SubPathsResult> {
+  const paths = new Map<number, string>();
+  for (const part of parts) {
+    try {
+      const path = await io.bindSubPath(part, until);
+      if (!path.ok) return path;
+      paths.set(part.index, path.value);
+    } catch (error) {
+      const why = messageOf(error);
+      return refused(`part of volume "${part.volume.name}" of container "${part.container}" cannot be mounted: ${why}`);
+    }
+  }
+  return built(paths);
+}

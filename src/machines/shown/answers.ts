@@ -1,0 +1,86 @@
+/** What `actorctl why`, `healthz` and `recorder` print as data: the tables of their fields, from which the schemas are written. */
+import { about, any, bool, integer, list, type ObjectOf, object, required, string } from '../shape/shape.ts';
+
+const text = required(string);
+const flag = required(bool);
+const count = required(integer());
+const time = about('Milliseconds since 1970.', integer());
+const moment = required(time);
+
+const CAUSE = { atMs: moment, by: about('Path of an actor.', text), what: text };
+const EVENT = { atMs: moment, count, type: text, reason: text, message: text };
+const MANIFEST = {
+  where: about('A file, an address, or an object of the API.', text),
+  message: text,
+  usable: about('True: only a remark.', flag),
+};
+const CONTAINER = {
+  name: text,
+  init: flag,
+  state: about('waiting, running or terminated.', text),
+  reason: text,
+  message: text,
+  restarts: count,
+  nextStartAtMs: about('While it backs off.', time),
+  lastExit: object({
+    exitCode: count,
+    signal: about('0: none.', count),
+    reason: text,
+    atMs: about('Absent where the runtime does not tell.', time),
+  }),
+};
+const POD = {
+  uid: text,
+  namespace: text,
+  name: text,
+  source: about('file, http, api or runtime.', text),
+  phase: text,
+  ready: flag,
+  reason: about('Of the status, else of a container that waits, else of the worker.', text),
+  message: text,
+  worker: about("The state of its worker's statechart; '' where there is none.", text),
+  containers: required(list(object(CONTAINER))),
+  runtime: about('What is wrong with the runtime.', required(list(string))),
+  manifests: required(list(object(MANIFEST))),
+  leftAlone: about('Fields without an effect on this node.', required(list(string))),
+  causes: required(list(object(CAUSE))),
+  events: required(list(object(EVENT))),
+};
+const ACTOR = { path: text, ok: flag, reason: text, down: about('A part that must be there is not.', flag) };
+const NODE = {
+  name: text,
+  ready: flag,
+  problems: about('Why it is not ready, what it has lost, which sources it cannot read.', required(list(string))),
+  pressures: required(list(string)),
+  pods: about('namespace/name of those that do not run.', required(list(string))),
+  unwell: required(list(object(ACTOR))),
+};
+
+/** `why`. */
+export const WHY = {
+  found: about('The words name something that this node knows.', flag),
+  lines: about('The same for people.', required(list(string))),
+  pod: about('A pod of this node.', object(POD)),
+  node: about('The node itself.', object(NODE)),
+};
+/** `healthz`. */
+export const HEALTH = {
+  healthy: flag,
+  actors: required(list(object(ACTOR))),
+  faultsAtWork: about('How many; null where faults may not be injected.', required(any)),
+};
+/** One of `recorder`. */
+export const ENTRY = {
+  n: about('Counts up from 0 over the life of the daemon.', count),
+  atMs: moment,
+  kind: text,
+  path: text,
+  what: text,
+  detail: text,
+  from: text,
+  causes: required(list(object(CAUSE))),
+};
+
+export type Explanation = ObjectOf<typeof WHY>;
+export type PodExplained = ObjectOf<typeof POD>;
+export type NodeExplained = ObjectOf<typeof NODE>;

@@ -1,0 +1,37 @@
+/** What the rows of the runtime hold of OCI containers and their pods. */
+import type { ProcId } from '../process/container/procfs.ts';
+
+/** What a pod has before its containers. */
+export interface Infra {
+  /** Holds the pod's namespaces. */
+  pause: ProcId;
+  /** It has a PID namespace for all of the pod. */
+  pid: boolean;
+  /** Of pasta or slirp4netns. */
+  network: ProcId | null;
+  /** Nameservers are replaced where the host's are on its loopback. */
+  dns: string;
+}
+
+export interface OciProcess {
+  terminal: boolean;
+  user: { uid: number; gid: number; additionalGids: number[] };
+  args: string[];
+  env: string[];
+  cwd: string;
+  [more: string]: unknown;
+}
+export interface OciSpec {
+  process: OciProcess;
+  [more: string]: unknown;
+}
+/** Of a container of an OCI image. */
+export interface OciPlan {
+  imageId: string;
+  /** Null without limits. */
+  cgroupsPath: string | null;
+  /** What `exec` begins from. */
+  process: OciProcess;
+  /** Until it is written to its file. */
+  spec?: OciSpec;
+}

@@ -1,0 +1,35 @@
+/** The kind `oci` of the embedded runtime on real programs: as root, and as a user who is not. */
+import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
+import { startRegistry } from '../e2e/lab/registry.ts';
+import { criConformance, type Recipe } from './conformance.ts';
+import { canRunOci, makeRig, USER_ID } from './ociRig.ts';
+import { startRuntime } from './processRuntime.ts';
+
+const SCRIPTS: Record<Recipe, string> = {
+  forever: 'trap "exit 143" TERM; while :; do sleep 100 & wait $!; done',
+  stubborn: 'trap "" TERM; echo ready; while :; do sleep 100; done',
+  exit3: 'exit 3',
+  exit0: 'exit 0',
+};
+const recipe = (kind: Recipe): Partial<ContainerConfig> => ({ command: ['sh', '-c', SCRIPTS[kind]] });
+
+for (const who of canRunOci() ? (['root', 'user'] as const) : []) {
+  criConformance(`kind oci as ${who}`, async () => {
+    const rig = makeRig();
+    const user = who === 'user' ? { uid: USER_ID, launch: rig.launch, env: rig.env } : {};
+    const runtime = await startRuntime({ ...user, args: ['--kind', 'oci'] });
+    const registry = await startRegistry({ username: '', password: '' });
+    return {
+      cri: runtime.cri,
+      image: registry.image,
+      missingImage: '127.0.0.1:1/no/such:1',
+      recipe,
+      logDirectory: `${runtime.rootDir}/logs`,
+      async close() {
+        await runtime.close();
+        await registry.stop();
+        rig.close();
+      },
+    };
+  });
+}
