@@ -1,7 +1,7 @@
 /** A node has a writer for each of thousands of pods: what is alike in them is in memory once. */
 import { describe, expect, it } from 'vitest';
+import type { AnyStateMachine } from 'xstate';
 import { podWritersSpec } from '../../src/actors/api/podWriters.ts';
-import { readingOf } from '../../src/machines/xstate/facts.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 
 describe('writers of pods', () => {
@@ -14,10 +14,9 @@ describe('writers of pods', () => {
       log: ports.log,
       signal: new AbortController().signal,
     };
-    const machineOf = (uid: string) => readingOf(spec.child(uid, { type: 'pod.write', uid }).start(ctx as never).logic)?.machine;
-    expect(machineOf('a')).toBeDefined();
+    const machineOf = (uid: string) => spec.child(uid, { type: 'pod.write', uid }).start(ctx as never).logic as AnyStateMachine;
     // States and implementations are what takes room: both writers have those of one machine.
-    expect(machineOf('a')?.root).toBe(machineOf('b')?.root);
-    expect(machineOf('a')?.implementations).toBe(machineOf('b')?.implementations);
+    expect(machineOf('a').root).toBe(machineOf('b').root);
+    expect(machineOf('a').implementations).toBe(machineOf('b').implementations);
   });
 });

@@ -8,21 +8,11 @@ import {
   type EventWriterFacts,
   eventWriterMachine,
 } from '../../../src/machines/api/eventWriterMachine.ts';
-import { reading } from '../../../src/machines/xstate/facts.ts';
+import { provided } from '../../../src/machines/xstate/provide.ts';
 
 function world() {
   const clock = new SimulatedClock();
   const w = { busy: false, waiting: 0, sent: [] as number[] };
-  const machine = eventWriterMachine.provide({
-    actors: {
-      send: fromPromise<EventOutcome>(async () => {
-        w.waiting -= 1;
-        w.sent.push(clock.now());
-        return 'settled';
-      }),
-    },
-    actions: { keep: () => void w.waiting++ },
-  });
   const facts: EventWriterFacts = {
     get waiting() {
       return w.waiting > 0;
@@ -36,10 +26,21 @@ function world() {
     wallMs: 0,
     random: 0,
   };
-  const actor = createActor(
-    reading(machine, () => facts),
-    { clock },
-  ).start();
+  const machine = provided(
+    eventWriterMachine,
+    {
+      actors: {
+        send: fromPromise<EventOutcome>(async () => {
+          w.waiting -= 1;
+          w.sent.push(clock.now());
+          return 'settled';
+        }),
+      },
+      actions: { keep: () => void w.waiting++ },
+    },
+    () => facts,
+  );
+  const actor = createActor(machine, { clock }).start();
   const event = {
     type: 'event.write',
     events: [{ type: 'Normal', reason: 'Started', message: 'm', count: 1, atMs: 0, firstAtMs: 0 }],

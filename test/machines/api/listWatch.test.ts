@@ -12,7 +12,7 @@ import {
   type WatchInput,
 } from '../../../src/machines/api/listWatchMachine.ts';
 import { decodeWatchLine, isOlder, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/kube/request.ts';
-import { reading } from '../../../src/machines/xstate/facts.ts';
+import { provided } from '../../../src/machines/xstate/provide.ts';
 
 const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject => ({
   metadata: { name, namespace: 'd', uid: o.uid ?? `uid-${name}`, resourceVersion: o.rv ?? '1' },
@@ -27,30 +27,31 @@ async function world(lists: Listed[], o: { streams?: boolean } = {}) {
   const inputs: WatchInput[] = [];
   const delivered: { items: string[]; changed: string[] }[] = [];
   let send = (_: object): void => {};
-  const machine = listWatchMachine.provide({
-    actors: {
-      list: fromPromise(async ({ input }: { input: { fromCache: boolean } }) => {
-        asked.push(input);
-        return lists.shift() ?? { ok: false as const, failure: reset };
-      }),
-      watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
-        watched.push(input.resourceVersion);
-        inputs.push(input);
-        send = (e) => sendBack(e as never);
-      }),
-    },
-    actions: {
-      deliver: ({ context }) =>
-        void delivered.push({
-          items: [...context.items.values()].map((o) => `${o.metadata.name}=${o.metadata.uid}`),
-          changed: context.changed.map((o) => `${o.metadata.name}=${o.metadata.uid}`),
+  const machine = provided(
+    listWatchMachine,
+    {
+      actors: {
+        list: fromPromise(async ({ input }: { input: { fromCache: boolean } }) => {
+          asked.push(input);
+          return lists.shift() ?? { ok: false as const, failure: reset };
         }),
+        watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
+          watched.push(input.resourceVersion);
+          inputs.push(input);
+          send = (e) => sendBack(e as never);
+        }),
+      },
+      actions: {
+        deliver: (_, context) =>
+          void delivered.push({
+            items: [...context.items.values()].map((o) => `${o.metadata.name}=${o.metadata.uid}`),
+            changed: context.changed.map((o) => `${o.metadata.name}=${o.metadata.uid}`),
+          }),
+      },
     },
-  });
-  const actor = createActor(
-    reading(machine, () => ({ monoMs: clock.now(), random: 0 })),
-    { clock, input: { what: 'pods', streams: o.streams === true } },
+    () => ({ wallMs: 0, monoMs: clock.now(), random: 0 }),
   );
+  const actor = createActor(machine, { clock, input: { what: 'pods', streams: o.streams === true } });
   const settle = () => new Promise<void>((wake) => setImmediate(wake));
   actor.start();
   await settle();

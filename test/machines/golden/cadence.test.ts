@@ -5,7 +5,8 @@
 import { createActor, fromPromise, type PromiseActorLogic } from 'xstate';
 import { type LeaseOutcome, leaseMachine } from '../../../src/machines/api/leaseMachine.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../../src/machines/api/nodeStatusMachine.ts';
-import { momentOf, reading } from '../../../src/machines/xstate/facts.ts';
+import { momentOf } from '../../../src/machines/xstate/facts.ts';
+import { provided } from '../../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
 
@@ -51,16 +52,20 @@ const status =
   ) =>
   async () => {
     const { time, said, say, clock } = watched();
-    const machine = nodeStatusMachine.provide({
-      actors: { register: telling(say, 'register', o.registered ?? [READY]), report: telling(say, 'report', o.reported ?? [READY]) },
-      actions: { failing: ({ context }) => void say(`failed ${context.failures} in a row`) },
-    });
+    const machine = provided(
+      nodeStatusMachine,
+      {
+        actors: { register: telling(say, 'register', o.registered ?? [READY]), report: telling(say, 'report', o.reported ?? [READY]) },
+        actions: { failing: (_, { failures }) => void say(`failed ${failures} in a row`) },
+      },
+      momentOf({ clock: time.clock, rng: { next: () => o.random ?? 0 } }),
+    );
     const input = {
       name: 'n1',
       register: o.register ?? true,
       updateFrequencyMs: 10 * SECOND,
     };
-    const actor = createActor(reading(machine, momentOf({ clock: time.clock, rng: { next: () => o.random ?? 0 } })), {
+    const actor = createActor(machine, {
       input,
       clock,
     }).start();
@@ -77,11 +82,15 @@ const status =
 const lease =
   (o: { acquired?: LeaseOutcome[]; renewed?: LeaseOutcome[]; foundAt?: number; random?: number }, seconds: number) => async () => {
     const { time, said, say, clock } = watched();
-    const machine = leaseMachine.provide({
-      actors: { acquire: telling(say, 'acquire', o.acquired ?? [HELD]), renew: telling(say, 'renew', o.renewed ?? [HELD]) },
-      actions: { failing: ({ context }) => void say(`failed ${context.failures} in a row`) },
-    });
-    const actor = createActor(reading(machine, momentOf({ clock: time.clock, rng: { next: () => o.random ?? 0 } })), {
+    const machine = provided(
+      leaseMachine,
+      {
+        actors: { acquire: telling(say, 'acquire', o.acquired ?? [HELD]), renew: telling(say, 'renew', o.renewed ?? [HELD]) },
+        actions: { failing: (_, { failures }) => void say(`failed ${failures} in a row`) },
+      },
+      momentOf({ clock: time.clock, rng: { next: () => o.random ?? 0 } }),
+    );
+    const actor = createActor(machine, {
       input: { durationMs: 40 * SECOND },
       clock,
     }).start();
