@@ -101,7 +101,7 @@ function apiOptions(config: NodeConfig, o: TreeInput): ApiOptions {
 }
 
 /** The sources that cleaning up must wait for. */
-export function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource' | 'api'>): SourceName[] {
+function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource' | 'api'>): SourceName[] {
   return [
     ...(o.fileSource === null ? [] : ['file' as const]),
     ...(o.httpSource === null ? [] : ['http' as const]),

@@ -51,7 +51,7 @@ const SOCKET_PATH_BYTES_MAX = 107;
 const LONGEST_SOCKET = 'root/sandbox/streaming.sock';
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-export interface Layout {
+interface Layout {
   dir: string;
   rootDir: string;
   manifests: string;

@@ -7,7 +7,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 
 const { O_NONBLOCK, O_NOCTTY, O_NOFOLLOW, O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
 /** Opening returns at once, whatever is there. */
-export const AT_ONCE = O_NONBLOCK | O_NOCTTY;
+const AT_ONCE = O_NONBLOCK | O_NOCTTY;
 const CHUNK_BYTES = 64 * 1024;
 
 /** `EINVAL`: it is no regular file. */

@@ -19,7 +19,7 @@ const CALLS_MAX = 160;
 /** Container and sandbox ids whose pod is known. */
 const IDS_MAX = 4096;
 
-export interface PodStep {
+interface PodStep {
   atMs: number;
   from: string;
   to: string;

@@ -5,7 +5,7 @@ import type { Clock, Logger } from '../ports/ports.ts';
 import type { History } from './history.ts';
 import type { Recorder } from './recorder.ts';
 
-export interface InspectedTree {
+interface InspectedTree {
   readonly registry: Registry;
   state(): ActorState;
   /** Of one actor. */

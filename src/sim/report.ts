@@ -3,7 +3,7 @@ import { FAULT_KIND_NAMES } from '../machines/faults/kinds.ts';
 import { addCoverage, type Coverage, coverageOf } from './coverage.ts';
 import { WINDOW } from './nemesis/attack/hits.ts';
 import { describeFault } from './nemesis/faults.ts';
-import type { SimOptions, SimResult } from './result.ts';
+import type { SimResult } from './result.ts';
 
 /** The command that repeats a run; `scenario` is the file its faults came from. */
 export function reproduction(o: SimResult['options'], scenario?: string): string {
@@ -141,5 +141,3 @@ export function summary(t: Totals, o: { wallMs: number; edges: boolean }): strin
     ...(o.edges ? ['', ...coverageLines(t.coverage)] : []),
   ];
 }
-
-export type { SimOptions };

@@ -10,7 +10,7 @@ import type { Backoff, ExitReason, Intensity, RestartType, Strategy } from '../.
 import type { Ready } from '../../machines/xstate/setup.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
 
-export type { Backoff, ExitReason, Intensity, RestartType, Strategy };
+export type { ExitReason, RestartType, Strategy };
 
 export interface MailboxSpec<E extends Message> {
   /** Distinct keys plus unkeyed items waiting. Default 1024. */

@@ -1,6 +1,6 @@
 /** What `actorlet --check` says, as text and as JSON. */
 
-export type Level = 'error' | 'warning' | 'note';
+type Level = 'error' | 'warning' | 'note';
 
 export interface Finding {
   level: Level;

@@ -7,7 +7,7 @@ import { didYouMean } from '../../machines/text/nearest.ts';
 import { FLAGS, flagByName, flagByShort } from './table.ts';
 import type { FlagSpec } from './types.ts';
 
-export interface Occurrence {
+interface Occurrence {
   spec: FlagSpec;
   value: string;
 }

@@ -24,7 +24,7 @@ export type FlagValue =
   | readonly MemoryReservation[]
   | readonly VModuleItem[];
 
-export interface ReadContext {
+interface ReadContext {
   /** Working directory that relative paths of flags stand against. */
   cwd: string;
 }

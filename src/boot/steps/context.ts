@@ -92,13 +92,13 @@ export interface BootState {
 }
 
 /** How a recording ends: with the daemon, or because its tree failed. Neither rejects. */
-export interface RecordingEnd {
+interface RecordingEnd {
   end(): Promise<void>;
   abandon(): Promise<void>;
 }
 
 /** What is left of the traces is sent, for a bounded time. Does not reject. */
-export interface TracingEnd {
+interface TracingEnd {
   end(): Promise<void>;
 }
 

@@ -58,7 +58,7 @@ export function Data({ name, value, depth = 0 }: { name: string; value: Shown; d
 }
 
 /** UIDs say nothing to a person: pods have names. */
-export function usePodNames(): (text: string) => string {
+function usePodNames(): (text: string) => string {
   const { pods } = usePage();
   return (text) => text.replaceAll(UID, (uid) => pods.get(uid)?.name ?? uid);
 }

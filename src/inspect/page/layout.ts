@@ -10,7 +10,7 @@ export interface Bundle {
   target: string;
   transitions: readonly ChartTransition[];
 }
-export interface Placed {
+interface Placed {
   id: string;
   parent: string;
   state: ChartState;

@@ -14,7 +14,7 @@ export interface RunFrame {
   startedAtMs: number;
 }
 /** The daemon stopped in order. A run without one was killed, or it crashed. */
-export interface EndFrame {
+interface EndFrame {
   t: 'end';
   atMs: number;
 }
@@ -27,7 +27,7 @@ export interface KeyFrame {
   decisions: Omit<DecisionsFrame, 'notes'>;
 }
 /** The chart of one kind of actor: its path, or `PATH/*` for the children of a dynamic supervisor. */
-export interface ChartOfKind {
+interface ChartOfKind {
   t: 'chart';
   kind: string;
   chart: Chart;

@@ -25,7 +25,7 @@ export const FRAMES_PER_SECOND_MAX = 100;
 /** Of all clients together. A browser that opens the page sends 6. */
 export const REQUESTS_PER_SECOND_MAX = 200;
 /** New ones, of all clients together. */
-export const CONNECTIONS_PER_SECOND_MAX = 50;
+const CONNECTIONS_PER_SECOND_MAX = 50;
 /** After a client asked for too much, new connections are cut for so long: reading what they send would cost more. */
 export const CLOSED_FOR_MS = 5_000;
 

@@ -27,7 +27,6 @@ const HOLD_MS = 5_000;
 /** For a pod of which nothing runs any more: its last word is under way, and endpoints still name it. */
 const HOLD_BRIEFLY_MS = 300;
 
-type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' | 'hold' }>;
 export type WriteOutcome =
   /** `object`: as the server has it now; null: it is gone. */
   | { ok: true; object: Pod | null }
@@ -277,5 +276,3 @@ export const podWriterMachine = setup({
     ended: { type: 'final', meta: { reason: 'Ended', message: '' } },
   },
 });
-
-export type { Act };

@@ -27,7 +27,7 @@ interface SignalRow {
 }
 
 /** Names in the order of messages and schemas. */
-export const EVICTION_SIGNALS = {
+const EVICTION_SIGNALS = {
   'memory.available': { resource: 'memory', pressure: 'MemoryPressure', reading: 'memory', hard: '100Mi', reserves: true },
   'nodefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure', reading: 'nodefs', hard: '10%', reserves: true },
   'nodefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure', reading: 'nodefs', hard: '5%' },

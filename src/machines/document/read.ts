@@ -9,7 +9,7 @@ import { type Places, readJson, type Twice } from './json.ts';
 import { readYaml } from './yaml.ts';
 
 /** What a reader of the text may not have meant, and how it was taken. */
-export interface DocumentNote {
+interface DocumentNote {
   line: number;
   what: string;
 }

@@ -7,7 +7,7 @@ import { isRestartableInit } from '../pod/runtime/shouldRestart.ts';
 import type { PodRecord } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 
-export interface ContainerResources extends HeldResources {
+interface ContainerResources extends HeldResources {
   name: string;
 }
 export interface PodResources {

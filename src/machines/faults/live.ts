@@ -16,7 +16,7 @@ const LIVE_WINDOWS_MAX = 20_000;
 /** Scenarios at work or waiting at once. */
 export const LIVE_SCENARIOS_MAX = 64;
 
-export type FaultPhase = 'waiting' | 'active' | 'over';
+type FaultPhase = 'waiting' | 'active' | 'over';
 export interface FaultView {
   name: string;
   /** In words: what and when. */

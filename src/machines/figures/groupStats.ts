@@ -22,7 +22,7 @@ export interface Pressure {
 export type PressureOf = 'cpu' | 'memory' | 'io';
 export const PRESSURES: readonly PressureOf[] = ['cpu', 'memory', 'io'];
 /** A line of a PSI file: microseconds since the group was made, and shares of the last 10, 60 and 300 seconds in percent. */
-export interface PsiData {
+interface PsiData {
   total: number;
   avg10: number;
   avg60: number;
@@ -34,7 +34,7 @@ export interface PsiStats {
 }
 export type Psi = Readonly<Partial<Record<PressureOf, PsiStats>>>;
 
-export interface GroupCpu {
+interface GroupCpu {
   usedSeconds?: number;
   userSeconds?: number;
   systemSeconds?: number;
@@ -44,7 +44,7 @@ export interface GroupCpu {
   burstPeriods?: number;
   burstSeconds?: number;
 }
-export interface GroupMemory {
+interface GroupMemory {
   usageBytes?: number;
   workingSetBytes?: number;
   rssBytes?: number;

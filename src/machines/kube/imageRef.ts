@@ -2,7 +2,7 @@
 import { own } from '../data/own.ts';
 import { MASKED } from '../text/shownUrl.ts';
 
-export interface ImageRef {
+interface ImageRef {
   /** Registry host with port; `docker.io` when none is written. */
   domain: string;
   /** Path inside the registry; `library/` is put before a single word of the default registry. */

@@ -55,8 +55,8 @@ const int = integer();
 const port = within(PORTS.min, PORTS.max, int);
 const id = within(IDS.min, IDS.max, int);
 
-export const seLinuxOptions = object({ user: string, role: string, type: string, level: string });
-export const profile = object({ type: required(words(...PROFILE_TYPES)), localhostProfile: string });
+const seLinuxOptions = object({ user: string, role: string, type: string, level: string });
+const profile = object({ type: required(words(...PROFILE_TYPES)), localhostProfile: string });
 const windowsOptions = object({ gmsaCredentialSpecName: string, gmsaCredentialSpec: string, runAsUserName: string, hostProcess: bool });
 const keyRef = object({ name: demanded(string), key: required(string), optional: bool });
 const localRef = object({ name: demanded(string) });
@@ -76,7 +76,7 @@ const labelSelector = object({
   matchExpressions: list(object({ key: string, operator: string, values: list(string) })),
 });
 
-export const nodeSelectorRequirement = object({
+const nodeSelectorRequirement = object({
   key: required(string),
   operator: required(text(...Object.keys(SELECTOR_VALUES))),
   values: list(string),
@@ -100,8 +100,8 @@ const handlerFields = {
   httpGet,
   tcpSocket: object({ port: required(intOrString), host: string }),
 };
-export const lifecycleHandler = object({ ...handlerFields, sleep: object({ seconds: filled(int) }) });
-export const probe = object({
+const lifecycleHandler = object({ ...handlerFields, sleep: object({ seconds: filled(int) }) });
+const probe = object({
   ...handlerFields,
   grpc: object({ port: required(port), service: string }),
   initialDelaySeconds: int,
@@ -115,19 +115,19 @@ export const probe = object({
 const claims = list(object({ name: string, request: string }));
 export const resources = object({ limits: map(quantity), requests: map(quantity), claims });
 
-export const containerPort = object({
+const containerPort = object({
   name: string,
   hostPort: port,
   containerPort: required(port),
   protocol: words(...PROTOCOLS),
   hostIP: string,
 });
-export const envFromSource = object({
+const envFromSource = object({
   prefix: string,
   configMapRef: object({ name: string, optional: bool }),
   secretRef: object({ name: string, optional: bool }),
 });
-export const envVar = object({
+const envVar = object({
   name: required(string),
   value: string,
   valueFrom: object({
@@ -138,14 +138,14 @@ export const envVar = object({
     fileKeyRef: object({ volumeName: required(string), path: required(string), key: required(string), optional: bool }),
   }),
 });
-export const containerRestartRule = about(
+const containerRestartRule = about(
   'A container that ends with one of these codes (or with another one) is started again whatever its policy.',
   object({
     action: required(text(...RESTART_RULE_ACTIONS)),
     exitCodes: demanded(object({ operator: required(text(...EXIT_CODE_OPERATORS)), values: list(int) })),
   }),
 );
-export const volumeMount = object({
+const volumeMount = object({
   name: required(string),
   mountPath: required(string),
   readOnly: bool,
@@ -154,7 +154,7 @@ export const volumeMount = object({
   subPathExpr: string,
   mountPropagation: words(...MOUNT_PROPAGATIONS),
 });
-export const securityContext = object({
+const securityContext = object({
   allowPrivilegeEscalation: bool,
   appArmorProfile: profile,
   capabilities: object({ add: list(string), drop: list(string) }),
@@ -201,8 +201,8 @@ const containerFields = {
   tty: bool,
 };
 
-export const container = object(containerFields);
-export const ephemeralContainer = object({ ...containerFields, targetContainerName: string });
+const container = object(containerFields);
+const ephemeralContainer = object({ ...containerFields, targetContainerName: string });
 
 /** Volume sources. The rare in-tree ones are only named: their inside is not looked at. */
 const volumeSources = {
@@ -283,7 +283,7 @@ export const metadata = object({
   managedFields: any,
 });
 
-export const podSecurityContext = object({
+const podSecurityContext = object({
   appArmorProfile: profile,
   fsGroup: id,
   fsGroupChangePolicy: text(...FS_GROUP_CHANGE_POLICIES),
@@ -298,7 +298,7 @@ export const podSecurityContext = object({
   sysctls: list(object({ name: required(string), value: filled(string) })),
   windowsOptions,
 });
-export const toleration = object({
+const toleration = object({
   key: string,
   operator: text(...TOLERATION_OPERATORS),
   value: string,
@@ -372,7 +372,6 @@ export const podShape = object({
 
 export type FileKeyRef = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>;
 export interface ObjectMeta extends Of<typeof metadata> {}
-export interface OwnerReference extends Of<typeof ownerReference> {}
 export interface PodSpec extends Of<typeof spec> {}
 
 /** All of its requirements must hold. */

@@ -5,7 +5,7 @@
  */
 
 /** The TypeScript type of a value; exists at compile time only. */
-export declare const TYPE: unique symbol;
+declare const TYPE: unique symbol;
 export interface Typed<T> {
   readonly [TYPE]: T;
 }

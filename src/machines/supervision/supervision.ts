@@ -16,7 +16,7 @@ import {
 export interface ChildRules extends RestartRules {
   id: string;
 }
-export type ChildStatus = 'down' | 'starting' | 'up' | 'stopping' | 'ended';
+type ChildStatus = 'down' | 'starting' | 'up' | 'stopping' | 'ended';
 
 export interface ChildRecord {
   id: string;
@@ -71,7 +71,7 @@ export type SupervisorEffect =
   | { type: 'restarting'; id: string; delayMs: number; inWindow: number; reason: ExitReason }
   | { type: 'escalated'; error: string };
 /** Effect of the statechart itself: a delayed `child.due`. */
-export type TimerEffect = { type: 'timer'; token: number; delayMs: number };
+type TimerEffect = { type: 'timer'; token: number; delayMs: number };
 
 interface Step {
   context: SupervisorContext;

@@ -5,7 +5,7 @@
  * This is the wire between the node and any runtime, real or simulated; numbers live in `proto/`.
  */
 
-export type NamespaceMode = 'POD' | 'CONTAINER' | 'NODE' | 'TARGET';
+type NamespaceMode = 'POD' | 'CONTAINER' | 'NODE' | 'TARGET';
 export type PodSandboxState = 'SANDBOX_READY' | 'SANDBOX_NOTREADY';
 export type CriContainerState = 'CONTAINER_CREATED' | 'CONTAINER_RUNNING' | 'CONTAINER_EXITED' | 'CONTAINER_UNKNOWN';
 /** Nanoseconds since the epoch, decimal. `'0'` means never. */
@@ -69,7 +69,7 @@ export interface LinuxContainerResources {
   /** Memory and swap together, of cgroup v1 alone. */
   memorySwapLimitInBytes?: string | number;
 }
-export interface LinuxPodSandboxConfig {
+interface LinuxPodSandboxConfig {
   cgroupParent?: string;
   securityContext?: LinuxSandboxSecurityContext;
   sysctls?: StringMap;
@@ -238,7 +238,7 @@ export interface AuthConfig {
   identityToken?: string;
   registryToken?: string;
 }
-export interface RuntimeCondition {
+interface RuntimeCondition {
   type: string;
   status: boolean;
   reason: string;

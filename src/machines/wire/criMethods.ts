@@ -8,7 +8,7 @@ import type { CriMethod } from './cri.ts';
  * How a call's deadline follows from `runtimeRequestTimeout` (CRI reference 13.1): `request` = that time, `sandbox` =
  * twice that, `stop` and `exec` = that plus the request's own seconds, `none` = only cancellable.
  */
-export type DeadlineRule = 'request' | 'sandbox' | 'stop' | 'exec' | 'none';
+type DeadlineRule = 'request' | 'sandbox' | 'stop' | 'exec' | 'none';
 
 export interface MethodFacts {
   service: 'runtime' | 'image';

@@ -14,7 +14,7 @@ import { factsOfStep, type Moment, type Read } from './facts.ts';
 
 declare const NEEDS: unique symbol;
 /** The machine `M`, which cannot start before it is wired with a reader of `F`. */
-export type Needing<F extends object, M> = M & { readonly [NEEDS]: { readonly machine: M; readonly facts: (facts: F) => void } };
+type Needing<F extends object, M> = M & { readonly [NEEDS]: { readonly machine: M; readonly facts: (facts: F) => void } };
 /** The type of a machine once it is wired. */
 export type Wired<M> = M extends { readonly [NEEDS]: { readonly machine: infer S } } ? S : M;
 /** What takes no machine that still needs facts. */

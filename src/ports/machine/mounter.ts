@@ -12,7 +12,7 @@ export interface MountCall {
   timeoutMs: number;
   signal: AbortSignal;
 }
-export interface MountRequest {
+interface MountRequest {
   /** File system type; '' with the option `bind`. */
   type: string;
   /** `tmpfs`, a device, or the directory to bind. */

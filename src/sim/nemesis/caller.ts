@@ -17,7 +17,7 @@ import { WALL_START_MS } from '../world/time.ts';
 import { drawLogQuery, LOGS_PATH } from './workload/logQueries.ts';
 
 /** How the caller shows who it is. */
-export type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'unknown-certificate' | 'ended-certificate';
+type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'unknown-certificate' | 'ended-certificate';
 export interface Asked {
   method: string;
   path: string;

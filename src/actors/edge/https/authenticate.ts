@@ -12,7 +12,7 @@ export interface AuthenticationOptions {
   anonymous: boolean;
 }
 /** `busy`: it was not looked at for want of room; nothing is wrong with it. */
-export type Authenticated = { ok: true; user: UserInfo } | { ok: false; why: string; busy?: Busy };
+type Authenticated = { ok: true; user: UserInfo } | { ok: false; why: string; busy?: Busy };
 type Busy = 'crowded' | 'late';
 export interface Authenticator {
   authenticate(req: HttpRequest): Promise<Authenticated>;

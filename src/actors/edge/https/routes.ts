@@ -44,7 +44,7 @@ export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
 }
 
 /** `parts`: what follows the first segment. */
-export type Page = (req: HttpRequest, parts: readonly string[]) => HttpReply | Promise<HttpReply>;
+type Page = (req: HttpRequest, parts: readonly string[]) => HttpReply | Promise<HttpReply>;
 export type Pages = ReadonlyMap<string, Page>;
 
 const DEPRECATED = {

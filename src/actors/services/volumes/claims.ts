@@ -11,7 +11,7 @@ import type { ActorCtx } from '../../supervision/types.ts';
 /** A volume that waits for an answer holds nobody else up; it is tried again. */
 const CLAIM_TIMEOUT_MS = 10_000;
 
-export interface ClaimQuestion {
+interface ClaimQuestion {
   pod: Pod;
   /** Its name in the pod. */
   volume: string;

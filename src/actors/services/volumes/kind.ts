@@ -39,7 +39,7 @@ export interface PersistentActs<P> {
   /** Where it stands. Null or absent: in its directory. */
   root?(o: VolumeTools, ref: VolumeRef): Promise<string | null>;
 }
-export interface ClaimedJob extends SetUpJob {
+interface ClaimedJob extends SetUpJob {
   source: Claim;
   /** Something is mounted on its directory. */
   mounted: boolean;

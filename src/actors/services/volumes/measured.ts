@@ -4,7 +4,7 @@ import { pluginName, type VolumeRef, volumeKey } from '../../../machines/pod/vol
 import { STORAGE_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
-export type StorageOperation = 'volume_mount' | 'volume_unmount';
+type StorageOperation = 'volume_mount' | 'volume_unmount';
 /** Of the whole of a mount, all its attempts together. */
 const MOUNT = 'overall_volume_mount';
 

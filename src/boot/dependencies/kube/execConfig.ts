@@ -2,7 +2,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 
 const EXEC_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'] as const;
-export type ExecVersion = (typeof EXEC_VERSIONS)[number];
+type ExecVersion = (typeof EXEC_VERSIONS)[number];
 
 export interface ExecConfig {
   apiVersion: ExecVersion;

@@ -16,7 +16,7 @@ export const EXEC_REST_MS = 5_000;
 export const EXEC_FRESH_MS = 5_000;
 const ERROR_CHARACTERS_MAX = 300;
 
-export interface ExecCredential {
+interface ExecCredential {
   token: string;
   cert: Buffer | undefined;
   key: Buffer | undefined;

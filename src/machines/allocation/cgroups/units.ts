@@ -2,7 +2,7 @@
 import type { GroupWrite } from './files.ts';
 
 /** D-Bus signature and value. */
-export type UnitValue =
+type UnitValue =
   | { type: 's'; value: string }
   | { type: 'b'; value: boolean }
   | { type: 't'; value: bigint }

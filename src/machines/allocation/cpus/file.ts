@@ -8,7 +8,7 @@ import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.
 export const CPU_STATE_FILE = 'cpu_manager_state';
 /** Some hundred bytes for each container with CPUs of its own. */
 export const CPU_STATE_BYTES_MAX = 4 * 1024 * 1024;
-export type CpuPolicyName = 'none' | 'static';
+type CpuPolicyName = 'none' | 'static';
 
 type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
 interface Texts {

@@ -51,7 +51,7 @@ export function mistakeIn({ shared: left, entries }: CpuLedger, { topology, poli
   return `the CPUs that are online, ${formatCpuSet(online)}, are not those of the state, ${formatCpuSet(known)}`;
 }
 
-export interface CpuRefusal {
+interface CpuRefusal {
   reason: 'UnexpectedAdmissionError' | 'SMTAlignmentError';
   message: string;
 }

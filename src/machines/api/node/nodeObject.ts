@@ -17,7 +17,7 @@ export interface NodeCondition {
   lastHeartbeatTime: string;
   lastTransitionTime: string;
 }
-export interface NodeInfo {
+interface NodeInfo {
   bootID?: string;
   /** In bytes; absent where the machine has none. */
   swap?: { capacity: number };
@@ -34,7 +34,7 @@ export interface NodeStatus {
   [field: string]: unknown;
 }
 /** Features that this node has too; it refuses pods that ask for either. */
-export interface RuntimeHandler {
+interface RuntimeHandler {
   name: string;
   features: { recursiveReadOnlyMounts: boolean; userNamespaces: boolean };
 }

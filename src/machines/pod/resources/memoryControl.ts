@@ -15,7 +15,7 @@ export type MemoryControlFacts = Pick<NodeFacts, 'memoryCapacityBytes' | 'alloca
 const PAGE_BYTES = 4096;
 
 /** Bytes that a container may swap out. 0 for all but containers of burstable pods that ask for less memory than they may use. */
-export function swapBytes(pod: Pod, container: Container, { memoryCapacityBytes, memoryControl: control }: MemoryControlFacts): number {
+function swapBytes(pod: Pod, container: Container, { memoryCapacityBytes, memoryControl: control }: MemoryControlFacts): number {
   if (control?.limitedSwap !== true || control.cgroupVersion !== 2) return 0;
   if (qosClass(pod) !== 'Burstable' || isCritical(pod)) return 0;
   const request = quantityToInteger(container.resources?.requests?.memory);

@@ -1,8 +1,5 @@
 /** Shared shapes of pod decisions: what the runtime was seen to hold, and what a worker decides to do about it. */
 
-import type { Container } from '../../kube/podTable.ts';
-import type { Pod, PodStatus } from '../../kube/types.ts';
-
 export type SourceName = 'file' | 'http' | 'api';
 
 /** CRI state reduced to what decisions read. Lists are newest-created first; many rules depend on it. */
@@ -40,7 +37,7 @@ export interface RuntimeContainer {
   user?: { uid: number; gid: number; supplementalGroups: number[] };
 }
 /** Shares, microseconds and bytes; what is absent is not limited, or not said. */
-export interface ReportedResources {
+interface ReportedResources {
   cpuShares?: number;
   cpuQuota?: number;
   cpuPeriod?: number;
@@ -112,8 +109,6 @@ export interface CrashBackoffEntry {
 export type StartFailures = ReadonlyMap<string, StartFailure>;
 
 export type PodOpKind = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
-
-export type { Container, Pod, PodStatus };
 
 /** One pod as the last listing saw it: ids and states only. */
 export interface ListedPod {

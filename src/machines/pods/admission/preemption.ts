@@ -36,7 +36,7 @@ interface Need {
 type Choice = { ok: true; pods: Pod[] } | { ok: false; missing: string };
 
 /** Whether the first may drive out the second. */
-export function mayPreempt(pod: Pod, other: Pod): boolean {
+function mayPreempt(pod: Pod, other: Pod): boolean {
   if (isCritical(pod) && !isCritical(other)) return true;
   const [own, others] = [pod.spec.priority, other.spec.priority];
   return own !== undefined && others !== undefined && own > others;

@@ -4,7 +4,7 @@ import type { Toleration } from '../../kube/podTable.ts';
 import type { Taint } from '../../kube/types.ts';
 
 /** An empty effect tolerates every effect, an empty key every key. */
-export function tolerates(toleration: Toleration, taint: Taint): boolean {
+function tolerates(toleration: Toleration, taint: Taint): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false;
   if (toleration.key && toleration.key !== taint.key) return false;
   switch (toleration.operator ?? '') {

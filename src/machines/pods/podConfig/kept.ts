@@ -13,7 +13,7 @@ import { isLive } from './takeover.ts';
 export const ANY_POD = '*';
 
 /** The document may be the definition of that pod. */
-export function mayHold({ holds }: SourceError, listed: ListedPod): boolean {
+function mayHold({ holds }: SourceError, listed: ListedPod): boolean {
   return holds === ANY_POD || holds === `${listed.name}_${listed.namespace}`;
 }
 

@@ -35,7 +35,7 @@ export interface Duplicate {
   /** Where the winner is from. A name may stand in several sources, a UID in one. */
   holder: SourceName;
 }
-export interface Unsafe {
+interface Unsafe {
   pod: Pod;
   /** The field, and what is wrong with it. */
   message: string;

@@ -20,7 +20,7 @@ const LISTING_LOOK_MS = 20;
 export type SetEvent = Extract<ConfigEvent, { type: 'source.set' }>;
 type AgainEvent = Extract<ConfigEvent, { type: 'pods.again' }>;
 
-export interface PodConfigInput {
+interface PodConfigInput {
   /** The configured sources: it waits until each has delivered a set. */
   sources: readonly SourceName[];
   /** How long the first sets wait for the runtime's first listing; 0: not at all. */

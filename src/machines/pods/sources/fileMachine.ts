@@ -39,7 +39,7 @@ interface Pending {
 }
 type PendingMap = ReadonlyMap<string, Pending>;
 
-export interface FileSourceInput {
+interface FileSourceInput {
   /** Directory or file, absolute, without a trailing slash. */
   path: string;
   checkFrequencyMs: number;
@@ -74,7 +74,7 @@ export interface FileSourceContext extends FileSourceInput {
   watchFailures: number;
   watchMissing: boolean;
 }
-export interface FileHint {
+interface FileHint {
   path: string;
   kind: 'create' | 'modify' | 'delete';
 }
@@ -85,7 +85,7 @@ export type FileSourceEvent =
   | { type: 'list.now' };
 
 /** What the `send` action has to send, if anything. */
-export type Outbox =
+type Outbox =
   /** The complete set; `changes` says what differs since the last one. */
   | { kind: 'set'; pods: readonly Pod[]; errors: readonly SourceError[]; changes: readonly FileChange[] }
   /** What is wrong; the pods of the last set stay. */

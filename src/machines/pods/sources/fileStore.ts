@@ -20,7 +20,7 @@ export type FileReading = { path: string } /** `notes`: what was read leniently.
   | { kind: 'skipped'; message: string }
 );
 
-export interface FileEntry {
+interface FileEntry {
   /** The pod of the last good reading, until a listing gives up on it. */
   pod: Pod | null;
   fullName: string | null;

@@ -17,7 +17,7 @@ import type { PodRecord } from '../manager/messages.ts';
 import { storeStatus } from './manager.ts';
 import type { StatusEntry, StatusEvent } from './messages.ts';
 
-export interface StatusInput {
+interface StatusInput {
   /** The node belongs to a cluster: accepted statuses go to the API. */
   cluster: boolean;
   /** The last one that an earlier incarnation may have given. */

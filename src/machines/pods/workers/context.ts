@@ -58,7 +58,7 @@ export interface WorkerInput {
   causes: readonly Cause[];
   times: WorkerTimes;
 }
-export type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
+type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
 export interface WorkerContext {
   uid: string;
   pod: Pod;

@@ -35,7 +35,7 @@ export interface DecideInput {
   resizeError?: string | null;
 }
 
-export type Plan =
+type Plan =
   /** The pod's phase is terminal, or its deadline is over: wind it down. */
   | { kind: 'terminal' }
   | { kind: 'deadline' }

@@ -10,16 +10,13 @@ import type { KillContainer, PodRuntimeStatus } from '../../pod/runtime/seen.ts'
 import { messageOf } from '../../text/errors.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovided } from '../../xstate/provide.ts';
-import { containerStopMachine, type PreStopEnded, type Settled, type StopIo, type Stopped } from './containerStopMachine.ts';
+import { containerStopMachine, type PreStopEnded, type Settled, type Stopped } from './containerStopMachine.ts';
 
 export interface SandboxesInput {
   pod: Pod;
   status: PodRuntimeStatus;
   /** Everything goes so that a new sandbox can come: init containers are removed too. */
   forSandbox: boolean;
-}
-export interface PodStopIo extends StopIo {
-  stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<Settled>;
 }
 
 export interface StopTask {

@@ -90,7 +90,7 @@ export type LinkEvent = CriEvent | { type: 'server.broken'; error: Error };
 
 const said = (error: unknown): string => messageOf(error);
 
-export function linkView(context: LinkContext, state: CriView['state']): CriView {
+function linkView(context: LinkContext, state: CriView['state']): CriView {
   const { identity, reading } = context;
   return {
     state,

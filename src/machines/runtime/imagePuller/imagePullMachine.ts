@@ -13,7 +13,7 @@ export interface Settled {
   backOffMs: number;
 }
 /** What an image is wanted for. */
-export interface ImageWish {
+interface ImageWish {
   key: string;
   pod: string;
   container: string;

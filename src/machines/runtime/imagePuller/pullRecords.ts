@@ -16,12 +16,12 @@ export type VerificationPolicy = (typeof VERIFICATION_POLICIES)[number];
 /** What holds while the configuration says nothing. */
 export const DEFAULT_VERIFICATION: VerificationPolicy = 'NeverVerifyPreloadedImages';
 
-export interface Coordinates {
+interface Coordinates {
   uid: string;
   namespace: string;
   name: string;
 }
-export interface SecretUsed extends Coordinates {
+interface SecretUsed extends Coordinates {
   /** SHA-256 of the credentials; '' where it is not known, which matches none. */
   credentialHash: string;
 }

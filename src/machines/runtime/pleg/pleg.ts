@@ -1,7 +1,7 @@
 import type { ListedPod } from '../../pod/runtime/seen.ts';
 
 /** What diffing compares: containers and sandboxes alike, by id. */
-export type DiffState = 'running' | 'exited' | 'unknown';
+type DiffState = 'running' | 'exited' | 'unknown';
 export type ChangeKind = 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved' | 'ContainerChanged';
 export interface Change {
   kind: ChangeKind;

@@ -9,19 +9,19 @@ import { type Address, address, type Message, type ReplyTo, viewKey } from '../.
 export type ServiceListerEvent = ApiFound;
 /** The pod is given so that what it names is kept for as long as it is there. */
 export type ObjectsEvent = ApiFound | ObjectQuestion;
-export interface ObjectQuestion extends Message {
+interface ObjectQuestion extends Message {
   type: 'object.get';
   pod: Pod;
   ref: ObjectRef;
   replyTo: ReplyTo<ObjectResult<ApiObject>>;
 }
-export interface TokenQuestion extends Message {
+interface TokenQuestion extends Message {
   type: 'token.get';
   request: TokenRequest;
   replyTo: ReplyTo<ObjectResult<{ token: string }>>;
 }
 /** That pod is gone, and its tokens with it. */
-export interface TokenForget extends Message {
+interface TokenForget extends Message {
   type: 'token.forget';
   uid: string;
 }

@@ -23,7 +23,7 @@ export interface ObjectFacts {
   /** How long an answer is good for under `Cache`. */
   readonly ttlMs: number;
 }
-export interface ObjectInput {
+interface ObjectInput {
   ref: ObjectRef;
   strategy: ObjectStrategy;
 }

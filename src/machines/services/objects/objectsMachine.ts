@@ -25,7 +25,7 @@ export const OBJECT_WATCHES_MAX = 128;
 export interface ObjectsFacts {
   readonly pods: PodsView | undefined;
 }
-export interface ObjectsInput {
+interface ObjectsInput {
   strategy: ObjectStrategy;
 }
 interface Entry {

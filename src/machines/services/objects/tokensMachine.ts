@@ -23,7 +23,7 @@ interface TokenContext {
   asks: readonly number[];
 }
 type TokenEvent = { type: 'token.ask'; ask: number };
-export interface TokenReply {
+interface TokenReply {
   ask: number;
   result: ObjectResult<{ token: string }>;
 }

@@ -13,7 +13,7 @@ import { setupWith } from '../../xstate/setup.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 
-export interface ProberInput {
+interface ProberInput {
   target: ProbeTarget;
   /** What the ledger says of this instance. */
   result: ProbeResult;
@@ -33,7 +33,7 @@ interface Context extends ProberInput {
   /** What the last attempt came to. */
   outcome: ProbeOutcome | null;
 }
-export type ProberEvent =
+type ProberEvent =
   /** The newest definition, address and gate; another container id starts over. */
   { type: 'probe.target'; target: ProbeTarget; result: ProbeResult } | { type: 'probe.granted' };
 

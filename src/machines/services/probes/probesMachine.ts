@@ -38,7 +38,7 @@ interface Context {
   /** Pods with results that no list had at the last sweep. */
   absent: ReadonlySet<string>;
 }
-export type ProbeManagerEvent = { type: 'probes.look'; uid: string | null } | ProberReport;
+type ProbeManagerEvent = { type: 'probes.look'; uid: string | null } | ProberReport;
 
 const { setup, facts } = setupWith<ProbesFacts>();
 const effects = setup({

@@ -9,7 +9,7 @@ import { type Built, built, refused } from '../../result.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';
 import { pathProblem } from './atomic.ts';
 
-export interface PayloadFile {
+interface PayloadFile {
   data: Uint8Array;
   mode: number;
   /** Owner, where it is not root. */

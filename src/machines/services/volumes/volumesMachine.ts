@@ -26,7 +26,7 @@ const LOOK_MS = 2_000;
 const SCAN_RETRY_MS = 500;
 const SCAN_RETRY_MAX_MS = 30_000;
 
-export interface VolumesInput {
+interface VolumesInput {
   rootDir: string;
   /** `syncFrequency`. A pod's files are compared with their sources again after it, lengthened by up to half. */
   refreshMs: number;

@@ -13,7 +13,7 @@ const SLOW_MS = 4_000;
 const PART_MS = 500;
 
 /** What was asked of it. */
-export interface JournalRead {
+interface JournalRead {
   args: readonly string[];
   timeoutMs: number;
 }

@@ -23,7 +23,7 @@ export interface LogTuning {
 }
 
 /** What a container writes. */
-export interface WrittenLog {
+interface WrittenLog {
   path: string;
   file: OpenFile;
 }

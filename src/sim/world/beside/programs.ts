@@ -17,7 +17,7 @@ export interface ProgramTuning {
 }
 
 /** A program as it was run. */
-export interface ProgramRun {
+interface ProgramRun {
   provider: string;
   image: string;
   input: string;
@@ -27,7 +27,7 @@ export interface ProgramRun {
   over: boolean;
 }
 /** A password that a program gave. */
-export interface GivenPassword {
+interface GivenPassword {
   provider: string;
   image: string;
   /** Of which part of a registry it is. */

@@ -5,7 +5,7 @@ import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';
 import { type FaultMode, working } from './faultMode.ts';
 
-export interface Measuring {
+interface Measuring {
   path: string;
   tree: boolean;
   timeoutMs: number;

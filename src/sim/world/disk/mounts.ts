@@ -7,7 +7,7 @@ import { codeOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind, SubPathResult } from '../../../ports/machine/mounter.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';
 
-export interface MountTrouble {
+interface MountTrouble {
   /** Virtual milliseconds a call takes; the deadline comes first where this is longer. */
   delayMs(op: string, path: string): number;
   /** Code the call fails with; the effect is not there. */
@@ -17,7 +17,7 @@ export interface MountTrouble {
 }
 
 /** What a fake disk must tell and do for mounts. */
-export interface MountedDisk {
+interface MountedDisk {
   fs: HostFs;
   /** Sockets and devices have no place on a fake disk: they are named here. */
   special?: ReadonlyMap<string, PathKind>;

@@ -15,7 +15,7 @@ const HUNG: IptablesResult = { code: KILLED, words: 'did not end within 10 s and
 const BROKEN: IptablesResult = { code: 3, words: "can't initialize iptables table: Memory allocation problem" };
 
 /** What becomes of one command. `locked`: another program holds the lock of the tables. */
-export type IptablesVerdict = 'pass' | 'error' | 'hang' | 'locked';
+type IptablesVerdict = 'pass' | 'error' | 'hang' | 'locked';
 
 const TROUBLES = {
   error: { afterMs: RUN_MS, result: BROKEN },

@@ -8,7 +8,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 
-export interface SimDevicePlugin {
+interface SimDevicePlugin {
   resource: string;
   version: string;
   options: PluginOptions;
@@ -21,7 +21,7 @@ export interface SimDevicePlugin {
   prefers: readonly string[];
 }
 export type DevicePluginMethod = 'Options' | 'Preferred' | 'Allocate' | 'PreStart';
-export interface DevicePluginCall {
+interface DevicePluginCall {
   resource: string;
   method: DevicePluginMethod;
   ids: readonly string[];

@@ -31,7 +31,7 @@ export interface DriverCall {
   request: unknown;
 }
 /** What becomes of one call: refused without effect, or answered so although the effect comes. */
-export interface DriverFault {
+interface DriverFault {
   code: number;
   details: string;
   effect: boolean;

@@ -35,7 +35,7 @@ export interface Verdict {
   lateMs?: number;
 }
 
-export type HintVerdict = 'pass' | 'drop' | 'duplicate' | 'reorder' | { delayMs: number };
+type HintVerdict = 'pass' | 'drop' | 'duplicate' | 'reorder' | { delayMs: number };
 
 /** What the nemesis does to this runtime; asked at every call and hint. */
 export interface RuntimeTrouble {

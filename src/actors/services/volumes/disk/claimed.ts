@@ -48,7 +48,7 @@ export async function bindBehindClaim(o: Disk, { volume, path }: { volume: Volum
 }
 
 /** Its directory is taken down with the claim: what is mounted there goes first, and nothing in it is ever removed. */
-export async function mountBehindClaim(
+async function mountBehindClaim(
   o: Disk,
   { volume, ...request }: { volume: VolumeRef; type: string; source: string; options: readonly string[] },
   signal: AbortSignal,

@@ -21,7 +21,7 @@ export interface MemoryStats {
   majorPageFaults?: number;
   psi?: PsiStats;
 }
-export interface IoStats {
+interface IoStats {
   time: string;
   psi?: PsiStats;
 }

@@ -5,7 +5,7 @@ import { type Built, built } from '../../../../result.ts';
 import { isRecord } from '../../../../shape/conform.ts';
 import { type InlineKind, listOf, textOf } from '../../kind.ts';
 
-export interface KeyItem {
+interface KeyItem {
   key: string;
   path: string;
   mode: number | null;

@@ -1,2 +1,0 @@
-/** IP addresses of the node and of pods, by family. */
-
