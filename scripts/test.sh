@@ -41,6 +41,7 @@ again() {
 
 step build build_programs
 step lint npm run --silent lint
+step unused npm run --silent unused
 step types npm run --silent typecheck
 
 ci=${CI:-}

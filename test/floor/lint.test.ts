@@ -52,6 +52,23 @@ describe('size of folders', () => {
   });
 });
 
+describe('what nothing needs', () => {
+  it('is an export, a type or a file without an importer', async () => {
+    await put('package.json', '{ "name": "unused", "type": "module" }');
+    await put('tsconfig.json', '{ "compilerOptions": { "module": "NodeNext", "allowImportingTsExtensions": true, "noEmit": true } }');
+    await put('src/used.ts', 'export const used = 1;\nexport const idle = 2;\nexport interface Idle {}\nexport const tested = 3;\n');
+    await put('src/ctl/main.ts', "import { used } from '../used.ts';\nconsole.log(used);\n");
+    await put('test/used.test.ts', "import { tested } from '../src/used.ts';\nconsole.log(tested);\n");
+    await cp(join(project, 'knip.json'), join(root, 'knip.json'));
+    const { code, output } = await run(process.execPath, [join(project, 'node_modules/knip/bin/knip.js'), '--no-progress'], root);
+    expect(code).toBe(1);
+    expect(output).toContain('src/actors/runtime/client.ts');
+    expect(output).toMatch(/idle +src\/used/);
+    expect(output).toMatch(/Idle +interface +src\/used/);
+    expect(output).not.toMatch(/\b(?:used|tested) +src/);
+  });
+});
+
 describe('import direction', () => {
   it('is content with a tree that keeps to it', async () => {
     expect(await checkImports()).toEqual({ code: 0, output: 'check-imports: 5 files, 0 complaints\n' });

@@ -84,11 +84,3 @@ export function dropGroup(cgroupsPath: string): void {
     }
   }
 }
-
-export function killGroup(cgroupsPath: string): void {
-  try {
-    writeFileSync(join(ROOT, cgroupsPath, 'cgroup.kill'), '1');
-  } catch {
-    // It is gone.
-  }
-}

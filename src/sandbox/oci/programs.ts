@@ -12,7 +12,7 @@ const TUN = '/dev/net/tun';
 /** Of ids beyond the user's own, for the users of an image. */
 const IDS_MIN = 65_535;
 
-export interface Program {
+interface Program {
   name: string;
   path: string;
   /** '' where it does not say. */

@@ -13,7 +13,7 @@ export interface Infra {
   dns: string;
 }
 
-export interface OciProcess {
+interface OciProcess {
   terminal: boolean;
   user: { uid: number; gid: number; additionalGids: number[] };
   args: string[];
