@@ -1,4 +1,5 @@
 /** The boot as a whole, with a fake process and a node that does nothing. */
+
 import { globSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { defaultKubeletConfiguration } from '../../src/machines/config/defaults.
 import { GATES, KUBELET_GATES } from '../../src/machines/config/gateTable.ts';
 import { KUBELET_CONFIGURATION } from '../../src/machines/config/schema.ts';
 import type { Shape } from '../../src/machines/shape/shape.ts';
+import { RUNNING } from '../lifeStates.ts';
 import { emptyRegistry, fakeBoot, HEADER, tempDir, until } from './helpers.ts';
 
 let dir: ReturnType<typeof tempDir>;
@@ -305,7 +307,7 @@ describe('a running node', () => {
 describe('run-once', () => {
   const pod = { metadata: { name: 'web', namespace: 'ns', uid: 'u' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
   const views = (phase: string, state: object) => ({
-    pods: { sourcesReady: true, records: new Map([['u', { pod, source: 'file', removed: false, rejected: false }]]) },
+    pods: { sourcesReady: true, records: new Map([['u', { pod, source: 'file', state: RUNNING }]]) },
     statuses: new Map([['u', { status: { phase, containerStatuses: [{ name: 'c', state }] } }]]),
   });
 

@@ -1,9 +1,11 @@
 /** The list of very many pods, as an answer. */
+
 import { describe, expect, it } from 'vitest';
 import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/admin/podList.ts';
 import { createYield } from '../../src/boot/dependencies/clock.ts';
 import type { PodsView } from '../../src/machines/pods/manager/messages.ts';
 import type { HttpReply } from '../../src/ports/ports.ts';
+import { RUNNING } from '../lifeStates.ts';
 
 const POD_CHARS = 20_000;
 
@@ -11,7 +13,7 @@ function podsOf(count: number): PodsView {
   const records = Array.from({ length: count }, (_, i) => {
     const metadata = { name: `p${i}`, namespace: 'd', uid: `u${i}`, annotations: { a: 'x'.repeat(POD_CHARS) } };
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] }, status: {} };
-    return [`u${i}`, { pod, source: 'api', removed: false }] as const;
+    return [`u${i}`, { pod, source: 'api', state: RUNNING }] as const;
   });
   return { records: new Map(records), epoch: 1, sourcesReady: true } as unknown as PodsView;
 }

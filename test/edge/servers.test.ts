@@ -9,8 +9,8 @@ import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
-
 import { treeHealth } from '../../src/machines/shown/treeHealth.ts';
+import { LEAVING, REFUSED } from '../lifeStates.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashing, pod, record, running, statusView, viewOfPods, worker } from './metrics/samples.ts';
@@ -86,8 +86,8 @@ describe('the read-only port', () => {
       podsView,
       viewOfPods([
         record(pod('web')),
-        record(pod('refused'), { rejected: true, worker: null }),
-        record(pod('gone'), { removed: true }),
+        record(pod('refused'), { state: REFUSED, worker: null }),
+        record(pod('gone'), { state: LEAVING }),
         record(pod('orphan'), { source: 'runtime' }),
       ]),
     );
@@ -187,9 +187,9 @@ describe('the read-only port', () => {
       viewOfPods([
         record(pod('a')),
         record(pod('done')),
-        record(pod('refused'), { rejected: true, worker: null }),
+        record(pod('refused'), { state: REFUSED, worker: null }),
         record(pod('fromapi'), { source: 'api' }),
-        record(pod('leaving'), { removed: true, worker: worker({ phase: 'terminating' }) }),
+        record(pod('leaving'), { state: LEAVING, worker: worker({ phase: 'terminating' }) }),
         record(pod('orphan'), { source: 'runtime', worker: worker({ phase: 'terminated' }) }),
       ]),
     );

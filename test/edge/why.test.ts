@@ -1,8 +1,10 @@
 /** `why`: each answer in full, as a person reads it. */
+
 import { describe, expect, it } from 'vitest';
 import type { WaitingPod } from '../../src/machines/pods/manager/messages.ts';
 import { explainPod } from '../../src/machines/shown/why/why.ts';
 import type { WhyInput } from '../../src/machines/shown/why/whySources.ts';
+import { LEAVING, REFUSED } from '../lifeStates.ts';
 import {
   brokenManifest,
   crashEvents,
@@ -42,7 +44,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a refused pod': {
     input: why('big', {
-      pods: viewOfPods([record(pod('big'), { state: { is: 'refused' }, rejected: true, worker: null })]),
+      pods: viewOfPods([record(pod('big'), { state: REFUSED, worker: null })]),
       statuses: statusView({ 'uid-big': { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected: needs 8 cpu, 2 are free' } }),
     }),
     found: true,
@@ -87,7 +89,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
     input: why('db', {
       pods: viewOfPods([
         record(pod('db-node1'), {
-          removed: true,
+          state: LEAVING,
           worker: worker({
             phase: 'terminating',
             state: 'terminating.stopping',
@@ -137,7 +139,7 @@ describe('why', () => {
     await expect(`${said.lines.join('\n')}\n`).toMatchFileSnapshot(`golden/why/${name.replaceAll(' ', '-')}.txt`);
   });
   it('prefers the pod that is wanted over its predecessor of the same name', () => {
-    const old = record(pod('web', { uid: 'old' }), { removed: true });
+    const old = record(pod('web', { uid: 'old' }), { state: LEAVING });
     const said = explainPod(why('web', { pods: viewOfPods([old, record(pod('web', { uid: 'new' }))]) }));
     expect(said.lines[0]).toBe('Pod default/web  uid new');
   });

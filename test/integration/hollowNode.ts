@@ -14,7 +14,7 @@ import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { createProber } from '../../src/boot/dependencies/prober.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import { type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
+import { isWanted, type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
@@ -94,7 +94,7 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
     remove: (file) => unlinkSync(join(manifests, file)),
     record(name) {
       const records = self.node.tree.registry.read(podsView)?.value.records ?? new Map<string, PodRecord>();
-      return [...records.values()].find((r) => r.pod.metadata.name === `${name}-n1` && !r.removed);
+      return [...records.values()].find((r) => r.pod.metadata.name === `${name}-n1` && isWanted(r));
     },
     status(name) {
       const uid = self.record(name)?.pod.metadata.uid;

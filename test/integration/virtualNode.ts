@@ -14,7 +14,7 @@ import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
-import { type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
+import { isWanted, type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire/cri.ts';
@@ -428,7 +428,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     record(name) {
       const records = [...(present().tree.registry.read(podsView)?.value.records.values() ?? [])];
       const named = records.filter((r) => r.pod.metadata.name === `${name}-n1`);
-      return named.find((r) => !r.removed) ?? named[0];
+      return named.find((r) => isWanted(r)) ?? named[0];
     },
     status(name) {
       const uid = self.record(name)?.pod.metadata.uid;

@@ -1,4 +1,5 @@
 /** What the pod resources API answers, and how many calls it answers. */
+
 import { expect, it } from 'vitest';
 import { heldCpus } from '../../src/machines/allocation/cpus/share.ts';
 import { heldDevices } from '../../src/machines/allocation/devices/held.ts';
@@ -14,6 +15,7 @@ import {
 import type { Container } from '../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { PodRecord } from '../../src/machines/pods/manager/messages.ts';
+import { REFUSED, RUNNING } from '../lifeStates.ts';
 
 const NO_RESPONSE = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
 const container = (name: string, o: Partial<Container> = {}) => ({ name, image: 'i', ...o }) as Container;
@@ -26,8 +28,7 @@ const record = (uid: string, o: Partial<PodRecord> = {}, spec: Partial<Pod['spec
       status: {},
     } as unknown as Pod,
     source: 'api',
-    removed: false,
-    rejected: false,
+    state: RUNNING,
     seenAtMs: 0,
     worker: null,
     ...o,
@@ -81,7 +82,7 @@ it('leaves out pods that have ended, where only active ones are wanted, and what
   const ended = { phase: 'finished' } as PodRecord['worker'];
   const failed = record('4');
   const all = facts(
-    [record('1'), record('2', { rejected: true }), record('3', { worker: ended }), failed, record('5', { source: 'runtime' })],
+    [record('1'), record('2', { state: REFUSED }), record('3', { worker: ended }), failed, record('5', { source: 'runtime' })],
     {
       statuses: new Map([['4', { status: { phase: 'Failed' } }]]) as unknown as PodResourcesFacts['statuses'],
     },

@@ -9,6 +9,8 @@ import { describe, expect, it } from 'vitest';
 import { createActor, fromPromise, toPromise } from 'xstate';
 import { reviewMachine } from '../../src/machines/edge/https/reviewMachine.ts';
 import type { KubeResult } from '../../src/machines/kube/request.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
+import { type LifeEvent, podLifeMachine } from '../../src/machines/pods/manager/podLifeMachine.ts';
 import { momentOf } from '../../src/machines/xstate/facts.ts';
 import { provided } from '../../src/machines/xstate/provide.ts';
 import { BYSTANDERS, bystandersUp, type KillCase, stateOf } from '../integration/kill/killing.ts';
@@ -101,6 +103,42 @@ it('a question to the API server about a caller', async () => {
   actor.start();
   await toPromise(actor);
   expect(asked).toBe(2);
+  take();
+});
+
+/** The ledger steps it without an actor: its steps in a running node are seen, and each is taken again here. */
+it("a pod's life, through each of its states", () => {
+  const nothing = () => {};
+  const acts = ['create', 'update', 'kill', 'reject', 'forget', 'sweep', 'wake', 'renew'] as const;
+  const machine = provided(podLifeMachine, { actions: Object.fromEntries(acts.map((act) => [act, nothing])) });
+  const pod = { metadata: { uid: 'u', name: 'web', namespace: 'ns' }, spec: { containers: [] }, status: {} } as unknown as Pod;
+  const first = { pod, source: 'api', seenAtMs: 0, worker: null, life: 1, renewed: false, causes: [], way: [], state: null } as const;
+  const worker = { phase: 'syncing', state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] } as const;
+  const eviction = { reason: 'Evicted', message: '', graceSeconds: 1 };
+  const named = { pod, source: 'api', causes: [] } as const;
+  const free = { type: 'life.turn', behind: null, nowMs: 0 } as const;
+  const removed = { type: 'life.removed', causes: [], heard: true } as const;
+  const refusal = { type: 'life.refused', ...named, why: [], refused: { reason: 'OutOfcpu', message: '' } } as const;
+  const ways: LifeEvent[][] = [
+    [{ type: 'life.turn', behind: 'other', nowMs: 0 }, free, { type: 'life.reported', worker }, removed, { type: 'life.finished', worker }],
+    [
+      refusal,
+      { type: 'life.found', listed: { uid: 'u', name: 'web', namespace: 'ns', sandboxes: [], containers: [] }, causes: [] },
+      refusal,
+    ],
+    [free, { type: 'life.evicted', eviction, causes: [], hurry: false, heard: true }, { type: 'life.finished', worker }, removed],
+    [
+      free,
+      { type: 'life.quarantined', error: 'it crashed' },
+      { type: 'life.added', ...named, heard: true },
+      { type: 'life.redefined', pod },
+    ],
+  ];
+  for (const way of ways) {
+    const actor = createActor(machine, { input: first, inspect: (e) => steps.see(e) });
+    actor.start();
+    for (const event of way) actor.send(event);
+  }
   take();
 });
 

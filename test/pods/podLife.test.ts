@@ -1,14 +1,25 @@
-/** A pod's life: the pod manager makes the transitions of the table and no others, and the document draws that table. */
+/** A pod's life: the pod manager takes each edge of the machine, a record names the state that the machine is in, and the document draws it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { type ChartState, chartOf } from '../../src/machines/chart/definition.ts';
+import { mermaidOf } from '../../src/machines/chart/export.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { LEFT_ALONE_ANNOTATION, shellOf } from '../../src/machines/pod/setAside.ts';
-import { LIFE_STEPS_MAX, LIFE_TRANSITIONS, lifeChart, lifeStateId, lifeTransitionsOf } from '../../src/machines/pods/manager/life.ts';
-import { LIFE_STATES, type PodManagerEvent, type PodRecord } from '../../src/machines/pods/manager/messages.ts';
+import {
+  evictionOf,
+  isRefused,
+  isWanted,
+  LIFE_STATES,
+  LIFE_STEPS_MAX,
+  type PodManagerEvent,
+  refusalOf,
+} from '../../src/machines/pods/manager/messages.ts';
+import { podLifeMachine } from '../../src/machines/pods/manager/podLifeMachine.ts';
 import { emptyLedger, type Facts, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
 import type { WorkerPhase } from '../../src/machines/pods/workers/messages.ts';
+import { coverageMeter, coverageOf } from '../../src/sim/coverage.ts';
 import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
 import { managerFacts, refusable } from './managerFacts.ts';
 
@@ -21,7 +32,13 @@ function oneOf<T>(rng: SimRng, first: T, ...others: T[]): T {
   return rng.pick([first, ...others]) ?? first;
 }
 
-const TABLE = LIFE_TRANSITIONS.map(([from, to]) => `${from} --> ${to}`);
+const CHART = chartOf(podLifeMachine);
+const STATES = new Map(CHART === null ? [] : below(CHART.root).map((s) => [s.id, s]));
+const EDGES = new Map([...STATES.values()].flatMap((s) => s.transitions.filter((t) => t.targets.length > 0).map((t) => [t.id, t])));
+
+function below(state: ChartState): ChartState[] {
+  return [state, ...state.states.flatMap(below)];
+}
 
 /** `a` and `b` have one name. */
 function pod(uid: string, rng: SimRng): Pod {
@@ -32,6 +49,10 @@ function pod(uid: string, rng: SimRng): Pod {
     spec: { containers: [{ name: 'c', image: oneOf(rng, 'one', 'two') }], restartPolicy: 'Always' },
     status: { phase: 'Pending' },
   };
+}
+
+function deleted(p: Pod): Pod {
+  return { ...p, metadata: { ...p.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
 }
 
 function someEvent(ledger: PodLedger, rng: SimRng): PodManagerEvent {
@@ -46,6 +67,7 @@ function someEvent(ledger: PodLedger, rng: SimRng): PodManagerEvent {
     () => ({ type: 'pods.op', op: 'REMOVE', ...one }),
     () => ({ type: 'pods.op', op: oneOf(rng, 'ADD', 'UPDATE'), ...one, pods: [refusable(pod(uid, rng))] }),
     () => ({ type: 'pods.op', op: 'ADD', ...one, pods: [shellOf(pod(uid, rng), 'it cannot be read', LEFT_ALONE_ANNOTATION)] }),
+    () => ({ type: 'pods.op', op: oneOf(rng, 'ADD', 'UPDATE'), ...one, pods: [deleted(pod(uid, rng))] }),
     () => ({ type: 'pods.orphan', listed: { uid, name: 'web', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 }),
     () => ({ type: 'pods.evict', uid, eviction: { reason: 'Evicted', message: '', graceSeconds: 1 }, hurry: rng.chance(0.5) }),
     () => ({ type: 'pods.quarantined', uid, error: 'kept failing', epoch: 1 }),
@@ -59,47 +81,33 @@ function someFacts(wallMs: number, rng: SimRng): Facts {
   return managerFacts({ wallMs, pressures: rng.chance(0.2) ? ['DiskPressure'] : [] });
 }
 
-/** What became of one record. A UID that begins another life ends one. */
-function taken(before: PodRecord | undefined, after: PodRecord | undefined): string[] {
-  const [from, to] = [before?.state?.is ?? '[*]', after?.state?.is ?? '[*]'];
-  if (before === undefined || after === undefined || before.life === after.life) return from === to ? [] : [`${from} --> ${to}`];
-  return [`${from} --> [*]`, `[*] --> ${to}`];
-}
-
-function walked(): Set<string> {
+it('takes each edge of the machine', () => {
   const rng = simRng('chart');
-  const found = new Set<string>();
+  const meter = coverageMeter();
   for (let walk = 0; walk < WALKS; walk++) {
     let ledger = emptyLedger(['file', 'http']);
-    for (let i = 0; i < STEPS; i++) {
-      const { records } = ledger;
-      ({ ledger } = step(ledger, someEvent(ledger, rng), someFacts(i, rng)));
-      for (const uid of UIDS) for (const edge of taken(records.get(uid), ledger.records.get(uid))) found.add(edge);
-    }
+    for (let i = 0; i < STEPS; i++) ({ ledger } = step(ledger, someEvent(ledger, rng), someFacts(i, rng), meter.see));
   }
-  return found;
+  expect(coverageOf(meter.result())).toEqual([{ machine: 'podLife', taken: EDGES.size, total: EDGES.size, missing: [] }]);
+});
+
+it('is drawn in the document as the machine is', () => {
+  if (CHART === null) throw new Error('it has no chart');
+  expect(readFileSync(PAGE, 'utf8')).toContain(['```mermaid', ...mermaidOf(CHART), '```'].join('\n'));
+});
+
+it('has a state of the machine for each that a record names', () => {
+  for (const [is, message] of Object.entries(LIFE_STATES)) expect(STATES.get(is)).toMatchObject({ message, states: [] });
+});
+
+/** Whose transition it is. */
+function stateOf(edge: string): ChartState {
+  const state = [...STATES.values()].find((s) => s.transitions.some((t) => t.id === edge));
+  if (state === undefined) throw new Error(`${edge} is of no state`);
+  return state;
 }
 
-it('makes the transitions of the table, and no others', () => {
-  expect([...walked()].sort()).toEqual([...TABLE].sort());
-});
-
-it('is drawn in the document as in the table', () => {
-  const lines = LIFE_TRANSITIONS.map(([from, to, when]) => `  ${from} --> ${to}: ${when}`);
-  expect(readFileSync(PAGE, 'utf8')).toContain(['```mermaid', 'stateDiagram-v2', ...lines, '```'].join('\n'));
-});
-
-it('is a chart with each state and each transition of the table', () => {
-  const { root } = lifeChart();
-  const ids = new Set(root.states.map(({ id }) => id));
-  const transitions = root.states.flatMap((s) => s.transitions);
-  expect([...ids]).toEqual(expect.arrayContaining(Object.keys(LIFE_STATES).map(lifeStateId)));
-  expect(ids.has(root.initial)).toBe(true);
-  expect(transitions.map(({ id }) => id).sort()).toEqual([...TABLE].sort());
-  expect(transitions.flatMap(({ targets }) => targets).filter((id) => !ids.has(id))).toEqual([]);
-});
-
-it('remembers the way of the present life: where it is, by transitions of the table, so many at most', () => {
+it('remembers the way of the present life: where it is, by transitions of the machine, so many at most', () => {
   const rng = simRng('way');
   let ledger = emptyLedger(['file', 'http']);
   let longest = 0;
@@ -108,24 +116,31 @@ it('remembers the way of the present life: where it is, by transitions of the ta
     for (const { state, way } of ledger.records.values()) {
       expect(way.at(-1)?.is).toBe(state.is);
       longest = Math.max(longest, way.length);
-      const steps = lifeTransitionsOf(way);
-      expect((way.length < LIFE_STEPS_MAX ? steps : steps.slice(1)).filter((id) => !TABLE.includes(id))).toEqual([]);
+      // Of the first that is remembered of a long way, the one before it is not.
+      for (const [n, { is, by }] of way.entries()) {
+        const edge = EDGES.get(by);
+        expect(edge?.targets).toEqual([is]);
+        const before = way[n - 1]?.is ?? (way.length < LIFE_STEPS_MAX ? 'podLife.seen' : null);
+        if (before !== null) expect(below(stateOf(by)).map(({ id }) => id)).toContain(before);
+      }
     }
   }
   expect(longest).toBeGreaterThan(2);
   expect(longest).toBeLessThanOrEqual(LIFE_STEPS_MAX);
 });
 
-it('tells readers of the view what follows from the state', () => {
+it('answers what readers ask of a record by its state', () => {
   const rng = simRng('view');
   let ledger = emptyLedger(['file', 'http']);
   for (let i = 0; i < WALKS; i++) {
     ({ ledger } = step(ledger, someEvent(ledger, rng), someFacts(i, rng)));
-    for (const { state, removed, rejected, refusal, eviction, worker } of ledger.records.values()) {
-      expect(removed).toBe(state.is === 'leaving');
-      expect([rejected, refusal !== null, eviction !== null && !rejected].filter(Boolean).length).toBeLessThanOrEqual(1);
-      if (state.is === 'waiting' || state.is === 'running') expect([rejected, refusal, eviction]).toEqual([false, null, null]);
-      if (state.is === 'refused') expect([rejected, worker]).toEqual([true, null]);
+    for (const record of ledger.records.values()) {
+      const { state, worker } = record;
+      const verdicts = [isRefused(record), refusalOf(record) !== null, evictionOf(record) !== null && !isRefused(record)];
+      expect(isWanted(record)).toBe(state.is !== 'leaving');
+      expect(verdicts.filter(Boolean).length).toBeLessThanOrEqual(1);
+      if (state.is === 'waiting' || state.is === 'running') expect(verdicts).toEqual([false, false, false]);
+      if (state.is === 'refused') expect([isRefused(record), worker]).toEqual([true, null]);
       if (state.is === 'ended') expect(worker?.phase).toBe('finished');
     }
   }

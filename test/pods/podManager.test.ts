@@ -163,7 +163,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual([]);
     b.phase('pinned', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create pinned']);
-    expect(b.ledger.records.get('pinned')).toMatchObject({ life: 2, removed: false });
+    expect(b.ledger.records.get('pinned')).toMatchObject({ life: 2, state: { is: 'running' } });
   });
 
   it('trap 6: notes a removal but stops nothing before every source has delivered', () => {
@@ -185,7 +185,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create u1']);
     b.op('ADD', [], { source: 'http' });
     expect(b.workerEvents()).toEqual([]);
-    expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
+    expect(b.ledger.records.get('u1')).toMatchObject({ state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
   });
 
   it('takes no pod for an orphan while it has not judged all that the sources name', () => {
@@ -206,7 +206,7 @@ describe('the pod manager', () => {
     expect(b.ledger.ready).toBe(true);
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
-    expect(b.ledger.records.get('u2')?.rejected).toBe(true);
+    expect(b.ledger.records.get('u2')?.state.is).toBe('refused');
     // For good: one that comes later was not here before.
     b.facts = managerFacts({ offer: { ...offer, podsMax: 0 }, listing: undefined });
     b.op('ADD', [ofApi(pod('late', 'u3'))]);
@@ -274,7 +274,7 @@ describe('the pod manager', () => {
     };
     begin();
     b.phase('u1', 'finished');
-    expect(b.ledger.records.get('u1')).toMatchObject({ source: 'http', rejected: true });
+    expect(b.ledger.records.get('u1')).toMatchObject({ source: 'http', state: { is: 'refused' } });
     b.op('ADD', [pod('other', 'u2')], { complete: ['u2'] });
     expect(b.ledger.records.has('u1')).toBe(true);
     b.op('REMOVE', [pod('web', 'u1')], { source: 'http' });
@@ -298,7 +298,7 @@ describe('the pod manager', () => {
     b.send({ type: 'pods.orphan', listed: late, epoch: 1 });
     expect(b.out).toMatchObject([{ to: 'worker', event: { type: 'pod.update', kind: 'create', uid: 'u1', fromRuntime: late } }]);
     b.phase('u1', 'finished');
-    expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, pod: pod('web', 'u1') });
+    expect(b.ledger.records.get('u1')).toMatchObject({ state: { is: 'ended' }, pod: pod('web', 'u1') });
   });
 
   it('winds down a pod that only the runtime knows, and forgets it when done', () => {
@@ -306,7 +306,7 @@ describe('the pod manager', () => {
     b.op('ADD', []);
     b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 });
     expect(b.workerEvents()).toEqual(['pod.update:create ghost']);
-    expect(b.ledger.records.get('ghost')).toMatchObject({ source: 'runtime', removed: true });
+    expect(b.ledger.records.get('ghost')).toMatchObject({ source: 'runtime', state: { is: 'leaving' } });
     b.phase('ghost', 'finished');
     expect(b.ledger.records.has('ghost')).toBe(false);
   });
@@ -359,7 +359,7 @@ describe('the pod manager', () => {
     const b = new Bench();
     b.op('ADD', [refusable(pod('web', 'u1'))]);
     expect(b.workerEvents()).toEqual([]);
-    expect(b.ledger.records.get('u1')?.rejected).toBe(true);
+    expect(b.ledger.records.get('u1')?.state.is).toBe('refused');
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.ledger.records.has('u1')).toBe(false);
     expect(b.out).toContainEqual({ to: 'forget', uid: 'u1', life: 1 });

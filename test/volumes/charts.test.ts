@@ -14,6 +14,7 @@ import { type Actual, reconcile, timedOut } from '../../src/machines/services/vo
 import { VOLUME_BACKOFF, volumeMachine } from '../../src/machines/services/volumes/volumeMachine.ts';
 import { provided } from '../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
+import { LEAVING, REFUSED, RUNNING } from '../lifeStates.ts';
 
 const POD: Pod = {
   apiVersion: 'v1',
@@ -186,8 +187,7 @@ describe('what to do about volumes', () => {
   const record = (more: Partial<PodRecord> = {}): PodRecord => ({
     pod: POD,
     source: 'file',
-    removed: false,
-    rejected: false,
+    state: RUNNING,
     seenAtMs: 0,
     worker: worker('syncing'),
     ...more,
@@ -252,11 +252,11 @@ describe('what to do about volumes', () => {
     ['its pod is gone and a container may still start', pods(null), listed('created'), 'nothing'],
     ['its pod is gone and its containers have ended', pods(null), listed('exited'), 'drop'],
     ['its pod is gone', pods(null), listed(), 'drop'],
-    ['its pod was refused and nobody minds it', pods(record({ rejected: true, worker: null })), listed(), 'drop'],
+    ['its pod was refused and nobody minds it', pods(record({ state: REFUSED, worker: null })), listed(), 'drop'],
     ['its pod runs', pods(record()), listed('running'), 'want'],
     ['its pod has no worker yet', pods(record({ worker: null })), listed(), 'nothing'],
     ['its pod is being stopped', pods(record({ worker: worker('terminating') })), listed('running'), 'nothing'],
-    ['its pod was removed', pods(record({ removed: true })), listed('running'), 'nothing'],
+    ['its pod was removed', pods(record({ state: LEAVING })), listed('running'), 'nothing'],
   ])('found on disk, when %s', (_, p, l, what) => {
     const expected = { drop: { ...nothing, drop: ['u'] }, want: { ...nothing, want: [{ uid: 'u', pod: POD }] }, nothing };
     expect(look(p, l)).toEqual(expected[what]);

@@ -8,7 +8,7 @@ import { fromPromise } from 'xstate';
 import { type MountEntry, mountsBelow } from '../../machines/host/mountinfo.ts';
 import { groupByPod } from '../../machines/pod/runtime/listed.ts';
 import type { ListedPod, SourceName } from '../../machines/pod/runtime/seen.ts';
-import { type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
+import { isRefused, type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
 import { keepsRefused, keptPods } from '../../machines/pods/podConfig/kept.ts';
 import { type SourceError, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusAddr, statusesView } from '../../machines/pods/status/messages.ts';
@@ -155,7 +155,7 @@ function orphanedPods(
 ): ListedPod[] {
   const orphans = [...listed.values()].filter((pod) => {
     const record = records.get(pod.uid);
-    const over = record?.worker?.phase === 'finished' || (record?.rejected === true && record.worker === null);
+    const over = record?.worker?.phase === 'finished' || (record?.worker === null && isRefused(record));
     return isUp(pod) && (record === undefined || (over && !keepsRefused(record)));
   });
   const unknown = orphans.filter((pod) => !records.has(pod.uid));

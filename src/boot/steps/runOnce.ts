@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from '../../actors/supervision/types.ts';
-import { podsView } from '../../machines/pods/manager/messages.ts';
+import { isRefused, isWanted, podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 
 import { EXIT } from '../errors.ts';
@@ -57,13 +57,13 @@ function podsOf(registry: Registry): OncePod[] {
   if (pods === undefined || !pods.sourcesReady) return [];
   const out: OncePod[] = [];
   for (const [uid, record] of pods.records) {
-    if (record.removed || record.source === 'runtime') continue;
+    if (!isWanted(record) || record.source === 'runtime') continue;
     const name = `${record.pod.metadata.namespace ?? 'default'}/${record.pod.metadata.name}`;
     const status = statuses?.get(uid)?.status;
     const running = (status?.containerStatuses ?? []).filter((c) => c.state?.running !== undefined || c.state?.terminated?.exitCode === 0);
     const all = running.length === record.pod.spec.containers.length;
-    const failed = status?.phase === 'Failed' && !record.rejected;
-    out.push({ name, state: failed ? 'failed' : all || record.rejected ? 'running' : 'pending' });
+    const failed = status?.phase === 'Failed' && !isRefused(record);
+    out.push({ name, state: failed ? 'failed' : all || isRefused(record) ? 'running' : 'pending' });
   }
   return out;
 }

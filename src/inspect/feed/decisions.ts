@@ -4,7 +4,7 @@ import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import { cpusView } from '../../machines/allocation/cpus/messages.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { NODE_PRESSURES } from '../../machines/nodeFacts.ts';
-import { type PodRecord, podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
+import { evictionOf, isRefused, type PodRecord, podManagerAddr, podsView, refusalOf } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
 import { imageLedger } from '../../machines/reclaim/imageGc/imageGc.ts';
@@ -33,7 +33,7 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   const judged = (pick: (r: PodRecord) => boolean) =>
     records.flatMap(([uid, record]) => {
       if (!pick(record)) return [];
-      const said = record.eviction ?? record.refusal ?? statuses?.get(uid)?.status;
+      const said = evictionOf(record) ?? refusalOf(record) ?? statuses?.get(uid)?.status;
       return [{ uid, name: podName(uid), reason: said?.reason ?? '', message: said?.message ?? '' }];
     });
   const since = (ms: number): number => Math.max(0, Math.round(monoMs - ms));
@@ -45,8 +45,8 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
       met: pressure?.ledger.met.has(key) === true,
       sinceMs: Math.round(ms + wallOffset),
     })),
-    refused: judged((r) => r.rejected || (r.refusal ?? null) !== null).slice(0, LIST_MAX),
-    evicted: judged((r) => (r.eviction ?? null) !== null).slice(0, LIST_MAX),
+    refused: judged((r) => isRefused(r) || refusalOf(r) !== null).slice(0, LIST_MAX),
+    evicted: judged((r) => evictionOf(r) !== null).slice(0, LIST_MAX),
     cpus:
       cpus === undefined
         ? null

@@ -111,6 +111,12 @@ export interface ChartFrame {
   chart: Chart | null;
 }
 
+/** The machine of each pod's life in the pod manager: sent once when a viewer begins to watch a pod. */
+export interface LifeFrame {
+  t: 'life';
+  chart: Chart | null;
+}
+
 export interface PodFrame {
   t: 'pod';
   uid: string;
@@ -172,7 +178,16 @@ export interface HostFigures {
   daemon: { rssBytes: number; cpuPercent: number } | null;
 }
 
-export type ServerFrame = HelloFrame | SnapshotFrame | DeltaFrame | ActorFrame | ChartFrame | PodFrame | DecisionsFrame | HostFrame;
+export type ServerFrame =
+  | HelloFrame
+  | SnapshotFrame
+  | DeltaFrame
+  | ActorFrame
+  | ChartFrame
+  | LifeFrame
+  | PodFrame
+  | DecisionsFrame
+  | HostFrame;
 
 /** All that a viewer may say: what it looks at. Each replaces what it said before. */
 export interface WatchFrame {

@@ -23,7 +23,7 @@ import {
   type SnapshotFrame,
   type WatchFrame,
 } from './frames.ts';
-import { podFrame } from './podDetail.ts';
+import { LIFE_FRAME, podFrame } from './podDetail.ts';
 import { actorRows, PodLook, Rows } from './rows.ts';
 
 /** An update is on its way within 150 ms of the transition. */
@@ -328,6 +328,7 @@ export class Hub {
       if (uid !== '' && (full || !client.sent.has('pod'))) {
         const frame = pods.get(uid) ?? podFrame(this.#node, uid);
         pods.set(uid, frame);
+        if (!client.sent.has('life')) this.#once(client, 'life', LIFE_FRAME);
         this.#once(client, 'pod', frame);
       }
       if (client.watch.decisions === true && (full || !client.sent.has('decisions'))) {

@@ -1,8 +1,10 @@
 /** One pod that somebody watches, gathered from published views, the recorder and its history. Nothing of its environment. */
 
+import { chartOf } from '../../machines/chart/definition.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
 import type { ContainerStatus, PodStatus } from '../../machines/kube/types.ts';
 import { type PodRecord, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
+import { podLifeMachine } from '../../machines/pods/manager/podLifeMachine.ts';
 import { sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
@@ -14,7 +16,9 @@ import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { explainPod } from '../../machines/shown/why/why.ts';
 import { workerWords } from '../../machines/shown/workerWords.ts';
 import type { Inspected } from '../../recorder/source.ts';
-import type { ContainerRow, PodFrame } from './frames.ts';
+import type { ContainerRow, LifeFrame, PodFrame } from './frames.ts';
+
+export const LIFE_FRAME: LifeFrame = { t: 'life', chart: chartOf(podLifeMachine) };
 
 export const MESSAGES_MAX = 160;
 const EVENTS_MAX = 60;

@@ -1,5 +1,6 @@
 /** What the page knows of the node: one WebSocket, its frames folded into one state that components subscribe to. */
 import { useSyncExternalStore } from 'react';
+import type { Chart } from '../../machines/chart/definition.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type {
   ActorFrame,
@@ -35,6 +36,8 @@ export interface PageState {
   missed: number;
   actor: ActorFrame | null;
   chart: ChartFrame | null;
+  /** Of every pod. */
+  life: Chart | null;
   pod: PodFrame | null;
   decisions: DecisionsFrame | null;
   host: HostFrame | null;
@@ -52,6 +55,7 @@ const EMPTY: PageState = {
   missed: 0,
   actor: null,
   chart: null,
+  life: null,
   pod: null,
   decisions: null,
   host: null,
@@ -87,6 +91,8 @@ function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState 
       return { ...state, actor: frame };
     case 'chart':
       return { ...state, chart: frame };
+    case 'life':
+      return { ...state, life: frame.chart };
     case 'pod':
       return { ...state, pod: frame };
     case 'decisions':

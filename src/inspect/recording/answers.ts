@@ -1,7 +1,7 @@
 /** Answers what `actorctl` asks a daemon, from a recording: the same paths, the same shapes, at one moment of it. */
 
 import type { RecordedEvent } from '../../machines/foundation/messages.ts';
-import { type Findable, findPod } from '../../machines/shown/findPod.ts';
+import { findSummary } from '../../machines/shown/findPod.ts';
 import { compare, type PodSummary } from '../../machines/shown/podSummary.ts';
 import { treeHealth } from '../../machines/shown/treeHealth.ts';
 import { type ActorView, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
@@ -90,10 +90,9 @@ export class RecordedAnswers {
 
   /** A pod of that moment, or one that is gone and is named by its UID. */
   #pod(query: string): { uid: string; row: PodRow | null } | RecordedAnswer {
-    const rows = new Map([...this.#picture.pods].map(([uid, row]) => [uid, findable(row)]));
-    const found = findPod(query, rows);
+    const found = findSummary(query, [...this.#picture.pods.values()]);
     if (found.kind === 'many') return refused(400, `${query} fits several pods: ${found.names.join(', ')}`);
-    if (found.kind === 'one') return { uid: found.uid, row: found.record.row };
+    if (found.kind === 'one') return { uid: found.uid, row: found.record.summary };
     const known = this.#recording.historyAt(query, this.#picture, 1);
     if (known.steps.length + known.calls.length > 0) return { uid: query, row: null };
     const names = [...this.#picture.pods.values()].map((p) => p.name).slice(0, 8);
@@ -130,11 +129,6 @@ export class RecordedAnswers {
     const state = this.#picture.actors.get(path)?.state ?? '';
     return json({ chart, active: activeStates(chart, state), state });
   }
-}
-
-function findable(row: PodRow): Findable & { row: PodRow } {
-  const { namespace, name, source, removed } = row;
-  return { row, source, removed, pod: { metadata: { namespace, name } } };
 }
 
 /** The flat rows as the tree that they were. */

@@ -15,7 +15,7 @@ import {
   type WatchFrame,
 } from '../feed/frames.ts';
 import { type Joined, VIEWERS_MAX, type Viewer } from '../feed/hub.ts';
-import { isAbout, MESSAGES_MAX, nothingKnown } from '../feed/podDetail.ts';
+import { isAbout, LIFE_FRAME, MESSAGES_MAX, nothingKnown } from '../feed/podDetail.ts';
 import { activeStates } from './activeStates.ts';
 import type { Picture, Recording } from './recording.ts';
 import { transitionOf } from './replay.ts';
@@ -101,7 +101,7 @@ export class PastFeed {
       const chart = this.#recording.chartOf(actor);
       out.push({ t: 'chart', path: actor, chart }, this.#actor(actor, { picture, chart }));
     }
-    if (pod !== '') out.push(this.#pod(pod, picture));
+    if (pod !== '') out.push(LIFE_FRAME, this.#pod(pod, picture));
     if (watch.decisions === true && picture.decisions !== null) {
       const notes = this.#recording.lastEntries(picture, NOTES_MAX, (e) => e.path.startsWith('node/reclaim/') && e.kind !== 'transition');
       out.push({ ...picture.decisions, t: 'decisions', notes });

@@ -1,5 +1,5 @@
 /** Which allocations may be released soon. Pure. */
-import type { PodsView } from '../pods/manager/messages.ts';
+import { isRefused, isWanted, type PodsView } from '../pods/manager/messages.ts';
 
 /** On its way out, or over, or not known for certain to be wanted: nobody is refused for what it has. */
 export function mayLeave(uid: string, pods: PodsView | undefined): boolean {
@@ -7,5 +7,5 @@ export function mayLeave(uid: string, pods: PodsView | undefined): boolean {
   if (pods?.sourcesReady !== true || record === undefined) return true;
   const phase = record.worker?.phase ?? 'waiting';
   const stays = phase === 'waiting' || phase === 'syncing';
-  return !stays || record.removed || record.rejected || Boolean(record.pod.metadata.deletionTimestamp);
+  return !stays || !isWanted(record) || isRefused(record) || Boolean(record.pod.metadata.deletionTimestamp);
 }

@@ -4,7 +4,7 @@ import { isOlder } from '../kube/request.ts';
 import type { Pod, PodStatus } from '../kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR, ANNOTATION_SOURCE, fullName } from '../pod/names.ts';
 import { isMirror, isTerminal } from '../pod/phase.ts';
-import type { PodRecord } from '../pods/manager/messages.ts';
+import { isRefused, isWanted, type PodRecord } from '../pods/manager/messages.ts';
 import { mergeStatus } from '../pods/status/manager.ts';
 import type { StatusEntry } from '../pods/status/messages.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
@@ -131,14 +131,14 @@ function forStatic(f: WriterFacts, record: PodRecord): WriterPlan {
   // A successor of the same name waits until its predecessor is gone; so does its mirror.
   const waits = record.worker?.phase === 'waiting' && record.worker.reason === 'WaitingForPredecessor';
   if (mirror === undefined) {
-    if (record.removed || record.rejected || waits) return { kind: 'rest' };
+    if (!isWanted(record) || isRefused(record) || waits) return { kind: 'rest' };
     if (f.node === undefined || f.node.uid === '') return { kind: 'wait', why: 'the node is not registered yet' };
     if (f.node.deleting) return { kind: 'wait', why: 'the node is being deleted' };
     return { kind: 'createMirror', namespace: pod.metadata.namespace, body: mirrorBody(pod, f.node) };
   }
   if (waits) return { kind: 'rest' };
   if (mirror.metadata.deletionTimestamp) return { kind: 'deleteMirror', target: mirror, why: 'somebody deleted it' };
-  if (!record.removed && !mirrors(mirror, pod)) return { kind: 'deleteMirror', target: mirror, why: 'it mirrors another definition' };
+  if (isWanted(record) && !mirrors(mirror, pod)) return { kind: 'deleteMirror', target: mirror, why: 'it mirrors another definition' };
   return patchOf(f, mirror) ?? { kind: 'rest' };
 }
 

@@ -4,7 +4,7 @@ import type { Container } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
 import { isTerminal } from '../pod/phase.ts';
 import { isRestartableInit } from '../pod/runtime/shouldRestart.ts';
-import type { PodRecord } from '../pods/manager/messages.ts';
+import { isRefused, type PodRecord } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 
 interface ContainerResources extends HeldResources {
@@ -49,7 +49,10 @@ export function allocatableResources({ held }: Pick<PodResourcesFacts, 'held'>):
 function hasEnded({ statuses }: PodResourcesFacts, { uid, record }: { uid: string; record: PodRecord }): boolean {
   const phase = record.worker?.phase;
   return (
-    record.rejected || phase === 'terminated' || phase === 'finished' || isTerminal((statuses?.get(uid)?.status ?? record.pod.status).phase)
+    isRefused(record) ||
+    phase === 'terminated' ||
+    phase === 'finished' ||
+    isTerminal((statuses?.get(uid)?.status ?? record.pod.status).phase)
   );
 }
 

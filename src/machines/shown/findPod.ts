@@ -1,5 +1,5 @@
 /** Which pod a person means by a UID, `namespace/name`, a name, or the start of a UID. Pure. */
-import type { PodRecord } from '../pods/manager/messages.ts';
+import { isWanted, type LifeState, type PodRecord } from '../pods/manager/messages.ts';
 import { UID_PREFIX_CHARS_MIN } from '../supervision/actorState.ts';
 import { didYouMean } from '../text/nearest.ts';
 
@@ -7,7 +7,8 @@ import { didYouMean } from '../text/nearest.ts';
 export interface Findable {
   readonly pod: { readonly metadata: { readonly namespace: string; readonly name: string } };
   readonly source: PodRecord['source'];
-  readonly removed: boolean;
+  /** Null: it has no record. */
+  readonly state: LifeState | null;
 }
 export type PodQuery<R extends Findable = PodRecord> =
   | { kind: 'one'; uid: string; record: R }
@@ -31,7 +32,7 @@ export function findPod<R extends Findable>(query: string, records: ReadonlyMap<
   for (const test of tests) {
     const found = [...records].filter(([uid, r]) => test(r, uid));
     // A replaced static pod lives on beside its successor for a while: the one still wanted is meant.
-    const wanted = found.filter(([, r]) => !r.removed && r.source !== 'runtime');
+    const wanted = found.filter(([, r]) => isWanted(r) && r.source !== 'runtime');
     const pick = wanted.length > 0 ? wanted : found;
     const [first] = pick;
     if (first !== undefined && pick.length === 1) return { kind: 'one', uid: first[0], record: first[1] };
@@ -47,12 +48,22 @@ export function uidOf(found: PodQuery<Findable>): string | null {
   return found.kind === 'one' ? found.uid : null;
 }
 
+const LEAVING: LifeState = { is: 'leaving', verdict: null, listed: null, next: null };
+
 /** The same among pods of which a line each is known. */
 export function findSummary<S extends Summarized>(query: string, pods: readonly S[]): PodQuery<Findable & { summary: S }> {
-  const findable = (summary: S) => ({ pod: { metadata: summary }, source: summary.source, removed: summary.removed, summary });
+  const findable = (summary: S) => ({
+    pod: { metadata: summary },
+    source: summary.source,
+    state: summary.removed ? LEAVING : null,
+    summary,
+  });
   return findPod(query, new Map(pods.map((p) => [p.uid, findable(p)])));
 }
-type Summarized = { readonly uid: string; readonly namespace: string; readonly name: string } & Pick<Findable, 'source' | 'removed'>;
+type Summarized = { readonly uid: string; readonly namespace: string; readonly name: string } & { readonly removed: boolean } & Pick<
+    Findable,
+    'source'
+  >;
 
 /** Longer than a namespace and a name together can be; nothing like it is looked for. */
 const QUERY_CHARS_MAX = 320;

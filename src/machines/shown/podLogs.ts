@@ -2,7 +2,7 @@
 import type { ContainerStatus, PodStatus } from '../kube/types.ts';
 import { pathName } from '../pod/pathName.ts';
 import { containerLogPath, podFolder, podLogDir } from '../pod/runtime/logNames.ts';
-import type { PodRecord } from '../pods/manager/messages.ts';
+import { isWanted, type PodRecord } from '../pods/manager/messages.ts';
 
 export type LogFile =
   | {
@@ -43,7 +43,7 @@ export function logFileOf(o: {
     container: name,
     restartCount: run,
     running: !o.previous && status?.state.running !== undefined,
-    over: o.previous || phase === 'Succeeded' || phase === 'Failed' || o.record.removed,
+    over: o.previous || phase === 'Succeeded' || phase === 'Failed' || !isWanted(o.record),
     path: `${podLogDir(o.podLogsDir.replace(/\/+$/, ''), podFolder(metadata))}/${containerLogPath(pathName(name), run)}`,
   };
 }

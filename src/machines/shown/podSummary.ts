@@ -1,6 +1,6 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
 import type { PodStatus } from '../kube/types.ts';
-import type { PodRecord, PodsView } from '../pods/manager/messages.ts';
+import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
 import { type ActorAt, workerWords } from './workerWords.ts';
@@ -72,8 +72,8 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
     reason,
     message,
     podIP: status?.podIP ?? '',
-    removed: record.removed,
-    rejected: record.rejected,
+    removed: !isWanted(record),
+    rejected: isRefused(record),
     ageMs: Math.max(0, o.nowMs - bornAtMs(record, status)),
   };
 }

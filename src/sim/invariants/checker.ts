@@ -3,7 +3,7 @@
 import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { KubeRequest } from '../../machines/kube/request.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
-import { podsView } from '../../machines/pods/manager/messages.ts';
+import { evictionOf, podsView } from '../../machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
 import { EVICTED } from '../../machines/reclaim/eviction/messages.ts';
 import { NOT_ADMITTED, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
@@ -91,8 +91,9 @@ export function isByShutdown(status: { reason?: string } | undefined): boolean {
 export function isEvicted(node: SimNode, uid: string): boolean {
   const registry = node.daemon?.tree.registry;
   const status = registry?.read(statusesView)?.value.get(uid)?.status;
+  const record = registry?.read(podsView)?.value.records.get(uid);
   return (
-    Boolean(registry?.read(podsView)?.value.records.get(uid)?.eviction) ||
+    (record !== undefined && evictionOf(record) !== null) ||
     TURNED_AWAY.includes(status?.reason ?? '') ||
     isByShutdown(status) ||
     isForDevices(status ?? {})

@@ -13,6 +13,7 @@ import { runtimePodsView } from '../../../src/machines/runtime/pleg/messages.ts'
 import type { Metrics } from '../../../src/ports/ports.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
+import { LEAVING, RUNNING } from '../../lifeStates.ts';
 import { views } from '../harness.ts';
 
 async function lines(metrics: Metrics, start: string): Promise<string[]> {
@@ -39,7 +40,10 @@ describe('families of the kubelet', () => {
     const registry = views();
     addKubeletFamilies(metrics, { registry, gates: [], host: {} });
     const record = (removed: boolean, n: number) =>
-      ({ removed, pod: { spec: { ephemeralContainers: Array.from({ length: n }, () => ({})) } } }) as unknown as PodRecord;
+      ({
+        state: removed ? LEAVING : RUNNING,
+        pod: { spec: { ephemeralContainers: Array.from({ length: n }, () => ({})) } },
+      }) as unknown as PodRecord;
     const entry = (...conditions: object[]) => ({ status: { conditions } }) as unknown as StatusEntry;
     const pods = { records: new Map([record(false, 2), record(true, 1)].map((r, i) => [String(i), r])), sourcesReady: true };
     registry.set(podsView, pods);

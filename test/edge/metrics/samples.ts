@@ -10,6 +10,7 @@ import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.
 import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
 import type { WhyInput } from '../../../src/machines/shown/why/whySources.ts';
 import { findActor } from '../../../src/machines/supervision/actorState.ts';
+import { RUNNING } from '../../lifeStates.ts';
 import { sampleTree } from '../harness.ts';
 
 /** 2026-01-01T12:00:00Z: now, in every sample. */
@@ -45,7 +46,7 @@ export function worker(more: Partial<WorkerSummary> = {}): WorkerSummary {
   };
 }
 export function record(p: Pod, more: Partial<PodRecord> = {}): PodRecord {
-  return { pod: p, source: 'file', removed: false, rejected: false, seenAtMs: NOW - 250_000, worker: worker(), ...more };
+  return { pod: p, source: 'file', state: RUNNING, seenAtMs: NOW - 250_000, worker: worker(), ...more };
 }
 export function viewOfPods(records: PodRecord[], sourcesReady = true): PodsView {
   return { sourcesReady, records: new Map(records.map((r) => [r.pod.metadata.uid, r])) };

@@ -98,7 +98,7 @@ describe('an edited manifest', () => {
     }
     await h.until(
       'the newest runs',
-      () => h.running('web').length === 1 && h.phase('web') === 'Running' && h.record('web')?.removed === false,
+      () => h.running('web').length === 1 && h.phase('web') === 'Running' && h.record('web')?.state.is === 'running',
     );
     await h.advance(60_000);
     expect(h.runtime.dump().containers.map((c) => c.state)).toEqual(['CONTAINER_RUNNING']);
@@ -140,7 +140,7 @@ describe('an edited manifest', () => {
     );
     await h.advance(90_000);
     expect(h.running('web')).toHaveLength(1);
-    expect(h.record('web')).toMatchObject({ removed: false });
+    expect(h.record('web')?.state.is).toBe('running');
   });
 
   it('with a field that this node cannot honour fails the pod, also when its worker is killed while it stops it', async () => {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
-import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { podsView, refusedFor } from '../../../src/machines/pods/manager/messages.ts';
 
 import { nodeShutdownView } from '../../../src/machines/reclaim/nodeShutdown/messages.ts';
 import { cluster, create, drop, events, inApi } from '../cluster/clusterPods.ts';
@@ -201,11 +201,11 @@ describe('a shutdown that is cancelled', () => {
     h.write('slow', slow);
     await h.until('it runs', () => h.phase('slow') === 'Running');
     h.remove('slow');
-    await h.until('it is wound down', () => h.record('slow')?.removed === true);
+    await h.until('it is wound down', () => h.record('slow')?.state.is === 'leaving');
     h.logind.shutDown();
     await reason(h, 'ShuttingDown');
     h.write('slow', slow);
-    await h.until('it is refused', () => h.record('slow')?.rejectedFor === 'NodeShutdown');
+    await h.until('it is refused', () => refusedFor(h.record('slow') ?? { state: null }) === 'NodeShutdown');
     const [former] = h.running('slow');
     expect(former).toBeDefined();
     h.logind.cancel();

@@ -4,6 +4,7 @@ import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWrit
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pod/names.ts';
+import { REFUSED, RUNNING } from '../../lifeStates.ts';
 
 const NAME = 'web-n1';
 function pod(uid: string, annotations: Record<string, string>, image = 'busybox:1'): Pod {
@@ -20,8 +21,7 @@ function facts(o: { uid: string; hash: string; mirror: string; mirrorImage?: str
   const record = {
     pod: pod(o.uid, { [ANNOTATION_HASH]: o.hash }),
     source: 'file',
-    removed: false,
-    rejected: false,
+    state: RUNNING,
     seenAtMs: 0,
     worker: null,
   } as const;
@@ -64,7 +64,7 @@ describe('the writer of a pod that is over', () => {
   const failed: PodStatus = { phase: 'Failed', reason: 'OutOfpods', message: 'm', startTime: '2026-01-01T00:00:00Z' };
   const over = (o: { shown?: PodStatus; more?: Partial<WriterFacts>; finished?: boolean } = {}) => {
     const shown = { ...pod('u', {}), status: o.shown ?? failed };
-    const record = { pod: shown, source: 'api', removed: false, rejected: true, seenAtMs: 0, worker: null } as const;
+    const record = { pod: shown, source: 'api', state: REFUSED, seenAtMs: 0, worker: null } as const;
     const entry = { status: failed, life: 1, version: 1, finished: o.finished ?? true };
     const bare = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
     const api = { synced: true, byUid: new Map([['u', shown]]) };
@@ -90,8 +90,7 @@ describe('the writer of a pod that is over', () => {
     const record = {
       pod: pod('own', { [ANNOTATION_HASH]: 'own' }),
       source: 'file',
-      removed: false,
-      rejected: true,
+      state: REFUSED,
       seenAtMs: 0,
       worker: null,
     } as const;
@@ -105,7 +104,7 @@ describe('a phase that is not the last', () => {
   const plan = (shown: PodStatus, next: PodStatus, more: Partial<WriterFacts> = {}) => {
     const bare = pod('u', {});
     const shownPod = { ...bare, metadata: { ...bare.metadata, resourceVersion: '7' }, status: shown };
-    const record = { pod: shownPod, source: 'api', removed: false, rejected: false, seenAtMs: 0, worker: null } as const;
+    const record = { pod: shownPod, source: 'api', state: RUNNING, seenAtMs: 0, worker: null } as const;
     const entry = { status: next, life: 1, version: 1, finished: true };
     const rest = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
     const api = { synced: true, byUid: new Map([['u', shownPod]]) };

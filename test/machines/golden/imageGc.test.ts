@@ -15,6 +15,7 @@ import {
   wholeName,
 } from '../../../src/machines/reclaim/imageGc/imageGc.ts';
 import type { CriContainer, Image } from '../../../src/machines/wire/cri.ts';
+import { REFUSED, REFUSED_FAILING, RUNNING } from '../../lifeStates.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
@@ -80,7 +81,7 @@ const used =
     isImageUsed(image('nginx'), { held: imagesOfContainers([made(over)]), named: new Set(named) });
 const POD = pod({ initContainers: [container('init', { image: 'busybox' })], volumes: [{ name: 'v', image: { reference: 'data:2' } }] });
 const inLedger = (over: object) => () => [
-  ...namedImages(new Map([['u', { pod: POD, source: 'api', removed: false, rejected: false, seenAtMs: 0, worker: null, ...over }]])),
+  ...namedImages(new Map([['u', { pod: POD, source: 'api', state: RUNNING, seenAtMs: 0, worker: null, ...over }]])),
 ];
 const worker = (phase: 'syncing' | 'finished') => ({ phase, state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] });
 
@@ -156,8 +157,8 @@ goldenTable('images are collected as recorded', 'imageGc', {
   'named: before its worker is there': inLedger({}),
   'named: while it runs': inLedger({ worker: worker('syncing') }),
   'named: not when it is over': inLedger({ worker: worker('finished') }),
-  'named: not when it was refused': inLedger({ rejected: true }),
-  'named: refused while it ran, until it has ended': inLedger({ rejected: true, worker: worker('syncing') }),
+  'named: not when it was refused': inLedger({ state: REFUSED }),
+  'named: refused while it ran, until it has ended': inLedger({ state: REFUSED_FAILING, worker: worker('syncing') }),
 
   'told: too little was freed': () =>
     tooLittleText({ plan: { byAge: [], bySpace: [], wantedBytes: 100, usedPercent: 90 }, policy: POLICY, freedBytes: 40 }),

@@ -6,6 +6,7 @@ import { containerLogLinkName, podFolder, restartCountFromLogNames } from '../..
 import { chooseTerminationMessage, headBytes, messageBytesMax } from '../../../src/machines/pod/runtime/terminationMessage.ts';
 import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import { logFileOf } from '../../../src/machines/shown/podLogs.ts';
+import { RUNNING } from '../../lifeStates.ts';
 import { container, pod, rc } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
@@ -44,7 +45,7 @@ const logOf = (
   } = {},
 ) => {
   const p = pod({ containers: o.containers ?? [container('web')] });
-  const record = { pod: p, source: 'api', removed: false, rejected: false, seenAtMs: 0, worker: null } as PodRecord;
+  const record = { pod: p, source: 'api', state: RUNNING, seenAtMs: 0, worker: null } as PodRecord;
   const file = logFileOf({
     record,
     status: {

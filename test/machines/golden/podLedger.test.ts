@@ -4,8 +4,8 @@
  */
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { SourceName } from '../../../src/machines/pod/runtime/seen.ts';
-import type { PodManagerEvent } from '../../../src/machines/pods/manager/messages.ts';
-import { began, emptyLedger, nextOf, type Out, type PodLedger } from '../../../src/machines/pods/manager/records.ts';
+import { isRefused, isWanted, type PodManagerEvent } from '../../../src/machines/pods/manager/messages.ts';
+import { emptyLedger, nextOf, type Out, type PodLedger } from '../../../src/machines/pods/manager/records.ts';
 import { step } from '../../../src/machines/pods/manager/step.ts';
 import type { WorkerPhase } from '../../../src/machines/pods/workers/messages.ts';
 import { managerFacts, refusable } from '../../pods/managerFacts.ts';
@@ -93,9 +93,9 @@ function from(sources: SourceName[], ...events: Make[]) {
         uid,
         [
           `life ${r.life}`,
-          ...(r.removed ? ['removed'] : []),
-          ...(r.rejected ? ['rejected'] : []),
-          ...(began(r) ? ['started'] : []),
+          ...(isWanted(r) ? [] : ['removed']),
+          ...(isRefused(r) ? ['rejected'] : []),
+          ...(r.state.is === 'waiting' || r.state.is === 'refused' ? [] : ['started']),
           ...(nextOf(r) === null ? [] : [`next ${nextOf(r)?.pod.spec.containers[0]?.image}`]),
           ...(r.worker === null ? [] : [r.worker.reason === '' ? r.worker.phase : r.worker.reason]),
         ].join(', '),

@@ -23,6 +23,7 @@ import { CRI_LABELS } from '../../../src/machines/wire/cri.ts';
 import { run, views } from '../../edge/harness.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
+import { evicted, LEAVING, REFUSED, REFUSED_FAILING, RUNNING } from '../../lifeStates.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { NOW_MS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
@@ -43,8 +44,7 @@ const worker = (phase: WorkerPhase, reason = ''): NonNullable<PodRecord['worker'
 const record = (phase: WorkerPhase | null, more: Partial<PodRecord> = {}): PodRecord => ({
   pod: POD,
   source: 'api',
-  removed: false,
-  rejected: false,
+  state: RUNNING,
   seenAtMs: 0,
   worker: phase === null ? null : worker(phase),
   ...more,
@@ -62,17 +62,17 @@ const LIVES: Readonly<Record<string, Life>> = {
   'waits for the one before it': { record: record('waiting', { worker: worker('waiting', 'WaitingForPredecessor') }) },
   syncing: { record: record('syncing') },
   'syncing, deleted': { record: record('syncing', { pod: DELETED }) },
-  'syncing, removed': { record: record('syncing', { removed: true }) },
-  'syncing, evicted': { record: record('syncing', { eviction: EVICTION }) },
+  'syncing, removed': { record: record('syncing', { state: LEAVING }) },
+  'syncing, evicted': { record: record('syncing', { state: evicted(EVICTION) }) },
   terminating: { record: record('terminating') },
   'terminating, deleted': { record: record('terminating', { pod: DELETED }) },
   'terminated, deleted': { record: record('terminated', { pod: DELETED }) },
-  'terminated, evicted': { record: record('terminated', { eviction: EVICTION }) },
+  'terminated, evicted': { record: record('terminated', { state: evicted(EVICTION) }) },
   finished: { record: record('finished') },
   'finished, deleted': { record: record('finished', { pod: DELETED }) },
-  'finished, evicted': { record: record('finished', { eviction: EVICTION }) },
-  'refused, no worker': { record: record(null, { rejected: true }) },
-  'refused while it ran, terminating': { record: record('terminating', { rejected: true }) },
+  'finished, evicted': { record: record('finished', { state: evicted(EVICTION) }) },
+  'refused, no worker': { record: record(null, { state: REFUSED }) },
+  'refused while it ran, terminating': { record: record('terminating', { state: REFUSED_FAILING }) },
   'an orphaned pod, terminating': { record: record('terminating', { source: 'runtime' }) },
 };
 const ledger = ({ record: r, sourcesReady = true }: Life): PodsView => ({ records: new Map(r === null ? [] : [[UID, r]]), sourcesReady });

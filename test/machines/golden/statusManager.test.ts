@@ -1,10 +1,12 @@
 /** What is stored of a pod and what is written to the API (pod lifecycle 2.7, 7.3 to 7.6): a row for each line. */
+
 import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWriterDecide.ts';
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../src/machines/kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pod/names.ts';
 import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import { guardTransition, mergeStatus, storeStatus, terminateStatus } from '../../../src/machines/pods/status/manager.ts';
 import type { StatusEntry } from '../../../src/machines/pods/status/messages.ts';
+import { LEAVING, REFUSED, RUNNING as RUNS } from '../../lifeStates.ts';
 import { container, NOW_MS, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
@@ -52,8 +54,7 @@ const mirror = (o: { hash?: string; deleted?: boolean; status?: PodStatus } = {}
 const record = (source: PodRecord['source'], more: Partial<PodRecord> = {}): PodRecord => ({
   pod: object({ annotations: source === 'file' ? { [ANNOTATION_HASH]: 'u1' } : {} }),
   source,
-  removed: false,
-  rejected: false,
+  state: RUNS,
   seenAtMs: 0,
   worker: null,
   ...more,
@@ -195,8 +196,8 @@ goldenTable('what is stored and written of a pod is as recorded', 'statusManager
   '2.7 mirror: none': () => write({ record: record('file') }),
   '2.7 mirror: none, the node is not registered': () => write({ record: record('file'), node: undefined }),
   '2.7 mirror: none, the node is being deleted': () => write({ record: record('file'), node: { ...node, deleting: true } }),
-  '2.7 mirror: none, the pod is refused': () => write({ record: record('file', { rejected: true }) }),
-  '2.7 mirror: none, the pod is gone': () => write({ record: record('file', { removed: true }) }),
+  '2.7 mirror: none, the pod is refused': () => write({ record: record('file', { state: REFUSED }) }),
+  '2.7 mirror: none, the pod is gone': () => write({ record: record('file', { state: LEAVING }) }),
   '2.7 mirror: is deleted': () => write({ record: record('file'), shown: [mirror({ deleted: true })] }),
   '2.7 mirror: of another hash': () => write({ record: record('file'), shown: [mirror({ hash: 'other' })] }),
   '2.7 mirror: as it should be, something differs': () => write({ record: record('file'), entry: entry(RUNNING), shown: [mirror()] }),
@@ -206,6 +207,6 @@ goldenTable('what is stored and written of a pod is as recorded', 'statusManager
   '2.7 orphan: its pod is gone': () => write({ uid: 'mirror', shown: [mirror()] }),
   '2.7 orphan: not every source has delivered': () => write({ uid: 'mirror', shown: [mirror()], sourcesReady: false }),
   '2.7 orphan: its pod is still being stopped': () =>
-    write({ uid: 'mirror', record: record('file', { removed: true }), shown: [mirror()] }),
+    write({ uid: 'mirror', record: record('file', { state: LEAVING }), shown: [mirror()] }),
   '2.7 an orphaned pod has none': () => write({ record: record('runtime') }),
 });

@@ -11,6 +11,7 @@ import { refreshes } from '../../../src/machines/pod/volumes/volumes.ts';
 import type { PodRecord, PodsView } from '../../../src/machines/pods/manager/messages.ts';
 import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
 import { type Actual, type Desired, reconcile, timedOut, unmountedNames } from '../../../src/machines/services/volumes/reconcile.ts';
+import { LEAVING, REFUSED, REFUSED_FAILING, RUNNING } from '../../lifeStates.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
@@ -41,8 +42,7 @@ const worker = (phase: WorkerSummary['phase']): WorkerSummary => ({
 const record = (more: Partial<PodRecord> = {}): PodRecord => ({
   pod: POD,
   source: 'api',
-  removed: false,
-  rejected: false,
+  state: RUNNING,
   seenAtMs: 0,
   worker: worker('syncing'),
   ...more,
@@ -101,19 +101,19 @@ goldenTable('what becomes of volumes is as recorded', 'volumeReconcile', {
   'nobody’s since this very look': looked({ pods: ledger(null), unmindedMs: null }),
   'nobody’s, and the listing is older than that': looked({ pods: ledger(null), unmindedMs: NOW_MS - 1 }),
   'nobody’s, though a worker asked for them once': looked({ pods: ledger(null), wanted: {} }),
-  'refused, nobody works on it': looked({ pods: ledger(record({ rejected: true, worker: null })) }),
-  'refused, its worker is winding it down': looked({ pods: ledger(record({ rejected: true, worker: worker('terminating') })) }),
+  'refused, nobody works on it': looked({ pods: ledger(record({ state: REFUSED, worker: null })) }),
+  'refused, its worker is winding it down': looked({ pods: ledger(record({ state: REFUSED_FAILING, worker: worker('terminating') })) }),
   'known, no worker yet': looked({ pods: ledger(record({ worker: null })), phase: 'uncertain' }),
   'found on disk, its pod runs on': looked({ pods: ledger(record()), phase: 'uncertain' }),
   'found on disk, its pod is being stopped': looked({ pods: ledger(record({ worker: worker('terminating') })), phase: 'uncertain' }),
-  'found on disk, its pod is removed': looked({ pods: ledger(record({ removed: true })), phase: 'uncertain' }),
+  'found on disk, its pod is removed': looked({ pods: ledger(record({ state: LEAVING })), phase: 'uncertain' }),
   'found on disk, of an orphaned pod that is wound down': looked({ pods: ledger(record({ source: 'runtime' })), phase: 'uncertain' }),
   'set up, released by its worker': looked({ pods: ledger(record()) }),
   'wanted, nothing is new': looked({ pods: ledger(record()), wanted: {} }),
   'wanted, the pod changed': looked({ pods: ledger(record({ pod: CHANGED })), wanted: {} }),
   'wanted, only the status of the pod is another': looked({ pods: ledger(record({ pod: OTHER_STATUS })), wanted: {} }),
   'wanted, its time has come': looked({ pods: ledger(record()), wanted: { refreshAtMonoMs: NOW_MS } }),
-  'wanted, the pod is removed': looked({ pods: ledger(record({ removed: true, pod: CHANGED })), wanted: {} }),
+  'wanted, the pod is removed': looked({ pods: ledger(record({ state: LEAVING, pod: CHANGED })), wanted: {} }),
 
   'waits for: all that some container mounts': unmounted(),
   'waits for: what is not set up': unmounted(there('mounted', 'b')),

@@ -20,6 +20,7 @@ import { momentOf } from '../../../src/machines/xstate/facts.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import { views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
+import { LEAVING, REFUSED, REFUSED_FAILING, RUNNING } from '../../lifeStates.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
@@ -134,8 +135,7 @@ const POD = pod({ volumes: [V], containers: [mounting('web', 'v')] });
 const record = (phase: WorkerPhase | null, more: Partial<PodRecord> = {}): PodRecord => ({
   pod: POD,
   source: 'api',
-  removed: false,
-  rejected: false,
+  state: RUNNING,
   seenAtMs: 0,
   worker: phase === null ? null : { phase, state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
   ...more,
@@ -147,10 +147,10 @@ const STATES: Readonly<Record<string, PodRecord | null>> = {
   'its worker is terminating': record('terminating'),
   'its worker is terminated': record('terminated'),
   'its worker has finished': record('finished'),
-  'syncing, and removed from its source': record('syncing', { removed: true }),
-  'finished, and removed from its source': record('finished', { removed: true }),
-  'refused, no worker': record(null, { rejected: true }),
-  'refused, its worker is terminating': record('terminating', { rejected: true }),
+  'syncing, and removed from its source': record('syncing', { state: LEAVING }),
+  'finished, and removed from its source': record('finished', { state: LEAVING }),
+  'refused, no worker': record(null, { state: REFUSED }),
+  'refused, its worker is terminating': record('terminating', { state: REFUSED_FAILING }),
   'found in the runtime alone': record('terminating', { source: 'runtime' }),
 };
 type RuntimeSays = 'not listed' | 'nothing' | ListedPod['containers'][number]['state'];

@@ -4,7 +4,7 @@ import type { Pod } from '../../../src/machines/kube/types.ts';
 import { requestOf } from '../../../src/machines/pod/resources/requests.ts';
 import { SET_ASIDE_ANNOTATION } from '../../../src/machines/pod/setAside.ts';
 import { type AdmissionFacts, holdsRoom, isLeaving, judge, makeRoom } from '../../../src/machines/pods/admission/judge.ts';
-import { newRecord, type Rec } from '../../../src/machines/pods/manager/records.ts';
+import type { Rec } from '../../../src/machines/pods/manager/records.ts';
 import { container, pod } from './fixtures.ts';
 
 const CRITICAL = 2_000_000_000;
@@ -33,8 +33,10 @@ const said = (p: Pod, o?: Partial<AdmissionFacts>) => {
   const judged = judge(p, facts(o));
   return judged.is === 'refused' ? judged.refusal.reason : judged.is === 'later' ? `later: ${judged.first}` : judged.is;
 };
-const record = (p: Pod, state?: Rec['state']): Rec =>
-  newRecord({ pod: p, source: 'api', seenAtMs: 0, life: 1, renewed: false, causes: [] }, state);
+const record = (p: Pod, state: Rec['state'] = { is: 'waiting' }): Rec => ({
+  ...{ pod: p, source: 'api', seenAtMs: 0, life: 1, renewed: false, causes: [], way: [], worker: null },
+  state,
+});
 
 describe('a pod', () => {
   it('that fits is asked about at the CPU and device managers; one that was admitted before is not', () => {

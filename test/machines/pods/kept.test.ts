@@ -1,7 +1,6 @@
 /** Static pods that run although their manifest cannot be used: which run on, and what takes them over. */
 import { describe, expect, it } from 'vitest';
 import type { ListedPod } from '../../../src/machines/pod/runtime/seen.ts';
-import type { PodRecord } from '../../../src/machines/pods/manager/messages.ts';
 import { ANY_POD, keepsRefused, keptPods } from '../../../src/machines/pods/podConfig/kept.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, toSet } from '../../../src/machines/pods/sources/fileStore.ts';
 import { pod } from './fixtures.ts';
@@ -33,10 +32,11 @@ describe('a pod that runs', () => {
     expect(kept(ANY_POD, listed('web-n1', { source: 'api' }), listed('old-n1', { ready: false }))).toEqual([]);
   });
   it('is kept where this node does not support what its manifest asks for', () => {
-    const record = { rejectedFor: 'UnsupportedField', source: 'file' } as PodRecord;
+    const refused = (reason: string) => ({ is: 'refused', verdict: { kind: 'rejected', reason, eviction: null } }) as const;
+    const record = { state: refused('UnsupportedField'), source: 'file' } as const;
     expect(keepsRefused(record)).toBe(true);
     expect(keepsRefused({ ...record, source: 'api' })).toBe(false);
-    expect(keepsRefused({ ...record, rejectedFor: 'OutOfcpu' })).toBe(false);
+    expect(keepsRefused({ ...record, state: refused('OutOfcpu') })).toBe(false);
   });
 });
 

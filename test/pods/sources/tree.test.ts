@@ -11,6 +11,7 @@ import { createClock, createEntropy, createYield } from '../../../src/boot/depen
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createSys } from '../../../src/boot/dependencies/machine/sys.ts';
 import { type PodOpEvent, type PodRecord, podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { RUNNING } from '../../lifeStates.ts';
 
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { tempDir, yaml } from './harness.ts';
@@ -39,7 +40,7 @@ const podManager: ActorSpec<PodOpEvent> = {
         seen.push(e);
         for (const pod of e.pods) {
           if (e.op === 'REMOVE') wanted.delete(pod.metadata.uid);
-          else wanted.set(pod.metadata.uid, { pod, source: e.source, removed: false, rejected: false, seenAtMs: 0, worker: null });
+          else wanted.set(pod.metadata.uid, { pod, source: e.source, state: RUNNING, seenAtMs: 0, worker: null });
         }
         for (const [uid, r] of wanted) if (r.source === e.source && e.complete?.includes(uid) === false) wanted.delete(uid);
         ctx.publish(podsView, { records: new Map(wanted), sourcesReady: true });

@@ -27,7 +27,7 @@ it('an orphan that was found by the ledger of an earlier pod manager is not stop
   await h.until('and knows the pod', () => h.record('web')?.worker?.phase === 'syncing', 60_000);
   await h.advance(60_000);
   expect(h.running('web').map((c) => c.id)).toEqual([before?.id]);
-  expect(h.record('web')).toMatchObject({ source: 'file', removed: false });
+  expect(h.record('web')).toMatchObject({ source: 'file', state: { is: 'running' } });
 });
 
 it('a pod whose worker was set aside under an earlier pod manager is worked on under the next one', async () => {
@@ -51,7 +51,7 @@ it('a stop that an earlier pod manager asked for does not reach the worker of th
   {
     using _ = h.tree.tap((to, __, e) => (to === 'node/pods/workers' && e.type === 'pod.kill' ? { delayMs: 5_000 } : 'pass'));
     h.remove('web');
-    await h.until('a stop was asked for', () => h.record('web')?.removed === true);
+    await h.until('a stop was asked for', () => h.record('web')?.state.is === 'leaving');
     h.write('web', pod('web', { uid: 'pinned-1' }));
     h.kill('node/pods/podManager');
     await h.until('the next one wants it', () => epochOf(h) === 2 && h.record('web')?.worker?.phase === 'syncing', 60_000);

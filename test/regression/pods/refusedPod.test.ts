@@ -1,5 +1,7 @@
 /** Pods that admission refused: what is left of them in the runtime, and what happens when their manifest is put right. */
+
 import { expect, it } from 'vitest';
+import { isRefused } from '../../../src/machines/pods/manager/messages.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 const good = { uid: 'pinned-1', life: 'term=3s' };
@@ -11,7 +13,7 @@ it('runs when its manifest with a pinned UID is put right', async () => {
   await h.until('it was refused', () => h.phase('web') === 'Failed');
   h.write('web', pod('web', good));
   await h.until('it runs', () => h.phase('web') === 'Running' && h.running('web').length === 1, 30_000);
-  expect(h.record('web')).toMatchObject({ rejected: false });
+  expect(h.record('web')).toMatchObject({ state: { is: 'running' } });
   expect(h.status('web')?.status.reason).toBeUndefined();
 });
 
@@ -65,7 +67,7 @@ it('runs on when the node cannot honour at its start what ran before', async () 
   await h.crash();
   h.write('web', pod('web', bad));
   await h.boot();
-  await h.until('it is refused', () => h.record('web')?.rejected === true);
+  await h.until('it is refused', () => isRefused(h.record('web') ?? { state: null }));
   await h.advance(60_000);
   expect(h.running('web').map((c) => c.id)).toEqual([before?.id]);
   expect(h.status('web')?.status.reason).toBe('UnsupportedField');
@@ -79,7 +81,7 @@ it('is stopped in the runtime when there is no room any more at its start for wh
   h.write('web', pod('web', { uid: 'web-1', container: { resources: { requests: { memory: '64Ti' } } } }));
   await h.boot();
   await h.until('nothing of it runs', () => h.running('web').length === 0, 30_000);
-  expect(h.record('web')).toMatchObject({ rejected: true });
+  expect(isRefused(h.record('web') ?? { state: null })).toBe(true);
   expect(h.phase('web')).toBe('Failed');
   expect(h.status('web')?.status.reason).toBe('UnexpectedAdmissionError');
   h.write('web', pod('web', good));
@@ -95,7 +97,7 @@ it('is refused also when its pinned UID went and came back while it was being st
   h.remove('web');
   await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
   h.write('web', pod('web', bad));
-  await h.until('it was refused', () => h.record('web')?.rejected === true && h.phase('web') === 'Failed', 30_000);
+  await h.until('it was refused', () => isRefused(h.record('web') ?? { state: null }) && h.phase('web') === 'Failed', 30_000);
   expect(h.status('web')?.status.reason).toBe('UnsupportedField');
   await h.advance(60_000);
   expect(h.running('web')).toEqual([]);
@@ -116,7 +118,7 @@ it('is judged as it is now, not as it was, when it had to wait for the first lis
   h.kill('node/pods/config');
   await h.advance(1_000);
   h.faults.away = false;
-  await h.until('a runs, b is refused', () => h.phase('a') === 'Running' && h.record('b')?.rejected === true, 60_000);
+  await h.until('a runs, b is refused', () => h.phase('a') === 'Running' && isRefused(h.record('b') ?? { state: null }), 60_000);
   expect(h.status('b')?.status.reason).toBe('UnexpectedAdmissionError');
   expect(h.record('b')?.pod.spec.containers[0]?.image).toBe('busybox:2');
   await h.advance(60_000);

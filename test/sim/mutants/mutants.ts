@@ -57,7 +57,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a hint never makes its pod look',
     file: 'src/machines/pods/manager/step.ts',
-    find: "edit.out.push({ to: 'worker', event: { type: 'pod.dirty'",
+    find: "ledger.out.push({ to: 'worker', event: { type: 'pod.dirty'",
     replace: "void ({ to: 'worker', event: { type: 'pod.dirty'",
   },
   {
@@ -152,21 +152,21 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a removal is acted on before every source has delivered',
-    file: 'src/machines/pods/manager/step.ts',
-    find: 'if (this.isReady()) this.kill(gone);',
-    replace: 'this.kill(gone);',
+    file: 'src/machines/pods/manager/podLifeMachine.ts',
+    find: "{ guard: 'heard', target: '#leaving',",
+    replace: "{ target: '#leaving',",
   },
   {
     id: 'who waits for a name is forgotten when it is free',
-    file: 'src/machines/pods/manager/step.ts',
-    find: '    this.startWaiters(fullName(rec.pod));\n    return this.finish();\n  }\n\n  private revive',
-    replace: '    return this.finish();\n  }\n\n  private revive',
+    file: 'src/machines/pods/manager/ledger.ts',
+    find: 'for (const [uid, { pod }] of waiting) this.step(',
+    replace: 'for (const [uid, { pod }] of waiting.slice(waiting.length)) this.step(',
   },
   {
     id: 'a pod that has ended stays in the ledger',
-    file: 'src/machines/pods/manager/step.ts',
-    find: "else if (rec.state.is === 'leaving') this.drop(rec);\n    else this.put(uid, { ...inState(rec, { is: 'ended'",
-    replace: "else this.put(uid, { ...inState(rec, { is: 'ended'",
+    file: 'src/machines/pods/manager/podLifeMachine.ts',
+    find: "'life.finished': {\n              guard: 'isLast',\n",
+    replace: "'life.finished': {\n              guard: 'hasNext',\n",
   },
   {
     id: 'the status of a pod that is gone is kept',

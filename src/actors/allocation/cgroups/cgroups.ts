@@ -38,7 +38,7 @@ import {
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
-import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
@@ -291,7 +291,8 @@ class Groups {
 }
 
 /** What weighs: not what has ended, is refused, or only waits for its volumes to go. */
-export function atWork({ rejected, worker }: Pick<PodRecord, 'rejected' | 'worker'>): boolean {
-  if (worker === null) return !rejected;
+export function atWork(record: Pick<PodRecord, 'state' | 'worker'>): boolean {
+  const { worker } = record;
+  if (worker === null) return !isRefused(record);
   return worker.phase !== 'terminated' && worker.phase !== 'finished';
 }

@@ -21,7 +21,7 @@ import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { isTerminal } from '../../../machines/pod/phase.ts';
 import { unsupported } from '../../../machines/pods/admission/admission.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, podsView } from '../../../machines/pods/manager/messages.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 
@@ -201,7 +201,7 @@ export class DeviceAllocator {
     const phase = record?.worker?.phase;
     if (phase === 'finished' || phase === 'terminated') return true;
     if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
-    return record === undefined || record.rejected || (phase === undefined && isTerminal(record.pod.status.phase));
+    return record === undefined || isRefused(record) || (phase === undefined && isTerminal(record.pod.status.phase));
   }
 
   private async give(turn: Turn): Promise<Outcome> {

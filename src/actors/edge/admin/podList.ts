@@ -1,6 +1,6 @@
 /** The PodList of /pods: what the pod manager knows, each with its live status. */
 import type { Pod } from '../../../machines/kube/types.ts';
-import type { PodsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, type PodsView } from '../../../machines/pods/manager/messages.ts';
 import type { StatusView } from '../../../machines/pods/status/messages.ts';
 import type { HttpReply, Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
@@ -21,7 +21,7 @@ const HEAD = '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":';
 /** Pods that some source wants, rejected ones included; neither removed ones nor orphans found in the runtime. */
 function* itemsOf(pods: PodsView, statuses: StatusView | undefined): Generator<Item> {
   for (const [uid, record] of pods.records) {
-    if (record.removed || record.source === 'runtime') continue;
+    if (!isWanted(record) || record.source === 'runtime') continue;
     const { kind: _kind, apiVersion: _apiVersion, resize: _resize, ...pod } = record.pod;
     yield { ...pod, status: statuses?.get(uid)?.status ?? pod.status };
   }

@@ -1,7 +1,7 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
 
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
-import { type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { pickContainer } from '../../../machines/shown/podLogs.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
@@ -35,7 +35,7 @@ export function findPodByName(
     const { metadata } = record.pod;
     if (record.source === 'runtime' || metadata.name !== name.pod || metadata.namespace !== name.namespace) continue;
     if (name.uid !== '' && metadata.uid !== name.uid) continue;
-    if (found === undefined || (found.removed && !record.removed)) found = record;
+    if (found === undefined || (!isWanted(found) && isWanted(record))) found = record;
   }
   if (found === undefined) return { ok: false, reply: text(`pod does not exist: ${name.namespace}/${name.pod}\n`, 404) };
   return { ok: true, value: found };

@@ -1,7 +1,7 @@
 /** Families of the kubelet that follow from the configuration, the machine and views: set once, or counted at each scrape. */
 
 import type { GateState } from '../../../machines/config/config.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 
 import type { Host, Metrics } from '../../../ports/ports.ts';
@@ -39,8 +39,8 @@ function addPodFamilies(metrics: Metrics, registry: FamilyFacts['registry']): vo
   metrics.onCollect(() => {
     let [ephemeral, inProgress] = [0, 0];
     const waiting = new Map<string, number>();
-    for (const { pod, removed } of registry.read(podsView)?.value.records.values() ?? [])
-      if (!removed) ephemeral += pod.spec.ephemeralContainers?.length ?? 0;
+    for (const record of registry.read(podsView)?.value.records.values() ?? [])
+      if (isWanted(record)) ephemeral += record.pod.spec.ephemeralContainers?.length ?? 0;
     for (const { status } of registry.read(statusesView)?.value.values() ?? []) {
       for (const { type, reason = '' } of status.conditions ?? []) {
         if (type === 'PodResizeInProgress') inProgress++;

@@ -2,7 +2,7 @@
 
 import { apiView } from '../../../machines/api/messages.ts';
 import { pluginName } from '../../../machines/pod/volumes/volumePaths.ts';
-import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, isWanted, type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerPhase } from '../../../machines/pods/workers/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
@@ -98,9 +98,9 @@ function countPods(records: ReadonlyMap<string, PodRecord>, terminal: (uid: stri
   const add = (to: Map<string, number>, key: string) => to.set(key, (to.get(key) ?? 0) + 1);
   for (const [uid, record] of records) {
     const isStatic = record.source === 'runtime' ? 'unknown' : record.source === 'api' ? '' : 'true';
-    const config = record.source === 'runtime' ? 'runtime_only' : record.removed ? 'orphan' : 'desired';
+    const config = record.source === 'runtime' ? 'runtime_only' : isWanted(record) ? 'desired' : 'orphan';
     if (config === 'desired') add(desired, isStatic);
-    if (config === 'desired' && !record.rejected && !terminal(uid)) add(active, isStatic);
+    if (config === 'desired' && !isRefused(record) && !terminal(uid)) add(active, isStatic);
     if (record.worker !== null) add(working, `${lifecycleOf(record.worker.phase)} ${config} ${isStatic}`);
   }
   return { desired, active, working };
@@ -135,7 +135,8 @@ function addVolumeMetrics(metrics: Metrics, registry: Registry): void {
     const records = registry.read(podsView)?.value.records;
     for (const [uid, volumes] of registry.read(volumesView)?.value ?? []) {
       for (const { plugin, state } of volumes) {
-        if (records?.get(uid)?.removed === false) add(pluginName(plugin), 'desired_state_of_world');
+        const record = records?.get(uid);
+        if (record !== undefined && isWanted(record)) add(pluginName(plugin), 'desired_state_of_world');
         if (IN_PLACE.has(state)) add(pluginName(plugin), 'actual_state_of_world');
       }
     }

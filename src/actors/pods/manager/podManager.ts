@@ -11,12 +11,13 @@ import { type CheckpointFound, checkpointAddr } from '../../../machines/foundati
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
 import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
 import { type PodManagerEvent, podsView, waitingPodsView } from '../../../machines/pods/manager/messages.ts';
-import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
+import { podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
+import type { Step } from '../../../machines/pods/manager/records.ts';
 import { ALLOCATIONS_CHECKPOINT, type Allocation, fromDocument } from '../../../machines/pods/resize/allocation.ts';
 import { joinDirty } from '../../../machines/pods/workers/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { reading } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Delivery } from './delivery.ts';
 import { type AdmissionOptions, factsFrom } from './facts.ts';
@@ -48,11 +49,10 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
       const delivery = new Delivery(ctx);
-      const machine = podManagerMachine.provide({
-        actors: { load: fromPromise(({ signal }) => load(ctx, signal)) },
-        actions: { deliver: ({ context }) => deliver(ctx, delivery, context) },
-      });
-      return { logic: reading(machine, factsFrom(ctx, opts)), input: { epoch: ctx.incarnation, sources: opts.sources } };
+      const actors = { load: fromPromise(({ signal }: { signal: AbortSignal }) => load(ctx, signal)) };
+      const actions = { deliver: (_: unknown, step: Step) => deliver(ctx, delivery, step) };
+      const logic = provided(podManagerMachine, { actors, actions }, factsFrom(ctx, opts));
+      return { logic, input: { epoch: ctx.incarnation, sources: opts.sources } };
     },
   };
 }
@@ -68,7 +68,7 @@ async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promis
   return new Map();
 }
 
-function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, changed, out }: PodManagerContext): void {
+function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, changed, out }: Step): void {
   const { records, candidates, epoch, ready } = ledger;
   if (ctx.registry.read(waitingPodsView)?.value !== candidates) ctx.publish(waitingPodsView, candidates);
   if (changed) ctx.publish(podsView, { records, epoch, sourcesReady: ready });

@@ -14,7 +14,7 @@ import { goesOn } from '../../../machines/pod/lives.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { isTerminal } from '../../../machines/pod/phase.ts';
 import type { RuntimePodsView } from '../../../machines/pod/runtime/seen.ts';
-import { evictedStatus, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { evictedStatus, evictionOf, isWanted, podManagerAddr, podsView, refusalOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerFacts, WorkerInput, WorkerTimes } from '../../../machines/pods/workers/context.ts';
 import { joinDirty, type WorkerEvent } from '../../../machines/pods/workers/messages.ts';
@@ -134,8 +134,8 @@ function workerInput(
   const ledger = ctx.registry.read(podsView)?.value;
   const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
-  const refusal = rec?.refusal ?? null;
-  const eviction = rec?.eviction ?? null;
+  const refusal = rec === undefined ? null : refusalOf(rec);
+  const eviction = rec === undefined ? null : evictionOf(rec);
   const { ports, registry } = ctx;
   const { metrics } = opts;
   if (rec !== undefined && rec.worker === null && !runtimeOnly) {
@@ -161,7 +161,7 @@ function workerInput(
     newLife: rec?.renewed === true,
     life: first.life,
     // A removal is acted on when every source has delivered: the pod manager says so then.
-    terminating: (rec?.removed === true && ledger?.sourcesReady === true) || refusal !== null || eviction !== null,
+    terminating: (rec !== undefined && !isWanted(rec) && ledger?.sourcesReady === true) || refusal !== null || eviction !== null,
     killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],

@@ -12,7 +12,7 @@ import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { isCritical, isTerminal } from '../../../machines/pod/phase.ts';
-import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import {
   type EvictionFacts,
@@ -224,10 +224,11 @@ class Manager {
   candidates(): readonly Pod[] {
     const pods: Pod[] = [];
     const statuses = this.#ctx.registry.read(statusesView)?.value;
-    for (const { pod, removed, rejected, refusal, eviction, worker } of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
+    for (const record of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
+      const { pod, worker } = record;
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
       const active = (worker === null || worker.phase === 'syncing') && !isTerminal(phase);
-      if (!removed && !rejected && active && (refusal ?? null) === null && (eviction ?? null) === null && !isCritical(pod)) pods.push(pod);
+      if (isWanted(record) && verdictOf(record) === null && active && !isCritical(pod)) pods.push(pod);
     }
     return pods;
   }

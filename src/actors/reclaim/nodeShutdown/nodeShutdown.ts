@@ -14,7 +14,7 @@ import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName, podRef } from '../../../machines/pod/names.ts';
 import { isTerminal } from '../../../machines/pod/phase.ts';
 import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
-import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { evictionOf, isRefused, isWanted, podManagerAddr, podsView, refusedFor } from '../../../machines/pods/manager/messages.ts';
 import { podConfigAddr } from '../../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 
@@ -170,10 +170,11 @@ class Manager {
     const { registry, path, ports } = this.#ctx;
     const ended = new Map<SourceName, string[]>();
     const [pods, statuses] = [registry.read(podsView)?.value, registry.read(statusesView)?.value];
-    for (const [uid, { source, removed, rejectedFor, eviction }] of pods?.records ?? []) {
+    for (const [uid, record] of pods?.records ?? []) {
+      const { source } = record;
       if (source !== 'file' && source !== 'http') continue;
-      const reason = eviction?.reason ?? statuses?.get(uid)?.status.reason;
-      const byUs = (!removed && reason === TERMINATED) || rejectedFor === NOT_ADMITTED;
+      const reason = evictionOf(record)?.reason ?? statuses?.get(uid)?.status.reason;
+      const byUs = (isWanted(record) && reason === TERMINATED) || refusedFor(record) === NOT_ADMITTED;
       if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
     }
     const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });
@@ -197,8 +198,9 @@ class Manager {
     const pods: Pod[] = [];
     const { registry } = this.#ctx;
     const statuses = registry.read(statusesView)?.value;
-    for (const { pod, rejected, worker } of registry.read(podsView)?.value.records.values() ?? []) {
-      if (rejected || worker?.phase === 'finished' || groupOf(this.#o.groups, pod) > upTo) continue;
+    for (const record of registry.read(podsView)?.value.records.values() ?? []) {
+      const { pod, worker } = record;
+      if (isRefused(record) || worker?.phase === 'finished' || groupOf(this.#o.groups, pod) > upTo) continue;
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
       if (worker === null && isTerminal(phase)) continue;
       pods.push(pod);

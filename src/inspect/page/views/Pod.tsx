@@ -57,7 +57,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
           <Section title="Timeline">
             <Timeline told={told} now={now} />
           </Section>
-          <Life way={told.way ?? []} now={now} />
+          {state.life !== null && <Life chart={state.life} way={told.way ?? []} now={now} />}
           <div className="columns">
             <Section title="Because" note="oldest first">
               {told.causes.length === 0 ? (

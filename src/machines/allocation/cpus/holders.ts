@@ -2,7 +2,7 @@
 import type { Pod } from '../../kube/types.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { ListedPod, RuntimePodsView } from '../../pod/runtime/seen.ts';
-import type { PodRecord, PodsView } from '../../pods/manager/messages.ts';
+import { isRefused, isWanted, type PodRecord, type PodsView } from '../../pods/manager/messages.ts';
 import { mayLeave } from '../leaving.ts';
 import { type CpuLedger, release, releaseUnnamed } from './ledger.ts';
 
@@ -43,7 +43,7 @@ function holding(record: PodRecord | undefined): 'active' | 'over' | 'unknown' {
   if (record === undefined) return 'unknown';
   const phase = record.worker?.phase;
   if (phase === 'terminated' || phase === 'finished') return 'over';
-  if (phase === undefined && (record.rejected || isTerminal(record.pod.status.phase))) return 'unknown';
+  if (phase === undefined && (isRefused(record) || isTerminal(record.pod.status.phase))) return 'unknown';
   return 'active';
 }
 
@@ -64,8 +64,8 @@ export function going({ pods }: Known): Pod[] {
   if (pods?.sourcesReady !== true) return [];
   return [...pods.records.values()].flatMap((record) =>
     holding(record) === 'active' &&
-    !record.removed &&
-    !record.rejected &&
+    isWanted(record) &&
+    !isRefused(record) &&
     record.worker?.phase !== 'terminating' &&
     record.source !== 'runtime'
       ? [record.pod]
@@ -76,5 +76,5 @@ export function going({ pods }: Known): Pod[] {
 /** Seen now, and not as what is left of an earlier life. */
 export function isSeen(uid: string, { pods }: Pick<Known, 'pods'>): boolean {
   const record = pods?.records.get(uid);
-  return record !== undefined && !record.removed && !record.rejected;
+  return record !== undefined && isWanted(record) && !isRefused(record);
 }

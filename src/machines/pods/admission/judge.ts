@@ -8,7 +8,7 @@ import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import { SET_ASIDE_ANNOTATION } from '../../pod/setAside.ts';
 import { pressureRefusal } from '../../reclaim/eviction/admission.ts';
 import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE } from '../../reclaim/nodeShutdown/messages.ts';
-import type { PodRecord } from '../manager/messages.ts';
+import { evictionOf, isRefused, isWanted, type PodRecord, refusalOf } from '../manager/messages.ts';
 import { stands } from '../manager/records.ts';
 import { admit, asksForStrictGroups, type NodeAbility, type Placement, type Refusal, refusedForItself } from './admission.ts';
 import { choosePreempted } from './preemption.ts';
@@ -45,13 +45,13 @@ export function judge(pod: Pod, facts: AdmissionFacts): Judgement {
   // config was restarted and sends every pod again: a refusal of this definition stands.
   if (facts.own !== undefined && stands(facts.own, pod)) return { is: 'fits', allocates: false };
   const { strictGroups, ability } = facts;
-  if (facts.own !== undefined && !facts.own.rejected && !facts.own.removed) {
+  if (facts.own !== undefined && !isRefused(facts.own) && isWanted(facts.own)) {
     // It was admitted before. A new definition of a pod with a pinned UID may bring in what this node cannot honour.
     const refusal = refusedForItself(pod, { ...ability, strictGroups: strictGroups ?? true });
     return refusal === null ? { is: 'fits', allocates: false } : refused(refusal);
   }
   if (asksForStrictGroups(pod) && strictGroups === null) return { is: 'later', first: 'runtime' };
-  const refusal = refusalOf(pod, facts);
+  const refusal = refusalFor(pod, facts);
   if (refusal === null) return FITS;
   if (refusal.about === 'pod') return refused(refusal);
   // It has ended, and takes nothing.
@@ -72,7 +72,7 @@ function refused(refusal: Refusal): Judgement {
 }
 
 /** Pressure and shutdown are a want of room, though not of this pod's own; the reference asks about pressure first. */
-function refusalOf(pod: Pod, { room, node, ability, strictGroups, pressures, shutsDown }: AdmissionFacts): Refusal | null {
+function refusalFor(pod: Pod, { room, node, ability, strictGroups, pressures, shutsDown }: AdmissionFacts): Refusal | null {
   const judged = admit({ ...room, pod, node, ability: { ...ability, strictGroups: strictGroups ?? false } });
   if (judged?.about === 'pod') return judged;
   const pressure = pressureRefusal(pod, pressures);
@@ -110,7 +110,7 @@ export function makeRoom(
 
 /** Whether this pod holds room. `listing` undefined: perhaps it runs. */
 export function holdsRoom(rec: PodRecord, listing: RuntimePodsView | undefined): boolean {
-  if (rec.rejected) return false;
+  if (isRefused(rec)) return false;
   const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
   if (phase === 'finished' || phase === 'terminated') return false;
   // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
@@ -121,5 +121,5 @@ export function holdsRoom(rec: PodRecord, listing: RuntimePodsView | undefined):
 
 /** Its end was asked for, so it releases its room before long. */
 export function isLeaving(record: PodRecord): boolean {
-  return record.removed || Boolean(record.refusal) || Boolean(record.eviction) || record.worker?.phase === 'terminating';
+  return !isWanted(record) || refusalOf(record) !== null || evictionOf(record) !== null || record.worker?.phase === 'terminating';
 }

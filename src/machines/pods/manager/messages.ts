@@ -103,24 +103,51 @@ export interface Eviction {
   graceSeconds: number;
 }
 
+export interface Refused {
+  reason: string;
+  message: string;
+}
+/** Why this node ends a pod, or does not start it. The pod fails, whatever its source says. */
+export type Verdict =
+  /** Admission refused it before it ran, for `reason`. `eviction`: because of the node's pressure. */
+  | { kind: 'rejected'; reason: string; eviction: Eviction | null }
+  /** Admission refused an update of it while it ran. */
+  | { kind: 'refused'; refusal: Refused }
+  | { kind: 'evicted'; eviction: Eviction };
+
+/** The next life of a UID, which begins when the present one has ended. `refusal`: it does not start, and is listed as failed. */
+export interface Successor {
+  pod: Pod;
+  refusal: Refused | null;
+}
+
+/** What each state of a pod's life holds. podLifeMachine.ts has the transitions. */
+export interface LifeHolds {
+  /** A source names it, and another pod of its name stands before it: no worker. */
+  waiting: object;
+  /** Admission refused it: no worker. */
+  refused: { verdict: Extract<Verdict, { kind: 'rejected' }> };
+  /** `listed`, here and below: what the runtime held when the pod was found there; null: a source named the pod. */
+  running: { listed: ListedPod | null };
+  /** This node ends it, or stops what the runtime still held of it. Its source still names it. */
+  failing: { listed: ListedPod | null; verdict: Verdict; next: Successor | null };
+  /** No source names it. */
+  leaving: { listed: ListedPod | null; verdict: Verdict | null; next: Successor | null };
+  /** Its worker has finished, and its source still names it. */
+  ended: { verdict: Verdict | null };
+  /** Its worker kept crashing, or its definition cannot be read or handled: its containers are left as they are. */
+  quarantined: { verdict: Verdict | null; error: string };
+}
+export type PodLifeState = keyof LifeHolds;
+export type LifeState = { [K in PodLifeState]: { readonly is: K } & Readonly<LifeHolds[K]> }[PodLifeState];
+
 /** A pod the node knows: wanted by a source, or still being wound down, or found in the runtime only. */
 export interface PodRecord {
   pod: Pod;
   source: SourceName | 'runtime';
-  /** What the next four follow from. */
-  state?: { readonly is: PodLifeState };
+  state: LifeState;
   /** The states of its present life, oldest first. Gone with the pod manager that saw them. */
   way?: readonly LifeStep[];
-  /** No longer in any source; kept until its worker finished. */
-  removed: boolean;
-  /** Refused by admission: no worker. */
-  rejected: boolean;
-  /** The reason that admission gave to what its source names now. That may be the next life of a pod which is wound down. */
-  rejectedFor?: string | null;
-  /** An update of it was refused while it ran: it is being stopped, or was, and fails with this. */
-  refusal?: { reason: string; message: string } | null;
-  /** It was evicted, or refused for the node's pressure: whatever is said of it later, it does not run again. */
-  eviction?: Eviction | null;
   /** Wall ms first seen. */
   seenAtMs: number;
   worker: WorkerSummary | null;
@@ -128,6 +155,38 @@ export interface PodRecord {
   life?: number;
   /** Not the first life of its UID since the pod manager began. Absent: it is. */
   renewed?: boolean;
+}
+
+/** `state` null: its life has only begun. */
+interface Lived {
+  state: LifeState | null;
+}
+/** A source names it. Otherwise it is kept until its worker has finished. */
+export function isWanted({ state }: Lived): boolean {
+  return state?.is !== 'leaving';
+}
+export function verdictOf({ state }: Lived): Verdict | null {
+  return state !== null && 'verdict' in state ? state.verdict : null;
+}
+/** Admission refused it before it ran. */
+export function isRefused(record: Lived): boolean {
+  return verdictOf(record)?.kind === 'rejected';
+}
+/** The reason that admission gave to what its source names now. That may be the next life of a pod which is wound down. */
+export function refusedFor({ state }: Lived): string | null {
+  if (state !== null && 'next' in state && state.next?.refusal) return state.next.refusal.reason;
+  const verdict = state?.is === 'leaving' ? null : verdictOf({ state });
+  return verdict?.kind === 'rejected' ? verdict.reason : null;
+}
+/** Why an update of it was refused while it ran: it is being stopped, or was, and fails with this. */
+export function refusalOf(record: Lived): Refused | null {
+  const verdict = verdictOf(record);
+  return verdict?.kind === 'refused' ? verdict.refusal : null;
+}
+/** It was evicted, or refused for the node's pressure: whatever is said of it later, it does not run again. */
+export function evictionOf(record: Lived): Eviction | null {
+  const verdict = verdictOf(record);
+  return verdict === null || verdict.kind === 'refused' ? null : verdict.eviction;
 }
 
 /** A pod that is neither let in nor refused yet, and what it waits for. */
@@ -148,7 +207,12 @@ export interface PodsView {
 export interface LifeStep {
   readonly is: PodLifeState;
   readonly atMs: number;
+  /** Id of the transition in the chart. */
+  readonly by: string;
 }
+
+/** States of one life that are remembered, the newest ones. Most lives have two. */
+export const LIFE_STEPS_MAX = 12;
 
 /** What `why` says of each state. */
 export const LIFE_STATES = {
@@ -159,9 +223,8 @@ export const LIFE_STATES = {
   leaving: 'leaving: no source has it any more, and its worker stops it',
   ended: 'ended: its worker has finished, and its source still has it',
   quarantined: 'quarantined: this node cannot handle it, and leaves its containers as they are',
-} as const;
+} as const satisfies Record<PodLifeState, string>;
 
-export type PodLifeState = keyof typeof LIFE_STATES;
 export const podManagerAddr = address<PodManagerEvent>('node/pods/podManager');
 export const podsView = viewKey<PodsView>('pods');
 

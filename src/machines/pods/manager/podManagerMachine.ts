@@ -1,11 +1,13 @@
 /** The pod manager as a statechart: the ledger of pods, whether every source has delivered, and what waits to be admitted. */
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, enqueueActions } from 'xstate';
 import type { SourceName } from '../../pod/runtime/seen.ts';
-import { factsOf } from '../../xstate/facts.ts';
+import { inspectionOf } from '../../xstate/kept.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
+import { perform, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import type { Allocation } from '../resize/allocation.ts';
 import type { PodManagerEvent } from './messages.ts';
-import { emptyLedger, type Facts, type Out, type PodLedger } from './records.ts';
+import { emptyLedger, type Facts, type PodLedger, type Step } from './records.ts';
 import { type StepEvent, step } from './step.ts';
 
 /** How often a pod that was not admitted at first sight is looked at again. */
@@ -20,9 +22,6 @@ export interface PodManagerInput {
 }
 export interface PodManagerContext {
   ledger: PodLedger;
-  /** What the last event asks to be sent; `deliver` sends it within the same transition. */
-  out: readonly Out[];
-  changed: boolean;
 }
 
 const TAKEN = [
@@ -35,7 +34,14 @@ const TAKEN = [
   'pods.dirty',
 ] as const satisfies readonly PodManagerEvent['type'][];
 
-const apply = { actions: ['step', 'deliver'] as const };
+type Allocations = ReadonlyMap<string, Allocation>;
+const TAKE = { actions: 'take' } as const;
+
+const { setup, facts } = setupWith<Facts>();
+
+function begun({ ledger }: PodManagerContext, allocations: Allocations): PodManagerContext {
+  return { ledger: { ...ledger, resizes: { ...ledger.resizes, allocations }, beganMonoMs: facts().monoMs } };
+}
 
 export const podManagerMachine = setup({
   types: {
@@ -43,18 +49,17 @@ export const podManagerMachine = setup({
     events: {} as PodManagerEvent,
     input: {} as PodManagerInput,
   },
-  actors: { load: fromPromise<ReadonlyMap<string, Allocation>>(() => Promise.resolve(new Map())) },
+  actors: { load: unprovided<Allocations>() },
   actions: {
-    step: assign(({ context, event }) => {
+    take: enqueueActions(({ context: { ledger }, event, enqueue, system }) => {
       // A timer: time to look at what waits.
       const taken: StepEvent = event.type.startsWith('xstate.') ? { type: 'look' } : event;
-      return step(context.ledger, taken, factsOf<Facts>(event));
+      const next = step(ledger, taken, facts(), inspectionOf(system));
+      enqueue.assign({ ledger: next.ledger });
+      perform(enqueue, 'deliver', next);
     }),
-    begin: assign(({ context: { ledger }, event }, { allocations }: { allocations: ReadonlyMap<string, Allocation> }) => ({
-      ledger: { ...ledger, resizes: { ...ledger.resizes, allocations }, beganMonoMs: factsOf<Facts>(event).monoMs },
-    })),
-    /** Sends `context.out` and publishes the view when `context.changed`. */
-    deliver: () => {},
+    /** Sends `out`, and publishes the view where a reader could see that it `changed`. */
+    deliver: unprovidedAction<Step>(),
   },
   guards: {
     waits: ({ context: { ledger } }) => ledger.candidates.size > 0,
@@ -73,17 +78,17 @@ export const podManagerMachine = setup({
     ...{ epoch: ledger.epoch, ready: ledger.ready },
   })),
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ ledger: emptyLedger(input.sources, input.epoch), out: [], changed: true }),
-  on: Object.fromEntries(TAKEN.map((type) => [type, apply])),
+  context: ({ input }) => ({ ledger: emptyLedger(input.sources, input.epoch) }),
+  on: Object.fromEntries(TAKEN.map((type) => [type, TAKE])),
   initial: 'loading',
   states: {
     loading: {
-      entry: ['deliver'],
+      entry: { type: 'deliver', params: ({ context: { ledger } }) => ({ ledger, out: [], changed: true }) },
       meta: { reason: 'Loading', message: 'reading what pods were granted before the daemon started' },
       invoke: {
         src: 'load',
-        onDone: { target: 'waitingForSources', actions: [{ type: 'begin', params: ({ event }) => ({ allocations: event.output }) }] },
-        onError: { target: 'waitingForSources', actions: [{ type: 'begin', params: { allocations: new Map() } }] },
+        onDone: { target: 'waitingForSources', actions: assign(({ context, event }) => begun(context, event.output)) },
+        onError: { target: 'waitingForSources', actions: assign(({ context }) => begun(context, new Map())) },
       },
       // Of a config that ended with the pod manager before this one. The next config starts after this state, and sends every pod.
       on: { 'pods.op': {} },
@@ -107,7 +112,7 @@ export const podManagerMachine = setup({
         { guard: 'resizesWait', target: 'holdingResizes' },
         { guard: 'settled', target: 'ready' },
       ],
-      after: { [LOOK_AGAIN_MS]: { target: 'lookingAgain', reenter: true, ...apply } },
+      after: { [LOOK_AGAIN_MS]: { target: 'lookingAgain', reenter: true, ...TAKE } },
     },
     holdingResizes: {
       meta: { reason: 'ResizePending', message: 'a change of resources does not fit, or cannot be; waiting for room' },
@@ -115,7 +120,7 @@ export const podManagerMachine = setup({
         { guard: 'waits', target: 'lookingAgain' },
         { guard: 'settled', target: 'ready' },
       ],
-      after: { [RESIZES_AGAIN_MS]: { target: 'holdingResizes', reenter: true, ...apply } },
+      after: { [RESIZES_AGAIN_MS]: { target: 'holdingResizes', reenter: true, ...TAKE } },
     },
     ready: {
       meta: { reason: 'Ready', message: 'every source has delivered at least once' },

@@ -13,60 +13,39 @@ import type { NodeAbility, Placement } from '../admission/admission.ts';
 import { type Allocation, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
 import type { StatusView } from '../status/messages.ts';
 import type { WorkerEvent } from '../workers/messages.ts';
-import type { Candidate, Eviction, LifeStep, PodRecord } from './messages.ts';
+import {
+  type Candidate,
+  evictionOf,
+  isRefused,
+  type LifeState,
+  type LifeStep,
+  type PodRecord,
+  type Successor,
+  verdictOf,
+} from './messages.ts';
 
-export interface Refused {
-  reason: string;
-  message: string;
-}
-/** Why this node ends a pod, or does not start it. The pod fails, whatever its source says. */
-export type Verdict =
-  /** Admission refused it before it ran, for `reason`. `eviction`: because of the node's pressure. */
-  | { kind: 'rejected'; reason: string; eviction: Eviction | null }
-  /** Admission refused an update of it while it ran. */
-  | { kind: 'refused'; refusal: Refused }
-  | { kind: 'evicted'; eviction: Eviction };
-
-/** The next life of a UID, which begins when the present one has ended. `refusal`: it does not start, and is listed as failed. */
-export interface Successor {
-  pod: Pod;
-  refusal: Refused | null;
-}
-
-/** The pod has a worker. `listed`: what the runtime held when the pod was found there; null: a source named the pod. */
-interface Working {
-  listed: ListedPod | null;
-}
-/** The state of a pod's life. Each state holds only what can be said in it. life.ts has the transitions. */
-export type LifeState =
-  /** A source names it, and another pod of its name stands before it: no worker. */
-  | { is: 'waiting' }
-  /** Admission refused it: no worker. */
-  | { is: 'refused'; verdict: Extract<Verdict, { kind: 'rejected' }> }
-  | (Working & { is: 'running' })
-  /** This node ends it, or stops what the runtime still held of it. Its source still names it. */
-  | (Working & { is: 'failing'; verdict: Verdict; next: Successor | null })
-  /** No source names it. */
-  | (Working & { is: 'leaving'; verdict: Verdict | null; next: Successor | null })
-  /** Its worker has finished, and its source still names it. */
-  | { is: 'ended'; verdict: Verdict | null }
-  /** Its worker kept crashing, or its definition cannot be read or handled: its containers are left as they are. */
-  | { is: 'quarantined'; verdict: Verdict | null; error: string };
-
-/** What readers of the view see of a state. Only `inState` writes these. */
-type Shown = 'removed' | 'rejected' | 'rejectedFor' | 'refusal' | 'eviction';
-
-export interface Rec extends PodRecord {
-  refusal: Refused | null;
-  eviction: Eviction | null;
+/** What the ledger keeps of one life of a UID. `state` null: it has only begun. */
+export interface Life extends Omit<PodRecord, 'state'> {
+  state: LifeState | null;
   /** Of this UID's present life: a pinned UID that is removed and added again gets a new one. Never given twice (lives.ts). */
   life: number;
   /** Not the first life of this UID that this ledger has seen: it was wound down, or refused, and is wanted again. */
   renewed: boolean;
-  state: LifeState;
-  /** Written by `put` of draft.ts alone. */
   way: readonly LifeStep[];
   causes: readonly Cause[];
+}
+export type Rec = Life & { state: LifeState };
+
+/** As a source names it. */
+export interface Named {
+  pod: Pod;
+  source: Life['source'];
+  causes: readonly Cause[] | undefined;
+}
+/** A UID goes on with its next life. */
+export interface Renewal {
+  next: Successor;
+  causes: readonly Cause[] | undefined;
 }
 
 /** Kept from step to step, since thousands of refused pods may stand in the ledger. */
@@ -79,8 +58,6 @@ export interface Holders {
   readonly leaving: ReadonlySet<string>;
 }
 
-/** A record that has a worker. */
-export type LiveRec = Rec & { state: Extract<LifeState, Working> };
 export interface PodLedger {
   records: ReadonlyMap<string, Rec>;
   /** Which incarnation of the pod manager keeps it. */
@@ -187,66 +164,39 @@ export function isUndecided({ wait }: Candidate): boolean {
   return wait === 'later' || wait === 'readmitting';
 }
 
-/** A worker may still have containers of this record. */
-export function live(rec: Rec): rec is LiveRec {
-  return 'listed' in rec.state;
+/** A worker may still have containers of it. */
+export function isLive({ state }: Life): boolean {
+  return state !== null && 'listed' in state;
 }
-export function verdictOf({ state }: Rec): Verdict | null {
-  return 'verdict' in state ? state.verdict : null;
+export function listedOf({ state }: Life): ListedPod | null {
+  return state !== null && 'listed' in state ? state.listed : null;
 }
-export function nextOf({ state }: Rec): Successor | null {
-  return 'next' in state ? state.next : null;
+export function nextOf({ state }: Life): Successor | null {
+  return state !== null && 'next' in state ? state.next : null;
 }
-/** A worker was asked to exist in this life. */
-export function began({ state }: Rec): boolean {
-  return state.is !== 'waiting' && state.is !== 'refused';
+/** Its state with another successor; null: none. Only a failing or leaving pod has one. */
+export function withNext({ state }: Life, next: Successor | null): LifeState | null {
+  return state !== null && 'next' in state ? { ...state, next } : state;
+}
+/** Of a pod that ends: whether its worker knows it. `heard`: every source has delivered, and what it named was judged. */
+export function isTold(life: Life, heard: boolean): boolean {
+  return heard || listedOf(life) !== null || verdictOf(life) !== null;
 }
 /** Refused, and not for the node's pressure: another definition of it begins a new life. */
-export function mayBePutRight({ rejected, refusal, eviction }: Rec): boolean {
-  return eviction === null && (rejected || refusal !== null);
-}
-
-/** The record in another state, with what readers of the view see of it. */
-export function inState(rec: Omit<Rec, 'state' | Shown>, state: LifeState): Rec {
-  const verdict = 'verdict' in state ? state.verdict : null;
-  const next = 'next' in state ? state.next : null;
-  const rejected = verdict?.kind === 'rejected' ? verdict : null;
-  return {
-    ...rec,
-    state,
-    removed: state.is === 'leaving',
-    rejected: rejected !== null,
-    rejectedFor: next?.refusal?.reason ?? (state.is === 'leaving' ? null : (rejected?.reason ?? null)),
-    refusal: verdict?.kind === 'refused' ? verdict.refusal : null,
-    eviction: verdict === null || verdict.kind === 'refused' ? null : verdict.eviction,
-  };
-}
-
-/** This node ends it. */
-export function failing(rec: LiveRec, verdict: Verdict): Rec {
-  return inState(rec, { is: 'failing', verdict, listed: rec.state.listed, next: null });
-}
-/** The record with another successor; null: none. Only a failing or leaving pod has one. */
-export function withNext(rec: Rec, next: Successor | null): Rec {
-  return 'next' in rec.state ? inState(rec, { ...rec.state, next }) : rec;
-}
-
-/** A record of a life that begins: it has no worker yet. */
-export function newRecord(o: Omit<Rec, 'state' | 'way' | 'worker' | Shown>, state: LifeState = { is: 'waiting' }): Rec {
-  return inState({ ...o, way: [], worker: null }, state);
+export function mayBePutRight(life: Life): boolean {
+  return verdictOf(life) !== null && evictionOf(life) === null;
 }
 
 /** The pod of the same full name that this one has to wait for: one before it, or one that still runs. `named`: all of that name. */
-export function predecessor(named: Iterable<readonly [string, Rec]>, rec: Rec): string | undefined {
-  const { uid } = rec.pod.metadata;
+export function predecessor(named: Iterable<readonly [string, Rec]>, uid: string): string | null {
   let before = true;
-  let alive: string | undefined;
+  let alive: string | null = null;
   for (const [otherUid, other] of named) {
     if (otherUid === uid) {
       before = false;
       continue;
     }
-    if (live(other)) {
+    if (isLive(other)) {
       if (before) return otherUid;
       alive ??= otherUid;
     } else if (before && other.state.is === 'waiting') return otherUid;
@@ -259,6 +209,8 @@ export function predecessor(named: Iterable<readonly [string, Rec]>, rec: Rec): 
  * are by then: a phase that is final is not left. The node's pressure is a verdict of its own, and a pod that the API server
  * shows to have failed needs none.
  */
-export function stands(rec: PodRecord, pod: Pod): boolean {
-  return rec.rejected && !rec.removed && (rec.eviction ?? null) === null && !isTerminal(pod.status.phase) && sameDesired(rec.pod, pod);
+export function stands(rec: Pick<Life, 'state' | 'pod'>, pod: Pod): boolean {
+  return (
+    isRefused(rec) && rec.state?.is !== 'leaving' && evictionOf(rec) === null && !isTerminal(pod.status.phase) && sameDesired(rec.pod, pod)
+  );
 }

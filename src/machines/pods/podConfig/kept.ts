@@ -5,7 +5,7 @@
 
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
 import type { ListedPod, SourceName } from '../../pod/runtime/seen.ts';
-import type { PodRecord } from '../manager/messages.ts';
+import { type PodRecord, refusedFor } from '../manager/messages.ts';
 import type { SourceError } from './messages.ts';
 import { isLive } from './takeover.ts';
 
@@ -35,6 +35,7 @@ export function keptText(kept: readonly { namespace: string; name: string }[]): 
 }
 
 /** It ran when this node refused its definition, for what it does not support: that is no reason to stop it. */
-export function keepsRefused({ rejectedFor, source }: PodRecord): boolean {
-  return rejectedFor === 'UnsupportedField' && (source === 'file' || source === 'http');
+export function keepsRefused(record: Pick<PodRecord, 'state' | 'source'>): boolean {
+  const { source } = record;
+  return refusedFor(record) === 'UnsupportedField' && (source === 'file' || source === 'http');
 }

@@ -5,6 +5,7 @@ import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import { rememberedRequest } from '../../pod/resources/requests.ts';
+import { isRefused, isWanted } from '../manager/messages.ts';
 import type { Facts, Out, Rec } from '../manager/records.ts';
 import {
   type Allocation,
@@ -103,7 +104,7 @@ export class ResizeDraft {
       const { uid } = pod.metadata;
       const before = this.allocations.get(uid);
       const record = this.host.record(uid);
-      if (before === undefined || record === undefined || record.removed || record.rejected || isTerminal(record.pod.status.phase)) {
+      if (before === undefined || record === undefined || !isWanted(record) || isRefused(record) || isTerminal(record.pod.status.phase)) {
         this.giveUp(uid);
         continue;
       }
@@ -164,7 +165,7 @@ export class ResizeDraft {
   /** Of a pod that has no allocation although it is known: it asked for nothing, or what was granted could not be read. */
   private shown(uid: string): Allocation | undefined {
     const record = this.host.record(uid);
-    return record === undefined || record.removed || record.rejected ? undefined : allocationOf(record.pod);
+    return record === undefined || !isWanted(record) || isRefused(record) ? undefined : allocationOf(record.pod);
   }
 }
 

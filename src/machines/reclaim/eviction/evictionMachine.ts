@@ -7,7 +7,7 @@ import { assign } from 'xstate';
 import { SIGNAL_FACTS } from '../../config/evictionSignals.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { NodePressure } from '../../nodeFacts.ts';
-import type { PodRecord } from '../../pods/manager/messages.ts';
+import { evictionOf, type PodRecord } from '../../pods/manager/messages.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
@@ -93,7 +93,7 @@ function victimOf(context: Context, candidates: readonly Pod[], usage: Measured)
 function isGone(record: PodRecord | undefined): boolean {
   if (record === undefined) return true;
   // Not told yet; or a pod manager that began anew knows nothing of it, and the pod is judged again when the wait is over.
-  if ((record.eviction ?? null) === null) return false;
+  if (evictionOf(record) === null) return false;
   return record.worker?.phase === 'finished';
 }
 function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]): string {

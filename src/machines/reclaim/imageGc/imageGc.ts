@@ -2,7 +2,7 @@
 
 import { withDefaultTag } from '../../kube/imageRef.ts';
 import type { Pod } from '../../kube/types.ts';
-import type { PodsView } from '../../pods/manager/messages.ts';
+import { isRefused, type PodsView } from '../../pods/manager/messages.ts';
 import { fullNameOf } from '../../runtime/imagePuller/messages.ts';
 import { viewKey } from '../../supervision/address.ts';
 import type { CriContainer, Image } from '../../wire/cri.ts';
@@ -65,9 +65,9 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 /** Names of images that pods ask for which are not over: theirs may be about to be used. */
 export function namedImages(records: PodsView['records'] | undefined): ReadonlySet<string> {
   const names = new Set<string>();
-  for (const { pod, rejected, worker } of records?.values() ?? []) {
-    if (worker?.phase === 'finished' || (rejected && worker === null)) continue;
-    for (const name of imagesOfPod(pod)) names.add(wholeName(name));
+  for (const record of records?.values() ?? []) {
+    if (record.worker?.phase === 'finished' || (isRefused(record) && record.worker === null)) continue;
+    for (const name of imagesOfPod(record.pod)) names.add(wholeName(name));
   }
   return names;
 }

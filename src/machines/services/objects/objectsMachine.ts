@@ -6,7 +6,7 @@
 import type { ApiObject, ObjectResult } from '../../kube/objects.ts';
 import type { Pod } from '../../kube/types.ts';
 import { type ObjectRef, podReferences, refKey } from '../../pod/volumes/references.ts';
-import type { PodRecord, PodsView } from '../../pods/manager/messages.ts';
+import { isRefused, type PodRecord, type PodsView } from '../../pods/manager/messages.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
@@ -53,7 +53,7 @@ type Event =
 /** Static pods name nothing of the API: those that do are refused. */
 export function mayNameObjects(record: PodRecord): boolean {
   const phase = record.worker?.phase;
-  return record.source === 'api' && !record.rejected && phase !== undefined && phase !== 'terminated' && phase !== 'finished';
+  return record.source === 'api' && !isRefused(record) && phase !== undefined && phase !== 'terminated' && phase !== 'finished';
 }
 
 /** What the references of pods come to: added before anything is dropped (trap 66). */

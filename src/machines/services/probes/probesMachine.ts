@@ -5,7 +5,7 @@
 
 import { assign } from 'xstate';
 import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
-import type { PodsView } from '../../pods/manager/messages.ts';
+import { evictionOf, isWanted, type PodsView, refusalOf } from '../../pods/manager/messages.ts';
 import type { StatusEntry } from '../../pods/status/messages.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
@@ -182,8 +182,8 @@ function podFacts(uid: string, { pods, statuses }: ProbesFacts): PodFacts | unde
   if (record === undefined || status === undefined) return undefined;
   const phase = record.worker?.phase;
   const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
-  const refused = (record.refusal ?? record.eviction ?? null) !== null;
-  return { pod: record.pod, status, terminating: record.removed || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
+  const refused = (refusalOf(record) ?? evictionOf(record)) !== null;
+  return { pod: record.pod, status, terminating: !isWanted(record) || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
 }
 
 type Enqueue = { assign(c: { slots: Slots }): void; sendTo(id: string, event: { type: 'probe.granted' }): void };

@@ -6,7 +6,7 @@ import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
 import { kindOf } from '../../pod/volumes/kinds.ts';
 import { type VolumeRef, volumeKey, volumePath } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, podVolumes, redefined } from '../../pod/volumes/volumes.ts';
-import type { PodsView } from '../../pods/manager/messages.ts';
+import { isRefused, isWanted, type PodsView } from '../../pods/manager/messages.ts';
 import type { VolumeSummary } from './messages.ts';
 import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
 
@@ -69,7 +69,7 @@ export function reconcile(o: {
   const uids = new Set([...desired.keys(), ...[...actual.values()].map((a) => a.ref.uid)]);
   for (const uid of uids) {
     const record = pods.records.get(uid);
-    const nobody = record === undefined || (record.rejected && record.worker === null);
+    const nobody = record === undefined || (isRefused(record) && record.worker === null);
     if (nobody) {
       if (!pods.sourcesReady) continue;
       const sinceMs = o.unminded.get(uid) ?? look.nowMonoMs;
@@ -79,9 +79,13 @@ export function reconcile(o: {
     }
     const entry = desired.get(uid);
     if (entry === undefined) {
-      const runs = record.worker?.phase === 'syncing' && !record.removed && record.source !== 'runtime';
+      const runs = record.worker?.phase === 'syncing' && isWanted(record) && record.source !== 'runtime';
       if (runs && volumesOfPod(actual, uid).some((a) => a.phase === 'uncertain')) result.want.push({ uid, pod: record.pod });
-    } else if (!record.removed && !isLeaving(record.pod) && (redefined(entry.pod, record.pod) || entry.refreshAtMonoMs <= look.nowMonoMs)) {
+    } else if (
+      isWanted(record) &&
+      !isLeaving(record.pod) &&
+      (redefined(entry.pod, record.pod) || entry.refreshAtMonoMs <= look.nowMonoMs)
+    ) {
       result.refresh.push({ uid, pod: record.pod });
     }
   }

@@ -2,14 +2,14 @@
 
 import type { RecordedEvent } from '../../foundation/messages.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
-import { LIFE_STATES, type PodRecord, podManagerAddr, type WaitingPod } from '../../pods/manager/messages.ts';
+import { isRefused, isWanted, LIFE_STATES, type PodRecord, podManagerAddr, type WaitingPod } from '../../pods/manager/messages.ts';
 import { type ContainerSummary, workersAddr } from '../../pods/workers/messages.ts';
 import { criAddr } from '../../runtime/cri/messages.ts';
 import { clockTime, shortDuration } from '../../text/duration.ts';
 import { printable } from '../../text/table.ts';
 import type { Explanation } from '../answers.ts';
 import { eventMessage } from '../eventLog.ts';
-import { findPod, recordMeant } from '../findPod.ts';
+import { type Findable, findPod, recordMeant } from '../findPod.ts';
 import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
@@ -31,7 +31,7 @@ export function explainPod(i: WhyInput): Explanation {
     case 'many':
       return severalFit(found.names);
     case 'none': {
-      const waiting = findPod(i.query, new Map([...(i.waiting ?? [])].map(([uid, w]) => [uid, { ...w, removed: false }])));
+      const waiting = findPod(i.query, new Map([...(i.waiting ?? [])].map(([uid, w]) => [uid, { ...w, state: null }])));
       if (waiting.kind === 'one') return { found: true, lines: explainWaiting(waiting.uid, waiting.record, i).map(printable) };
       if (waiting.kind === 'many') return severalFit(waiting.names);
       const held = podOfManifest(i);
@@ -65,15 +65,15 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   const lines = [
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
     `  from    ${origin(record, i)}, first seen ${ago(record.seenAtMs, i)}`,
+    `  state   ${LIFE_STATES[record.state.is]}`,
   ];
-  if (record.state !== undefined) lines.push(`  state   ${LIFE_STATES[record.state.is]}`);
   const waiting = i.waiting?.get(uid);
   if (waiting !== undefined) lines.push(`  next    ${admissionLine(waiting, i)}`);
   lines.push(`  phase   ${phaseLine(record, status)}`);
-  if (record.rejected) lines.push(...rejection(status));
+  if (isRefused(record)) lines.push(...rejection(status));
   lines.push(...leftAloneLines(record));
   lines.push(...containerLines(record, status, i));
-  if (!record.rejected) lines.push(...workerLines(uid, record, i));
+  if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
   lines.push(...runtimeLines(record.pod, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));
   lines.push(...historyLines(status, i));
@@ -93,7 +93,7 @@ function explainWaiting(uid: string, waiting: WaitingPod, i: WhyInput): string[]
   const events = (i.events ?? []).filter((e) => e.pod?.uid === uid);
   return [
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
-    `  from    ${origin({ ...waiting, removed: false }, i)}`,
+    `  from    ${origin({ ...waiting, state: null }, i)}`,
     `  state   ${admissionLine(waiting, i)}`,
     ...runtimeLines(waiting.pod, i),
     ...eventLines(events, i),
@@ -125,7 +125,7 @@ const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
   held: 'it does not fail for it: its controller would replace it without end, or it ran here already',
 };
 
-function origin(record: Pick<PodRecord, 'pod' | 'source' | 'removed'>, i: WhyInput): string {
+function origin(record: Findable, i: WhyInput): string {
   if (record.source === 'runtime') return 'the runtime alone: no source wants it, it is being stopped';
   const { namespace, name } = record.pod.metadata;
   const file = [...(i.manifests ?? [])].find(([, pod]) => pod.namespace === namespace && pod.name === name)?.[0];
@@ -137,14 +137,14 @@ function origin(record: Pick<PodRecord, 'pod' | 'source' | 'removed'>, i: WhyInp
       : record.source === 'http'
         ? 'the manifest URL'
         : 'the API server';
-  return record.removed ? `${where}, which no longer holds it: it is being stopped` : where;
+  return isWanted(record) ? where : `${where}, which no longer holds it: it is being stopped`;
 }
 
 function phaseLine(record: PodRecord, status: PodStatus | undefined): string {
   const phase = status?.phase ?? 'Pending (no status yet)';
   const ready = (status?.containerStatuses ?? []).filter((c) => c.ready).length;
   const why = [status?.reason, status?.message].filter((s) => s !== undefined && s !== '').join(': ');
-  return `${phase}, ${ready} of ${record.pod.spec.containers.length} containers ready${why === '' || record.rejected ? '' : `: ${why}`}`;
+  return `${phase}, ${ready} of ${record.pod.spec.containers.length} containers ready${why === '' || isRefused(record) ? '' : `: ${why}`}`;
 }
 
 function rejection(status: PodStatus | undefined): string[] {

@@ -4,7 +4,7 @@ import type { RecordedEvent } from '../../foundation/messages.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
 import { podFields } from '../../pods/admission/supported.ts';
-import type { PodRecord, PodsView, WaitingPods } from '../../pods/manager/messages.ts';
+import { isWanted, type PodRecord, type PodsView, type WaitingPods } from '../../pods/manager/messages.ts';
 import { keptPods, keptText } from '../../pods/podConfig/kept.ts';
 import type { ManifestsView, SourceError } from '../../pods/podConfig/messages.ts';
 import type { StatusView } from '../../pods/status/messages.ts';
@@ -48,7 +48,7 @@ export function fileFits(where: string, query: string): boolean {
 }
 
 /** Of a pod that the node knows. */
-export function errorLines(of: readonly Located[], record: Pick<PodRecord, 'removed' | 'source'>): string[] {
+export function errorLines(of: readonly Located[], record: Pick<PodRecord, 'state' | 'source'>): string[] {
   const errors = of.filter((e) => e.note !== true);
   const notes = of.filter((e) => e.note === true).map((e) => `  ${e.where}: ${e.message}`);
   if (errors.length === 0) return notes.length === 0 ? [] : ['Manifest', ...notes];
@@ -56,9 +56,9 @@ export function errorLines(of: readonly Located[], record: Pick<PodRecord, 'remo
   if (record.source === 'api') {
     return ['API server', ...used, '  what runs of it goes on as it was; the pod is read again when it changes'];
   }
-  const next = record.removed
-    ? 'so the pod is being stopped; it comes back once the manifest can be read'
-    : 'the pod is kept until the next listing; if it still cannot be read then, the pod is stopped';
+  const next = isWanted(record)
+    ? 'the pod is kept until the next listing; if it still cannot be read then, the pod is stopped'
+    : 'so the pod is being stopped; it comes back once the manifest can be read';
   return ['Manifest', ...used, `  ${next}`, ...notes];
 }
 

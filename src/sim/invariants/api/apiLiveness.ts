@@ -2,7 +2,7 @@
 import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
 import { NODE_PRESSURES } from '../../../machines/nodeFacts.ts';
 import { ANNOTATION_MIRROR } from '../../../machines/pod/names.ts';
-import type { PodsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, isWanted, type PodsView } from '../../../machines/pods/manager/messages.ts';
 import type { StatusView } from '../../../machines/pods/status/messages.ts';
 import { apiName } from '../../nemesis/workload/apiUser.ts';
 import type { Operator } from '../../nemesis/workload/operator.ts';
@@ -22,11 +22,11 @@ export function apiUnsettled(node: SimNode, kube: SimKube, { op, records, status
   for (const [name, w] of op.wanted) {
     const object = byName.get(apiName(name, node));
     byName.delete(apiName(name, node));
-    const record = [...(records?.values() ?? [])].find((r) => r.pod.metadata.name === apiName(name, node) && !r.removed);
+    const record = [...(records?.values() ?? [])].find((r) => r.pod.metadata.name === apiName(name, node) && isWanted(r));
     if (record === undefined) continue;
     // A mirror is made of what runs; what was refused or is to go has none.
     if (object === undefined) {
-      if (!record.rejected && w.pod.fate !== 'deleted') found.push(`pod ${name} is not in the API`);
+      if (!isRefused(record) && w.pod.fate !== 'deleted') found.push(`pod ${name} is not in the API`);
       continue;
     }
     const mirror = isRecord(object.metadata.annotations) && object.metadata.annotations[ANNOTATION_MIRROR] !== undefined;

@@ -3,7 +3,7 @@
 import { allocationOrder, deviceRequests } from '../../../machines/allocation/devices/allocate.ts';
 import { devicesView } from '../../../machines/allocation/devices/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
-import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { manifestName } from '../../steady.ts';
 import { DEVICE_FOLDER } from '../../world/paths.ts';
 import { pluginSocket } from '../../world/plugins/machineDevices.ts';
@@ -76,7 +76,7 @@ export class DeviceRoom {
 /** Until it is over. */
 function mayHold(record: PodRecord): boolean {
   const phase = record.worker?.phase;
-  return !record.rejected && phase !== 'finished' && phase !== 'terminated';
+  return !isRefused(record) && phase !== 'finished' && phase !== 'terminated';
 }
 
 /** With its revision: a name may have two pods, of which one waits. */

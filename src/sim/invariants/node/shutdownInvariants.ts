@@ -1,7 +1,7 @@
 /** Invariants about a machine that goes down: for whom it is waited, and what is left of a shutdown that was cancelled. */
 
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 
 import { groupOf, shutdownGroups } from '../../../machines/reclaim/nodeShutdown/groups.ts';
@@ -22,7 +22,7 @@ function droppedTooEarly({ node, monoMs }: Scene): string | undefined {
   for (const c of node.runtime.hollow.dump().containers) {
     const record = records?.get(c.podUid);
     // Of what no source wants housekeeping knows; what was refused runs nothing by its own doing.
-    if (c.state !== 'CONTAINER_RUNNING' || record === undefined || record.rejected || record.source === 'runtime') continue;
+    if (c.state !== 'CONTAINER_RUNNING' || record === undefined || isRefused(record) || record.source === 'runtime') continue;
     // One that is over for the API server, and so for its worker.
     if (record.worker === null) continue;
     const periodMs = (groups[groupOf(groups, record.pod)]?.periodSeconds ?? 0) * 1_000;
@@ -59,8 +59,9 @@ export function shutdownUnsettled(node: SimNode, tree: SupervisionTree): string[
   if (value?.logind !== 'watching' || value.pods !== 'waiting') found.push(`the node shutdown manager is ${JSON.stringify(value)}`);
   if (!node.logind.held) found.push('no lock delays a shutdown of the machine');
   if (tree.registry.read(nodeShutdownView)?.value.active === true) found.push('the node believes that its machine is going down');
-  for (const { pod, source, removed } of tree.registry.read(podsView)?.value.records.values() ?? []) {
-    if (removed || source === 'api' || source === 'runtime') continue;
+  for (const record of tree.registry.read(podsView)?.value.records.values() ?? []) {
+    const { pod, source } = record;
+    if (!isWanted(record) || source === 'api' || source === 'runtime') continue;
     if (isByShutdown(tree.registry.read(statusesView)?.value.get(pod.metadata.uid)?.status))
       found.push(`static pod ${pod.metadata.name} was ended for a shutdown, and has not begun again`);
   }

@@ -2,7 +2,7 @@
 
 import type { LifecycleHandler } from '../../../machines/kube/podTable.ts';
 import { findContainer } from '../../../machines/pod/runtime/killOrder.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import { CRI_ANNOTATIONS } from '../../../machines/wire/cri.ts';
 import { manifestName } from '../../steady.ts';
 import { HOOK_COMMAND } from '../../world/runtime/runtimeClient.ts';
@@ -96,7 +96,7 @@ export function hooksComeFirst(): Checker {
 function postStartOf(s: Scene, uid: string, name: string): boolean {
   const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   // Of a pod that goes no hook is begun any more, also of a container that was just started.
-  if (record === undefined || record.source === 'runtime' || record.removed || record.pod.metadata.deletionTimestamp) return false;
+  if (record === undefined || record.source === 'runtime' || !isWanted(record) || record.pod.metadata.deletionTimestamp) return false;
   const wanted = s.operator.wanted.get(manifestName(record.pod.metadata.name, s.node));
   if (wanted === undefined) return false;
   const settled = wanted.pod.rev === 0 || wanted.pod.uid === undefined || s.monoMs - wanted.sinceMs > GIVEN_UP_MS;

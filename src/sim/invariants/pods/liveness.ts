@@ -3,7 +3,7 @@
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
 import type { ActorState } from '../../../actors/supervision/types.ts';
 import { isCritical } from '../../../machines/pod/phase.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { pressureView } from '../../../machines/reclaim/eviction/messages.ts';
 import { probesView } from '../../../machines/services/probes/messages.ts';
@@ -77,7 +77,7 @@ export async function unsettled(
   const statuses = daemon.tree.registry.read(statusesView)?.value;
   const currentUids = new Set<string>();
   for (const [name, w] of op.wanted) {
-    const record = [...(records?.values() ?? [])].find((r) => !r.removed && manifestName(r.pod.metadata.name, node) === name);
+    const record = [...(records?.values() ?? [])].find((r) => isWanted(r) && manifestName(r.pod.metadata.name, node) === name);
     if (record === undefined) {
       found.push(`pod ${name} is not known to the pod manager`);
       continue;

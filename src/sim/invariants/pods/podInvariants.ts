@@ -3,7 +3,7 @@
 import type { Pod, PodStatus } from '../../../machines/kube/types.ts';
 import { fullName } from '../../../machines/pod/names.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../../machines/pod/runtime/killOrder.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import type { PodStorage } from '../../../machines/pods/podConfig/merge.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { CRI_ANNOTATIONS } from '../../../machines/wire/cri.ts';
@@ -76,7 +76,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (e.kind !== 'message' || e.to !== 'node/pods/podManager') return undefined;
       const ledger = records(s);
       if (ledger === undefined || ledger.sourcesReady) return undefined;
-      for (const [uid, { removed, pod }] of ledger.records) if (removed && hasSuccessor(s, uid, fullName(pod))) gaveWay.add(lifeOf(s, uid));
+      for (const [uid, r] of ledger.records) if (!isWanted(r) && hasSuccessor(s, uid, fullName(r.pod))) gaveWay.add(lifeOf(s, uid));
       return undefined;
     },
     arrived(s, call) {
@@ -87,7 +87,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       const { uid, id } = targetOf(call, dump);
       if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;
       const record = ledger.records.get(uid);
-      if (record !== undefined && !record.removed) return undefined;
+      if (record !== undefined && isWanted(record)) return undefined;
       // It is over for a reason of its own: its deadline, an eviction, an end that the API server showed.
       const shown = s.node.daemon?.tree.registry.read(statusesView)?.value.get(uid)?.status;
       // What its worker has to say is not shown while an init container that had ended runs again, in another sandbox.
@@ -99,10 +99,10 @@ export function nobodyIsStoppedUnheard(): Checker {
       // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
       const name = record === undefined ? '' : fullName(record.pod);
       const life = lifeOf(s, uid);
-      for (const [other, r] of ledger.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
+      for (const [other, r] of ledger.records) if (other !== uid && isWanted(r) && fullName(r.pod) === name) gaveWay.add(life);
       if (hasSuccessor(s, uid, name)) gaveWay.add(life);
       // It has an owner: it gave way to a definition that was named for no longer than a moment, and comes back when it has ended.
-      if (gaveWay.has(life) || (record?.removed === true && isNamed(s, uid))) return undefined;
+      if (gaveWay.has(life) || (record !== undefined && !isWanted(record) && isNamed(s, uid))) return undefined;
       return `${s.node.name}: ${call.method} for pod ${uid}, which ${record === undefined ? 'no source has named yet' : 'is to go'}, before every source has delivered`;
     },
   };

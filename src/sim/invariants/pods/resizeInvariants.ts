@@ -3,7 +3,7 @@
 import { quantityToInteger, quantityToMilli } from '../../../machines/kube/quantity.ts';
 import { amountsOf, resizableContainers } from '../../../machines/pod/resources/amounts.ts';
 import { cpuShares } from '../../../machines/pod/resources/resources.ts';
-import type { PodsView } from '../../../machines/pods/manager/messages.ts';
+import { isRefused, isWanted, type PodsView } from '../../../machines/pods/manager/messages.ts';
 import type { StatusView } from '../../../machines/pods/status/messages.ts';
 import type { HollowDump } from '../../../sandbox/hollow/index.ts';
 
@@ -20,8 +20,9 @@ function throttledBytes(request: number, limit: number): string {
 /** Every running container of a pod of the API has the cpu that was granted, its status says so, and nothing impossible was granted. */
 export function resourcesUnsettled(records: PodsView['records'], statuses: StatusView | undefined, dump: HollowDump): string[] {
   const found: string[] = [];
-  for (const [uid, { pod, source, removed, rejected }] of records) {
-    if (source !== 'api' || removed || rejected) continue;
+  for (const [uid, record] of records) {
+    const { pod, source } = record;
+    if (source !== 'api' || !isWanted(record) || isRefused(record)) continue;
     const status = statuses?.get(uid)?.status;
     const up = dump.containers.filter((c) => c.podUid === uid && c.state === 'CONTAINER_RUNNING');
     for (const container of resizableContainers(pod)) {

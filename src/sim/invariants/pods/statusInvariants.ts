@@ -2,7 +2,7 @@
 
 import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
 import { PREEMPTING } from '../../../machines/pods/admission/preemption.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import { DEADLINE_OVERRIDE } from '../../../machines/pods/status/generate.ts';
 import type { StatusEntry } from '../../../machines/pods/status/messages.ts';
 import { SANDBOX_LOST } from '../../../machines/pods/workers/decide.ts';
@@ -70,7 +70,7 @@ function podName(s: Scene, uid: string): string | undefined {
 function isLeaving(s: Scene, uid: string): boolean {
   const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   const phase = record?.worker?.phase;
-  return record === undefined || record.removed || phase === 'terminating' || phase === 'terminated';
+  return record === undefined || !isWanted(record) || phase === 'terminating' || phase === 'terminated';
 }
 
 /** A deadline counts in wall time: put back, it is ahead again, and a daemon that restarts then does not know better. */
