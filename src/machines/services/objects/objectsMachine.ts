@@ -181,6 +181,10 @@ const deciding = effects.extend({
       for (const { machine } of context.entries.values()) enqueue.sendTo(machine, { type: 'api.found' } satisfies ObjectEvent);
     }),
   },
+  guards: {
+    someNamed: ({ context }) => context.entries.size > 0,
+    noneNamed: ({ context }) => context.entries.size === 0,
+  },
 });
 
 export const objectsMachine = deciding.createMachine({
@@ -191,7 +195,7 @@ export const objectsMachine = deciding.createMachine({
     pods: some(pods.values(), ({ pod }) => podName(pod)),
   })),
   context: ({ input }) => ({ ...input, entries: new Map(), pods: new Map(), lastId: 0 }),
-  initial: 'ready',
+  initial: 'idle',
   on: {
     'object.get': { actions: ['noteAsker'] },
     'object.pass': { actions: ['pass'] },
@@ -207,13 +211,17 @@ export const objectsMachine = deciding.createMachine({
     'api.found': { actions: ['wake'] },
   },
   states: {
-    ready: {
-      meta: {
-        reason: 'Ready',
-        message: ({ entries }: ObjectsContext) => (entries.size === 0 ? '' : `${entries.size} secrets and config maps are named by pods`),
-      },
+    idle: {
+      meta: { reason: 'Ready', message: '' },
       entry: ['look'],
-      after: { [OBJECTS_LOOK_MS]: { target: 'ready', reenter: true } },
+      always: { guard: 'someNamed', target: 'following' },
+      after: { [OBJECTS_LOOK_MS]: { target: 'idle', reenter: true } },
+    },
+    following: {
+      meta: { reason: 'Ready', message: ({ entries }: ObjectsContext) => `${entries.size} secrets and config maps are named by pods` },
+      entry: ['look'],
+      always: { guard: 'noneNamed', target: 'idle' },
+      after: { [OBJECTS_LOOK_MS]: { target: 'following', reenter: true } },
     },
   },
 });

@@ -174,23 +174,26 @@ const tokensSetup = tokensEffects.extend({
       enqueue.assign({ tokens });
     }),
   },
+  guards: { noneHeld: ({ context }) => context.tokens.size === 0 },
 });
 
 export const tokensMachine = tokensSetup.createMachine({
   id: 'tokens',
   meta: projecting<TokensContext>(({ tokens }) => ({ tokens: tokens.size })),
   context: () => ({ tokens: new Map(), lastId: 0 }),
-  initial: 'ready',
-  on: {
-    'token.get': { actions: ['ask'] },
-    'token.forget': { actions: ['forget'] },
-    'token.gone': { actions: ['drop'] },
-  },
+  initial: 'empty',
   states: {
-    ready: {
-      meta: {
-        reason: 'Ready',
-        message: ({ tokens }: TokensContext) => (tokens.size === 0 ? '' : `${tokens.size} tokens are held for pods`),
+    empty: {
+      meta: { reason: 'Ready', message: '' },
+      on: { 'token.get': { target: 'holding', actions: ['ask'] } },
+    },
+    holding: {
+      meta: { reason: 'Ready', message: ({ tokens }: TokensContext) => `${tokens.size} tokens are held for pods` },
+      always: { guard: 'noneHeld', target: 'empty' },
+      on: {
+        'token.get': { actions: ['ask'] },
+        'token.forget': { actions: ['forget'] },
+        'token.gone': { actions: ['drop'] },
       },
     },
   },

@@ -52,8 +52,6 @@ export interface VolumesContext extends VolumesInput {
   /** Pods that nobody minds, and since when. */
   unminded: ReadonlyMap<string, number>;
   lastId: number;
-  /** Statecharts may be made: what is on disk is known. */
-  scanned: boolean;
   error: string;
   attempts: number;
 }
@@ -130,7 +128,7 @@ const deciding = effects.extend({
         machines.set(key, `${key}#0`);
         actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: facts().wallMs, done: null });
       }
-      enqueue.assign({ machines, actual, scanned: true, error: '', attempts: 0 });
+      enqueue.assign({ machines, actual, error: '', attempts: 0 });
       for (const ref of params.found) {
         const id = `${volumeKey(ref)}#0`;
         enqueue.spawnChild('volume', { id, input: { ref, job: null } });
@@ -138,7 +136,6 @@ const deciding = effects.extend({
     }),
     /** Every wanted pod has its statecharts, and they know that they are wanted; the others know that they are not. */
     direct: enqueuing(effects)(({ context, enqueue }, params: { uids: readonly string[] | 'all' }) => {
-      if (!context.scanned) return;
       const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context)] : params.uids;
       const machines = new Map(context.machines);
       const actual = new Map(context.actual);
@@ -198,7 +195,6 @@ const deciding = effects.extend({
     }),
     /** Answers every worker whose wait is over. */
     answer: effects.enqueueActions(({ context, event, enqueue }) => {
-      if (!context.scanned) return;
       const left: Waiter[] = [];
       for (const waiter of context.waiters) {
         const result = !facts().isOpen(waiter.ask) ? null : concerns(event, waiter.uid) ? outcome(context, waiter) : undefined;
@@ -210,12 +206,13 @@ const deciding = effects.extend({
       }
       if (left.length < context.waiters.length) enqueue.assign({ waiters: left });
     }),
-    expire: effects.enqueueActions(({ context, event, enqueue }) => {
+    /** `scanned`: what is on disk is known. */
+    expire: enqueuing(effects)(({ context, event, enqueue }, { scanned }: { scanned: boolean }) => {
       if (event.type !== 'waiter.expired') return;
       const waiter = context.waiters.find((w) => w.ask === event.ask);
       if (waiter === undefined) return;
       enqueue.assign({ waiters: context.waiters.filter((w) => w !== waiter) });
-      enqueue({ type: 'reply', params: { ask: waiter.ask, result: { ok: false, failure: lateness(context, waiter) } } });
+      enqueue({ type: 'reply', params: { ask: waiter.ask, result: { ok: false, failure: lateness({ ...context, scanned }, waiter) } } });
     }),
     lookAround: effects.enqueueActions(({ context, enqueue }) => {
       if (context.desired.size === 0 && context.actual.size === 0) {
@@ -277,14 +274,22 @@ function givenBack(context: VolumesContext): string[] {
   return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
 }
 
+const DIRECT = { type: 'direct' as const, params: ({ event }: { event: { uid: string } }) => ({ uids: [event.uid] }) };
 const PUBLISH = { type: 'publish' as const, params: ({ context: { actual } }: { context: VolumesContext }) => ({ actual }) };
+
+/** No chart of a volume is made before it is known what is on disk. */
+const UNREAD = {
+  'volumes.mount': { guard: 'stillAsked', actions: ['noteAsk', PUBLISH] },
+  'volumes.unmount': { actions: ['noteAsk'] },
+  'waiter.expired': { actions: [{ type: 'expire', params: { scanned: false } }] },
+} as const;
 
 export const volumesMachine = deciding.createMachine({
   id: 'volumes',
-  meta: projecting<VolumesContext>(({ desired, actual, waiters, scanned, error, attempts }) => ({
+  meta: projecting<VolumesContext>(({ desired, actual, waiters, error, attempts }) => ({
     wanted: desired.size,
     volumes: some(actual.values(), ({ ref, phase }) => `${ref.uid}/${ref.name}: ${phase}`),
-    ...{ waiters: waiters.length, scanned, error, attempts },
+    ...{ waiters: waiters.length, error, attempts },
   })),
   context: ({ input }) => ({
     ...input,
@@ -294,29 +299,19 @@ export const volumesMachine = deciding.createMachine({
     waiters: [],
     unminded: new Map(),
     lastId: 0,
-    scanned: false,
     error: '',
     attempts: 0,
   }),
   initial: 'reconstructing',
   on: {
-    'volumes.mount': {
-      guard: 'stillAsked',
-      actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', PUBLISH],
-    },
-    'volumes.unmount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer'] },
     'volumes.bind': { actions: ['bind'] },
-    'volumes.refresh': { actions: ['refresh'] },
-    'volumes.retry': { actions: ['retry'] },
-    'volume.changed': { actions: ['noteChange', PUBLISH, 'answer'] },
-    'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
-    'waiter.expired': { actions: ['expire'] },
     // xstate keeps a child that has ended, and what it knew, until its parent stops it.
     'xstate.done.actor.*': { actions: [stopChild(({ event }) => event.actorId)] },
   },
   states: {
     reconstructing: {
       meta: { reason: 'Reconstructing', message: 'looking on disk for volumes of an earlier daemon' },
+      on: UNREAD,
       invoke: {
         src: 'scan',
         onDone: {
@@ -339,12 +334,22 @@ export const volumesMachine = deciding.createMachine({
     },
     scanFailed: {
       meta: { reason: 'ReconstructionFailed', message: ({ error }: VolumesContext) => error },
+      on: UNREAD,
       after: { scanRetry: { target: 'reconstructing' } },
     },
     ready: {
       meta: {
         reason: 'Ready',
         message: ({ actual }: VolumesContext) => (actual.size === 0 ? '' : `${actual.size} volumes`),
+      },
+      on: {
+        'volumes.mount': { guard: 'stillAsked', actions: ['noteAsk', DIRECT, 'answer', PUBLISH] },
+        'volumes.unmount': { actions: ['noteAsk', DIRECT, 'answer'] },
+        'volumes.refresh': { actions: ['refresh'] },
+        'volumes.retry': { actions: ['retry'] },
+        'volume.changed': { actions: ['noteChange', PUBLISH, 'answer'] },
+        'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
+        'waiter.expired': { actions: [{ type: 'expire', params: { scanned: true } }] },
       },
       after: { [LOOK_MS]: { target: 'ready', reenter: true, actions: ['lookAround'] } },
     },

@@ -17,7 +17,6 @@ export interface Waiter {
 interface Waited {
   rootDir: string;
   actual: ActualState;
-  scanned: boolean;
   error: string;
 }
 
@@ -33,8 +32,8 @@ export function outcome({ actual, rootDir }: Waited, waiter: Waiter): VolumesRes
   return { ok: true, mounts: mountedVolumes(waiter.pod, actual, rootDir) };
 }
 
-/** Its time is over. */
-export function lateness({ actual, scanned, error }: Waited, waiter: Waiter): { reason: string; message: string } {
+/** Its time is over. `scanned`: what is on disk is known. */
+export function lateness({ actual, scanned, error }: Waited & { scanned: boolean }, waiter: Waiter): { reason: string; message: string } {
   if (waiter.pod !== null) {
     const failed = volumesOfPod(actual, waiter.uid).filter((a) => a.phase === 'failed');
     const names = unmountedNames(waiter.pod, actual, volumeKey);

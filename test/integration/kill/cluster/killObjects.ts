@@ -79,6 +79,19 @@ function token(state: string, more: Partial<KillCase> = {}): KillCase {
   };
 }
 
+/** No pod has come that names anything. */
+function unnamed(covers: string, path: string): KillCase {
+  const [machine, state] = covers.split(' ');
+  return {
+    ...object('watching.following'),
+    covers,
+    path,
+    arrange: () => Promise.resolve(),
+    at: (h) => machine !== undefined && h.state(path) === state,
+    release: bring,
+  };
+}
+
 export const OBJECT_CASES: KillCase[] = [
   object('watching.listing', { late: /GET .*secrets$/ }),
   object('watching.following'),
@@ -94,7 +107,9 @@ export const OBJECT_CASES: KillCase[] = [
       bring(h);
     },
   },
-  { ...object('watching.following'), covers: 'objects ready' },
+  { ...object('watching.following'), covers: 'objects following' },
+  unnamed('objects idle', OBJECTS),
+  unnamed('tokens empty', TOKENS),
   token('requesting', {
     arrange: async (h) => {
       late(h, /POST .*token$/);
@@ -102,5 +117,5 @@ export const OBJECT_CASES: KillCase[] = [
     },
   }),
   token('held'),
-  token('held', { covers: 'tokens ready' }),
+  token('held', { covers: 'tokens holding' }),
 ];
