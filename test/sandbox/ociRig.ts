@@ -6,7 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildImages } from '../e2e/lab/images.ts';
+import { buildImages, sha256 } from '../e2e/lab/images.ts';
+import { type TarEntry, tar } from '../e2e/lab/tar.ts';
 
 const USER = 'actorlet-test';
 export const USER_ID = 4242;
@@ -20,6 +21,17 @@ export function canRunOci(): boolean {
   } catch {
     return false;
   }
+}
+
+/** One layer and its configuration, as `startRegistry` takes them. */
+export function imageParts(layer: readonly TarEntry[], o: { config?: object; architecture?: string } = {}) {
+  const plain = tar(layer);
+  const architecture = o.architecture ?? (process.arch === 'arm64' ? 'arm64' : 'amd64');
+  const rootfs = { type: 'layers', diff_ids: [`sha256:${sha256(plain)}`] };
+  return {
+    layer: plain,
+    config: Buffer.from(JSON.stringify({ architecture, os: 'linux', config: o.config ?? { Cmd: ['sh'] }, rootfs })),
+  };
 }
 
 export interface Rig {

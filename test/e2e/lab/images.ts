@@ -106,7 +106,7 @@ export function busyboxParts(mark: string): { layer: Buffer; config: Buffer } {
   return imageParts({ tags: [], layer, cmd: ['sh'] });
 }
 
-function busyboxFiles(): TarEntry[] {
+export function busyboxFiles(): TarEntry[] {
   return [
     ...ROOT,
     { kind: 'file', path: 'bin/busybox', data: readFileSync(findBusybox()), mode: 0o755 },

@@ -3,9 +3,11 @@
 export type TarEntry =
   | { kind: 'file'; path: string; data: Uint8Array; mode?: number }
   | { kind: 'dir'; path: string; mode?: number }
-  | { kind: 'symlink'; path: string; target: string };
+  | { kind: 'symlink' | 'link'; path: string; target: string }
+  | { kind: 'char'; path: string; major: number; minor: number; mode?: number };
 
 const BLOCK = 512;
+const TYPE: Readonly<Record<TarEntry['kind'], string>> = { file: '0', link: '1', symlink: '2', char: '3', dir: '5' };
 
 function header(entry: TarEntry): Buffer {
   const block = Buffer.alloc(BLOCK);
@@ -13,15 +15,19 @@ function header(entry: TarEntry): Buffer {
   const octal = (value: number, at: number, length: number) =>
     block.write(`${value.toString(8).padStart(length - 1, '0')}\0`, at, 'latin1');
   block.write(entry.path, 0);
-  octal(entry.kind === 'symlink' ? 0o777 : (entry.mode ?? (entry.kind === 'dir' ? 0o755 : 0o644)), 100, 8);
+  octal('target' in entry ? 0o777 : (entry.mode ?? (entry.kind === 'dir' ? 0o755 : 0o644)), 100, 8);
   octal(0, 108, 8);
   octal(0, 116, 8);
   octal(entry.kind === 'file' ? entry.data.length : 0, 124, 12);
   octal(0, 136, 12);
   block.write('        ', 148);
-  block.write(entry.kind === 'file' ? '0' : entry.kind === 'dir' ? '5' : '2', 156);
-  if (entry.kind === 'symlink') block.write(entry.target, 157);
+  block.write(TYPE[entry.kind], 156);
+  if ('target' in entry) block.write(entry.target, 157);
   block.write('ustar\x0000', 257, 'latin1');
+  if (entry.kind === 'char') {
+    octal(entry.major, 329, 8);
+    octal(entry.minor, 337, 8);
+  }
   let sum = 0;
   for (const byte of block) sum += byte;
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
