@@ -17,13 +17,15 @@ build_programs
 
 # The ports that the lines below name. As flags the first two would win over the file, and the lines would be wrong.
 read_only=10255 healthz=10248 page=127.0.0.1:10260
+# '' : what this machine can run.
+runtime=''
 left=$#
 while [ "$left" -gt 0 ]; do
   arg=$1
   shift
   left=$((left - 1))
   case $arg in
-    --read-only-port | --healthz-port)
+    --read-only-port | --healthz-port | --container-runtime-endpoint)
       if [ "$left" -gt 0 ]; then
         arg=$arg=$1
         shift
@@ -39,6 +41,10 @@ while [ "$left" -gt 0 ]; do
     --read-only-port=*[!0-9]* | --healthz-port=*[!0-9]* | --*-port=) set -- "$@" "$arg" ;;
     --read-only-port=*) read_only=${arg#*=} ;;
     --healthz-port=*) healthz=${arg#*=} ;;
+    --container-runtime-endpoint=*)
+      runtime=${arg#*=}
+      set -- "$@" "$arg"
+      ;;
     --actorlet-inspect=*)
       page=${arg#*=}
       case $page in *[!0-9]*) ;; *) page=127.0.0.1:$page ;; esac
@@ -48,13 +54,28 @@ while [ "$left" -gt 0 ]; do
   esac
 done
 
+# Images of registries need programs of the system; the examples run without. Pods that run already keep their runtime.
+can=$("${node:-node}" dist/sandboxd.mjs --probe 2>/dev/null) && able=yes || able=no
+pods=$(ls "$state/sandbox/sandboxes" 2>/dev/null) || :
+if [ -z "$runtime" ] && [ -n "$pods" ]; then
+  runtime=embedded://$(cat "$state/sandbox/kind" 2>/dev/null || echo process)
+elif [ -z "$runtime" ]; then
+  if [ $able = yes ]; then runtime=embedded://oci; else runtime=embedded://process; fi
+fi
+case $runtime-$able in
+  embedded://oci-yes) kind="OCI images and the built-in ones, with $can" ;;
+  embedded://process-yes) kind='the built-in images alone; OCI images with --container-runtime-endpoint=embedded://oci' ;;
+  embedded://process-no) kind="the built-in images alone. For OCI images: ${can:-the runtime cannot be asked}" ;;
+  *) kind=$runtime ;;
+esac
+
 umask 022
 mkdir -p "$state/logs"
 chmod 700 "$state"
 # A path as a double-quoted YAML scalar.
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
 {
-  sed -e '/^# yaml-language-server:/d' -e "s/^readOnlyPort: .*/readOnlyPort: $read_only/" -e "s/^healthzPort: .*/healthzPort: $healthz/" examples/quickstart.yaml
+  sed -e '/^# yaml-language-server:/d' -e "s/^readOnlyPort: .*/readOnlyPort: $read_only/" -e "s|^containerRuntimeEndpoint: .*|containerRuntimeEndpoint: $runtime|" -e "s/^healthzPort: .*/healthzPort: $healthz/" examples/quickstart.yaml
   echo '# Added by scripts/start.sh: absolute paths of this checkout.'
   echo "staticPodPath: $(quoted "$root/examples/quickstart")"
   echo "podLogsDir: $(quoted "$state/logs/pods")"
@@ -63,6 +84,7 @@ quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
 cat <<EOF
 
 actorlet on the embedded runtime; pods from examples/quickstart/*.yaml (edit, add or remove one while this runs)
+  runs      $runtime: $kind
   look      http://$page/ in a browser (bin/actorctl ui says where)
             bin/actorctl tree | pods | why crasher | logs -f graceful        (in a second terminal, from this folder)
   ask       curl -s http://127.0.0.1:$read_only/pods   also: /metrics   health: http://127.0.0.1:$healthz/healthz

@@ -41,3 +41,13 @@ it('names the ports of the example without flags, and leaves a wrong one to the 
   expect(run.out).toContain('http://127.0.0.1:10260/ in a browser');
   expect(run.passed).toEqual(['--healthz-port=soon']);
 });
+
+it('runs what this machine can, says which and why, and leaves the choice to a flag', () => {
+  // Nothing is built here, so nothing can be asked.
+  const plain = start();
+  expect(plain.out).toContain('embedded://process: the built-in images alone');
+  expect(plain.config).toMatch(/^containerRuntimeEndpoint: embedded:\/\/process$/m);
+  const chosen = start('--container-runtime-endpoint', 'embedded://oci');
+  expect(chosen.out).toContain('runs      embedded://oci');
+  expect(chosen.passed).toEqual(['--container-runtime-endpoint=embedded://oci']);
+});

@@ -3,7 +3,9 @@ import { imageTag } from '../../shared/model.ts';
 
 const DEFAULT_REGISTRY = 'docker.io';
 const DIGEST = /@(sha256:[0-9a-f]{64})$/;
-const NAME = /^[a-z0-9.[\]:_-]+(?:\/[a-z0-9._-]+)+(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/i;
+const PART = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
+const HOST = '(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\\[[0-9a-f:]+\\])(?::\\d+)?';
+const NAME = new RegExp(`^${HOST}(?:/${PART})+(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`);
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/;
 
 export interface ImageName {

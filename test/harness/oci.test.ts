@@ -1,0 +1,61 @@
+/** Test nodes on runtime `oci`: one's own images, as root here; the same code runs without root (test/sandbox). */
+
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { startNode } from '../../src/harness/index.ts';
+import { canRunOci, makeRig } from '../sandbox/ociRig.ts';
+
+const WEB = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: busybox
+    imagePullPolicy: IfNotPresent
+    command: [sh, -c, 'mkdir /www; echo fine >/www/index.html; echo serving; exec httpd -f -p 80 -h /www']
+    readinessProbe: {httpGet: {port: 80}, periodSeconds: 1}
+    volumeMounts: [{name: scratch, mountPath: /scratch}]
+  volumes: [{name: scratch, emptyDir: {}}]
+`;
+
+describe.runIf(canRunOci())('a test node on runtime oci', () => {
+  it('runs an image of an archive, probes it, keeps it over a crash of the daemon, and leaves nothing', async () => {
+    const rig = makeRig();
+    try {
+      await using node = await startNode({ runtime: 'oci' });
+      const loaded = await node.loadImages(rig.archive);
+      expect(loaded[0]?.tags).toContain('docker.io/library/busybox:latest');
+      const pod = await node.apply(WEB);
+      await pod.ready();
+      await pod.logged(/serving/);
+      const before = (await node.containers()).map((c) => c.id);
+      await node.kill('SIGKILL');
+      await node.restart();
+      await pod.ready();
+      expect((await node.containers()).map((c) => c.id)).toEqual(before);
+      await node.remove(pod);
+      await node.dispose();
+      expect(existsSync(node.dir)).toBe(false);
+    } finally {
+      rig.close();
+    }
+  });
+
+  it('is found by --check, program by program', () => {
+    const node = resolve('scripts/node');
+    const out = (() => {
+      try {
+        const args = ['src/boot/main.ts', '--check', '-o', 'json', '--container-runtime-endpoint=embedded://oci', '--fail-swap-on=false'];
+        return execFileSync(node, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+      } catch (error) {
+        return (error as { stdout: string }).stdout;
+      }
+    })();
+    const { findings } = JSON.parse(out) as { findings: { where: string; what: string }[] };
+    for (const name of ['skopeo', 'umoci']) expect(findings.find((f) => f.where === name)?.what).toMatch(new RegExp(`/${name} \\d`));
+  });
+});
