@@ -2,14 +2,14 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { loadImages } from '../../src/admin/images.ts';
-import { layout } from '../../src/sandbox/process/store/store.ts';
-import { busyboxFiles } from '../e2e/lab/images.ts';
-import { type RegistryOptions, startRegistry } from '../e2e/lab/registry.ts';
-import { type TarEntry, tar } from '../e2e/lab/tar.ts';
-import { calls, containerConfig, eventually, podConfig } from './conformance.ts';
-import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './ociRig.ts';
-import { startRuntime, type TestRuntime } from './processRuntime.ts';
+import { loadImages } from '../../../src/admin/images.ts';
+import { layout } from '../../../src/sandbox/process/store/store.ts';
+import { calls, containerConfig, eventually, podConfig } from '../../sandbox/conformance.ts';
+import { startRuntime, type TestRuntime } from '../../sandbox/processRuntime.ts';
+import { busyboxFiles } from '../lab/images.ts';
+import { type RegistryOptions, startRegistry } from '../lab/registry.ts';
+import { type TarEntry, tar } from '../lab/tar.ts';
+import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
 
 /** So small that a test reaches them. */
 const LIMITS = { bytesMax: 24 * 1024 * 1024, layersMax: 3, answerMs: 1500, stallMs: 1500 };

@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startNode } from '../../src/harness/index.ts';
-import { canRunOci, makeRig } from '../sandbox/ociRig.ts';
+import { startNode } from '../../../src/harness/index.ts';
+import { canRunOci, makeRig } from './rig.ts';
 
 const WEB = `apiVersion: v1
 kind: Pod

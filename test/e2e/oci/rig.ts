@@ -6,8 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildImages, sha256 } from '../e2e/lab/images.ts';
-import { type TarEntry, tar } from '../e2e/lab/tar.ts';
+import { buildImages, sha256 } from '../lab/images.ts';
+import { type TarEntry, tar } from '../lab/tar.ts';
 
 const USER = 'actorlet-test';
 export const USER_ID = 4242;

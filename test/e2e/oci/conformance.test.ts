@@ -1,9 +1,9 @@
 /** The kind `oci` of the embedded runtime on real programs: as root, and as a user who is not. */
-import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
-import { startRegistry } from '../e2e/lab/registry.ts';
-import { criConformance, type Recipe } from './conformance.ts';
-import { canRunOci, makeRig, USER_ID } from './ociRig.ts';
-import { startRuntime } from './processRuntime.ts';
+import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
+import { criConformance, type Recipe } from '../../sandbox/conformance.ts';
+import { startRuntime } from '../../sandbox/processRuntime.ts';
+import { startRegistry } from '../lab/registry.ts';
+import { canRunOci, makeRig, USER_ID } from './rig.ts';
 
 const SCRIPTS: Record<Recipe, string> = {
   forever: 'trap "exit 143" TERM; while :; do sleep 100 & wait $!; done',
