@@ -388,6 +388,17 @@ export const POD_CASES: KillCase[] = [
     at: inFile('files.listing'),
     release: quick,
   },
+  {
+    // The watch tells of no file: everything is listed.
+    covers: 'fileSource files.relisting',
+    path: file,
+    arrange: async (h) => {
+      h.fs.delayMs = (op) => (op === 'readdir' ? 500 : 0);
+      h.fs.breakWatches('queue overflow');
+    },
+    at: inFile('files.relisting'),
+    release: quick,
+  },
   { covers: 'fileSource files.watching.idle', path: file, at: inFile('files.watching.idle') },
   { covers: 'fileSource files.watching.settling', path: file, arrange: write, at: inFile('files.watching.settling'), rests: runs() },
   {

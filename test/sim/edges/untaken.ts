@@ -45,7 +45,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'measuring -> resting on done(measure) #2': RARE,
   },
   fileSource: {
-    'files.missing -> files.listing on file.hint': RARE,
+    'files.missing -> files.relisting on file.hint': RARE,
   },
   hook: {
     'asking.running -> ended on error(runHook)': THROWS,

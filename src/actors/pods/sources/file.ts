@@ -8,16 +8,12 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { manifestsView, podConfigAddr, type SourceError } from '../../../machines/pods/podConfig/messages.ts';
-import {
-  type FileSourceContext,
-  type FileSourceEvent,
-  fileSourceMachine,
-  type ListResult,
-} from '../../../machines/pods/sources/fileMachine.ts';
-import { type FileChange, type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
+import { type FilePost, type FileSourceEvent, fileSourceMachine, type ListResult } from '../../../machines/pods/sources/fileMachine.ts';
+import type { FileChange, FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
 import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import { momentOf, reading } from '../../../machines/xstate/facts.ts';
+import { momentOf } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
 
@@ -136,26 +132,21 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
         errorsLogged.clear();
         for (const e of errors) errorsLogged.add(inLog(e));
       };
-      const send = (context: FileSourceContext) => {
-        const { outbox } = context;
-        if (outbox === null) return;
-        logErrors(outbox.errors);
-        ctx.publish(manifestsView, manifestsOf(context.store));
-        if (outbox.kind === 'errors') {
-          ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'file', errors: outbox.errors });
+      const post = (p: FilePost) => {
+        const { errors } = p;
+        logErrors(errors);
+        ctx.publish(manifestsView, p.manifests);
+        if (p.kind === 'errors') {
+          ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'file', errors });
           return;
         }
-        for (const { what } of outbox.changes) ctx.log.info({}, what);
-        ctx.registry.send(podConfigAddr, {
-          type: 'source.set',
-          source: 'file',
-          pods: outbox.pods,
-          errors: outbox.errors,
-          causes: causesOf(ctx, path, outbox.changes),
-        });
+        for (const { what } of p.changes) ctx.log.info({}, what);
+        const causes = causesOf(ctx, path, p.changes);
+        ctx.registry.send(podConfigAddr, { type: 'source.set', source: 'file', pods: p.pods, errors, causes });
       };
-      const logic = reading(
-        fileSourceMachine.provide({
+      const logic = provided(
+        fileSourceMachine,
+        {
           actors: {
             list: fromPromise<ListResult, { path: string; store: FileStore }>(async ({ input }) => {
               const result = await listManifests(reader, input.store);
@@ -170,7 +161,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
             watch: watchActor(ctx),
           },
           actions: {
-            send: ({ context }) => send(context),
+            post: (_, params) => post(params),
             logWatchEnded: (_, params) => {
               if (params.missing) ctx.log.debug({ path }, `static pod path ${path} cannot be watched yet: ${params.message}`);
               else
@@ -180,7 +171,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
                 );
             },
           },
-        }),
+        },
         momentOf(ctx.ports),
       );
       return { logic, input: { path, checkFrequencyMs: options.checkFrequencyMs } };

@@ -1,16 +1,26 @@
 /**
  * The file source as a statechart: one region keeps a watch on the directory, the other lists and reads manifests.
- * A watch only hints at names; what is true is what a reading finds. I/O is given with `provide`.
+ * A watch only hints at names; what is true is what a reading finds.
  */
 
-import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, raise, setup } from 'xstate';
+import { assign, enqueueActions, raise } from 'xstate';
 import { SharedMap } from '../../data/sharedMap.ts';
 import type { Pod } from '../../kube/types.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { carrying, factsOf } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
-import type { SourceError } from '../podConfig/messages.ts';
-import { applyListing, applyReadings, emptyFileStore, type FileChange, type FileReading, type FileStore, toSet } from './fileStore.ts';
+import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
+import type { ManifestsView, SourceError } from '../podConfig/messages.ts';
+import {
+  applyListing,
+  applyReadings,
+  emptyFileStore,
+  type FileChange,
+  type FileReading,
+  type FileStore,
+  manifestsOf,
+  toSet,
+} from './fileStore.ts';
 
 /** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */
 const SETTLE_CREATE_MS = 5;
@@ -42,8 +52,8 @@ type PendingMap = ReadonlyMap<string, Pending>;
 interface FileSourceInput {
   /** Directory or file, absolute, without a trailing slash. */
   path: string;
+  /** Milliseconds between periodic listings. */
   checkFrequencyMs: number;
-  /** Monotonic milliseconds. */
 }
 export interface FileSourceContext extends FileSourceInput {
   store: FileStore;
@@ -55,9 +65,7 @@ export interface FileSourceContext extends FileSourceInput {
   identity: string;
   /** Monotonic ms of the start of the last periodic listing. */
   listedAtMs: number;
-  /** Whether the listing under way is a periodic one: only those give up on unusable manifests. */
-  periodic: boolean;
-  /** A listing was asked for while one could not begin. */
+  /** A listing was asked for while files were being listed or read: another one follows. */
   relist: boolean;
   /** A SET was posted: the source counts as seen. */
   posted: boolean;
@@ -68,9 +76,6 @@ export interface FileSourceContext extends FileSourceInput {
   held: ReadonlySet<string>;
   /** The path is one file. */
   single: boolean;
-  outbox: Outbox | null;
-  /** The watch is on something that the path no longer names. */
-  reopen: boolean;
   watchFailures: number;
   watchMissing: boolean;
 }
@@ -82,23 +87,25 @@ export type FileSourceEvent =
   | ({ type: 'file.hint' } & FileHint)
   | { type: 'watch.started' }
   | { type: 'watch.ended'; message: string; missing: boolean }
-  | { type: 'list.now' };
+  | { type: 'list.now' }
+  /** To itself: the watch is on something that the path no longer names. */
+  | { type: 'watch.reopen' };
 
-/** What the `send` action has to send, if anything. */
-type Outbox =
+type Post =
   /** The complete set; `changes` says what differs since the last one. */
   | { kind: 'set'; pods: readonly Pod[]; errors: readonly SourceError[]; changes: readonly FileChange[] }
   /** What is wrong; the pods of the last set stay. */
   | { kind: 'errors'; errors: readonly SourceError[] };
-
-const notProvided = 'no implementation was provided';
-const list: PromiseActorLogic<ListResult, { path: string; store: FileStore }> = fromPromise(() => Promise.reject(new Error(notProvided)));
-const read: PromiseActorLogic<FileReading[], { paths: readonly string[]; store: FileStore }> = fromPromise(() =>
-  Promise.reject(new Error(notProvided)),
-);
-const watch: CallbackActorLogic<FileSourceEvent, { path: string }> = fromCallback(() => {
-  throw new Error(notProvided);
-});
+/** For podConfig; `manifests`: which file holds which pod now. */
+export type FilePost = Post & { manifests: ManifestsView };
+/** What a listing or a reading leads to. */
+interface Step {
+  next: Partial<FileSourceContext> & Pick<FileSourceContext, 'store'>;
+  /** Null: nothing differs. */
+  post: Post | null;
+  /** The path names something else than the watch is on. */
+  moved?: boolean;
+}
 
 function hinted(context: FileSourceContext, hint: FileHint, now: number): PendingMap {
   const prior = context.pending.get(hint.path);
@@ -132,33 +139,40 @@ function settle(readings: readonly FileReading[], taken: PendingMap, now: number
   return { count, retry };
 }
 
+interface Enqueue {
+  (action: { type: 'post'; params: FilePost }): void;
+  assign(next: Partial<FileSourceContext>): void;
+  raise(event: { type: 'watch.reopen' }): void;
+}
+function follow(enqueue: Enqueue, { next, post, moved }: Step): void {
+  enqueue.assign(next);
+  if (post !== null) enqueue({ type: 'post', params: { ...post, manifests: manifestsOf(next.store) } });
+  if (moved === true) enqueue.raise({ type: 'watch.reopen' });
+}
+
+const { setup, facts } = setupWith();
 const machineSetup = setup({
   types: { context: {} as FileSourceContext, events: {} as FileSourceEvent, input: {} as FileSourceInput },
-  actors: { list, read, watch },
+  actors: {
+    list: unprovided<ListResult, { path: string; store: FileStore }>(),
+    read: unprovided<FileReading[], { paths: readonly string[]; store: FileStore }>(),
+    watch: unprovidedCallback<FileSourceEvent, { path: string }>(),
+  },
   actions: {
-    /** Sends `context.outbox`; runs right after it was set. */
-    send: () => {},
-    logWatchEnded: (_, _params: { message: string; missing: boolean }) => {},
-    takeHint: assign(({ context, event }, hint: FileHint) => ({ pending: hinted(context, hint, factsOf(event).monoMs) })),
-    takeListing: assign(({ context, event }, params: { result: ListResult }) => ({
-      ...afterListing(context, params.result, factsOf(event).monoMs),
-      periodic: false,
-    })),
-    takeReadings: assign(({ context, event }, params: { readings: readonly FileReading[] }) =>
-      afterReading(context, params.readings, factsOf(event).monoMs),
-    ),
+    post: unprovidedAction<FilePost>(),
+    logWatchEnded: unprovidedAction<{ message: string; missing: boolean }>(),
+    takeHint: assign(({ context }, hint: FileHint) => ({ pending: hinted(context, hint, facts().monoMs) })),
   },
   guards: {
     anyPending: ({ context }) => context.pending.size > 0,
     relistWanted: ({ context }) => context.relist,
-    reopenWanted: ({ context }) => context.reopen,
   },
   delays: {
-    untilListing: ({ context, event }) => Math.max(0, context.listedAtMs + context.checkFrequencyMs - factsOf(event).monoMs),
-    untilDue: ({ context, event }) => {
+    untilListing: ({ context }) => Math.max(0, context.listedAtMs + context.checkFrequencyMs - facts().monoMs),
+    untilDue: ({ context }) => {
       let first = Number.POSITIVE_INFINITY;
       for (const { dueMs } of context.pending.values()) first = Math.min(first, dueMs);
-      return Number.isFinite(first) ? Math.max(0, first - factsOf(event).monoMs) : 0;
+      return Number.isFinite(first) ? Math.max(0, first - facts().monoMs) : 0;
     },
     watchRetry: ({ context }) =>
       context.watchMissing
@@ -169,20 +183,24 @@ const machineSetup = setup({
 
 const takeHint = { type: 'takeHint', params: ({ event }: { event: FileHint }) => event } as const;
 
-const takeListing = { type: 'takeListing', params: ({ event }: { event: { output: ListResult } }) => ({ result: event.output }) } as const;
-
-/** What a finished listing makes of the context; the post goes out with the `send` action that follows. */
-function afterListing(context: FileSourceContext, result: ListResult, now: number): Partial<FileSourceContext> {
+/** `periodic`: only such a listing gives up on unusable manifests. */
+function afterListing(context: FileSourceContext, result: ListResult, { now, periodic }: { now: number; periodic: boolean }): Step {
   if (result.kind === 'failed') {
-    const outbox: Outbox = { kind: 'errors', errors: [...toSet(context.store).errors, { where: context.path, message: result.message }] };
-    return { outbox };
+    const { store } = context;
+    return {
+      next: { store },
+      post: { kind: 'errors', errors: [...toSet(store).errors, { where: context.path, message: result.message }] },
+    };
   }
   if (result.kind === 'missing') {
     const { store, changes } = applyListing(context.store, [], false);
     const errors = [{ where: context.path, message: 'the path does not exist; it counts as empty and is looked for every second' }];
-    return { store, pending: new Map(), identity: '', posted: true, held: new Set(), outbox: { kind: 'set', pods: [], errors, changes } };
+    return {
+      next: { store, pending: new Map(), identity: '', posted: true, held: new Set() },
+      post: { kind: 'set', pods: [], errors, changes },
+    };
   }
-  const { store, changes } = applyListing(context.store, result.readings, context.periodic && !result.single);
+  const { store, changes } = applyListing(context.store, result.readings, periodic && !result.single);
   const pending = new Map(context.pending);
   for (const r of result.readings) {
     // Another look soon at whatever was caught half written, unless a hint asks for one already.
@@ -190,25 +208,20 @@ function afterListing(context: FileSourceContext, result: ListResult, now: numbe
   }
   const set = toSet(store);
   const changing = result.readings.filter((r) => r.kind === 'changing').map((r) => r.path);
+  const { single, identity } = result;
   if (!context.posted && context.held.size === 0 && changing.length > 0) {
-    const outbox: Outbox = { kind: 'errors', errors: set.errors };
-    return { store, pending, single: result.single, identity: result.identity, held: new Set(changing), outbox };
+    return { next: { store, pending, single, identity, held: new Set(changing) }, post: { kind: 'errors', errors: set.errors } };
   }
   // A single file that never held a pod says nothing about which pods are wanted, so the source does not count as seen.
-  const silent = result.single && set.pods.length === 0 && !context.posted && set.errors.length > 0;
+  const silent = single && set.pods.length === 0 && !context.posted && set.errors.length > 0;
   return {
-    store,
-    pending,
-    single: result.single,
-    identity: result.identity,
-    reopen: context.identity !== '' && context.identity !== result.identity,
-    posted: context.posted || !silent,
-    held: new Set(),
-    outbox: silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
+    next: { store, pending, single, identity, posted: context.posted || !silent, held: new Set() },
+    post: silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
+    moved: context.identity !== '' && context.identity !== identity,
   };
 }
 
-function afterReading(context: FileSourceContext, readings: readonly FileReading[], now: number): Partial<FileSourceContext> {
+function afterReading(context: FileSourceContext, readings: readonly FileReading[], now: number): Step {
   const { count, retry } = settle(readings, context.taken, now);
   const { store, changes } = applyReadings(context.store, count);
   const set = toSet(store);
@@ -216,17 +229,39 @@ function afterReading(context: FileSourceContext, readings: readonly FileReading
   // A newer hint about the same path stands.
   const pending = new Map([...retry, ...context.pending]);
   const held = new Set([...context.held].filter((path) => pending.has(path)));
-  if (held.size > 0) return { store, pending, taken: new Map(), held, outbox: null };
+  if (held.size > 0) return { next: { store, pending, taken: new Map(), held }, post: null };
   const first = context.held.size > 0;
   return {
-    store,
-    pending,
-    taken: new Map(),
-    held,
-    posted: context.posted || ((first || changes.length > 0) && !silent),
-    outbox: changes.length === 0 && !first ? null : silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
+    next: { store, pending, taken: new Map(), held, posted: context.posted || ((first || changes.length > 0) && !silent) },
+    post: changes.length === 0 && !first ? null : silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
   };
 }
+
+const listing = ({ periodic }: { periodic: boolean }) => {
+  const after = ({ context, event }: { context: FileSourceContext; event: { output: ListResult } }) =>
+    afterListing(context, event.output, { now: facts().monoMs, periodic });
+  return machineSetup.createStateConfig({
+    meta: { reason: 'Listing', message: 'reading every manifest of the path' },
+    entry: assign(() => ({ relist: false, ...(periodic ? { listedAtMs: facts().monoMs } : {}) })),
+    invoke: {
+      src: 'list',
+      input: ({ context }) => ({ path: context.path, store: context.store }),
+      onDone: [
+        {
+          guard: ({ event }) => event.output.kind === 'missing',
+          target: 'missing',
+          actions: enqueueActions(({ enqueue, ...of }) => follow(enqueue, after(of))),
+        },
+        {
+          guard: ({ event }) => event.output.kind === 'failed',
+          target: 'unreadable',
+          actions: enqueueActions(({ enqueue, ...of }) => follow(enqueue, after(of))),
+        },
+        { target: 'watching', actions: enqueueActions(({ enqueue, ...of }) => follow(enqueue, after(of))) },
+      ],
+    },
+  });
+};
 
 export const fileSourceMachine = machineSetup.createMachine({
   id: 'fileSource',
@@ -234,7 +269,7 @@ export const fileSourceMachine = machineSetup.createMachine({
     ...{ path: c.path, single: c.single, checkFrequencyMs: c.checkFrequencyMs, files: c.store.entries.size, posted: c.posted },
     pending: names(c.pending.keys()),
     held: names(c.held),
-    ...{ periodic: c.periodic, relist: c.relist, watchFailures: c.watchFailures, watchMissing: c.watchMissing },
+    ...{ relist: c.relist, watchFailures: c.watchFailures, watchMissing: c.watchMissing },
   })),
   context: ({ input }) => ({
     ...input,
@@ -243,13 +278,10 @@ export const fileSourceMachine = machineSetup.createMachine({
     taken: new Map(),
     identity: '',
     listedAtMs: 0,
-    periodic: true,
     relist: false,
     posted: false,
     held: new Set(),
     single: false,
-    outbox: null,
-    reopen: false,
     watchFailures: 0,
     watchMissing: false,
   }),
@@ -262,8 +294,8 @@ export const fileSourceMachine = machineSetup.createMachine({
         trying: {
           initial: 'opening',
           invoke: { src: 'watch', input: ({ context }) => ({ path: context.path }) },
-          always: { guard: 'reopenWanted', target: 'trying', reenter: true, actions: assign({ reopen: false }) },
           on: {
+            'watch.reopen': { target: 'trying', reenter: true },
             'watch.ended': {
               target: 'broken',
               actions: [
@@ -279,10 +311,7 @@ export const fileSourceMachine = machineSetup.createMachine({
             },
             open: {
               meta: { reason: 'Watching', message: 'changes of the path are reported as they happen' },
-              entry: [
-                assign({ watchFailures: 0, watchMissing: false }),
-                raise(({ event }) => carrying(event, { type: 'list.now' as const })),
-              ],
+              entry: [assign({ watchFailures: 0, watchMissing: false }), raise({ type: 'list.now' })],
             },
           },
         },
@@ -303,25 +332,12 @@ export const fileSourceMachine = machineSetup.createMachine({
           meta: { reason: 'OpeningWatch', message: 'the first listing follows the first attempt to watch' },
           on: { 'list.now': 'listing', 'watch.ended': 'listing' },
         },
-        listing: {
-          meta: { reason: 'Listing', message: 'reading every manifest of the path' },
-          entry: assign(({ context, event }) =>
-            context.periodic ? { listedAtMs: factsOf(event).monoMs, relist: false } : { relist: false },
-          ),
-          invoke: {
-            src: 'list',
-            input: ({ context }) => ({ path: context.path, store: context.store }),
-            onDone: [
-              { guard: ({ event }) => event.output.kind === 'missing', target: 'missing', actions: [takeListing, 'send'] },
-              { guard: ({ event }) => event.output.kind === 'failed', target: 'unreadable', actions: [takeListing, 'send'] },
-              { target: 'watching', actions: [takeListing, 'send'] },
-            ],
-          },
-        },
+        listing: listing({ periodic: true }),
+        relisting: listing({ periodic: false }),
         watching: {
           initial: 'idle',
-          always: { guard: 'relistWanted', target: 'listing' },
-          after: { untilListing: { target: 'listing', actions: assign({ periodic: true }) } },
+          always: { guard: 'relistWanted', target: 'relisting' },
+          after: { untilListing: 'listing' },
           on: { 'file.hint': { target: '.settling', actions: takeHint } },
           states: {
             idle: {
@@ -336,8 +352,8 @@ export const fileSourceMachine = machineSetup.createMachine({
         },
         reading: {
           meta: { reason: 'Reading', message: 'reading the files that changed' },
-          entry: assign(({ context, event }) => {
-            const taken = due(context, factsOf(event).monoMs);
+          entry: assign(({ context }) => {
+            const taken = due(context, facts().monoMs);
             return { taken, pending: new Map([...context.pending].filter(([path]) => !taken.has(path))) };
           }),
           invoke: {
@@ -345,21 +361,23 @@ export const fileSourceMachine = machineSetup.createMachine({
             input: ({ context }) => ({ paths: [...context.taken.keys()], store: context.store }),
             onDone: {
               target: 'watching',
-              actions: [{ type: 'takeReadings', params: ({ event }) => ({ readings: event.output }) }, 'send'],
+              actions: enqueueActions(({ context, event, enqueue }) =>
+                follow(enqueue, afterReading(context, event.output, facts().monoMs)),
+              ),
             },
           },
         },
         missing: {
           meta: { reason: 'PathMissing', message: 'the static pod path does not exist; it counts as empty' },
-          always: { guard: 'relistWanted', target: 'listing' },
-          after: { untilListing: { target: 'listing', actions: assign({ periodic: true }) } },
-          on: { 'file.hint': 'listing' },
+          always: { guard: 'relistWanted', target: 'relisting' },
+          after: { untilListing: 'listing' },
+          on: { 'file.hint': 'relisting' },
         },
         unreadable: {
           meta: { reason: 'PathUnreadable', message: 'the static pod path cannot be listed; the pods of the last listing stay' },
-          always: { guard: 'relistWanted', target: 'listing' },
-          after: { untilListing: { target: 'listing', actions: assign({ periodic: true }) } },
-          on: { 'file.hint': 'listing' },
+          always: { guard: 'relistWanted', target: 'relisting' },
+          after: { untilListing: 'listing' },
+          on: { 'file.hint': 'relisting' },
         },
       },
     },
