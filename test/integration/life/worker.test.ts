@@ -5,8 +5,6 @@ import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
 import type { WorkerFacts, WorkerInput, WorkerIo, WorkerReport } from '../../../src/machines/pods/workers/context.ts';
 import { workerMachineWith } from '../../../src/machines/pods/workers/provided.ts';
-import { reading } from '../../../src/machines/xstate/facts.ts';
-import { withEffects } from '../../../src/machines/xstate/provide.ts';
 import { dottedState } from '../../../src/machines/xstate/words.ts';
 import { box, container, FACTS, observed, pod, rc } from '../../machines/pods/fixtures.ts';
 import { virtualTime } from '../virtualTime.ts';
@@ -61,7 +59,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     ownIds: new Set(),
     probes: new Map(),
   });
-  const actor = createActor(reading(withEffects(workerMachineWith(moment), spied), facts), {
+  const actor = createActor(workerMachineWith(moment)(spied, facts), {
     clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     input: {
       uid: 'uid-1',

@@ -23,8 +23,7 @@ import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../../machines/services/probes/messages.ts';
 import { joinCauses } from '../../../machines/supervision/address.ts';
-import { LazyMoment, momentOf, reading } from '../../../machines/xstate/facts.ts';
-import { withEffects } from '../../../machines/xstate/provide.ts';
+import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
 import { MeasuredEffects, type WorkerMetrics, workerMetrics } from './measured.ts';
@@ -120,7 +119,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { sh
       const { machine, metrics } = opts.shared(ctx.ports);
       const { input, io } = workerInput(ctx, first, { ...opts, metrics });
       const of = { ctx, uid, life: first.life, io, node: opts.facts };
-      return { logic: reading(withEffects(machine, io), () => new Facts(of)), input };
+      return { logic: machine(io, () => new Facts(of)), input };
     },
   };
 }

@@ -20,6 +20,11 @@ export type {
   StartJob,
 } from './startJob.ts';
 
+const recordBackOff = {
+  type: 'recordBackOff',
+  params: ({ context: { job, failure } }: { context: Context }) => ({ job: required(job), failure: required(failure) }),
+} as const;
+
 export const containerMachine = containerSetup.createMachine({
   id: 'container',
   meta: projecting<Context>((c) => ({
@@ -95,14 +100,14 @@ export const containerMachine = containerSetup.createMachine({
       entry: ['checkBackoff', 'checkUnknown'],
       always: [
         { guard: 'unknownBefore', target: 'failed' },
-        { guard: 'failedBefore', target: 'failed', actions: ['recordBackOff'] },
+        { guard: 'failedBefore', target: 'failed', actions: [recordBackOff] },
         { guard: 'backingOff', target: 'backingOff' },
         { target: 'pulling' },
       ],
     },
     backingOff: {
       meta: { reason: 'CrashLoopBackOff', message: 'crashed before; waiting until its back-off is over' },
-      entry: ['report', 'recordBackOff'],
+      entry: ['report', recordBackOff],
       after: { wait: { target: 'exited', actions: [{ type: 'acted', params: { why: 'back-off is over' } }] } },
       on: {
         'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
@@ -286,7 +291,13 @@ export const containerMachine = containerSetup.createMachine({
             guard: ({ event }) => event.output.kind === 'failed',
             target: 'stoppingFailed',
             actions: [
-              { type: 'sayHookFailed', params: ({ event }) => ({ why: event.output.kind === 'failed' ? event.output.why : '' }) },
+              {
+                type: 'sayHookFailed',
+                params: ({ context, event }) => ({
+                  job: required(context.job),
+                  why: event.output.kind === 'failed' ? event.output.why : '',
+                }),
+              },
               { type: 'noteHookFailure', params: ({ event }) => hookStartFailure(event.output) },
             ],
           },

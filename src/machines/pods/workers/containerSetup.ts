@@ -1,12 +1,12 @@
 /** Names of the container's machine: its context and events, its actors, actions, guards and delays. Actions are total. */
 
-import { assertEvent, assign, enqueueActions, sendParent, setup } from 'xstate';
+import { assertEvent, assign, sendParent } from 'xstate';
 import { podDescription } from '../../pod/podDescription.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { factsOf } from '../../xstate/facts.ts';
-import { unprovided } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
 import { checkBackoff } from './crashBackoff.ts';
 import { type HookOutcome, hookMachine } from './hookMachine.ts';
@@ -85,7 +85,9 @@ export const STOP_RETRY_MS = 1_000;
 /** An inspection that began in the very instant of the act may not show it; then another is asked for. */
 export const OBSERVE_AGAIN_MS = 100;
 
-export const containerSetup = setup({
+const { setup, facts } = setupWith();
+
+const effects = setup({
   types: {
     context: {} as Context,
     events: {} as ContainerEvent,
@@ -99,7 +101,13 @@ export const containerSetup = setup({
     containerStop: containerStopMachine,
   },
   actions: {
-    recordBackOff: (_) => {},
+    recordBackOff: unprovidedAction<{ job: StartJob; failure: StartFailure }>(),
+    sayHookFailed: unprovidedAction<{ job: StartJob; why: string }>(),
+  },
+});
+
+export const containerSetup = effects.extend({
+  actions: {
     report: sendParent(
       ({ context }): ContainerReport => ({
         type: 'container.report',
@@ -109,18 +117,17 @@ export const containerSetup = setup({
         hookAhead: context.hookAhead,
       }),
     ),
-    expectHook: enqueueActions(({ context, enqueue }) => {
+    expectHook: effects.enqueueActions(({ context, enqueue }) => {
       if (context.job?.container.lifecycle?.postStart === undefined) return;
       enqueue.assign({ hookAhead: true, containerId: '' });
       enqueue.raise({ type: 'hook.told' });
     }),
     /** It ran, or there will be none: what the runtime shows counts again. */
-    hookOver: enqueueActions(({ context, enqueue }) => {
+    hookOver: effects.enqueueActions(({ context, enqueue }) => {
       if (!context.hookAhead) return;
       enqueue.assign({ hookAhead: false });
       enqueue.raise({ type: 'hook.told' });
     }),
-    sayHookFailed: (_, _params: { why: string }) => {},
     noteHookFailure: assign((_, params: StartFailure) => ({ failure: params })),
     acted: sendParent(
       ({ context: { name } }, { why, known = false }: { why: string; known?: boolean }): ContainerReport => ({
@@ -142,34 +149,34 @@ export const containerSetup = setup({
     }),
     clearFailure: assign({ failure: null, nextStartAtMs: null }),
     waitOver: assign({ waitMs: 0 }),
-    stampAct: assign(({ event }) => ({ actedAtMonoMs: factsOf(event).monoMs })),
-    fail: assign(({ context, event }, params: StartFailure) => {
-      const moment = factsOf(event);
+    stampAct: assign(() => ({ actedAtMonoMs: facts().monoMs })),
+    fail: assign(({ context }, params: StartFailure) => {
+      const moment = facts();
       const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.times.retryMs;
       const waitMs = baseMs * (1 + 0.5 * moment.random);
       return { failure: params, waitMs, nextStartAtMs: moment.wallMs + waitMs };
     }),
     /** What may have had its effect is looked at; where it had none, the next attempt waits. */
-    noteUnknown: assign(({ context, event }, { reason, message }: StartFailure) => {
+    noteUnknown: assign(({ context }, { reason, message }: StartFailure) => {
       const { times, unknown } = context;
-      const moment = factsOf(event);
+      const moment = facts();
       const inRow = (unknown?.inRow ?? 0) + 1;
       const waitMs = inRow === 1 ? 0 : retryDelayMs({ minMs: UNKNOWN_RETRY_MS, maxMs: times.backoffMaxMs }, inRow - 2);
       const failure = { reason, message: `${message} (outcome unknown ${inRow === 1 ? 'once' : `${inRow} times in a row`})` };
       return { unknown: { inRow, failure, untilMonoMs: moment.monoMs + waitMs * (1 + 0.5 * moment.random) } };
     }),
     known: assign({ unknown: null }),
-    checkUnknown: assign(({ context, event }) => {
+    checkUnknown: assign(({ context }) => {
       const { unknown, failure } = context;
-      const now = factsOf(event);
+      const now = facts();
       if (failure !== null || unknown === null || unknown.untilMonoMs <= now.monoMs) return {};
       const waitMs = unknown.untilMonoMs - now.monoMs;
       return { failure: unknown.failure, waitMs, nextStartAtMs: now.wallMs + waitMs };
     }),
-    checkBackoff: assign(({ context, event }) => {
+    checkBackoff: assign(({ context }) => {
       const { job, times } = context;
       if (job === null) return {};
-      const now = factsOf(event);
+      const now = facts();
       const entry = context.backoffKey === job.specKey ? context.backoff : undefined;
       const verdict = checkBackoff({
         entry,

@@ -3,15 +3,15 @@
  * TERM with what is left of the grace, 2 s at least (pod lifecycle 5.14).
  */
 
-import { assign, sendParent, setup } from 'xstate';
+import { assign, sendParent } from 'xstate';
 import type { Container } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import { type KillStep, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
 import type { StartFailure } from '../../pod/runtime/seen.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { names, podName, projecting } from '../../xstate/projection.ts';
-import { unprovided } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
 
 /** What came of something that was asked for. */
@@ -61,6 +61,15 @@ interface Context extends ContainerStopInput {
   failure: string | null;
 }
 
+/** Whom an event is about. */
+interface Said {
+  pod: Pod;
+  container: Pick<Container, 'name'>;
+}
+const saidOf = ({ pod, step }: Context): Said => ({ pod, container: { name: step.name } });
+
+const { setup, facts } = setupWith();
+
 export const containerStopMachine = setup({
   types: {
     context: {} as Context,
@@ -73,15 +82,15 @@ export const containerStopMachine = setup({
     stopContainer: unprovided<Settled, StopRequest>(),
   },
   actions: {
-    sayKilling: (_) => {},
-    sayHookFailed: (_, _params: { why: string }) => {},
+    sayKilling: unprovidedAction<Said & { message: string }>(),
+    sayHookFailed: unprovidedAction<Said & { why: string; sleeps: boolean }>(),
     hookEnded: sendParent(({ context }): PreStopEnded => ({ type: 'preStop.ended', containerId: context.step.id })),
     noteEarlier: assign(({ context, event }) => ({
       waitFor: new Set([...context.waitFor].filter((id) => id !== event.containerId)),
     })),
   },
   delays: {
-    graceLeft: ({ context, event }) => Math.max(0, context.step.graceSeconds * 1000 - (factsOf(event).monoMs - context.beganMonoMs)),
+    graceLeft: ({ context }) => Math.max(0, context.step.graceSeconds * 1000 - (facts().monoMs - context.beganMonoMs)),
   },
   guards: {
     hasHook: ({ context }) => context.step.preStop !== undefined,
@@ -94,9 +103,9 @@ export const containerStopMachine = setup({
     waitFor: names(waitFor),
     ...{ message, beganMonoMs, failure },
   })),
-  context: ({ input }) => ({ ...input, beganMonoMs: factsOf(input).monoMs, waitFor: new Set(input.step.waitForIds), failure: null }),
+  context: ({ input }) => ({ ...input, beganMonoMs: facts().monoMs, waitFor: new Set(input.step.waitForIds), failure: null }),
   initial: 'choosing',
-  entry: ['sayKilling'],
+  entry: [{ type: 'sayKilling', params: ({ context }) => ({ ...saidOf(context), message: context.message }) }],
   output: ({ context }) => ({ containerId: context.step.id, failure: context.failure }),
   on: { 'earlier.ended': { actions: ['noteEarlier'] } },
   states: {
@@ -121,7 +130,14 @@ export const containerStopMachine = setup({
             guard: ({ event }) => event.output.kind === 'failed',
             target: 'waiting',
             actions: [
-              { type: 'sayHookFailed', params: ({ event }) => ({ why: event.output.kind === 'failed' ? event.output.why : '' }) },
+              {
+                type: 'sayHookFailed',
+                params: ({ context, event }) => ({
+                  ...saidOf(context),
+                  why: event.output.kind === 'failed' ? event.output.why : '',
+                  sleeps: context.step.preStop?.sleep !== undefined,
+                }),
+              },
               'hookEnded',
             ],
           },
@@ -138,10 +154,10 @@ export const containerStopMachine = setup({
       meta: { reason: 'Stopping', message: 'it was asked to stop; waiting for it or for the end of its grace' },
       invoke: {
         src: 'stopContainer',
-        input: ({ context: { pod, step, beganMonoMs }, event }) => ({
+        input: ({ context: { pod, step, beganMonoMs } }) => ({
           pod,
           id: step.id,
-          timeoutSeconds: stopTimeoutSeconds(step.graceSeconds, factsOf(event).monoMs - beganMonoMs),
+          timeoutSeconds: stopTimeoutSeconds(step.graceSeconds, facts().monoMs - beganMonoMs),
         }),
         onDone: { target: 'ended', actions: [assign(({ event }) => ({ failure: failureOf(event.output) }))] },
         onError: {

@@ -10,7 +10,8 @@ import type { PodActions, PodRuntimeStatus, RuntimePodsView, StartFailure } from
 import type { Cause } from '../../supervision/address.ts';
 import { onePerFamily } from '../../text/addresses.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf, type Moment } from '../../xstate/facts.ts';
+import type { Moment } from '../../xstate/facts.ts';
+import { setupWith } from '../../xstate/setup.ts';
 import { dottedState, reasonOf } from '../../xstate/words.ts';
 import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './containerMachine.ts';
 import type { Settled } from './containerStopMachine.ts';
@@ -21,7 +22,7 @@ import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stop
 
 export type { Settled } from './containerStopMachine.ts';
 
-/** What comes with each event. */
+/** What a step may ask for. */
 export interface WorkerFacts extends Moment {
   readonly node: NodeFacts;
   readonly network: { ready: boolean; reason: string };
@@ -39,7 +40,7 @@ export interface WorkerTimes extends ContainerTimes {
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
   resyncMs: number;
 }
-export const workerFacts = (event: object): WorkerFacts => factsOf<WorkerFacts>(event);
+export const { setup, facts } = setupWith<WorkerFacts>();
 export interface WorkerInput {
   uid: string;
   pod: Pod;
@@ -98,10 +99,9 @@ export interface WorkerContext {
   graceSeconds: number | null;
   graceOverride: number | null;
   killStatus: KillStatus | null;
-  trouble: { reason: string; message: string } | null;
+  trouble: Trouble | null;
   /** Consecutive failed attempts of the present act, for its back-off. */
   failuresInRow: number;
-  waitMs: number;
   /** Acts on the pod as a whole that followed one another without {@link CALM_AFTER_MS} of rest. */
   actsInRow: number;
   lastActMonoMs: number;
@@ -231,34 +231,34 @@ export function requiredStatus(context: WorkerContext): PodRuntimeStatus {
 }
 
 /** Where hooks of this pod go that name no host. */
-export function podIPsOf({ pod, status, apiStatus }: WorkerContext, event: object): readonly string[] {
-  if (pod.spec.hostNetwork === true) return onePerFamily(workerFacts(event).node.hostIPs);
+export function podIPsOf({ pod, status, apiStatus }: WorkerContext): readonly string[] {
+  if (pod.spec.hostNetwork === true) return onePerFamily(facts().node.hostIPs);
   return status !== null && status.ips.length > 0 ? status.ips : (apiStatus?.podIPs ?? []).map(({ ip }) => ip);
 }
 /** Everything of the pod is to stop. `graceSeconds` null: each container's own grace. */
-export function podStop(context: WorkerContext, event: object, o: { graceSeconds: number | null; forSandbox: boolean }): StopInput {
+export function podStop(context: WorkerContext, o: { graceSeconds: number | null; forSandbox: boolean }): StopInput {
   const status = requiredStatus(context);
   const { pod, preStopped } = context;
   return {
-    ...stopBasis(context, event),
+    ...stopBasis(context),
     tasks: podTasks({ pod, status, graceSeconds: o.graceSeconds, preStopped, forced: context.graceOverride === 0 }),
     sandboxes: { pod, status, forSandbox: o.forSandbox },
     failedReason: 'FailedKillPod',
   };
 }
 /** Single containers are to stop: those that the plan names. */
-export function plannedStop(context: WorkerContext, event: object): StopInput {
+export function plannedStop(context: WorkerContext): StopInput {
   const { pod, preStopped } = context;
   const kills = planActions(context)?.containersToKill ?? [];
   return {
-    ...stopBasis(context, event),
+    ...stopBasis(context),
     tasks: killTasks({ pod, kills, preStopped }),
     sandboxes: null,
     failedReason: 'KillContainerError',
   };
 }
-function stopBasis(context: WorkerContext, event: object): Pick<StopInput, 'pod' | 'podIPs'> {
-  return { pod: context.pod, podIPs: podIPsOf(context, event) };
+function stopBasis(context: WorkerContext): Pick<StopInput, 'pod' | 'podIPs'> {
+  return { pod: context.pod, podIPs: podIPsOf(context) };
 }
 
 /** Containers of a pod in start order, by name. */

@@ -3,11 +3,10 @@
 import { sameData } from '../../data/sameData.ts';
 import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../pod/runtime/listed.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import type { ContainerReport } from './containerMachine.ts';
 import { CONFIG_ERROR } from './containerSetup.ts';
 import type { PreStopEnded } from './containerStopMachine.ts';
-import { ACTS_IN_ROW_MAX, CALM_AFTER_MS, decisionNow, isDeleting, planActions, type WorkerContext, workerFacts } from './context.ts';
+import { ACTS_IN_ROW_MAX, CALM_AFTER_MS, decisionNow, facts, isDeleting, planActions, type WorkerContext } from './context.ts';
 import { type Decision, deadlineAtMs } from './decide.ts';
 import type { WorkerEvent } from './messages.ts';
 import type { ResizeReport } from './resizeMachine.ts';
@@ -23,19 +22,19 @@ export function concerns({ failures }: WorkerContext, event: { type: string; obj
   return event.objects !== 'only' || [...failures.values()].some((f) => f.reason === CONFIG_ERROR);
 }
 
-function seen({ status }: WorkerContext, event: object): boolean {
-  const { listing, ownIds } = workerFacts(event);
+function seen({ status }: WorkerContext): boolean {
+  const { listing, ownIds } = facts();
   return status !== null && hasNoNews(listing, status, (id) => ownIds.has(id));
 }
 
 /** What was last inspected is all that can be up: no hint waits, and no listing shows anything else. */
-export function isKnown(context: WorkerContext, event: object): boolean {
-  return context.dirty === 'no' && context.ended.size === 0 && seen(context, event);
+export function isKnown(context: WorkerContext): boolean {
+  return context.dirty === 'no' && context.ended.size === 0 && seen(context);
 }
 
 /** After a stop: whatever was seen before it, and nothing came to it meanwhile. */
-export function nothingCame({ status }: WorkerContext, event: object): boolean {
-  return status !== null && holdsNothingElse(workerFacts(event).listing, status);
+export function nothingCame({ status }: WorkerContext): boolean {
+  return status !== null && holdsNothingElse(facts().listing, status);
 }
 
 export const guards = {
@@ -51,17 +50,17 @@ export const guards = {
     return context.graceSeconds !== null && next < context.graceSeconds;
   },
   deletes: ({ event }: Step) => event.type === 'pod.update' && isDeleting(event.pod),
-  dirty: ({ context, event }: Step) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context, event)),
+  dirty: ({ context }: Step) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
   /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
   alreadySeen: ({ context, event }: Step) =>
-    event.type === 'pod.dirty' && ((event.listed === true && seen(context, event)) || !concerns(context, event)),
+    event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),
   /**
    * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
    * another matter, and so is what the probes found since, if its hint was lost.
    */
-  nothingNew: ({ context, event }: Step) => {
+  nothingNew: ({ context }: Step) => {
     const { status, failures } = context;
-    const now = workerFacts(event);
+    const now = facts();
     const deadline = deadlineAtMs(context.pod, context.apiStatus);
     if (status === null || failures.size > 0 || (deadline !== null && deadline <= now.wallMs)) return false;
     const { plan, apiStatus } = decisionNow(context, status, now);
@@ -71,10 +70,10 @@ export const guards = {
     return sameData(apiStatus, context.apiStatus) && listingAgrees(now.listing, status, now.monoMs);
   },
   endAwaited: ({ context }: Step) => context.ended.size > 0,
-  noProgress: ({ context, event }: Step) => {
+  noProgress: ({ context }: Step) => {
     const kind = context.decision?.plan.kind;
     const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
-    const rested = factsOf(event).monoMs - context.lastActMonoMs > CALM_AFTER_MS;
+    const rested = facts().monoMs - context.lastActMonoMs > CALM_AFTER_MS;
     return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
   },
   heldBack: ({ context, event }: Step) =>

@@ -4,9 +4,8 @@
  * delays a stop. Acts and inspections are provided by `actors/pods/workers`.
  */
 
-import { factsOf } from '../../xstate/facts.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
-import { RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
+import { facts, RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
 import { workerSetup } from './setup.ts';
 import { syncing } from './syncing.ts';
 import { terminating } from './terminating.ts';
@@ -20,7 +19,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     containers: some(c.status?.containers ?? [], ({ name, state }) => `${name}: ${state}`),
     failures: some(c.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
     trouble: c.trouble === null ? null : { reason: c.trouble.reason, message: c.trouble.message },
-    ...{ dirty: c.dirty, killAsked: c.killAsked, graceSeconds: c.graceSeconds, heldBack: c.heldBack, waitMs: c.waitMs },
+    ...{ dirty: c.dirty, killAsked: c.killAsked, graceSeconds: c.graceSeconds, heldBack: c.heldBack },
     ...{ actsInRow: c.actsInRow, failuresInRow: c.failuresInRow, resizeError: c.resizeError },
     causes: some(c.causes, ({ by, what }) => `${by}: ${what}`),
   })),
@@ -44,7 +43,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     preStopped: new Set(),
     heldBack: false,
     queued: false,
-    sinceWallMs: factsOf(input).wallMs,
+    sinceWallMs: facts().wallMs,
     children: new Map(),
     dirty: 'no',
     acted: false,
@@ -55,7 +54,6 @@ export const podWorkerMachine = workerSetup.createMachine({
     killStatus: input.killStatus ?? null,
     trouble: null,
     failuresInRow: 0,
-    waitMs: 0,
     actsInRow: 0,
     lastActMonoMs: Number.NEGATIVE_INFINITY,
     changedSandboxId: '',

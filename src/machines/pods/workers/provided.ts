@@ -1,13 +1,13 @@
 /**
  * The worker's statechart and its children with their effects: one of each for all pods of a node. Which pod's effects they are
- * follows from the actor (`withEffects`), since a worker's statechart with implementations of its own would take 20 KiB.
+ * follows from the actor.
  */
 import { fromPromise } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
-import { type Moment, reading } from '../../xstate/facts.ts';
-import { afterStep, effectsOf, providing } from '../../xstate/provide.ts';
+import type { Moment } from '../../xstate/facts.ts';
+import { afterStep, type Own, provided, providedForMany } from '../../xstate/provide.ts';
 import { containerMachine } from './containerMachine.ts';
 import { containerStopMachine, type Settled, type StopRequest } from './containerStopMachine.ts';
 import { type SandboxInput, summarize, type WorkerIo } from './context.ts';
@@ -17,75 +17,80 @@ import { resizeMachine, type Update } from './resizeMachine.ts';
 import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from './startJob.ts';
 import { type SandboxesInput, stopMachine } from './stopMachine.ts';
 
-type OfPod = { system: object };
-const io = ({ system }: OfPod): WorkerIo => effectsOf<WorkerIo>(system);
-
-const hook = providing(hookMachine, {
-  actors: { runHook: fromPromise<HookAnswer, { job: HookJob }>((of) => io(of).runHook(of.input.job, of.signal)) },
-});
-const containerStop = providing(containerStopMachine, {
-  actors: { hook, stopContainer: fromPromise<Settled, StopRequest>((of) => io(of).stopContainer(of.input, of.signal)) },
-  actions: {
-    sayKilling: ({ context: { pod, step, message }, ...of }) => io(of).event(pod, 'Normal', 'Killing', message, { name: step.name }),
-    sayHookFailed: ({ context: { pod, step }, ...of }, { why }) => {
-      // A sleep fails in one way only: the grace ends before it.
-      if (step.preStop?.sleep !== undefined) io(of).sleepCut();
-      io(of).event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${why}`, { name: step.name });
-    },
-  },
-});
-const stopSandboxes = fromPromise<Settled, SandboxesInput>((of) => io(of).stopSandboxes(of.input, of.signal));
-const container = providing(containerMachine, {
-  actors: {
-    hook,
-    ensureImage: fromPromise<ImageResult, { job: StartJob }>((of) => io(of).ensureImage(of.input.job, of.signal)),
-    createContainer: fromPromise<Created, CreateRequest>((of) => io(of).createContainer(of.input, of.signal)),
-    startContainer: fromPromise<ActOutcome<null>, StartRequest>((of) => io(of).startContainer(of.input, of.signal)),
-  },
-  actions: {
-    recordBackOff: ({ context: { job, failure }, ...of }) => {
-      if (job !== null && failure !== null) io(of).backingOff(job, failure);
-    },
-    sayHookFailed: ({ context: { job }, ...of }, { why }) => {
-      if (job !== null) io(of).event(job.pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed: ${why}`, job.container);
-    },
-  },
-});
-const resize = providing(resizeMachine, {
-  actors: {
-    memoryUsage: fromPromise<number | null, { containerId: string }>((of) => io(of).memoryUsage(of.input.containerId, of.signal)),
-    updateResources: fromPromise<string | null, Update>((of) => io(of).updateResources(of.input, of.signal)),
-  },
-});
-const worker = providing(podWorkerMachine, {
-  actors: {
-    fence: fromPromise<unknown, { uid: string }>((of) => io(of).fence(of.input.uid)),
-    inspect: fromPromise<PodRuntimeStatus, { uid: string; partial?: boolean; stopping?: boolean }>((of) => {
-      const { uid, partial = false, stopping = false } = of.input;
-      return io(of).inspect({ uid, partial, stopping }, of.signal);
-    }),
-    prepare: fromPromise<void, { pod: Pod }>((of) => io(of).prepare(of.input.pod)),
-    mountVolumes: fromPromise<Settled, { pod: Pod }>((of) => io(of).mountVolumes(of.input.pod, of.signal)),
-    runSandbox: fromPromise<ActOutcome<{ id: string }>, SandboxInput>((of) => io(of).runSandbox(of.input, of.signal)),
-    cleanup: fromPromise<void, { pod: Pod }>((of) => io(of).cleanup(of.input.pod)),
-  },
-  actions: {
-    publish: ({ context, ...of }, { finished }) => io(of).publish(context, finished),
-    report: ({ self, ...of }) => afterStep(self, (snapshot) => io(of).report(summarize(snapshot))),
-    recordEvent: ({ context, ...of }, { type, reason, message }) => io(of).event(context.pod, type, reason, message),
-  },
-});
-
-/** For all pods of a node; the children get `moment` with each event. */
-export function workerMachineWith(moment: () => Moment): typeof podWorkerMachine {
-  const stopOne = reading(containerStop, moment);
-  const stop = providing(stopMachine, { actors: { containerStop: stopOne, stopSandboxes } });
-  return providing(worker, {
-    actors: {
-      container: reading(providing(container, { actors: { containerStop: stopOne } }), moment),
-      resize: reading(resize, moment),
-      stopPod: stop,
-      killContainers: stop,
-    },
+/** For all pods of a node: gives the worker of one pod, with its effects and the reader of its facts. The children read `moment`. */
+export const workerMachineWith = (moment: () => Moment) =>
+  providedForMany(podWorkerMachine, (io: Own<WorkerIo>) => {
+    const { stop, ...children } = childrenOf(io, moment);
+    return {
+      actors: {
+        ...children,
+        stopPod: stop,
+        killContainers: stop,
+        fence: fromPromise<unknown, { uid: string }>((of) => io(of).fence(of.input.uid)),
+        inspect: fromPromise<PodRuntimeStatus, { uid: string; partial?: boolean; stopping?: boolean }>((of) => {
+          const { uid, partial = false, stopping = false } = of.input;
+          return io(of).inspect({ uid, partial, stopping }, of.signal);
+        }),
+        prepare: fromPromise<void, { pod: Pod }>((of) => io(of).prepare(of.input.pod)),
+        mountVolumes: fromPromise<Settled, { pod: Pod }>((of) => io(of).mountVolumes(of.input.pod, of.signal)),
+        runSandbox: fromPromise<ActOutcome<{ id: string }>, SandboxInput>((of) => io(of).runSandbox(of.input, of.signal)),
+        cleanup: fromPromise<void, { pod: Pod }>((of) => io(of).cleanup(of.input.pod)),
+      },
+      actions: {
+        publish: ({ context, ...of }, { finished }) => io(of).publish(context, finished),
+        report: ({ self, ...of }) => afterStep(self, (snapshot) => io(of).report(summarize(snapshot))),
+        recordEvent: ({ context, ...of }, { type, reason, message }) => io(of).event(context.pod, type, reason, message),
+      },
+    };
   });
+
+function childrenOf(io: Own<WorkerIo>, moment: () => Moment) {
+  const hook = provided(hookMachine, {
+    actors: { runHook: fromPromise<HookAnswer, { job: HookJob }>((of) => io(of).runHook(of.input.job, of.signal)) },
+  });
+  const containerStop = provided(
+    containerStopMachine,
+    {
+      actors: { hook, stopContainer: fromPromise<Settled, StopRequest>((of) => io(of).stopContainer(of.input, of.signal)) },
+      actions: {
+        sayKilling: (of, { pod, container, message }) => io(of).event(pod, 'Normal', 'Killing', message, container),
+        sayHookFailed: (of, { pod, container, why, sleeps }) => {
+          // A sleep fails in one way only: the grace ends before it.
+          if (sleeps) io(of).sleepCut();
+          io(of).event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${why}`, container);
+        },
+      },
+    },
+    moment,
+  );
+  const container = provided(
+    containerMachine,
+    {
+      actors: {
+        hook,
+        containerStop,
+        ensureImage: fromPromise<ImageResult, { job: StartJob }>((of) => io(of).ensureImage(of.input.job, of.signal)),
+        createContainer: fromPromise<Created, CreateRequest>((of) => io(of).createContainer(of.input, of.signal)),
+        startContainer: fromPromise<ActOutcome<null>, StartRequest>((of) => io(of).startContainer(of.input, of.signal)),
+      },
+      actions: {
+        recordBackOff: (of, { job, failure }) => io(of).backingOff(job, failure),
+        sayHookFailed: (of, { job, why }) =>
+          io(of).event(job.pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed: ${why}`, job.container),
+      },
+    },
+    moment,
+  );
+  const resize = provided(
+    resizeMachine,
+    {
+      actors: {
+        memoryUsage: fromPromise<number | null, { containerId: string }>((of) => io(of).memoryUsage(of.input.containerId, of.signal)),
+        updateResources: fromPromise<string | null, Update>((of) => io(of).updateResources(of.input, of.signal)),
+      },
+    },
+    moment,
+  );
+  const stopSandboxes = fromPromise<Settled, SandboxesInput>((of) => io(of).stopSandboxes(of.input, of.signal));
+  return { container, resize, stop: provided(stopMachine, { actors: { containerStop, stopSandboxes } }) };
 }

@@ -3,14 +3,14 @@
  * cannot be set holds up no start and no stop; the worker feeds it what is to be done, and looks again when it reports.
  */
 
-import { assign, sendParent, setup } from 'xstate';
+import { assign, sendParent } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import type { ResizeStep } from '../../pod/resources/actuation.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovided } from '../../xstate/provide.ts';
+import { setupWith } from '../../xstate/setup.ts';
 
 export interface ResizeIo {
   /** Bytes of memory that the container uses now; null: the runtime does not say. */
@@ -55,6 +55,8 @@ function firstOf({ steps }: Context): ResizeStep {
   return step;
 }
 
+const { setup, facts } = setupWith();
+
 export const resizeMachine = setup({
   types: { context: {} as Context, events: {} as ResizeEvent, input: {} as Input },
   actors: {
@@ -66,15 +68,11 @@ export const resizeMachine = setup({
     forgetFailures: assign({ failuresInRow: 0, failedKey: '' }),
     sayStep: sendParent(({ context }): ResizeReport => ({ type: 'resize.set', step: firstOf(context) })),
     dropStep: assign(({ context }) => ({ steps: context.steps.slice(1), failuresInRow: 0, failedKey: '' })),
-    fail: assign(({ context, event }, { message }: { message: string }) => ({
+    fail: assign(({ context }, { message }: { message: string }) => ({
       message,
       failedKey: keyOf(context.steps),
       failuresInRow: context.failuresInRow + 1,
-      waitMs: retryDelayMs(
-        { minMs: RESIZE_RETRY_MS, maxMs: RESIZE_RETRY_MS_MAX, jitter: 0.5 },
-        context.failuresInRow,
-        factsOf(event).random,
-      ),
+      waitMs: retryDelayMs({ minMs: RESIZE_RETRY_MS, maxMs: RESIZE_RETRY_MS_MAX, jitter: 0.5 }, context.failuresInRow, facts().random),
     })),
     sayTrouble: sendParent(({ context }): ResizeReport => ({ type: 'resize.trouble', message: context.message })),
     sayRecovered: sendParent((): ResizeReport => ({ type: 'resize.trouble', message: null })),

@@ -1,6 +1,6 @@
 /** Names of the worker's statechart: its actors, actions, guards and delays. Actions are total. */
 
-import { type ActorRefFrom, assign, enqueueActions, setup } from 'xstate';
+import { type ActorRefFrom, assign } from 'xstate';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
 import { ofPresent, withStep } from '../../pod/resources/actuation.ts';
 import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
@@ -11,8 +11,7 @@ import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { factsOf } from '../../xstate/facts.ts';
-import { perform, unprovided } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import { type ActOutcome, containerMachine } from './containerMachine.ts';
@@ -25,14 +24,16 @@ import {
   CHASE_DELAYS_MS,
   containersOf,
   decisionNow,
+  facts,
+  NETWORK_RETRY_MS,
   planActions,
   podIPsOf,
   type SandboxInput,
+  setup,
   specOf,
   type Trouble,
   type WorkerContext,
   type WorkerInput,
-  workerFacts,
 } from './context.ts';
 import { BACKOFF_RESET_MS } from './crashBackoff.ts';
 import { deadlineAtMs } from './decide.ts';
@@ -66,7 +67,7 @@ function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find((s) => s.name === name);
 }
 
-export const workerSetup = setup({
+const effects = setup({
   types: {
     context: {} as WorkerContext,
     events: {} as WorkerMachineEvent,
@@ -85,19 +86,23 @@ export const workerSetup = setup({
     cleanup: unprovided<void, { pod: Pod }>(),
   },
   actions: {
-    publish: (_, _params: { finished: boolean }) => {},
+    publish: unprovidedAction<{ finished: boolean }>(),
     /** Where the pod stands, for the pod manager: `meta` of the state that the step leads to. */
-    report: (_) => {},
-    recordEvent: (_, _params: { type: 'Normal' | 'Warning'; reason: string; message: string }) => {},
+    report: unprovidedAction(),
+    recordEvent: unprovidedAction<{ type: 'Normal' | 'Warning'; reason: string; message: string }>(),
+  },
+});
 
+export const workerSetup = effects.extend({
+  actions: {
     /** Once per sandbox that is given up; not when the pod moved to or from the host's network (trap 35). */
-    saySandboxChanged: enqueueActions(({ context, enqueue }) => {
+    saySandboxChanged: effects.enqueueActions(({ context, enqueue }) => {
       const actions = planActions(context);
       const id = context.status?.sandboxes[0]?.id ?? '';
       if (actions?.createSandbox !== true || id === '' || id === context.changedSandboxId) return;
       enqueue.assign({ changedSandboxId: id });
       if (actions.sandboxId === '') return;
-      perform(enqueue, 'recordEvent', SANDBOX_CHANGED);
+      enqueue({ type: 'recordEvent', params: SANDBOX_CHANGED });
     }),
     takePod: assign(({ context, event }) => {
       if (event.type !== 'pod.update') return {};
@@ -135,20 +140,13 @@ export const workerSetup = setup({
       const ended = context.chases < CHASE_DELAYS_MS.length ? new Set([...context.ended].filter((id) => up.has(id))) : new Set<string>();
       return { ended };
     }),
-    countChase: assign(({ context }) => ({ waitMs: CHASE_DELAYS_MS[context.chases] ?? 0, chases: context.chases + 1 })),
+    countChase: assign(({ context }) => ({ chases: context.chases + 1 })),
     /** Acts that follow one another without a long rest in between. */
-    countAct: assign(({ context, event }) => {
-      const nowMonoMs = factsOf(event).monoMs;
+    countAct: assign(({ context }) => {
+      const nowMonoMs = facts().monoMs;
       const rested = nowMonoMs - context.lastActMonoMs > CALM_AFTER_MS;
       return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };
     }),
-    calm: assign(({ context, event }) => ({
-      waitMs: retryDelayMs(
-        { minMs: CALM_BASE_MS, maxMs: ACT_RETRY_MS, jitter: 0.5 },
-        context.actsInRow - ACTS_IN_ROW_MAX,
-        factsOf(event).random,
-      ),
-    })),
     /** A changed definition is not held back for what the one before it came to. */
     beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
     /** A partial inspection answers for no hint; a listing that is behind it is found to be so afterwards. */
@@ -178,14 +176,14 @@ export const workerSetup = setup({
       const there = new Set(context.status?.containers.map((c) => c.id));
       return { preStopped: new Set([...context.preStopped, event.containerId].filter((id) => there.has(id))) };
     }),
-    decide: assign(({ context, event }) => {
+    decide: assign(({ context }) => {
       const { status } = context;
       if (status === null) return {};
-      const decision = decisionNow(context, status, workerFacts(event));
+      const decision = decisionNow(context, status, facts());
       return { decision, apiStatus: decision.apiStatus, inForce: ofPresent(decision.resize.inForce, status) };
     }),
     /** What of the granted resources is not in force; nobody is asked for it before there is something. */
-    feedResize: enqueueActions(({ context, enqueue }) => {
+    feedResize: effects.enqueueActions(({ context, enqueue }) => {
       const { decision, pod, resizer } = context;
       if (decision === null || decision.plan.kind !== 'steady') return;
       const { steps } = decision.resize;
@@ -201,15 +199,18 @@ export const workerSetup = setup({
       const from = context.status?.containers.find((c) => c.id === event.step.containerId);
       return { resizeError: null, ...(from === undefined ? {} : { inForce: withStep(context.inForce, event.step, from) }) };
     }),
-    noteResizeTrouble: enqueueActions(({ context, event, enqueue }) => {
+    noteResizeTrouble: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'resize.trouble') return;
       const { message } = event;
       enqueue.assign({ resizeError: message });
       if (message === null) return;
-      perform(enqueue, 'recordEvent', {
-        type: 'Warning',
-        reason: 'ResizeError',
-        message: resizeMessage('error', context.pod, { error: message }),
+      enqueue({
+        type: 'recordEvent',
+        params: {
+          type: 'Warning',
+          reason: 'ResizeError',
+          message: resizeMessage('error', context.pod, { error: message }),
+        },
       });
     }),
     noteStopped: assign(({ context }) => {
@@ -218,10 +219,10 @@ export const workerSetup = setup({
       const ids = [...context.stoppedUnknown, ...kills.filter((k) => k.reason === 'Unknown').map((k) => k.id)];
       return { stoppedUnknown: new Set(ids.filter((id) => there.has(id))) };
     }),
-    terminalStatus: assign(({ context, event }, params: { podIsTerminal: boolean }) => {
+    terminalStatus: assign(({ context }, params: { podIsTerminal: boolean }) => {
       const { status } = context;
       if (status === null || context.runtimeOnly) return {};
-      const now = workerFacts(event);
+      const now = facts();
       const old = context.apiStatus ?? now.lastStatus;
       const deadline = deadlineAtMs(context.pod, old);
       const nowWallMs = now.wallMs;
@@ -244,7 +245,7 @@ export const workerSetup = setup({
       return { apiStatus: params.podIsTerminal ? terminateStatus(context.pod, apiStatus) : apiStatus };
     }),
     /** Tells each container's child what was observed, and which of them are to start. */
-    feed: enqueueActions(({ context, event, enqueue }) => {
+    feed: effects.enqueueActions(({ context, enqueue }) => {
       const { status, decision, pod } = context;
       if (status === null || decision === null) return;
       let heldBack = false;
@@ -286,7 +287,7 @@ export const workerSetup = setup({
             kind,
             sandboxId: a.sandboxId,
             sandboxAttempt: a.attempt,
-            podIPs: pod.spec.hostNetwork === true ? podIPsOf(context, event) : status.ips,
+            podIPs: pod.spec.hostNetwork === true ? podIPsOf(context) : status.ips,
             newest: current,
             newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),
             unstarted: status.containers.filter((c) => c.name === name && c.state === 'created').map((c) => c.id),
@@ -303,7 +304,7 @@ export const workerSetup = setup({
       enqueue.assign({ heldBack, queued });
     }),
     /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
-    dropRemoved: enqueueActions(({ context, enqueue }) => {
+    dropRemoved: effects.enqueueActions(({ context, enqueue }) => {
       const wanted = new Set(containersOf(context.pod).map(([name]) => name));
       const kept = <V>(map: ReadonlyMap<string, V>) => new Map([...map].filter(([name]) => wanted.has(name)));
       for (const [name, ref] of context.children) if (!wanted.has(name)) enqueue.stopChild(ref);
@@ -330,39 +331,36 @@ export const workerSetup = setup({
       }
       return { children };
     }),
-    cancelChildren: enqueueActions(({ context, enqueue }) => {
+    cancelChildren: effects.enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
     }),
-    reportSandboxGone: enqueueActions(({ context, enqueue }) => {
+    reportSandboxGone: effects.enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.sandboxGone' });
     }),
     /** A hook of what is stopped anyway is not waited for. */
-    cancelKilled: enqueueActions(({ context, enqueue }) => {
+    cancelKilled: effects.enqueueActions(({ context, enqueue }) => {
       for (const { name } of planActions(context)?.containersToKill ?? []) {
         const ref = context.hookAhead.has(name) ? context.children.get(name) : undefined;
         if (ref !== undefined) enqueue.sendTo(ref, { type: 'container.cancel' });
       }
     }),
-    dropChildren: enqueueActions(({ context, enqueue }) => {
+    dropChildren: effects.enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.stopChild(ref);
       if (context.resizer !== null) enqueue.stopChild(context.resizer);
       enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, queued: false, resizer: null });
     }),
-    trouble: assign(({ context, event }, params: Trouble) => {
-      const n = context.failuresInRow;
-      const base = retryDelayMs({ minMs: params.baseMs, maxMs: ACT_RETRY_MS }, n);
-      return {
-        trouble: { reason: params.reason, message: params.message },
-        failuresInRow: n + 1,
-        waitMs: base * (1 + 0.5 * factsOf(event).random),
-      };
-    }),
+    trouble: assign(({ context }, trouble: Trouble) => ({ trouble, failuresInRow: context.failuresInRow + 1 })),
   },
   delays: {
-    wait: ({ context }) => context.waitMs,
+    wait: ({ context: { trouble, failuresInRow } }) =>
+      trouble === null ? 0 : retryDelayMs({ minMs: trouble.baseMs, maxMs: ACT_RETRY_MS }, failuresInRow - 1) * (1 + 0.5 * facts().random),
+    chase: ({ context }) => CHASE_DELAYS_MS[context.chases - 1] ?? 0,
+    calm: ({ context }) =>
+      retryDelayMs({ minMs: CALM_BASE_MS, maxMs: ACT_RETRY_MS, jitter: 0.5 }, context.actsInRow - ACTS_IN_ROW_MAX, facts().random),
+    network: () => NETWORK_RETRY_MS * (1 + 0.5 * facts().random),
     /** 60 to 90 s by default, or the active deadline if that comes first. */
-    resync: ({ context, event }) => {
-      const moment = factsOf(event);
+    resync: ({ context }) => {
+      const moment = facts();
       const ms = context.times.resyncMs * (1 + 0.5 * moment.random);
       const deadline = deadlineAtMs(context.pod, context.apiStatus);
       return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - moment.wallMs + 1));

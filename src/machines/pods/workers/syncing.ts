@@ -3,11 +3,10 @@
 import { assign, cancel, raise } from 'xstate';
 import { withReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import { messageOf } from '../../text/errors.ts';
-import { factsOf } from '../../xstate/facts.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import {
   ACT_RETRY_MS,
-  NETWORK_RETRY_MS,
+  facts,
   planActions,
   plannedStop,
   podStop,
@@ -19,7 +18,6 @@ import {
   troubleOf,
   VOLUMES_RETRY_MS,
   type WorkerContext,
-  workerFacts,
 } from './context.ts';
 import { workerSetup } from './setup.ts';
 
@@ -191,8 +189,7 @@ export const syncing = workerSetup.createStateConfig({
         stopping: {
           invoke: {
             src: 'stopPod',
-            input: ({ context, event }) =>
-              podStop(context, event, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
+            input: ({ context }) => podStop(context, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
             onDone: [
               {
                 guard: ({ event }) => event.output.kind === 'failed',
@@ -222,7 +219,7 @@ export const syncing = workerSetup.createStateConfig({
       ],
       invoke: {
         src: 'killContainers',
-        input: ({ context, event }) => plannedStop(context, event),
+        input: ({ context }) => plannedStop(context),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',
@@ -240,7 +237,7 @@ export const syncing = workerSetup.createStateConfig({
     awaitingEnd: {
       meta: { reason: 'EndAnnounced', message: 'the runtime announced the end of a container and still shows it running; looking again' },
       entry: ['countChase'],
-      after: { wait: { target: 'inspecting' } },
+      after: { chase: { target: 'inspecting' } },
       on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
     },
     settled: {
@@ -285,8 +282,8 @@ export const syncing = workerSetup.createStateConfig({
         reason: 'NoProgress',
         message: 'several acts in a row did not bring this pod to rest (a sandbox that does not stay, say); waiting before the next',
       },
-      entry: ['calm', 'report'],
-      after: { wait: { target: 'acting' } },
+      entry: ['report'],
+      after: { calm: { target: 'acting' } },
       on: { 'pod.update': updated },
     },
     /** The wait is over: do what was decided, on a fresh inspection. */
@@ -303,15 +300,14 @@ export const syncing = workerSetup.createStateConfig({
         'report',
         {
           type: 'recordEvent',
-          params: ({ event }) => ({
+          params: () => ({
             type: 'Warning' as const,
             reason: 'NetworkNotReady',
-            message: `network is not ready: ${workerFacts(event).network.reason}`,
+            message: `network is not ready: ${facts().network.reason}`,
           }),
         },
-        assign(({ event }) => ({ waitMs: NETWORK_RETRY_MS * (1 + 0.5 * factsOf(event).random) })),
       ],
-      after: { wait: { target: 'inspecting' } },
+      after: { network: { target: 'inspecting' } },
       on: { 'pod.update': updated },
     },
     runtimeAway: {

@@ -46,7 +46,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'asking the runtime what is still up' },
       invoke: {
         src: 'inspect',
-        input: ({ context, event }) => ({ uid: context.uid, stopping: true, partial: isKnown(context, event) }),
+        input: ({ context }) => ({ uid: context.uid, stopping: true, partial: isKnown(context) }),
         onDone: { target: 'judging', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
@@ -59,7 +59,7 @@ export const terminating = workerSetup.createStateConfig({
       },
       invoke: {
         src: 'stopPod',
-        input: ({ context, event }) => podStop(context, event, { graceSeconds: context.graceSeconds, forSandbox: false }),
+        input: ({ context }) => podStop(context, { graceSeconds: context.graceSeconds, forSandbox: false }),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',
@@ -75,7 +75,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'checking that nothing of this pod is left running' },
       invoke: {
         src: 'inspect',
-        input: ({ context, event }) => ({ uid: context.uid, stopping: true, partial: nothingCame(context, event) }),
+        input: ({ context }) => ({ uid: context.uid, stopping: true, partial: nothingCame(context) }),
         onDone: { target: 'verified', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
