@@ -44,7 +44,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       };
       return {
         logic: provided(statusMachine, { actions: { deliver: (_, params) => deliverTo(params) } }, () => new Facts(ctx)),
-        // Never given twice: whoever wrote one to the API must not take another of the same number for it.
+        // No version is given twice: a writer that sent one to the API must not mistake another for it.
         input: { cluster: o.cluster, version: (ctx.incarnation - 1) * VERSIONS_PER_INCARNATION },
       };
     },

@@ -23,7 +23,14 @@ import {
 import { envVariables } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { EARLIER_START } from '../../../machines/pods/workers/containerSetup.ts';
-import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo, WorkerReport } from '../../../machines/pods/workers/context.ts';
+import type {
+  EffectOutcome,
+  InspectionOf,
+  SandboxInput,
+  WorkerContext,
+  WorkerIo,
+  WorkerReport,
+} from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
@@ -106,7 +113,7 @@ export class Effects implements WorkerIo {
     }
   }
 
-  async mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled> {
+  async mountVolumes(pod: Pod, signal: AbortSignal): Promise<EffectOutcome> {
     const result = await askForVolumes(this.ctx.registry, pod, signal);
     return result.ok ? { kind: 'done' } : { kind: 'failed', failure: result.failure };
   }
@@ -276,7 +283,7 @@ export class Effects implements WorkerIo {
   async stopContainer(
     { pod, id, timeoutSeconds }: { pod: Pod; id: string; timeoutSeconds: number },
     signal: AbortSignal,
-  ): Promise<Settled> {
+  ): Promise<EffectOutcome> {
     const result = await this.act(pod, { method: 'StopContainer', request: { containerId: id, timeout: timeoutSeconds } }, signal);
     return result.ok ? { kind: 'done' } : failedWith('KillContainerError', [result]);
   }
@@ -297,7 +304,7 @@ export class Effects implements WorkerIo {
     return set === null ? null : `the cgroup of the pod could not be set: ${set}`;
   }
 
-  async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<Settled> {
+  async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<EffectOutcome> {
     const ids = status.sandboxes.map((s) => s.id);
     const results = [...(await this.stopSandboxesOf(pod, ids, signal)), ...(forSandbox ? await this.removeInits(pod, status, signal) : [])];
     return failedWith('FailedKillPod', results);
@@ -370,7 +377,7 @@ export class Effects implements WorkerIo {
   }
 }
 
-function failedWith(reason: string, results: readonly CriResult[]): Settled {
+function failedWith(reason: string, results: readonly CriResult[]): EffectOutcome {
   const failed = results.flatMap((r) => (r.ok ? [] : [`${r.error.method}: ${r.error.details}`]));
   return failed.length === 0 ? { kind: 'done' } : { kind: 'failed', failure: { reason, message: failed.join('; ') } };
 }

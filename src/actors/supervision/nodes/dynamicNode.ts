@@ -14,7 +14,7 @@ import type { TreeServices } from '../services.ts';
 import type { ActorState, Complete, DynamicSpec, ExitReason } from '../types.ts';
 import { mailboxState, POISON_MAX_DEFAULT } from './actorNode.ts';
 import { Child, type ChildEnd } from './dynamicChild.ts';
-import { Life } from './dynamicLife.ts';
+import { DynamicIncarnation } from './dynamicIncarnation.ts';
 import type { Owner, TreeNode } from './node.ts';
 
 /** Ended keys whose last incarnation is remembered exactly; older ones raise the floor for all new keys. */
@@ -36,7 +36,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   #quarantined = 0;
   readonly #tombstones = new Map<string, number>();
   #floor = 0;
-  #life: Life<E> | null = null;
+  #present: DynamicIncarnation<E> | null = null;
   #stopping = false;
   #stopTimer: unknown = null;
   #current: Item<E> | null = null;
@@ -64,7 +64,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     this.#sinceMonoMs = ports.clock.monoMs();
     const { path } = this;
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
-    this.#life = new Life(this.#services, { path, id: this.id, incarnation });
+    this.#present = new DynamicIncarnation(this.#services, { path, id: this.id, incarnation });
     this.#owner.started(this.id, incarnation);
     this.#mailbox.reopen();
     this.#mailbox.live = true;
@@ -77,7 +77,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   }
 
   stop(): void {
-    if (this.#life === null || this.#stopping) return;
+    if (this.#present === null || this.#stopping) return;
     this.#stopping = true;
     this.#mailbox.suspend();
     const { shutdownMs } = this.#spec;
@@ -100,7 +100,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   }
 
   kill(reason: ExitReason): string[] {
-    if (this.#life === null) return [];
+    if (this.#present === null) return [];
     this.#stopping = true;
     this.#mailbox.suspend();
     const cut = [...this.#children.values()].flatMap((child) => (child.kill({ kind: 'shutdown' }) ? [child.path] : []));
@@ -116,14 +116,14 @@ export class DynamicNode<E extends Message> implements TreeNode {
   }
 
   #end(reason: ExitReason): void {
-    const life = this.#life;
-    if (life === null) return;
-    this.#life = null;
+    const present = this.#present;
+    if (present === null) return;
+    this.#present = null;
     this.#sinceMonoMs = this.#services.ports.clock.monoMs();
     if (this.#stopTimer !== null) this.#services.ports.clock.clearTimeout(this.#stopTimer);
     this.#stopTimer = null;
     if (reason.kind === 'killed') this.#lastError = describeExit(reason);
-    life.end();
+    present.end();
     const { ports, observers } = this.#services;
     const { path, incarnation } = this;
     if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
@@ -195,9 +195,9 @@ export class DynamicNode<E extends Message> implements TreeNode {
       if (!child.isUp) this.#afterFailedStart(child, item);
       return child.isUp ? child : undefined;
     }
-    const life = this.#life;
-    if (this.#spec.unknown !== undefined && life !== null) {
-      this.#spec.unknown(item.event, life);
+    const present = this.#present;
+    if (this.#spec.unknown !== undefined && present !== null) {
+      this.#spec.unknown(item.event, present);
     } else {
       this.#mailbox.refuse(item, 'stopped');
     }
@@ -215,7 +215,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
 
   #onChildEnd(child: Child<E>, end: ChildEnd): void {
     const counts = this.#settleItems(child, end);
-    this.#callback('onExit', (life) => this.#spec.onExit?.(child.key, end.reason, life));
+    this.#callback('onExit', (present) => this.#spec.onExit?.(child.key, end.reason, present));
     if (this.#stopping) {
       if (end.orderly || this.#stopTimer !== null) this.#services.scheduler.post(this.path, () => this.#endIfEmpty());
       return;
@@ -270,7 +270,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const { ports, observers, log } = this.#services;
     log.error({ actor: child.path, err: error }, 'the actor is quarantined: it is not started again until it is released');
     if (observers.any) observers.emit({ kind: 'quarantined', atMs: ports.clock.wallMs(), path: child.path, error: child.quarantine });
-    this.#callback('onQuarantine', (life) => this.#spec.onQuarantine?.(child.key, error, life));
+    this.#callback('onQuarantine', (present) => this.#spec.onQuarantine?.(child.key, error, present));
     // What waited for it goes through `consume` again, which refuses it, or releases the child.
     this.#mailbox.unhold(child.key);
     this.#letIn();
@@ -307,11 +307,11 @@ export class DynamicNode<E extends Message> implements TreeNode {
     this.#mailbox.unhold(next);
   }
 
-  #callback(name: string, fn: (life: Life<E>) => void): void {
-    const life = this.#life;
-    if (life === null) return;
+  #callback(name: string, fn: (present: DynamicIncarnation<E>) => void): void {
+    const present = this.#present;
+    if (present === null) return;
     try {
-      fn(life);
+      fn(present);
     } catch (thrown) {
       this.#services.log.error({ actor: this.path, err: toError(thrown) }, `${name} threw; the children are not affected`);
     }
@@ -340,7 +340,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
       type: 'dynamic',
       lifecycle,
       state: '',
-      reason: this.#life?.noted ?? '',
+      reason: this.#present?.noted ?? '',
       message: quarantined === 0 ? `${children.length} children` : `${children.length} children, ${quarantined} quarantined`,
       ageMs: Math.max(0, now - this.#sinceMonoMs),
       incarnation: this.incarnation,
@@ -364,14 +364,14 @@ export class DynamicNode<E extends Message> implements TreeNode {
   killPath(path: string, by: string): boolean {
     const { scheduler } = this.#services;
     if (path === this.path) {
-      if (this.#life === null) return false;
+      if (this.#present === null) return false;
       scheduler.post(path, () => void this.kill({ kind: 'killed', by }));
       return true;
     }
     const child = this.#children.get(path.slice(this.path.length + 1));
     if (child === undefined || !child.isUp) return false;
     const { incarnation } = child;
-    // Whoever kills twice before the first has taken effect means one life, and not the restart that follows it.
+    // Whoever kills twice before the first has taken effect means one incarnation, and not the restart that follows it.
     scheduler.post(path, () => {
       if (child.isUp && child.incarnation === incarnation) child.kill({ kind: 'killed', by });
     });

@@ -14,8 +14,8 @@ import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
 
-/** What came of something that was asked for. */
-export type Settled = { kind: 'done' } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
+/** What an effect without a result came to. */
+export type EffectOutcome = { kind: 'done' } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
 
 export interface StopRequest {
   pod: Pod;
@@ -24,7 +24,7 @@ export interface StopRequest {
 }
 export interface StopIo extends HookIo {
   /** Asks the runtime to stop it: TERM now, KILL after `timeoutSeconds`. Settles when it has ended. */
-  stopContainer(input: StopRequest, signal: AbortSignal): Promise<Settled>;
+  stopContainer(input: StopRequest, signal: AbortSignal): Promise<EffectOutcome>;
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void;
   /** The sleep of a preStop hook was longer than the grace. */
   sleepCut(): void;
@@ -38,7 +38,7 @@ export interface ContainerStopInput {
   message: string;
 }
 
-/** To whoever started it. */
+/** To the actor that started it. */
 export interface PreStopEnded {
   type: 'preStop.ended';
   containerId: string;
@@ -49,7 +49,7 @@ export interface Stopped {
   failure: string | null;
 }
 
-/** From whoever started it: one of those that it waits for has ended, or could not be stopped. */
+/** From the actor that started it: a container that it waits for has ended, or could not be stopped. */
 export interface EarlierEnded {
   type: 'earlier.ended';
   containerId: string;
@@ -79,7 +79,7 @@ export const containerStopMachine = setup({
   },
   actors: {
     hook: hookMachine,
-    stopContainer: unprovided<Settled, StopRequest>(),
+    stopContainer: unprovided<EffectOutcome, StopRequest>(),
   },
   actions: {
     sayKilling: unprovidedAction<Said & { message: string }>(),
@@ -170,7 +170,7 @@ export const containerStopMachine = setup({
   },
 });
 
-function failureOf(settled: Settled): string | null {
+function failureOf(settled: EffectOutcome): string | null {
   if (settled.kind === 'done') return null;
   return settled.kind === 'failed' ? settled.failure.message : settled.details;
 }

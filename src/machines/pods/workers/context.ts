@@ -14,13 +14,13 @@ import type { Moment } from '../../xstate/facts.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { dottedState, reasonOf } from '../../xstate/words.ts';
 import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './containerMachine.ts';
-import type { Settled } from './containerStopMachine.ts';
+import type { EffectOutcome } from './containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from './messages.ts';
 import type { ResizeIo, resizeMachine } from './resizeMachine.ts';
 import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stopMachine.ts';
 
-export type { Settled } from './containerStopMachine.ts';
+export type { EffectOutcome } from './containerStopMachine.ts';
 
 /** What a step may ask for. */
 export interface WorkerFacts extends Moment {
@@ -139,14 +139,14 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   inspect(of: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus>;
   prepare(pod: Pod): Promise<void>;
   /** Settles when every volume that a container mounts is set up. */
-  mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled>;
+  mountVolumes(pod: Pod, signal: AbortSignal): Promise<EffectOutcome>;
   /**
    * Stops earlier sandboxes that this worker has not stopped yet (their network goes with that), removes what is left of
    * init containers, then makes the sandbox: a new one is initialised anew.
    */
   runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>>;
   /** Stops every sandbox; removes init containers where a new sandbox is to come. */
-  stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<Settled>;
+  stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<EffectOutcome>;
   /** Fences, then waits until the pod's volumes are taken down. */
   cleanup(pod: Pod): Promise<void>;
   /** The API status in context goes to the status manager. */
@@ -286,7 +286,7 @@ interface Summarized {
 /** What the worker tells of itself; its actor adds the time. */
 export type WorkerReport = Omit<WorkerSummary, 'sinceMs'>;
 
-/** The words are those of the state's `meta`, as in the tree. */
+/** For `why` and `actorctl pods`. The words are those of the state's `meta`, as in the tree. */
 export function summarize(snapshot: Summarized): WorkerReport {
   const { context } = snapshot;
   const phase = Object.values(snapshot.getMeta()).find((meta) => meta?.phase !== undefined)?.phase ?? 'waiting';

@@ -4,6 +4,7 @@
  */
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
+import { isTerminal } from '../../pod/phase.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
@@ -97,8 +98,8 @@ export function decide(input: DecideInput): Decision {
     });
   const plain = generate(false);
   // What had ended by itself in time stays what it was, also when nobody remembers having said so.
-  const inTime = isTerminalPhase(plain) && status.containers.every((c) => c.finishedAtMs === null || c.finishedAtMs <= (deadline ?? 0));
-  const deadlineExceeded = over && !inTime && !isTerminalPhase(old);
+  const inTime = isTerminal(plain.phase) && status.containers.every((c) => c.finishedAtMs === null || c.finishedAtMs <= (deadline ?? 0));
+  const deadlineExceeded = over && !inTime && !isTerminal(old.phase);
   const apiStatus = deadlineExceeded ? generate(true) : plain;
   const done = (plan: Plan): Decision => ({ plan, apiStatus, resize });
   if (deadlineExceeded) return done({ kind: 'deadline' });
@@ -140,9 +141,4 @@ function stranded(pod: Pod, status: PodRuntimeStatus): StatusOverride {
     reason: SANDBOX_LOST,
     message: 'The sandbox of the pod ended, and its restart policy allows no other',
   };
-}
-
-/** What the worker says about each container for `why` and `actorctl pods`. */
-function isTerminalPhase(status: PodStatus | undefined): boolean {
-  return status?.phase === 'Failed' || status?.phase === 'Succeeded';
 }

@@ -1,6 +1,6 @@
 /**
  * One run of a lifecycle hook as a statechart (pod lifecycle 5.13): a sleep is a timer, everything else is asked of the
- * outside. How long it may take is a state's `after`; whoever stops this actor ends the hook.
+ * outside. How long it may take is a state's `after`; to stop this actor ends the hook.
  */
 
 import { assign, setup } from 'xstate';

@@ -4,6 +4,7 @@ import type { Pod } from '../../kube/types.ts';
 import type { ListedPod } from '../../pod/runtime/seen.ts';
 import { address, type Cause, joinCauses, type Message } from '../../supervision/address.ts';
 
+/** Two hints about one pod merge into one, which keeps every announced end. */
 export function joinDirty<E extends Hint>(prev: E, next: E): E {
   const ended = [...new Set([...(prev.ended ?? []), ...(next.ended ?? [])])];
   const listed = prev.listed === true && next.listed === true;
@@ -12,7 +13,6 @@ export function joinDirty<E extends Hint>(prev: E, next: E): E {
   return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...objects, ...(ended.length === 0 ? {} : { ended }) };
 }
 
-/** Two hints about one pod are one: every announced end is kept. */
 interface Hint {
   causes?: readonly Cause[];
   ended?: readonly string[];
@@ -65,7 +65,7 @@ export type WorkerEvent = Message &
         why: string;
         /** Container ids whose end was announced: the runtime's ledgers may show it a moment later. */
         ended?: readonly string[];
-        /** All that is behind it is in the published listing: whoever saw the same there need not look again. Default false. */
+        /** The published listing shows all that led to the hint. A worker that has seen the same does not look again. Default false. */
         listed?: boolean;
         /** A secret or config map that the pod names has changed; `only`: nothing else is behind it. */
         objects?: 'only' | 'too';

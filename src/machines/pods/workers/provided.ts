@@ -9,7 +9,7 @@ import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { afterStep, type Own, provided, providedForMany } from '../../xstate/provide.ts';
 import { containerMachine } from './containerMachine.ts';
-import { containerStopMachine, type Settled, type StopRequest } from './containerStopMachine.ts';
+import { containerStopMachine, type EffectOutcome, type StopRequest } from './containerStopMachine.ts';
 import { type SandboxInput, summarize, type WorkerIo } from './context.ts';
 import { type HookAnswer, type HookJob, hookMachine } from './hookMachine.ts';
 import { podWorkerMachine } from './podWorkerMachine.ts';
@@ -32,7 +32,7 @@ export const workerMachineWith = (moment: () => Moment) =>
           return io(of).inspect({ uid, partial, stopping }, of.signal);
         }),
         prepare: fromPromise<void, { pod: Pod }>((of) => io(of).prepare(of.input.pod)),
-        mountVolumes: fromPromise<Settled, { pod: Pod }>((of) => io(of).mountVolumes(of.input.pod, of.signal)),
+        mountVolumes: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).mountVolumes(of.input.pod, of.signal)),
         runSandbox: fromPromise<ActOutcome<{ id: string }>, SandboxInput>((of) => io(of).runSandbox(of.input, of.signal)),
         cleanup: fromPromise<void, { pod: Pod }>((of) => io(of).cleanup(of.input.pod)),
       },
@@ -51,7 +51,7 @@ function childrenOf(io: Own<WorkerIo>, moment: () => Moment) {
   const containerStop = provided(
     containerStopMachine,
     {
-      actors: { hook, stopContainer: fromPromise<Settled, StopRequest>((of) => io(of).stopContainer(of.input, of.signal)) },
+      actors: { hook, stopContainer: fromPromise<EffectOutcome, StopRequest>((of) => io(of).stopContainer(of.input, of.signal)) },
       actions: {
         sayKilling: (of, { pod, container, message }) => io(of).event(pod, 'Normal', 'Killing', message, container),
         sayHookFailed: (of, { pod, container, why, sleeps }) => {
@@ -91,6 +91,6 @@ function childrenOf(io: Own<WorkerIo>, moment: () => Moment) {
     },
     moment,
   );
-  const stopSandboxes = fromPromise<Settled, SandboxesInput>((of) => io(of).stopSandboxes(of.input, of.signal));
+  const stopSandboxes = fromPromise<EffectOutcome, SandboxesInput>((of) => io(of).stopSandboxes(of.input, of.signal));
   return { container, resize, stop: provided(stopMachine, { actors: { containerStop, stopSandboxes } }) };
 }

@@ -15,7 +15,7 @@ import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import { type ActOutcome, containerMachine } from './containerMachine.ts';
-import type { Settled } from './containerStopMachine.ts';
+import type { EffectOutcome } from './containerStopMachine.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,
@@ -79,7 +79,7 @@ const effects = setup({
     fence: unprovided<unknown, { uid: string }>(),
     inspect: unprovided<PodRuntimeStatus, { uid: string; partial?: boolean; stopping?: boolean }>(),
     prepare: unprovided<void, { pod: Pod }>(),
-    mountVolumes: unprovided<Settled, { pod: Pod }>(),
+    mountVolumes: unprovided<EffectOutcome, { pod: Pod }>(),
     runSandbox: unprovided<ActOutcome<{ id: string }>, SandboxInput>(),
     stopPod: stopMachine,
     killContainers: stopMachine,

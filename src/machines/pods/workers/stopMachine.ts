@@ -10,7 +10,7 @@ import type { KillContainer, PodRuntimeStatus } from '../../pod/runtime/seen.ts'
 import { messageOf } from '../../text/errors.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovided } from '../../xstate/provide.ts';
-import { containerStopMachine, type PreStopEnded, type Settled, type Stopped } from './containerStopMachine.ts';
+import { containerStopMachine, type EffectOutcome, type PreStopEnded, type Stopped } from './containerStopMachine.ts';
 
 export interface SandboxesInput {
   pod: Pod;
@@ -55,7 +55,7 @@ export function podTasks(o: {
   /** Null: each container's own grace. */
   graceSeconds: number | null;
   preStopped: ReadonlySet<string>;
-  /** Whoever asked for it gave no time at all. */
+  /** The stop was asked for with no grace at all. */
   forced: boolean;
 }): StopTask[] {
   return killPlan(o).map((step) => ({ step: unlessDone(step, o.preStopped), message: `Stopping container ${step.name}` }));
@@ -80,11 +80,11 @@ export const stopMachine = setup({
     context: {} as Context,
     events: {} as PreStopEnded | ContainerEnded,
     input: {} as StopInput,
-    output: {} as Settled,
+    output: {} as EffectOutcome,
   },
   actors: {
     containerStop: containerStopMachine,
-    stopSandboxes: unprovided<Settled, SandboxesInput>(),
+    stopSandboxes: unprovided<EffectOutcome, SandboxesInput>(),
   },
   actions: {
     begin: assign(({ context, spawn }) => {
@@ -121,7 +121,7 @@ export const stopMachine = setup({
   })),
   context: ({ input }) => ({ ...input, left: new Map(), failures: [] }),
   initial: 'containers',
-  output: ({ context }): Settled =>
+  output: ({ context }): EffectOutcome =>
     context.failures.length === 0
       ? { kind: 'done' }
       : { kind: 'failed', failure: { reason: context.failedReason, message: context.failures.join('; ') } },

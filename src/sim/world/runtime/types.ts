@@ -18,7 +18,7 @@ export interface SimRuntime {
   /** Something in the runtime changed since this was last set to false. */
   changed: boolean;
   connect(daemon: RuntimeDaemon): Cri;
-  /** Calls that may change something yet, whoever asked. */
+  /** Calls of any client that may still change something. */
   underWay(): number;
   /** Calls in flight end with an unknown outcome, streams are cut, calls are refused until `up`. Containers live on. */
   down(): void;

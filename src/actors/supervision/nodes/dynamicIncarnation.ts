@@ -4,7 +4,7 @@ import { ScopedRegistry } from '../registry.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorCtx } from '../types.ts';
 
-export class Life<E extends Message> implements ActorCtx<E> {
+export class DynamicIncarnation<E extends Message> implements ActorCtx<E> {
   readonly path: string;
   readonly id: string;
   readonly incarnation: number;
