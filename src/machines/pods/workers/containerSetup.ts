@@ -22,7 +22,7 @@ import type {
   StartRequest,
 } from './startJob.ts';
 
-export interface ContainerInput {
+interface ContainerInput {
   name: string;
   kind: ContainerKind;
   times: ContainerTimes;
@@ -52,7 +52,7 @@ export interface Context extends ContainerInput {
   unknown: { inRow: number; failure: StartFailure; untilMonoMs: number } | null;
 }
 
-export type ContainerEvent =
+type ContainerEvent =
   | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
   | { type: 'container.start'; job: StartJob }
   | { type: 'container.cancel' }
