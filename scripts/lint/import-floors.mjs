@@ -53,8 +53,6 @@ export const DOORS = [
   'machines/api/podWriterDecide.ts -> machines/pods/status/manager.ts',
   'machines/api/statusPatch.ts -> machines/pods/status/conditions.ts',
   'machines/pods/admission/judge.ts -> machines/reclaim/eviction/admission.ts',
-  'machines/pods/admission/candidates.ts -> machines/allocation/cpus/policy.ts',
-  'machines/pods/admission/candidates.ts -> machines/allocation/devices/allocate.ts',
   'machines/pods/status/generate.ts -> machines/pods/workers/podActions.ts',
   'machines/pods/status/statusMachine.ts -> machines/api/podWriterDecide.ts',
   'machines/pods/workers/decide.ts -> machines/pods/status/generate.ts',

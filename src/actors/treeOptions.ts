@@ -3,7 +3,7 @@
 import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { SourceName } from '../machines/pod/runtime/seen.ts';
-import { type AllocationOptions, allocationOptions } from './allocation/options.ts';
+import { type AllocationOptions, allocationOptions, offered } from './allocation/options.ts';
 import type { ProviderPlace } from './allocation/provider.ts';
 import { type ApiLayerOptions, apiLayerOptions, nodeIdentity } from './api/options.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
@@ -62,7 +62,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
   const api = config.flags.kubeconfig === '' ? null : apiOptions(config, o);
   const cluster = api !== null;
   const staticSources = staticSourceOptions(config, nodeName);
-  const devicePlugins = o.devicePlugins === true;
+  const allocation = allocationOptions(config, { facts, host: o.host, devicePlugins: o.devicePlugins === true, cluster });
   return {
     checkpoint: { rootDir: config.flags.rootDir },
     injector: o.injector,
@@ -72,7 +72,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       podResources: o.podResources === true,
     }),
     ...runtimeOptions(config, o.kernelLog === true),
-    ...allocationOptions(config, { facts, host: o.host, devicePlugins, cluster }),
+    ...allocation,
     api,
     ...servicesOptions(config, { facts, plugins: o.plugins === true, iptables: o.iptables === true, cluster }),
     ...podsOptions(config, {
@@ -80,7 +80,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       sources: configuredSources({ ...staticSources, api }),
       identity: nodeIdentity(config, nodeName),
       cluster,
-      allocators: { devices: devicePlugins, cpus: config.config.cpuManagerPolicy === 'static' },
+      ...offered(allocation.providers),
     }),
     ...staticSources,
     ...reclaimOptions(config, { facts, cluster, inhibitor: o.inhibitor === true }),

@@ -59,7 +59,7 @@ export function decide(pod: Pod): void {
     killPlan({ pod, status });
     normalizeStatus(generatePodStatus({ pod, status, failures: new Map(), facts: FACTS, nowWallMs: NOW_MS, podIsTerminal: false }));
   }
-  refusedForItself(pod, { sysctls: PATTERNS, strictGroups: false, podGroups: true, devices: true });
+  refusedForItself(pod, { sysctls: PATTERNS, strictGroups: false, podGroups: true, extendedResources: true });
   nodeMismatch(pod.spec, { name: 'n1', labels: {} });
   shortages(pod, { allocatable: FACTS.allocatable, others: [], podsMax: 110 });
   untolerated([{ key: 'k', value: 'v', effect: 'NoExecute' }], pod.spec.tolerations ?? [], 'NoExecute');

@@ -26,7 +26,7 @@ const ADMISSION = {
   podsMax: 110,
   allocatable: { cpu: '4', memory: '8Gi', pods: '110' },
   node: { name: 'n1', labels: {}, taints: [] },
-  ability: { sysctls: ['*'], strictGroups: true, podGroups: true, devices: true },
+  ability: { sysctls: ['*'], strictGroups: true, podGroups: true, extendedResources: true },
 };
 const fromApi = (doc: Record<string, unknown>): Pod => {
   const pod = asPod(doc);
@@ -45,7 +45,7 @@ const FIRST: Readonly<Record<string, (doc: Record<string, unknown>) => unknown>>
     return mergeSet(state, { source: 'api', pods: [fromApi(structuredClone(doc))], nowWallMs: NOW_MS });
   },
   admission: (doc) => admit({ ...ADMISSION, pod: fromApi(doc) }),
-  'unsupported fields': (doc) => podFields(fromApi(doc), { api: true, devices: true }),
+  'unsupported fields': (doc) => podFields(fromApi(doc), { api: true, extendedResources: true }),
   'objects it names': (doc) => podReferences(fromApi(doc)),
   'class of service': (doc) => qosClass(fromApi(doc)),
 };

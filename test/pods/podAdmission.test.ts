@@ -1,5 +1,7 @@
 /** Which pods the pod manager admits, keeps waiting and refuses, and what it asks for meanwhile: its steps, with facts made up. */
+
 import { describe, expect, it } from 'vitest';
+import { wantsExclusive } from '../../src/machines/allocation/cpus/policy.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { ListedPod } from '../../src/machines/pod/runtime/seen.ts';
 import type { PodManagerEvent } from '../../src/machines/pods/manager/messages.ts';
@@ -66,8 +68,8 @@ class Bench {
     return Object.fromEntries([...this.ledger.records.values()].map((r) => [r.pod.metadata.name, r.state.is]));
   }
 }
-const asked = (out: Out[]) => out.flatMap((o) => (o.to === 'allocate' ? [`${o.pod.metadata.name}: ${o.by.join()}`] : []));
-const cpus = { ...offer, allocators: { devices: false, cpus: true } };
+const asked = (out: Out[]) => out.flatMap((o) => (o.to === 'allocate' ? [o.pod.metadata.name] : []));
+const cpus = { ...offer, allocates: wantsExclusive };
 const small = (cpu: string, more: Partial<Facts['offer']> = {}) => ({ ...offer, ...more, allocatable: { cpu, memory: '10Gi' } });
 
 describe('pods of one operation', () => {
@@ -108,8 +110,8 @@ describe('a critical pod', () => {
 
 describe('a pod that has CPUs alone', () => {
   it('is asked about once, keeps its room meanwhile, and is admitted with the answer', () => {
-    const b = new Bench({ offer: small('1', { allocators: cpus.allocators }) });
-    expect(asked(b.op('ADD', [pod('web')]))).toEqual(['web: cpus']);
+    const b = new Bench({ offer: small('1', { allocates: wantsExclusive }) });
+    expect(asked(b.op('ADD', [pod('web')]))).toEqual(['web']);
     b.op('ADD', [pod('late')]);
     expect([b.waits, b.states]).toEqual([{ web: 'allocating' }, { late: 'refused' }]);
     expect([b.ledger.ready, asked(b.look())]).toEqual([true, []]);
@@ -122,7 +124,7 @@ describe('a pod that has CPUs alone', () => {
     b.op('ADD', [pod('web')]);
     const earlier = b.ledger.candidates.get('uid-web')?.asked?.id ?? 0;
     b.op('UPDATE', [pod('web', { cpu: '2' })]);
-    expect(asked(b.look())).toEqual(['web: cpus']);
+    expect(asked(b.look())).toEqual(['web']);
     b.answer('web', { kind: 'granted' }, earlier);
     expect(b.waits).toEqual({ web: 'allocating' });
     b.answer('web', { kind: 'granted' });
@@ -135,7 +137,7 @@ describe('a pod that has CPUs alone', () => {
     const later = { kind: 'later', why: 'others end' } as const;
     expect(b.answer('web', later).map((o) => o.to)).toEqual(['log']);
     expect(asked(b.look({ monoMs: 1_399 }))).toEqual([]);
-    expect(asked(b.look({ monoMs: 1_400 }))).toEqual(['web: cpus']);
+    expect(asked(b.look({ monoMs: 1_400 }))).toEqual(['web']);
     expect(b.answer('web', later)).toEqual([]);
   });
 
@@ -169,7 +171,7 @@ describe('a pod that has CPUs alone', () => {
     b.ledger = { ...b.ledger, beganMonoMs: 500 };
     expect(b.op('ADD', [pod('web')]).map((o) => o.to)).toEqual(['relist']);
     expect([b.waits, b.ledger.ready]).toEqual([{ web: 'later' }, false]);
-    expect(asked(b.look({ listing: { atMonoMs: 501, via: 'poll', pods: new Map() } }))).toEqual(['web: cpus']);
+    expect(asked(b.look({ listing: { atMonoMs: 501, via: 'poll', pods: new Map() } }))).toEqual(['web']);
     expect(b.ledger.ready).toBe(true);
   });
 });

@@ -172,7 +172,7 @@ describe('pod.json', () => {
   const takes = (doc: unknown): boolean => {
     const decoded = decodeManifest(doc, opts);
     if (!decoded.ok || decoded.notes.length > 0) return false;
-    const fields = decoded.pods.map((pod) => podFields(pod, { podGroups: true, devices: true }));
+    const fields = decoded.pods.map((pod) => podFields(pod, { podGroups: true, extendedResources: true }));
     // An editor is there for authors: it complains of what this node would leave alone, or takes for something else.
     return fields.every(({ refused, leftAlone }) => refused.length + leftAlone.length === 0);
   };

@@ -2,6 +2,7 @@
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { quantityToInteger } from '../../machines/kube/quantity.ts';
+import type { Pod } from '../../machines/kube/types.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { AnySpec } from '../supervision/types.ts';
 import type { AgentGroupsOptions } from './cgroups/agentGroups.ts';
@@ -18,7 +19,7 @@ export interface AllocationOptions {
   providers: readonly { provider: Provider; spec: AnySpec }[];
 }
 
-export function allocationOptions(config: NodeConfig, o: ProviderPlace & { facts(): NodeFacts }): AllocationOptions {
+export function allocationOptions(config: NodeConfig, o: ProviderPlace): AllocationOptions {
   const { kubeletCgroups, systemCgroups } = config.config;
   return {
     cgroups: cgroupsOptions(config, o.facts),
@@ -27,6 +28,16 @@ export function allocationOptions(config: NodeConfig, o: ProviderPlace & { facts
       const spec = provider.spec(config, o);
       return spec === null ? [] : [{ provider, spec }];
     }),
+  };
+}
+
+/** What the pod manager has to know of the providers, without their names. */
+export function offered(providers: AllocationOptions['providers']) {
+  const all = providers.map(({ provider }) => provider);
+  return {
+    allocates: (pod: Pod) => all.some((p) => p.wants(pod)),
+    fixed: all.flatMap((p) => p.fixed ?? []),
+    extendedResources: all.some((p) => p.extendedResources === true),
   };
 }
 

@@ -7,6 +7,7 @@ import type { AllocationEvent, ContainerShare, Held, NodeResources, NumaHint } f
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { Container } from '../../machines/kube/podTable.ts';
 import type { Pod } from '../../machines/kube/types.ts';
+import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { Built } from '../../machines/result.ts';
 import type { Address } from '../../machines/supervision/address.ts';
 import type { Host, Ports } from '../../ports/ports.ts';
@@ -14,6 +15,7 @@ import type { AnySpec, Registry } from '../supervision/types.ts';
 
 /** What a provider is made of, beside the configuration. */
 export interface ProviderPlace {
+  facts(): NodeFacts;
   host: Pick<Host, 'cpus'>;
   devicePlugins: boolean;
   /** There is an API server, whose node shows what there is. */
@@ -36,6 +38,10 @@ export interface Provider {
   spec(config: NodeConfig, place: ProviderPlace): AnySpec | null;
   /** Whether the pod is to have something of it. */
   wants(pod: Pod): boolean;
+  /** A resource that is not changed in place, since a Guaranteed pod has it alone. */
+  readonly fixed?: string;
+  /** It allocates extended resources, of any name. */
+  readonly extendedResources?: true;
   /** For the topology manager: where the container could have what it needs, best first. Null: it does not matter. Not asked under policy none. */
   hints?(ctx: ProviderCtx, of: ContainerOfPod): readonly NumaHint[] | null;
   /** What a container gets that is about to be created. */

@@ -33,10 +33,13 @@ export function staticSourceOptions({ config: c, gates }: NodeConfig, nodeName: 
 
 export function podsOptions(
   config: NodeConfig,
-  o: Pick<PodManagerOptions, 'identity' | 'cluster' | 'allocators'> & { facts(): NodeFacts; sources: readonly SourceName[] },
+  o: Pick<PodManagerOptions, 'identity' | 'cluster' | 'allocates' | 'fixed' | 'extendedResources'> & {
+    facts(): NodeFacts;
+    sources: readonly SourceName[];
+  },
 ): PodsOptions {
   const { config: c } = config;
-  const { facts, sources, identity, cluster, allocators } = o;
+  const { facts, sources, identity, cluster, allocates, fixed, extendedResources } = o;
   const { allocatable } = facts();
   return {
     config: { sources },
@@ -48,7 +51,9 @@ export function podsOptions(
       allowedUnsafeSysctls: c.allowedUnsafeSysctls,
       podGroups: c.cgroupsPerQOS,
       cluster,
-      allocators,
+      allocates,
+      fixed,
+      extendedResources,
     },
     workers: { facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, ...crashBackoff(config) },
   };

@@ -11,6 +11,10 @@ export class Replies<R> {
     replyTo.signal.addEventListener('abort', () => this.#held.delete(ask), { once: true });
   }
 
+  /** Its asker still waits. */
+  isOpen(ask: number): boolean {
+    return this.#held.has(ask);
+  }
   /** Aborted when the asker gives up. */
   signal(ask: number): AbortSignal {
     return this.#held.get(ask)?.signal ?? AbortSignal.abort();

@@ -26,7 +26,7 @@ const MEND = 'The kubelet may run it: mend it before the change, or its pod is s
 /** Each document is read as the running node reads it. */
 export async function checkPods(config: NodeConfig): Promise<Finding[]> {
   const { fileSource, httpSource } = staticSourceOptions(config, nodeNameOf(config, { host: createHost() }));
-  const able = { podGroups: config.config.cgroupsPerQOS, devices: true };
+  const able = { podGroups: config.config.cgroupsPerQOS, extendedResources: true };
   return [...(await files(fileSource, able)), ...(await url(httpSource, able))];
 }
 

@@ -42,7 +42,7 @@ const mounted = (volume: object, source: string): Pod =>
     } as Parameters<typeof pod>[0],
     { source },
   );
-const admitted = (p: Pod): string => unsupported(p, { podGroups: false, devices: false })?.message ?? 'let in';
+const admitted = (p: Pod): string => unsupported(p, { podGroups: false, extendedResources: false })?.message ?? 'let in';
 const inPod = (volume: object) => {
   const { volumes, failed } = podVolumes(mounted(volume, 'api'));
   return volumes[0]?.plugin ?? failed[0]?.message ?? 'nothing';

@@ -35,6 +35,7 @@ export const cpusProvider: Provider = {
     return cpusSpec({ rootDir: config.flags.rootDir, place, everyMs: config.config.cpuManagerReconcilePeriod, quotaLifted });
   },
   wants: wantsExclusive,
+  fixed: 'cpu',
   share({ registry }, { pod, container }) {
     const known = registry.read(cpusView)?.value;
     return known === undefined ? built({}) : cpusShare(known, pod, container);

@@ -91,7 +91,7 @@ export class DeviceAllocator {
         for (const request of deviceRequests(container)) {
           const outcome = await this.give({ pod, container, signal, ...request });
           if (outcome.kind === 'none' && !this.isOfOthers(request.resource)) {
-            const refusal = unsupported(pod, { podGroups: true, devices: false });
+            const refusal = unsupported(pod, { podGroups: true, extendedResources: false });
             if (refusal !== null) return { kind: 'refused', reason: refusal.reason, message: refusal.message };
           }
           if (outcome.kind === 'wait') return { kind: 'later', why: outcome.message };

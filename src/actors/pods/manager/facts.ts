@@ -18,6 +18,8 @@ import { handlingPod } from '../../../ports/handling.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 export interface AdmissionOptions extends Omit<Offer, 'ability'> {
+  /** Some of what is allocated are extended resources, of any name. */
+  extendedResources: boolean;
   /** What the node registers with: its labels until the API server has shown others, or for good where there is none. */
   identity: Omit<NodeIdentity, 'os' | 'arch'>;
   allowedUnsafeSysctls: readonly string[];
@@ -26,11 +28,11 @@ export interface AdmissionOptions extends Omit<Offer, 'ability'> {
 }
 
 export function factsFrom(ctx: ActorCtx<PodManagerEvent>, opts: AdmissionOptions): () => Facts {
-  const { podsMax, allocatable, cluster, allocators, podGroups } = opts;
+  const { podsMax, allocatable, cluster, allocates, fixed, podGroups, extendedResources } = opts;
   const { kernelVersion = '', appArmor = true } = ctx.ports.host.identity?.() ?? {};
   const sysctls = sysctlPatterns(kernelVersion, opts.allowedUnsafeSysctls);
-  const ability = { sysctls, podGroups, devices: ctx.ports.devicePlugins !== undefined, appArmor };
-  const offer: Offer = { podsMax, allocatable, ability, cluster, allocators };
+  const ability = { sysctls, podGroups, extendedResources, appArmor };
+  const offer: Offer = { podsMax, allocatable, ability, cluster, allocates, fixed };
   return () => new Seen(ctx, { offer, identity: opts.identity });
 }
 

@@ -54,8 +54,8 @@ export interface NodeAbility {
   readonly strictGroups: boolean;
   /** A cgroup of the node's own holds each pod as a whole. Default false. */
   readonly podGroups?: boolean;
-  /** Device plugins can be spoken to: whether there are devices is found out when they are given. Default false. */
-  readonly devices?: boolean;
+  /** Extended resources are allocated: whether there are any is found out at allocation. Default false. */
+  readonly extendedResources?: boolean;
   /** The kernel enforces profiles of AppArmor. Default true. */
   readonly appArmor?: boolean;
 }
@@ -90,23 +90,23 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
   if (ability.appArmor === false && (pod.status.phase ?? 'Pending') === 'Pending' && wantsAppArmor(pod)) {
     return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host', about };
   }
-  const { podGroups = false, devices = false } = ability;
+  const { podGroups = false, extendedResources = false } = ability;
   // A pod that waits is judged again and again.
   let known = JUDGED_FIELDS.get(pod);
-  if (known === undefined || known.podGroups !== podGroups || known.devices !== devices) {
-    known = { podGroups, devices, refusal: unsupported(pod, { podGroups, devices }) };
+  if (known === undefined || known.podGroups !== podGroups || known.extendedResources !== extendedResources) {
+    known = { podGroups, extendedResources, refusal: unsupported(pod, { podGroups, extendedResources }) };
     JUDGED_FIELDS.set(pod, known);
   }
   return known.refusal;
 }
 
-const JUDGED_FIELDS = new WeakMap<Pod, { podGroups: boolean; devices: boolean; refusal: Refusal | null }>();
+const JUDGED_FIELDS = new WeakMap<Pod, { podGroups: boolean; extendedResources: boolean; refusal: Refusal | null }>();
 
 /** Reason of a pod that sets what this node must refuse. */
 export const UNSUPPORTED = 'UnsupportedField';
 
-/** What it sets that this node does not have. `devices`: except for what plugins may have. */
-export function unsupported(pod: Pod, o: { podGroups: boolean; devices: boolean }): Refusal | null {
+/** What it sets that this node does not have. `extendedResources`: except for these. */
+export function unsupported(pod: Pod, o: { podGroups: boolean; extendedResources: boolean }): Refusal | null {
   const { refused: fields } = podFields(pod, { api: !isStatic(pod), ...o });
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;

@@ -1,7 +1,5 @@
 /** Pods that wait to be admitted, while the pod manager handles one event: each is judged beside the pods that hold room by then. */
 
-import { wantsExclusive } from '../../allocation/cpus/policy.ts';
-import { asksForDevices } from '../../allocation/devices/allocate.ts';
 import type { AllocationAnswer } from '../../allocation/messages.ts';
 import type { Draft } from '../../data/sharedMap.ts';
 import type { Pod } from '../../kube/types.ts';
@@ -11,7 +9,7 @@ import { type RequestOf, type Room, rememberedRequest } from '../../pod/resource
 import { hasRun } from '../../pod/runtime/listed.ts';
 import type { Cause } from '../../supervision/address.ts';
 import type { Asked, Candidate, Eviction, PodOpEvent, Wait } from '../manager/messages.ts';
-import { type AllocatorName, type Facts, keepsRoom, type Out, type Rec } from '../manager/records.ts';
+import { type Facts, keepsRoom, type Out, type Rec } from '../manager/records.ts';
 import type { ResizeDraft } from '../resize/draft.ts';
 import { type Refusal, UNSUPPORTED } from './admission.ts';
 import { type Judgement, judge, makeRoom } from './judge.ts';
@@ -221,8 +219,7 @@ export class Candidates {
   private allocating(c: Candidate): Refusal | Wait | null {
     const { pod } = c;
     const form = this.host.resizes.form(pod);
-    const by = this.allocatorsOf(form);
-    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp || by.length === 0) return null;
+    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp || !this.host.facts.offer.allocates(form)) return null;
     const { listing } = this.host.facts;
     if (listing === undefined) return 'later';
     if (listing.atMonoMs <= this.host.beganMonoMs) {
@@ -230,7 +227,7 @@ export class Candidates {
       return 'later';
     }
     const runs = hasRun(listing.pods.get(pod.metadata.uid));
-    const answer = this.answered(c, { form, by }) ?? (runs ? this.overdue(c.asked) : null);
+    const answer = this.answered(c, form) ?? (runs ? this.overdue(c.asked) : null);
     if (answer === null) return runs ? 'readmitting' : 'allocating';
     if (answer.kind === 'granted') return null;
     const why = answer.kind === 'later' ? answer.why : answer.message;
@@ -241,20 +238,14 @@ export class Candidates {
     return answer.kind === 'later' ? 'allocating' : { reason: answer.reason, message: answer.message, about: 'room' };
   }
 
-  /** Devices, then CPUs, as in the reference. */
-  private allocatorsOf(form: Pod): AllocatorName[] {
-    const { devices, cpus } = this.host.facts.offer.allocators;
-    return [...(devices && asksForDevices(form) ? ['devices' as const] : []), ...(cpus && wantsExclusive(form) ? ['cpus' as const] : [])];
-  }
-
   /** Null: not known yet. `later` is asked again at a look after some time. */
-  private answered(c: Candidate, { form, by }: { form: Pod; by: readonly AllocatorName[] }): AllocationAnswer | null {
+  private answered(c: Candidate, form: Pod): AllocationAnswer | null {
     const { monoMs } = this.host.facts;
     const known = c.asked;
     const isOld = known?.answer?.kind === 'later' && monoMs - known.atMonoMs >= ASK_AGAIN_MS;
     if (known?.pod === c.pod && !isOld) return known.answer;
     c.asked = { id: this.host.newLife(), pod: c.pod, answer: null, atMonoMs: monoMs, why: known?.why ?? '' };
-    this.host.out.push({ to: 'allocate', pod: form, id: c.asked.id, by });
+    this.host.out.push({ to: 'allocate', pod: form, id: c.asked.id });
     return null;
   }
 

@@ -31,7 +31,7 @@ export interface AdmissionFacts {
 }
 
 export type Judgement =
-  /** `allocates`: the CPU manager and the device manager are asked before it is admitted. */
+  /** `allocates`: the coordinator of allocation is asked before it is admitted. */
   | { is: 'fits'; allocates: boolean }
   | { is: 'refused'; refusal: Refusal }
   /** Something has to be looked at first. */

@@ -162,7 +162,7 @@ export function podFields(
     /** Objects of an API server can be asked for. Default false. */
     api?: boolean;
     /** Somebody else knows which extended resources there are. Default false: there are none. */
-    devices?: boolean;
+    extendedResources?: boolean;
     /** A cgroup holds each pod as a whole. Default false. */
     podGroups?: boolean;
   } = {},
@@ -171,7 +171,7 @@ export function podFields(
   const left = new ErrorList();
   const found: Found = {
     refused(path, why) {
-      if (o.devices !== true || why !== NO_SUCH_RESOURCE || !mayBePlugins(path)) refused.add(`${path} (${why})`);
+      if (o.extendedResources !== true || why !== NO_SUCH_RESOURCE || !mayBePlugins(path)) refused.add(`${path} (${why})`);
     },
     leftAlone: (path, why) => left.add(`${path} (${why})`),
     unknown(path, key, names) {

@@ -35,14 +35,14 @@ export type Wait =
   | 'later'
   /** Other pods make room for it, which no other pod gets. */
   | 'room'
-  /** It fits, and devices or CPUs are allocated to it. No other pod gets its room. */
+  /** It fits, and something is being allocated to it. No other pod gets its room. */
   | 'allocating'
   /** The same, of a pod that runs here already. */
   | 'readmitting'
   /** It sets what this node must refuse. It runs here already, or its controller would replace it without end if it failed. */
   | 'held';
 
-/** What the device manager and the CPU manager were asked about a candidate. */
+/** What the coordinator of allocation was asked about a candidate. */
 export interface Asked {
   /** Never given twice. */
   id: number;
@@ -73,7 +73,7 @@ export type PodOpEvent = Message & {
 export type PodManagerEvent =
   | PodOpEvent
   | (Message &
-      /** To itself: what the device manager and the CPU manager answer about a pod that waits to be admitted. `id`: of the question. */
+      /** To itself: what the coordinator of allocation answers about a pod that waits to be admitted. `id`: of the question. */
       (
         | { type: 'pods.allocated'; uid: string; id: number; answer: AllocationAnswer }
         /** From a worker: its life moved on. */

@@ -105,7 +105,7 @@ export const podManagerMachine = setup({
       meta: {
         reason: 'LookingAgain',
         message:
-          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or CPUs or devices are being allocated to it. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
+          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or something is being allocated to it. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
       },
       always: [
         { guard: 'misses', target: 'waitingForSources' },

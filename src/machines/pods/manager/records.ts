@@ -98,7 +98,7 @@ export type Out =
   /** What was granted is to be written down. */
   | { to: 'allocations'; allocations: ReadonlyMap<string, Allocation> }
   /** Allocate to this pod what its containers have alone; answered with `pods.allocated`. */
-  | { to: 'allocate'; pod: Pod; id: number; by: readonly AllocatorName[] }
+  | { to: 'allocate'; pod: Pod; id: number }
   /** It is not admitted, or not wanted any more. */
   | { to: 'release'; uid: string }
   | { to: 'relist'; why: string }
@@ -110,7 +110,6 @@ export interface Step {
   /** False when nothing a reader of the view could see has changed. */
   changed: boolean;
 }
-export type AllocatorName = 'devices' | 'cpus';
 /** What this node offers. */
 export interface Offer {
   podsMax: number;
@@ -118,8 +117,10 @@ export interface Offer {
   ability: Omit<NodeAbility, 'strictGroups'>;
   /** There is an API server, where labels and taints may have changed. */
   cluster: boolean;
-  /** Which managers allocate something to a pod before it is admitted. */
-  allocators: Readonly<Record<AllocatorName, boolean>>;
+  /** Something is allocated to this pod before it is admitted. */
+  allocates(pod: Pod): boolean;
+  /** Resources that are not changed in place, since a Guaranteed pod has them alone. */
+  fixed: readonly string[];
 }
 /** What comes with each event. */
 export interface Facts extends Moment {

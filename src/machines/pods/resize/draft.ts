@@ -128,10 +128,10 @@ export class ResizeDraft {
 
   private decide(pod: Pod, before: Allocation): Pod {
     const { uid } = pod.metadata;
-    const { allocatable, allocators } = this.host.facts.offer;
+    const { allocatable, fixed } = this.host.facts.offer;
     const verdict = judgeResize({
       ...{ pod, allocation: before, others: this.host.others(pod) },
-      ...{ allocatable, requests: rememberedRequest, fixedCpus: allocators.cpus },
+      ...{ allocatable, requests: rememberedRequest, fixedCpus: fixed.includes('cpu') },
     });
     if (verdict.kind === 'granted') {
       this.held.set(uid, largerOf(pod, before));
