@@ -52,23 +52,23 @@ export type LifeEvent =
   | { type: 'life.reported' | 'life.finished'; worker: WorkerSummary }
   | { type: 'life.quarantined'; error: string };
 
-type Update = { kind: 'create' | 'update' | 'sync'; causes?: Causes };
-type Kill = Pick<Extract<WorkerEvent, { type: 'pod.kill' }>, 'status' | 'graceOverrideSeconds'> & { causes?: Causes };
 /** What a step asks of the ledger. `causes` and `pod`: where they are not those of the record. */
-export type LifeAct =
+const ACTS = {
   /** A worker is to be there for it. */
-  | { type: 'create'; params: { pod?: Pod } }
-  | { type: 'update'; params: Update }
-  | { type: 'kill'; params: Kill }
-  | { type: 'reject'; params: Refused }
+  create: unprovidedAction<{ pod?: Pod }>(),
+  update: unprovidedAction<{ kind: 'create' | 'update' | 'sync'; causes?: Causes }>(),
+  kill: unprovidedAction<Pick<Extract<WorkerEvent, { type: 'pod.kill' }>, 'status' | 'graceOverrideSeconds'> & { causes?: Causes }>(),
+  reject: unprovidedAction<Refused>(),
   /** What was said of it. */
-  | { type: 'forget'; params?: unknown }
+  forget: unprovidedAction(),
   /** Its containers are garbage. */
-  | { type: 'sweep'; params: { why: 'has ended' | 'was removed' } }
+  sweep: unprovidedAction<{ why: 'has ended' | 'was removed' }>(),
   /** Pods that wait for its name. */
-  | { type: 'wake'; params?: unknown }
+  wake: unprovidedAction(),
   /** Nothing is left of it: the next life of its UID begins. */
-  | { type: 'renew'; params: Renewal };
+  renew: unprovidedAction<Renewal>(),
+};
+export type LifeAct = { [K in keyof typeof ACTS]: { type: K; params: Parameters<(typeof ACTS)[K]>[1] } }[keyof typeof ACTS];
 
 const running = (listed: ListedPod | null): LifeState => ({ is: 'running', listed });
 const ended = (life: Life): LifeState => ({ is: 'ended', verdict: verdictOf(life) });
@@ -157,14 +157,7 @@ export const podLifeMachine = setup({
     await: assign(({ context, event }) => ('behind' in event ? { worker: waiting(context, event) } : {})),
     begin: assign({ worker: null }),
     reopen: assign(({ event }) => ('causes' in event ? { worker: null, causes: event.causes ?? [] } : {})),
-    create: unprovidedAction<{ pod?: Pod }>(),
-    update: unprovidedAction<Update>(),
-    kill: unprovidedAction<Kill>(),
-    reject: unprovidedAction<Refused>(),
-    forget: unprovidedAction(),
-    sweep: unprovidedAction<{ why: 'has ended' | 'was removed' }>(),
-    wake: unprovidedAction(),
-    renew: unprovidedAction<Renewal>(),
+    ...ACTS,
   },
   guards: {
     free: ({ event }) => 'behind' in event && event.behind === null,
