@@ -22,7 +22,7 @@ interface Act {
   params?: unknown;
 }
 
-export interface KeptStep<M extends AnyStateMachine, A extends Act> {
+interface KeptStep<M extends AnyStateMachine, A extends Act> {
   /** Key of the innermost state. */
   readonly state: string;
   readonly context: ContextFrom<M>;
@@ -33,7 +33,7 @@ export interface KeptStep<M extends AnyStateMachine, A extends Act> {
 }
 
 /** `state`: the key of an innermost state, which no two of the machine may share. `inspect` hears of the step as of an actor's. */
-export type TakeStep<M extends AnyStateMachine, A extends Act> = (
+type TakeStep<M extends AnyStateMachine, A extends Act> = (
   at: { state: string; context: ContextFrom<M> },
   event: EventFromLogic<M>,
   inspect?: Inspect | null,

@@ -40,7 +40,7 @@ export interface AdmissionHost {
 }
 
 /** What becomes of a candidate; null: it waits. `pod`: with what it is granted. */
-export type Decision = { is: 'admitted'; pod: Pod } | { is: 'refused'; refusal: Refusal } | null;
+type Decision = { is: 'admitted'; pod: Pod } | { is: 'refused'; refusal: Refusal } | null;
 
 export class Candidates {
   private readonly host: AdmissionHost;

@@ -122,7 +122,7 @@ export interface Successor {
 }
 
 /** What each state of a pod's life holds. podLifeMachine.ts has the transitions. */
-export interface LifeHolds {
+interface LifeHolds {
   /** A source names it, and another pod of its name stands before it: no worker. */
   waiting: object;
   /** Admission refused it: no worker. */
