@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { BOOT_STEPS } from '../../src/boot/boot.ts';
 import { loadLibc } from '../../src/boot/process/libc.ts';
-import { ABSENT_GATES, ALWAYS_GATES, HONOURED, HONOURED_GATES, UNIMPLEMENTED } from '../../src/boot/unimplemented.ts';
+import { ABSENT_GATES, ALWAYS_GATES, UNIMPLEMENTED } from '../../src/boot/unimplemented.ts';
 import { defaultKubeletConfiguration } from '../../src/machines/config/defaults.ts';
 import { GATES, KUBELET_GATES } from '../../src/machines/config/gateTable.ts';
 import { KUBELET_CONFIGURATION } from '../../src/machines/config/schema.ts';
 import type { Shape } from '../../src/machines/shape/shape.ts';
 import { RUNNING } from '../lifeStates.ts';
+import { HONOURED, HONOURED_GATES } from './config/honoured.ts';
 import { emptyRegistry, fakeBoot, HEADER, tempDir, until } from './helpers.ts';
 
 let dir: ReturnType<typeof tempDir>;

@@ -3,10 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { getPath } from '../../../src/boot/config/paths.ts';
-import { ABSENT_GATES, ALWAYS_GATES, DIFFERENT_DEFAULTS, UNIMPLEMENTED } from '../../../src/boot/unimplemented.ts';
+import { ABSENT_GATES, ALWAYS_GATES, UNIMPLEMENTED } from '../../../src/boot/unimplemented.ts';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../../src/boot/version.ts';
 import { defaultKubeletConfiguration } from '../../../src/machines/config/defaults.ts';
 import { KUBELET_GATES } from '../../../src/machines/config/gateTable.ts';
+import { DIFFERENT_DEFAULTS } from './honoured.ts';
 
 const PAGE = join(import.meta.dirname, '../../../docs/differences-flags-and-gates.md');
 
