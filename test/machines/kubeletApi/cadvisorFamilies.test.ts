@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { cadvisorMetrics, containerKey, type GroupReading } from '../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats/stats.ts';
 import type { GroupFigures } from '../../../src/machines/figures/groupStats.ts';
-import { CADVISOR_LEFT_OUT } from '../../reference/cadvisorLeftOut.ts';
+import { CADVISOR_LEFT_OUT } from '../../reference/leftOut/cadvisorLeftOut.ts';
 
 interface Family {
   type: string;

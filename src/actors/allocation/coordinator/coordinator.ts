@@ -10,7 +10,7 @@ import { type CoordinatorFacts, coordinatorMachine } from '../../../machines/all
 import type { AllocationAnswer, AllocationEvent } from '../../../machines/allocation/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
-import { Replies } from '../../supervision/replies.ts';
+import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import type { Provider } from '../provider.ts';
 

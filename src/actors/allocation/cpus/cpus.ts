@@ -26,7 +26,7 @@ import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
-import { Replies } from '../../supervision/replies.ts';
+import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { cpuMetrics } from './metrics.ts';
 

@@ -1,6 +1,6 @@
 /** What answers go to, by the number of the question: a machine holds the number alone. */
 
-import type { ReplyTo } from '../../machines/supervision/address.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
 
 export class Replies<R> {
   readonly #held = new Map<number, ReplyTo<R>>();
