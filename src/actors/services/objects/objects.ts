@@ -24,7 +24,7 @@ import { type ObjectsFacts, objectsMachine } from '../../../machines/services/ob
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
-import { Replies } from '../../supervision/replies.ts';
+import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface ObjectsOptions {

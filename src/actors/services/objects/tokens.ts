@@ -13,7 +13,7 @@ import { type TokenOutcome, tokenMachine, tokensMachine } from '../../../machine
 import { type Moment, momentOf } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { kubeClient } from '../../api/client.ts';
-import { Replies } from '../../supervision/replies.ts';
+import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface TokensOptions {

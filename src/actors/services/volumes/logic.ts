@@ -13,7 +13,7 @@ import { type BindJob, type VolumesFacts, volumesMachine } from '../../../machin
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Moment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
-import { Replies } from '../../supervision/replies.ts';
+import { Replies } from '../../supervision/mailbox/replies.ts';
 
 export interface VolumeIo {
   setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
