@@ -13,6 +13,7 @@ import { imagePulls } from '../../src/machines/runtime/imagePuller/messages.ts';
 import { runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
 import { probesView } from '../../src/machines/services/probes/messages.ts';
 import { volumesInUseView, volumesView } from '../../src/machines/services/volumes/messages.ts';
+import type { Clock } from '../../src/ports/ports.ts';
 import { cluster, create, drop, inApi, isReady } from './cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from './virtualNode.ts';
 
@@ -66,7 +67,7 @@ class Counter {
         if (e.type === '@xstate.event') add(counts.xstateEvents, e.event.type);
         if (e.type === '@xstate.snapshot') add(counts.snapshots, e.event.type);
       },
-      ports: (ports) => ({ ...ports, fs: countedCalls(ports.fs, counts.fileOperations) }),
+      ports: (ports) => ({ ...ports, fs: countedCalls(ports.fs, counts.fileOperations), clock: onlyForward(ports.clock) }),
       config: { maxPods: pods + 10, podsPerCore: 0 },
     });
     return { h, counter: new Counter(pods, counts, h) };
@@ -98,6 +99,11 @@ class Counter {
   }
 }
 
+/** A real clock never shows one moment twice, so a look begins later than the act before it has ended. */
+function onlyForward(clock: Clock): Clock {
+  let reads = 0;
+  return { ...clock, monoMs: () => clock.monoMs() + ++reads * 1e-6 };
+}
 function countedCalls<T extends object>(of: T, count: Count): T {
   return new Proxy(of, {
     get(target, name, receiver) {

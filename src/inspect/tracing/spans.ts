@@ -11,7 +11,6 @@ const SOURCES = `${podConfigAddr.path.slice(0, podConfigAddr.path.lastIndexOf('/
 
 /** What a worker does in a state, where its name does not say it. */
 const STEP_NAMES: Readonly<Record<string, string>> = {
-  'syncing.preparing': 'pod directories',
   'syncing.mountingVolumes': 'volumes',
   'syncing.creatingSandbox': 'pod sandbox',
   'syncing.inspecting': 'inspect pod',

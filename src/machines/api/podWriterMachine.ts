@@ -3,7 +3,7 @@
  * thousands of pods: one machine serves them all, and what differs between them is input.
  */
 
-import { assign, not } from 'xstate';
+import { assign, cancel, enqueueActions, not } from 'xstate';
 import { isOlder, isRefusal, type KubeFailure } from '../kube/request.ts';
 import type { Pod } from '../kube/types.ts';
 import type { PodsView } from '../pods/manager/messages.ts';
@@ -14,6 +14,7 @@ import { failureOf, names, podName, projecting } from '../xstate/projection.ts';
 import { unprovided, unprovidedAction } from '../xstate/provide.ts';
 import { setupWith } from '../xstate/setup.ts';
 import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
+import type { Wait } from './passing.ts';
 import { decideWrite, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { leftOutOf, ownPart } from './statusPatch.ts';
 
@@ -22,10 +23,12 @@ const WRITE_RETRY_MAX_MS = 10_000;
 /** The server will not have it: asked again rarely, and when there is something new to say. */
 const REFUSED_RETRY_MS = 60_000;
 const WAIT_MS = 1_000;
-/** For what will be overtaken: longer than a container's start or the removal of a sandbox takes while many want one. */
-const HOLD_MS = 5_000;
-/** For a pod of which nothing runs any more: its last word is under way, and endpoints still name it. */
-const HOLD_BRIEFLY_MS = 300;
+const HOLD_MS: Readonly<Record<Wait, number>> = {
+  /** For what will be overtaken: longer than a container's start or the removal of a sandbox takes while many want one. */
+  long: 5_000,
+  /** For a pod of which nothing runs any more: its last word is under way, and endpoints still name it. */
+  brief: 300,
+};
 
 export type WriteOutcome =
   /** `object`: as the server has it now; null: it is gone. */
@@ -56,6 +59,8 @@ export interface PodWriterContext extends PodWriterInput {
   shown: string;
   /** What would be overtaken has waited its time: it is said now. */
   held: boolean;
+  /** How long it is waited for what will overtake this; null: it is not. */
+  holding: Wait | null;
   failures: number;
   failure: KubeFailure | null;
 }
@@ -160,27 +165,31 @@ const complain = {
 
 const { setup, facts } = setupWith<PodWriterFacts>();
 export const podWriterMachine = setup({
-  types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
+  types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent | { type: 'hold.over' } },
   actors: { act: unprovided<WriteOutcome, ActInput>() },
   actions: {
     decide: assign(({ context }) => decided(context, facts())),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
     complain: unprovidedAction<PodWriterFailure>(),
+    /** Until the time is over: a wait that turns out to be brief begins anew, and stays brief. */
+    holdOn: enqueueActions(({ context: { plan, holding }, enqueue }) => {
+      if (plan.kind !== 'hold' || holding === 'brief' || holding === plan.wait) return;
+      enqueue.cancel('hold');
+      enqueue.raise({ type: 'hold.over' }, { id: 'hold', delay: HOLD_MS[plan.wait] });
+      enqueue.assign({ holding: plan.wait });
+    }),
   },
   guards: {
     ends: ({ context }) => context.plan.kind === 'end',
     rests: ({ context }) => context.plan.kind === 'rest',
     waits: ({ context }) => context.plan.kind === 'wait',
     holds: ({ context }) => context.plan.kind === 'hold',
-    holdsBriefly: ({ context }) => context.plan.kind === 'hold' && context.plan.wait === 'brief',
     failed: ({ context }) => context.failures > 0,
-    urgent: ({ event }) => event.urgent === true,
+    urgent: ({ event }) => event.type === 'pod.write' && event.urgent === true,
     refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
   },
   delays: {
     wait: WAIT_MS,
-    hold: HOLD_MS,
-    holdBriefly: HOLD_BRIEFLY_MS,
     retry: ({ context }) => {
       const { failure, failures } = context;
       if (isConflict(failure) && failures === 1) return 0;
@@ -209,6 +218,7 @@ export const podWriterMachine = setup({
     gone: new Set(),
     shown: '',
     held: false,
+    holding: null,
     failures: 0,
     failure: null,
   }),
@@ -233,21 +243,16 @@ export const podWriterMachine = setup({
       after: { wait: { target: 'deciding' } },
       on: { 'pod.write': { target: 'deciding' } },
     },
-    /** Looked at anew with every word about the pod; the time is that of the first. */
+    /** Looked at anew with every word about the pod; the time is that of the first, or of the first that says it will be brief. */
     holding: {
       meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
-      always: [
-        { guard: not('holds'), target: 'deciding' },
-        { guard: 'holdsBriefly', target: 'holdingBriefly' },
-      ],
-      after: { hold: { target: 'deciding', actions: [assign({ held: true })] } },
-      on: { 'pod.write': { actions: ['decide'] } },
-    },
-    holdingBriefly: {
-      meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
+      entry: ['holdOn'],
+      exit: [cancel('hold'), assign({ holding: null })],
       always: { guard: not('holds'), target: 'deciding' },
-      after: { holdBriefly: { target: 'deciding', actions: [assign({ held: true })] } },
-      on: { 'pod.write': { actions: ['decide'] } },
+      on: {
+        'pod.write': { actions: ['decide', 'holdOn'] },
+        'hold.over': { target: 'deciding', actions: [assign({ held: true })] },
+      },
     },
     acting: {
       meta: { reason: 'Writing', message: ({ plan }: PodWriterContext) => `request under way: ${plan.kind}` },

@@ -19,8 +19,10 @@ const OF_A_REQUEST = 'of one request, which is lost with the server that it came
 const ALL_PODS_ENDED = 'every pod of the node has ended, the bystanders too: `nodeShutdown.test.ts` kills the actor there';
 /** States that no kill can meet in a running node, with the reason. */
 const NOT_KILLED: Record<string, string> = {
+  'podWorker beginning': NO_TIME,
   'podWorker syncing.deciding': NO_TIME,
   'podWorker syncing.acting': NO_TIME,
+  'podWorker terminating.choosing': NO_TIME,
   'podWorker terminating.judging': NO_TIME,
   'podWorker terminating.verified': NO_TIME,
   'podWorker terminating.done': NO_TIME,

@@ -85,8 +85,20 @@ function container(state: string, hold: (h: VirtualNode) => void, more: Partial<
 }
 
 export const WORKER_CASES: KillCase[] = [
-  // The CRI link is away when the worker asks it for the fence.
-  starting('podWorker fencing', (h) => void h.kill('node/runtime/cri')),
+  {
+    // The fence waits for a call that its dead predecessor left with a runtime that does not notice.
+    covers: 'podWorker fencing',
+    path: worker,
+    arrange: async (h) => {
+      h.faults.deaf = true;
+      h.faults.latencyMs = { RunPodSandbox: 20_000 };
+      h.write('subject', pod('subject'));
+      await h.until('the sandbox is being made', () => h.record('subject') && h.state(worker(h)) === 'syncing.creatingSandbox');
+      h.kill(worker(h));
+    },
+    release: quick,
+    rests: runs(),
+  },
   {
     // The fence waits for a call that its dead predecessor left with a runtime that does not notice; then the link goes.
     covers: 'podWorker fencingAgain',
@@ -105,9 +117,13 @@ export const WORKER_CASES: KillCase[] = [
     rests: runs(),
   },
   starting('podWorker syncing.inspecting', slow('ListContainers', 200)),
-  starting('podWorker syncing.preparing', (h) => {
-    h.fs.delayMs = (op) => (op === 'mkdirp' ? 300 : 0);
-  }),
+  starting(
+    'podWorker syncing.mountingVolumes',
+    (h) => {
+      h.fs.delayMs = (op) => (op === 'mkdirp' ? 300 : 0);
+    },
+    { story: 'directories of a pod' },
+  ),
   starting('podWorker syncing.creatingSandbox', slow('RunPodSandbox')),
   edited('podWorker syncing.killing.stopping', { spec: { hostNetwork: true } }, slow('StopPodSandbox')),
   {
@@ -171,13 +187,12 @@ export const WORKER_CASES: KillCase[] = [
     { restsWithinMs: 600_000 },
   ),
   ending('podWorker terminating.fencing', () => {}, {
-    // The link is away at the moment of the stop.
+    // The runtime does not notice that the act in flight is given up.
     arrange: async (h) => {
+      h.faults.deaf = true;
+      h.faults.latencyMs = { RunPodSandbox: 20_000 };
       h.write('subject', pod('subject'));
-      await up(h);
-      await h.advance(5_000);
-      h.kill('node/runtime/cri');
-      await h.settle();
+      await h.until('the sandbox is being made', () => h.record('subject') && h.state(worker(h)) === 'syncing.creatingSandbox');
       h.remove('subject');
     },
   }),

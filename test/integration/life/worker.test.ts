@@ -27,8 +27,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
   const all: WorkerIo = {
     fence: async () => undefined,
     inspect: async () => ({ ...nothing(), observedAtMonoMs: time.clock.monoMs() }),
-    prepare: async () => undefined,
-    mountVolumes: async () => ({ kind: 'done' }),
+    prepare: async () => ({ kind: 'done' }),
     runSandbox: never,
     runHook: never,
     stopContainer: async () => ({ kind: 'done' }),
@@ -57,6 +56,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     lastStatus: undefined,
     listing: undefined,
     ownIds: new Set(),
+    quiet: false,
     probes: new Map(),
   });
   const actor = createActor(workerMachineWith(moment)(spied, facts), {
@@ -81,6 +81,7 @@ const failing = (times: number, then: () => Promise<unknown> = async () => undef
   let left = times;
   return () => (left-- > 0 ? Promise.reject(new Error('not now')) : then());
 };
+const done = async () => ({ kind: 'done' as const });
 const failed = async () => ({ kind: 'failed' as const, failure: { reason: 'Nope', message: 'it will not' } });
 
 describe('fencing', () => {
@@ -125,16 +126,15 @@ describe('fencing', () => {
 });
 
 it('a report has the words of the state that its step leads to', async () => {
-  const b = bench({ prepare: failing(1) as WorkerIo['prepare'] });
+  const b = bench({ prepare: failing(1, never) as WorkerIo['prepare'] });
   await b.time.advance(11_000);
   b.kill();
   await b.time.advance(5_000);
   expect(b.reports.map(({ phase, state, reason, message }) => `${phase}, ${state}, ${reason}: ${message}`)).toEqual([
     'waiting, fencing, Fencing: waiting until no act of an earlier worker of this pod is in flight',
-    'syncing, syncing.preparing, PodInitializing: making the directories of this pod',
+    'syncing, syncing.mountingVolumes, MountingVolumes: making the directories of this pod; waiting until every volume that a container mounts is set up',
     'syncing, syncing.actFailed, FailedToMakePodDataDirectories: not now',
-    'syncing, syncing.preparing, PodInitializing: making the directories of this pod',
-    'syncing, syncing.mountingVolumes, MountingVolumes: waiting until every volume that a container mounts is set up',
+    'syncing, syncing.mountingVolumes, MountingVolumes: making the directories of this pod; waiting until every volume that a container mounts is set up',
     'terminating, terminating.fencing, Terminating: waiting for the act in flight to settle or be cancelled',
     'terminated, terminated, Terminated: all containers are stopped; taking volumes down',
     'finished, finished, Finished: ',
@@ -154,7 +154,7 @@ describe('syncing', () => {
   });
 
   it('directories that cannot be made hold the sandbox back', async () => {
-    const b = bench({ prepare: failing(1) as WorkerIo['prepare'] });
+    const b = bench({ prepare: failing(1, done) as WorkerIo['prepare'] });
     await b.time.settle();
     expect(b.reports.at(-1)?.reason).toBe('FailedToMakePodDataDirectories');
     expect(b.calls).not.toContain('runSandbox');

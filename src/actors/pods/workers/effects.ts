@@ -94,13 +94,20 @@ export class Effects implements WorkerIo {
     return this.inspector.inspect(of, signal);
   }
 
-  /** The pod's directories: its own, its volumes', its plugins', its logs'. */
-  async prepare(pod: Pod): Promise<void> {
+  /** That the runtime holds nothing of the pod, where the last listing tells. */
+  nothing(uid: string): PodRuntimeStatus | null {
+    return this.inspector.nothing(uid);
+  }
+
+  /** The pod's directories: its own, its volumes', its plugins', its logs'. Then its volumes. */
+  async prepare(pod: Pod, signal: AbortSignal): Promise<EffectOutcome> {
     const { fs } = this.ctx.ports;
     await this.notBeingRemoved(pod.metadata.uid);
     const dir = podDir(this.facts().rootDir, pathName(pod.metadata.uid));
     for (const d of [`${dir}/volumes`, `${dir}/plugins`]) await fs.mkdirp(d, POD_DIR_MODE);
     await fs.mkdirp(podLogDir(this.facts().podLogsDir, podFolder(pod.metadata)), LOG_DIR_MODE);
+    const result = await askForVolumes(this.ctx.registry, pod, signal);
+    return result.ok ? { kind: 'done' } : { kind: 'failed', failure: result.failure };
   }
 
   /** What is left of an earlier life of this UID may be on its way out just now. */
@@ -111,11 +118,6 @@ export class Effects implements WorkerIo {
       using _ = registry.watch(removingDirs, () => next.resolve());
       await next.promise;
     }
-  }
-
-  async mountVolumes(pod: Pod, signal: AbortSignal): Promise<EffectOutcome> {
-    const result = await askForVolumes(this.ctx.registry, pod, signal);
-    return result.ok ? { kind: 'done' } : { kind: 'failed', failure: result.failure };
   }
 
   async runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>> {

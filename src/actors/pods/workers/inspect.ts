@@ -64,12 +64,8 @@ export class Inspector {
 
   /** `partial`: reads only what the worker's own acts touched, if that is known. */
   async inspect({ uid, partial, stopping }: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus> {
-    const observedAtMonoMs = this.acts.any ? null : this.nothingAtMonoMs();
-    if (observedAtMonoMs !== null) {
-      this.acts.take();
-      this.last = composeStatus({ uid, name: '', namespace: '', sandboxes: [], containers: [], observedAtMonoMs });
-      return this.last;
-    }
+    const nothing = this.nothing(uid);
+    if (nothing !== null) return nothing;
     const { last } = this;
     this.keptMsMax = stopping ? Number.POSITIVE_INFINITY : KEPT_MS_MAX;
     if (stopping && !this.acts.settled) this.acts.unsure();
@@ -82,6 +78,15 @@ export class Inspector {
       this.acts.unsure();
       throw error;
     }
+  }
+
+  /** By the last listing, before the first act; null where that will not do. */
+  nothing(uid: string): PodRuntimeStatus | null {
+    const observedAtMonoMs = this.acts.any ? null : this.nothingAtMonoMs();
+    if (observedAtMonoMs === null) return null;
+    this.acts.take();
+    this.last = composeStatus({ uid, name: '', namespace: '', sandboxes: [], containers: [], observedAtMonoMs });
+    return this.last;
   }
 
   /** Null: something that was just made is gone already. */

@@ -139,6 +139,11 @@ export class MeasuredEffects extends Effects {
     return super.inspect(...args);
   }
 
+  override nothing(...args: Parameters<Effects['nothing']>): ReturnType<Effects['nothing']> {
+    this.#beganMs ??= this.#now();
+    return super.nothing(...args);
+  }
+
   override publish(context: WorkerContext, finished: boolean): void {
     this.#pod = context.pod;
     if (context.killAsked && !this.#killing) {

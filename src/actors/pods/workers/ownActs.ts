@@ -39,6 +39,11 @@ export class OwnActs {
     return this.#underWay === 0;
   }
 
+  /** Nothing was touched since the last inspection began, and all of it is known. */
+  get none(): boolean {
+    return this.settled && !this.#unsure && this.#sandboxIds.size + this.#containerIds.size + this.#stoppedIds.size === 0;
+  }
+
   begin(): void {
     this.#began = true;
     this.#underWay += 1;

@@ -165,6 +165,7 @@ function workerInput(
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],
     times,
+    nothing: isNew ? io.nothing(first.uid) : null,
   };
   return { input, io };
 }
@@ -205,6 +206,9 @@ class Facts extends LazyMoment implements WorkerFacts {
   }
   get ownIds(): ReadonlySet<string> {
     return this.#of.io.inspector.acts.ids;
+  }
+  get quiet(): boolean {
+    return this.#of.io.inspector.acts.none;
   }
   get probes(): WorkerFacts['probes'] {
     return this.#of.ctx.registry.read(probesView)?.value ?? new Map();

@@ -32,6 +32,8 @@ export interface WorkerFacts extends Moment {
   readonly listing: RuntimePodsView | undefined;
   /** Ids that this worker's own acts made or started since its last inspection began. */
   readonly ownIds: ReadonlySet<string>;
+  /** Every act of this worker has ended, and its last inspection answers for all of them. */
+  readonly quiet: boolean;
   /** Probe results by container id. */
   readonly probes: ProbeLedger;
 }
@@ -58,6 +60,8 @@ export interface WorkerInput {
   graceOverride?: number | null;
   causes: readonly Cause[];
   times: WorkerTimes;
+  /** That the runtime holds nothing of it, where that is known and no act of it can be in flight; null or absent: it is asked. */
+  nothing?: PodRuntimeStatus | null;
 }
 type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
 export interface WorkerContext {
@@ -137,9 +141,8 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   /** Settles when no act of an earlier incarnation is in flight. */
   fence(uid: string): Promise<unknown>;
   inspect(of: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus>;
-  prepare(pod: Pod): Promise<void>;
-  /** Settles when every volume that a container mounts is set up. */
-  mountVolumes(pod: Pod, signal: AbortSignal): Promise<EffectOutcome>;
+  /** Makes the pod's directories, and settles when every volume that a container mounts is set up. Rejects for want of a directory. */
+  prepare(pod: Pod, signal: AbortSignal): Promise<EffectOutcome>;
   /**
    * Stops earlier sandboxes that this worker has not stopped yet (their network goes with that), removes what is left of
    * init containers, then makes the sandbox: a new one is initialised anew.

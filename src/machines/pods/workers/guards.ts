@@ -32,6 +32,11 @@ export function isKnown(context: WorkerContext): boolean {
   return context.dirty === 'no' && context.ended.size === 0 && seen(context);
 }
 
+/** It is known, and no act of this worker is in flight or not looked at yet: neither a fence nor an inspection would tell anything. */
+export function isQuiet(context: WorkerContext): boolean {
+  return facts().quiet && isKnown(context);
+}
+
 /** After a stop: whatever was seen before it, and nothing came to it meanwhile. */
 export function nothingCame({ status }: WorkerContext): boolean {
   return status !== null && holdsNothingElse(facts().listing, status);
@@ -42,13 +47,17 @@ export const guards = {
   /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
   ofThisLife: ({ context, event }: Step) =>
     event.type !== 'pod.kill' || event.life === 0 || context.life === undefined || event.life === context.life,
+  nothingYet: ({ context }: Step) => context.status !== null,
   terminating: ({ context }: Step) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
+  quiet: ({ context }: Step) => isQuiet(context),
   graceShrank: ({ context, event }: Step) => {
     const pod = event.type === 'pod.update' ? event.pod : context.pod;
     const override = event.type === 'pod.kill' ? (event.graceOverrideSeconds ?? context.graceOverride) : context.graceOverride;
     const next = effectiveGraceSeconds({ pod, current: context.graceSeconds, override });
     return context.graceSeconds !== null && next < context.graceSeconds;
   },
+  /** The message that started this worker: it began with that. */
+  itsStart: ({ context, event }: Step) => event.type === 'pod.update' && event.kind === 'create' && event.pod === context.pod,
   deletes: ({ event }: Step) => event.type === 'pod.update' && isDeleting(event.pod),
   dirty: ({ context }: Step) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
   /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */

@@ -4,6 +4,7 @@
  * delays a stop. Acts and inspections are provided by `actors/pods/workers`.
  */
 
+import { and, not } from 'xstate';
 import { podName, projecting, some } from '../../xstate/projection.ts';
 import { facts, RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
 import { workerSetup } from './setup.ts';
@@ -32,7 +33,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     life: input.life,
     times: input.times,
     causes: input.causes,
-    status: null,
+    status: input.nothing ?? null,
     decision: null,
     apiStatus: undefined,
     failures: new Map(),
@@ -64,7 +65,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     resizer: null,
     resizeError: null,
   }),
-  initial: 'fencing',
+  initial: 'beginning',
   on: {
     'pod.dirty': { actions: ['markDirty'] },
     'container.report': { actions: ['takeReport', 'release'] },
@@ -73,6 +74,10 @@ export const podWorkerMachine = workerSetup.createMachine({
     'resize.trouble': { actions: ['noteResizeTrouble'] },
   },
   states: {
+    /** A new pod has no earlier worker and nothing in the runtime: nobody is asked. */
+    beginning: {
+      always: [{ guard: and(['nothingYet', not('terminating')]), target: 'syncing.deciding' }, { target: 'fencing' }],
+    },
     fencing: {
       meta: { phase: 'waiting', reason: 'Fencing', message: 'waiting until no act of an earlier worker of this pod is in flight' },
       entry: ['report'],

@@ -31,8 +31,7 @@ export const workerMachineWith = (moment: () => Moment) =>
           const { uid, partial = false, stopping = false } = of.input;
           return io(of).inspect({ uid, partial, stopping }, of.signal);
         }),
-        prepare: fromPromise<void, { pod: Pod }>((of) => io(of).prepare(of.input.pod)),
-        mountVolumes: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).mountVolumes(of.input.pod, of.signal)),
+        prepare: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).prepare(of.input.pod, of.signal)),
         runSandbox: fromPromise<ActOutcome<{ id: string }>, SandboxInput>((of) => io(of).runSandbox(of.input, of.signal)),
         cleanup: fromPromise<void, { pod: Pod }>((of) => io(of).cleanup(of.input.pod)),
       },

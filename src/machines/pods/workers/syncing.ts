@@ -23,6 +23,7 @@ import { workerSetup } from './setup.ts';
 
 /** A new definition ends every wait: nothing of what was waited for may still hold. */
 const updated = [
+  { guard: 'itsStart' as const },
   { guard: 'deletes' as const, target: '#podWorker.terminating', actions: ['takePod' as const] },
   {
     target: '#podWorker.syncing.inspecting',
@@ -37,6 +38,7 @@ export const syncing = workerSetup.createStateConfig({
   on: {
     'pod.kill': { guard: 'ofThisLife', target: 'terminating', actions: ['takeKill'] },
     'pod.update': [
+      { guard: 'itsStart' },
       { guard: 'deletes', target: 'terminating', actions: ['takePod'] },
       { actions: ['takePod', 'dropRemoved', 'ensureChildren', 'markDirty'] },
     ],
@@ -75,7 +77,7 @@ export const syncing = workerSetup.createStateConfig({
         { guard: { type: 'planIs', params: { kind: 'killPod' } }, target: 'killing', actions: ['countAct', 'saySandboxChanged'] },
         {
           guard: { type: 'planIs', params: { kind: 'createSandbox' } },
-          target: 'preparing',
+          target: 'mountingVolumes',
           actions: ['countAct', 'saySandboxChanged', 'reportSandboxGone'],
         },
         { guard: { type: 'planIs', params: { kind: 'killContainers' } }, target: 'killingContainers', actions: ['countAct'] },
@@ -84,37 +86,14 @@ export const syncing = workerSetup.createStateConfig({
         { target: 'settled' },
       ],
     },
-    preparing: {
-      meta: { reason: 'PodInitializing', message: 'making the directories of this pod' },
+    mountingVolumes: {
+      meta: {
+        reason: 'MountingVolumes',
+        message: 'making the directories of this pod; waiting until every volume that a container mounts is set up',
+      },
       entry: ['report'],
       invoke: {
         src: 'prepare',
-        input: ({ context }) => ({ pod: context.pod }),
-        onDone: { target: 'mountingVolumes' },
-        onError: {
-          target: 'actFailed',
-          actions: [
-            {
-              type: 'trouble',
-              params: ({ event }) => troubleOf('FailedToMakePodDataDirectories', event.error, ACT_RETRY_MS),
-            },
-            {
-              type: 'recordEvent',
-              params: ({ event }) => ({
-                type: 'Warning' as const,
-                reason: 'Failed',
-                message: `error making pod data directories: ${messageOf(event.error)}`,
-              }),
-            },
-          ],
-        },
-      },
-    },
-    mountingVolumes: {
-      meta: { reason: 'MountingVolumes', message: 'waiting until every volume that a container mounts is set up' },
-      entry: ['report'],
-      invoke: {
-        src: 'mountVolumes',
         input: ({ context }) => ({ pod: context.pod }),
         onDone: [
           {
@@ -136,7 +115,17 @@ export const syncing = workerSetup.createStateConfig({
         ],
         onError: {
           target: 'actFailed',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedMount', event.error, VOLUMES_RETRY_MS) },
+          actions: [
+            { type: 'trouble', params: ({ event }) => troubleOf('FailedToMakePodDataDirectories', event.error, ACT_RETRY_MS) },
+            {
+              type: 'recordEvent',
+              params: ({ event }) => ({
+                type: 'Warning' as const,
+                reason: 'Failed',
+                message: `error making pod data directories: ${messageOf(event.error)}`,
+              }),
+            },
+          ],
         },
       },
       on: { 'pod.update': updated },

@@ -6,7 +6,7 @@ import { workerSetup } from './setup.ts';
 
 export const terminating = workerSetup.createStateConfig({
   meta: { phase: 'terminating' },
-  initial: 'fencing',
+  initial: 'choosing',
   entry: [
     'dropChildren',
     'computeGrace',
@@ -33,6 +33,7 @@ export const terminating = workerSetup.createStateConfig({
     },
   },
   states: {
+    choosing: { always: [{ guard: 'quiet', target: 'judging' }, { target: 'fencing' }] },
     fencing: {
       meta: { reason: 'Terminating', message: 'waiting for the act in flight to settle or be cancelled' },
       invoke: {

@@ -184,7 +184,7 @@ export const CLUSTER_CASES: KillCase[] = [
   },
   {
     ...rest,
-    covers: 'podWriter holdingBriefly',
+    covers: 'podWriter holding',
     path: (h) => `node/api/podWriters/${h.uid('brief')}`,
     arrange: async (h) => {
       await begin(h);
