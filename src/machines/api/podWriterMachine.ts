@@ -3,7 +3,7 @@
  * thousands of pods: one machine serves them all, and what differs between them is input.
  */
 
-import { assign, cancel, enqueueActions, not } from 'xstate';
+import { assign, not } from 'xstate';
 import { isOlder, isRefusal, type KubeFailure } from '../kube/request.ts';
 import type { Pod } from '../kube/types.ts';
 import type { PodsView } from '../pods/manager/messages.ts';
@@ -59,8 +59,6 @@ export interface PodWriterContext extends PodWriterInput {
   shown: string;
   /** What would be overtaken has waited its time: it is said now. */
   held: boolean;
-  /** How long it is waited for what will overtake this; null: it is not. */
-  holding: Wait | null;
   failures: number;
   failure: KubeFailure | null;
 }
@@ -158,6 +156,8 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
   }
 }
 
+const waitOf = ({ plan }: Partial<PodWriterContext>): Wait | undefined => (plan?.kind === 'hold' ? plan.wait : undefined);
+
 const complain = {
   type: 'complain',
   params: ({ context: { plan, failure, failures } }: { context: PodWriterContext }) => ({ plan, failure, failures }),
@@ -165,31 +165,26 @@ const complain = {
 
 const { setup, facts } = setupWith<PodWriterFacts>();
 export const podWriterMachine = setup({
-  types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent | { type: 'hold.over' } },
+  types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
   actors: { act: unprovided<WriteOutcome, ActInput>() },
   actions: {
     decide: assign(({ context }) => decided(context, facts())),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
     complain: unprovidedAction<PodWriterFailure>(),
-    /** Until the time is over: a wait that turns out to be brief begins anew, and stays brief. */
-    holdOn: enqueueActions(({ context: { plan, holding }, enqueue }) => {
-      if (plan.kind !== 'hold' || holding === 'brief' || holding === plan.wait) return;
-      enqueue.cancel('hold');
-      enqueue.raise({ type: 'hold.over' }, { id: 'hold', delay: HOLD_MS[plan.wait] });
-      enqueue.assign({ holding: plan.wait });
-    }),
   },
   guards: {
     ends: ({ context }) => context.plan.kind === 'end',
     rests: ({ context }) => context.plan.kind === 'rest',
     waits: ({ context }) => context.plan.kind === 'wait',
     holds: ({ context }) => context.plan.kind === 'hold',
+    turnsBrief: ({ context }) => waitOf(context) === 'long' && waitOf(decided(context, facts())) === 'brief',
     failed: ({ context }) => context.failures > 0,
-    urgent: ({ event }) => event.type === 'pod.write' && event.urgent === true,
+    urgent: ({ event }) => event.urgent === true,
     refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
   },
   delays: {
     wait: WAIT_MS,
+    hold: ({ context }) => HOLD_MS[waitOf(context) ?? 'brief'],
     retry: ({ context }) => {
       const { failure, failures } = context;
       if (isConflict(failure) && failures === 1) return 0;
@@ -218,7 +213,6 @@ export const podWriterMachine = setup({
     gone: new Set(),
     shown: '',
     held: false,
-    holding: null,
     failures: 0,
     failure: null,
   }),
@@ -246,12 +240,10 @@ export const podWriterMachine = setup({
     /** Looked at anew with every word about the pod; the time is that of the first, or of the first that says it will be brief. */
     holding: {
       meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
-      entry: ['holdOn'],
-      exit: [cancel('hold'), assign({ holding: null })],
       always: { guard: not('holds'), target: 'deciding' },
+      after: { hold: { target: 'deciding', actions: [assign({ held: true })] } },
       on: {
-        'pod.write': { actions: ['decide', 'holdOn'] },
-        'hold.over': { target: 'deciding', actions: [assign({ held: true })] },
+        'pod.write': [{ guard: 'turnsBrief', target: 'holding', reenter: true, actions: ['decide'] }, { actions: ['decide'] }],
       },
     },
     acting: {
