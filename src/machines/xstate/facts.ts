@@ -84,8 +84,3 @@ export function reading<M extends AnyStateMachine>(machine: M, read: Read): M {
 export function readingOf(machine: object): { machine: AnyStateMachine; read: Read } | null {
   return (machine as { [READING]?: { machine: AnyStateMachine; read: Read } })[READING] ?? null;
 }
-
-/** Of the step that is being taken. To be replaced by the `facts()` of `setupWith`. */
-export const factsOf = <F = Moment>(_carrier?: object): F => factsOfStep() as F;
-/** Raised events need to carry nothing any more. */
-export const carrying = <E extends object>(_event: object, raised: E): E => raised;

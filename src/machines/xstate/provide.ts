@@ -40,11 +40,6 @@ export function enqueuing<A>(effects: { enqueueActions: (collect: (args: A, para
     enqueueActions(collect as (args: A, params: undefined) => void) as (args: object, params: P) => void;
 }
 
-/** Within `enqueueActions` of a setup, whose types do not know its other actions: an action that the actor provides. */
-export function perform(enqueue: unknown, type: string, params: object): void {
-  (enqueue as (action: { type: string; params: object }) => void)({ type, params });
-}
-
 /** For an action, which sees the snapshot before its step: `then` gets the one that the step leads to, after all effects of it. */
 export function afterStep<S>(
   actor: { subscribe(next: (snapshot: S) => void): { unsubscribe(): void } },
@@ -123,28 +118,4 @@ function implemented<M extends AnyStateMachine>(machine: M, given: { actors?: ob
       actions: { ...implementations.actions, ...given.actions },
     },
   });
-}
-
-/** To be replaced by {@link provided}. */
-export function providing<M extends AnyStateMachine>(machine: M, given: Pick<Implementations<M>, 'actors' | 'actions'>): M {
-  return implemented(machine, given);
-}
-
-/** By the system of actors that a supervised actor and its children are. To be replaced by {@link providedForMany}. */
-const effects = new WeakMap<object, object>();
-
-export function withEffects<M extends AnyStateMachine>(machine: M, own: object): M {
-  type Initial = (scope: { system: object }, input: unknown) => unknown;
-  const begin = machine.getInitialSnapshot.bind(machine) as unknown as Initial;
-  const getInitialSnapshot: Initial = (scope, input) => {
-    effects.set(scope.system, own);
-    return begin(scope, input);
-  };
-  return Object.assign(Object.create(machine) as M, { getInitialSnapshot });
-}
-
-export function effectsOf<T extends object>(system: object): T {
-  const own = effects.get(system);
-  if (own === undefined) throw new Error(NOT_PROVIDED);
-  return own as T;
 }

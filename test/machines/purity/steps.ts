@@ -16,7 +16,7 @@ import {
   transition,
 } from 'xstate';
 import { reading, readingOf, withFacts } from '../../../src/machines/xstate/facts.ts';
-import { providing } from '../../../src/machines/xstate/provide.ts';
+import { provided } from '../../../src/machines/xstate/provide.ts';
 import { dottedState } from '../../../src/machines/xstate/words.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
@@ -99,7 +99,7 @@ function reared(machine: AnyStateMachine): AnyStateMachine {
     }
     return [name, own instanceof StateMachine ? reared(own) : own];
   });
-  return providing(machine, { actors: Object.fromEntries(actors) });
+  return provided(machine, { actors: Object.fromEntries(actors) });
 }
 
 /** Why this step is not pure; none where it is. */

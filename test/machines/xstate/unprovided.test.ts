@@ -4,9 +4,6 @@ import { expect, it } from 'vitest';
 import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
 import { machinesOf } from '../../integration/kill/killTables.ts';
 
-/** Still to be converted; this list may only get shorter. */
-const NOT_YET: ReadonlySet<string> = new Set(['podManager', 'fileSource', 'container', 'containerStop', 'podWorker']);
-
 async function fails(logic: AnyActorLogic): Promise<boolean> {
   const actor = createActor(logic, { input: {} });
   const ended = new Promise<boolean>((done) => {
@@ -43,5 +40,5 @@ it('a promise, a callback or an action that an actor provides', async () => {
       if (isEffect(action) && !throws(() => action(args, {}))) found.push(`${root.id} action ${name}`);
     }
   }
-  expect(found.filter((what) => !NOT_YET.has(what.split(' ')[0] ?? ''))).toEqual([]);
+  expect(found).toEqual([]);
 });

@@ -1,9 +1,9 @@
 /** The pod manager as a statechart: the ledger of pods, whether every source has delivered, and what waits to be admitted. */
-import { assign, enqueueActions } from 'xstate';
+import { assign } from 'xstate';
 import type { SourceName } from '../../pod/runtime/seen.ts';
 import { inspectionOf } from '../../xstate/kept.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
-import { perform, unprovided, unprovidedAction } from '../../xstate/provide.ts';
+import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import type { Allocation } from '../resize/allocation.ts';
 import type { PodManagerEvent } from './messages.ts';
@@ -43,7 +43,7 @@ function begun({ ledger }: PodManagerContext, allocations: Allocations): PodMana
   return { ledger: { ...ledger, resizes: { ...ledger.resizes, allocations }, beganMonoMs: facts().monoMs } };
 }
 
-export const podManagerMachine = setup({
+const effects = setup({
   types: {
     context: {} as PodManagerContext,
     events: {} as PodManagerEvent,
@@ -51,15 +51,20 @@ export const podManagerMachine = setup({
   },
   actors: { load: unprovided<Allocations>() },
   actions: {
-    take: enqueueActions(({ context: { ledger }, event, enqueue, system }) => {
+    /** Sends `out`, and publishes the view where a reader could see that it `changed`. */
+    deliver: unprovidedAction<Step>(),
+  },
+});
+
+const deciding = effects.extend({
+  actions: {
+    take: effects.enqueueActions(({ context: { ledger }, event, enqueue, system }) => {
       // A timer: time to look at what waits.
       const taken: StepEvent = event.type.startsWith('xstate.') ? { type: 'look' } : event;
       const next = step(ledger, taken, facts(), inspectionOf(system));
       enqueue.assign({ ledger: next.ledger });
-      perform(enqueue, 'deliver', next);
+      enqueue({ type: 'deliver', params: next });
     }),
-    /** Sends `out`, and publishes the view where a reader could see that it `changed`. */
-    deliver: unprovidedAction<Step>(),
   },
   guards: {
     waits: ({ context: { ledger } }) => ledger.candidates.size > 0,
@@ -67,7 +72,9 @@ export const podManagerMachine = setup({
     resizesWait: ({ context: { ledger } }) => ledger.candidates.size === 0 && ledger.ready && ledger.resizes.waiting.size > 0,
     settled: ({ context: { ledger } }) => ledger.candidates.size === 0 && ledger.ready && ledger.resizes.waiting.size === 0,
   },
-}).createMachine({
+});
+
+export const podManagerMachine = deciding.createMachine({
   id: 'podManager',
   meta: projecting<PodManagerContext>(({ ledger }) => ({
     pods: some(ledger.records.values(), ({ pod, state }) => `${podName(pod)}: ${state.is}`),

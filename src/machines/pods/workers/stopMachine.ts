@@ -3,7 +3,7 @@
  * sandboxes, whatever became of the containers.
  */
 
-import { type ActorRefFrom, assign, enqueueActions, sendParent, setup } from 'xstate';
+import { assign, enqueueActions, sendParent, setup } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../../pod/runtime/killOrder.ts';
 import type { KillContainer, PodRuntimeStatus } from '../../pod/runtime/seen.ts';
@@ -44,7 +44,8 @@ function isEnded(event: PreStopEnded | ContainerEnded): event is ContainerEnded 
 }
 
 interface Context extends StopInput {
-  left: ReadonlyMap<string, ActorRefFrom<typeof containerStopMachine>>;
+  /** Ids of containers whose end is awaited. */
+  left: ReadonlySet<string>;
   failures: readonly string[];
 }
 
@@ -75,6 +76,8 @@ function unlessDone(step: KillStep, preStopped: ReadonlySet<string>): KillStep {
   return preStopped.has(step.id) ? { ...step, preStop: undefined } : step;
 }
 
+const stopId = (containerId: string): string => `stop:${containerId}`;
+
 export const stopMachine = setup({
   types: {
     context: {} as Context,
@@ -87,21 +90,16 @@ export const stopMachine = setup({
     stopSandboxes: unprovided<EffectOutcome, SandboxesInput>(),
   },
   actions: {
-    begin: assign(({ context, spawn }) => {
-      const { pod, podIPs } = context;
-      const left = new Map(
-        context.tasks.map(({ step, message }) => [
-          step.id,
-          spawn('containerStop', { id: `stop:${step.id}`, input: { pod, podIPs, step, message } }),
-        ]),
-      );
-      return { left };
+    begin: enqueueActions(({ context: { pod, podIPs, tasks }, enqueue }) => {
+      for (const { step, message } of tasks)
+        enqueue.spawnChild('containerStop', { id: stopId(step.id), input: { pod, podIPs, step, message } });
+      enqueue.assign({ left: new Set(tasks.map(({ step }) => step.id)) });
     }),
     noteEnded: enqueueActions(({ context, event, enqueue }) => {
       if (!isEnded(event)) return;
       const { containerId, failure } = event.output;
-      const left = new Map([...context.left].filter(([id]) => id !== containerId));
-      for (const ref of left.values()) enqueue.sendTo(ref, { type: 'earlier.ended', containerId });
+      const left = new Set([...context.left].filter((id) => id !== containerId));
+      for (const id of left) enqueue.sendTo(stopId(id), { type: 'earlier.ended', containerId });
       enqueue.assign({ left, failures: failure === null ? context.failures : [...context.failures, failure] });
     }),
     noteFailure: assign(({ context }, { message }: { message: string }) => ({ failures: [...context.failures, message] })),
@@ -119,7 +117,7 @@ export const stopMachine = setup({
     ...{ sandboxesToo: sandboxes !== null, left: left.size },
     failures: names(failures),
   })),
-  context: ({ input }) => ({ ...input, left: new Map(), failures: [] }),
+  context: ({ input }) => ({ ...input, left: new Set(), failures: [] }),
   initial: 'containers',
   output: ({ context }): EffectOutcome =>
     context.failures.length === 0
