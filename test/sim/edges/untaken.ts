@@ -51,6 +51,23 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'asking.running -> ended on error(runHook)': THROWS,
     'sleeping -> ended on after sleep #1': RARE,
   },
+  // `test/pods/podLife.test.ts` takes each of them.
+  podLife: {
+    'idle -> forgotten on life.added #2': RARE,
+    'idle -> forgotten on life.changed #1': RARE,
+    'idle.ended -> working.running on life.found #2': RARE,
+    'idle.quarantined -> forgotten on life.redefined': RARE,
+    'idle.quarantined -> idle.ended on life.finished': RARE,
+    'idle.quarantined -> working.failing on life.found': RARE,
+    'idle.refused -> working.failing on life.found': RARE,
+    'idle.waiting -> working.running on life.added #1': RARE,
+    'idle.waiting -> working.running on life.changed': RARE,
+    'seen -> idle.quarantined on life.leftAlone': RARE,
+    'working -> forgotten on life.quarantined #1': RARE,
+    'working -> idle.quarantined on life.quarantined #2': RARE,
+    'working -> working.failing on life.refused #3': RARE,
+    'working.leaving -> forgotten on life.quarantined': RARE,
+  },
   podWorker: {
     // The link is lost as a worker begins, and nothing comes to its pod before it asks again.
     'fencingAgain -> fencing on after wait': RARE,
