@@ -97,7 +97,7 @@ export class Observer {
     if (this.#stopped) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#look(), ms);
-    // A node that was forgotten does not keep its runner alive; whoever waits has a timer of their own.
+    // A node that was forgotten does not keep its runner alive; a wait has a timer of its own.
     this.#timer.unref();
   }
 

@@ -12,7 +12,7 @@ import type { Listening } from '../../ports/listening.ts';
 import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
-/** What the edge may look at besides the published views; given by whoever builds the tree. */
+/** What the edge may look at besides the published views. The tree gives it. */
 export interface Inspect {
   /** Of the whole tree: with thousands of pods it takes tens of milliseconds. */
   state(): ActorState;

@@ -170,7 +170,7 @@ class Rotation {
     if (gzip === undefined) return;
     await gzip.compress(path, unfinishedName(path), { signal });
     await fs.rename(unfinishedName(path), compressedName(path));
-    // Whoever removed the logs of a container that has ended meanwhile did not see this one.
+    // The removal of an ended container's logs did not see this one.
     if ((await this.#size(path)) === null) await unlinkIfThere(fs, compressedName(path));
     else await fs.unlink(path);
   }

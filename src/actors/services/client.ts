@@ -87,7 +87,7 @@ export async function credentialsFor(
   return { credentials: pullCredentials(found, image), missing: missing.sort() };
 }
 
-/** What volumes of pods use: kept by whoever asks. */
+/** What volumes of pods use. The caller keeps it. */
 export function volumeUsage(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, o: VolumeUsageOptions): VolumeUsageSource {
   return createVolumeUsage(ctx, o);
 }

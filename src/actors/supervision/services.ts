@@ -20,6 +20,6 @@ export interface TreeServices {
   readonly subjectOf: (message: Message) => string | null;
   /** Runs a step in the name of its subject. */
   readonly around: (subject: string, step: () => void) => void;
-  /** Raw inspection of every statechart from its first step on; given by whoever measures, never in a daemon. */
+  /** Raw inspection of every statechart from its first step on; benchmarks give it, a daemon never does. */
   readonly inspect: ((e: InspectionEvent) => void) | undefined;
 }

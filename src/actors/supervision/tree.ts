@@ -116,7 +116,7 @@ class RunningTree implements SupervisionTree {
     this.#services = buildServices(ports, opts);
     if (opts.tap !== undefined) this.#services.registry.tap(opts.tap);
     this.failed = this.#failure.promise;
-    // Whoever stops a tree without having awaited its start is no unhandled rejection.
+    // A tree may be stopped before its start was awaited: that is no unhandled rejection.
     this.#up.promise.catch(() => undefined);
     const owner: Owner = {
       started: () => undefined,

@@ -91,7 +91,7 @@ export const handleCrashes: Step = {
   },
 };
 
-/** Waits, however long, for whoever holds the lock. */
+/** Waits, however long, for the holder of the lock. */
 export const takeLock: Step = {
   name: 'take the lock file',
   async run(ctx) {

@@ -167,7 +167,7 @@ function takeEvents(context: ListWatchContext, events: readonly WatchEvent[]): P
     if (type === 'BOOKMARK') continue;
     const key = objectKey(object);
     const before = items.get(key);
-    // A name that changed hands: whoever had it is gone.
+    // A name that changed hands: its former object is gone.
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) changed.push(before);
     const why = object[UNREADABLE];
     if (why === undefined || type === 'DELETED') unreadable.delete(key);

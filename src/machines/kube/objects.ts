@@ -1,4 +1,4 @@
-/** What volumes need of the API: given by whoever holds an API client. A standalone node has none. */
+/** What volumes need of the API. The holder of an API client gives it; a standalone node has none. */
 
 import type { Pod } from './types.ts';
 

@@ -79,7 +79,7 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
             const now = template();
             if (JSON.stringify(now) === last) return;
             last = JSON.stringify(now);
-            // Through the mailbox: whoever published the view does not run this actor.
+            // Through the mailbox: the publisher of the view does not run this actor.
             ctx.registry.send(ctx.self, { type: 'certificate.template', template: now });
           });
           return () => watching[Symbol.dispose]();

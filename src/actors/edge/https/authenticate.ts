@@ -71,7 +71,7 @@ export function createAuthenticator(o: AuthenticationOptions, ports: Ports, revi
   };
 }
 
-/** Whoever says of himself that nobody knows him is believed: a certificate may bear any name. */
+/** A certificate may bear any name, also that of the anonymous user: such a client is anonymous. */
 export function isAnonymous({ name, groups }: UserInfo): boolean {
   return name === ANONYMOUS.name || groups.includes(UNAUTHENTICATED_GROUP);
 }

@@ -47,7 +47,7 @@ export function apiReviewer(kube: Pick<KubeApi, 'request'>, ports: Pick<Ports, '
   };
 }
 
-/** Whoever asked may go away meanwhile; then nothing more is asked. */
+/** The client may go away meanwhile; then nothing more is asked. */
 function untilAnswered(
   ask: (signal: AbortSignal) => Promise<KubeResult>,
   ports: Pick<Ports, 'clock' | 'rng'>,

@@ -12,7 +12,7 @@ export type FaultOf<K extends FaultKind> = Extract<ScenarioFault, { kind: K }>;
 /** One window of a fault, while it lasts. */
 export interface ActiveFault {
   readonly fault: ScenarioFault;
-  /** Aborted when it is healed: whoever waits because of it goes on. */
+  /** Aborted when the fault is healed: calls that wait because of it go on. */
   readonly healed: AbortSignal;
   readonly hits: number;
 }

@@ -1,7 +1,7 @@
 /**
  * State held: the scenarios at work, when their windows begin and end.
  * Lost on restart: all of it, and everything injected is healed at that moment; nothing is injected again.
- * Rebuilt from: nothing. Whoever wants the faults back sends the scenario again.
+ * Rebuilt from: nothing. To get the faults back, send the scenario again.
  */
 
 import { fromCallback } from 'xstate';

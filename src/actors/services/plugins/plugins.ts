@@ -143,7 +143,7 @@ class FolderOfPlugins {
     this.#ctx.log.warn({ socket, err: message }, 'a plugin cannot be registered; it is tried again');
   }
 
-  /** That socket has gone, and whoever registered through it. */
+  /** That socket has gone, and with it the plugin that registered through it. */
   gone(socket: string): void {
     this.#said.delete(socket);
     this.#known.remove({ socket_path: socket, state: 'actual_state_of_world' });

@@ -147,7 +147,7 @@ export class Mailbox<E extends Message> implements Runnable {
     return this.#accepted();
   }
 
-  /** A message that a tap dropped on its way here: whoever waits for an answer is told that it is lost. */
+  /** A tap dropped this message on its way here: an asker is told that it is lost. */
   lose(event: E, ask?: PendingAsk): void {
     this.#dead({ event, key: this.keyOf(event), ask }, 'injected');
   }
@@ -266,7 +266,7 @@ export class Mailbox<E extends Message> implements Runnable {
     this.#push({ event, key: undefined, route: undefined, control, atMs, crashedAtMs: [], ask: undefined, gone: false, next: null });
   }
 
-  // ---- for whoever stands behind it ------------------------------------------------------------------------------
+  // ---- for its actor ------------------------------------------------------------------------------
 
   /** An actor is there: deliveries may flow. */
   resume(): void {

@@ -50,7 +50,7 @@ export class ActorCell<E extends Message> {
   #abort: AbortController | null = null;
   #ready = false;
   #stopping = false;
-  /** Reason that whoever stops the actor gives; else it is told from the snapshot. */
+  /** Reason that the caller of stop gives; without one the snapshot tells it. */
   #given: ExitReason | null = null;
   #timer: unknown = null;
   #value: unknown;

@@ -371,7 +371,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const child = this.#children.get(path.slice(this.path.length + 1));
     if (child === undefined || !child.isUp) return false;
     const { incarnation } = child;
-    // Whoever kills twice before the first has taken effect means one incarnation, and not the restart that follows it.
+    // A second kill before the first has taken effect means the same incarnation, and not the restart that follows it.
     scheduler.post(path, () => {
       if (child.isUp && child.incarnation === incarnation) child.kill({ kind: 'killed', by });
     });

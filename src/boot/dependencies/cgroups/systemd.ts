@@ -195,7 +195,7 @@ class Link {
 
   async open(): Promise<void> {
     const lost = this.closed.then((error) => Promise.reject(error));
-    // Whoever comes second is heard by nobody.
+    // A second answer is heard by nobody.
     lost.catch(() => {});
     const opened = (async () => {
       // systemd's own socket has no bus that greets and matches.

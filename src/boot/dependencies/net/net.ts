@@ -7,7 +7,7 @@ import type { Net } from '../../../ports/ports.ts';
 import { httpGet } from './netGet.ts';
 import { serveHttp } from './netServe.ts';
 
-/** Makes the real {@link Net}. Holds no state of its own; every server is owned by whoever started it. */
+/** Makes the real {@link Net}. Holds no state of its own; the caller that starts a server owns it. */
 export function createNet(o: Pick<Net, 'serveHealth'> = {}): Net {
   return { httpGet, serveHttp, ...o };
 }

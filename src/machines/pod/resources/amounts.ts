@@ -7,7 +7,7 @@ export const RESIZABLE = ['cpu', 'memory'] as const;
 export type Resizable = (typeof RESIZABLE)[number];
 type Some = Partial<Record<Resizable, Quantity>>;
 
-/** Quantities in the words of whoever asked for them. */
+/** Quantities as the pod writes them. */
 export interface Amounts {
   readonly requests: Readonly<Some>;
   readonly limits: Readonly<Some>;

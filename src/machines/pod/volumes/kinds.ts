@@ -35,7 +35,7 @@ export const PERSISTENT_KINDS: readonly PersistentKind<PersistentSource>[] = KIN
 
 const BY_FIELD = new Map(INLINE_KINDS.flatMap((k) => Object.keys(k.fields).map((field) => [field, k])));
 const BY_PLUGIN = new Map(INLINE_KINDS.map((k) => [k.plugin, k]));
-// Kinds that come to the same are the same to whoever has it.
+// Kinds that come to the same are the same to the pod.
 const BY_SOURCE = new Map([...INLINE_KINDS].reverse().map((k) => [k.kind, k]));
 
 /** By its field in a volume; undefined: there is no plugin for it. */

@@ -64,7 +64,7 @@ export function choosePreempted(
   return { ok: true, pods: [...bestEffort.pods, ...burstable.pods, ...guaranteed.pods] };
 }
 
-/** One after the other whoever leaves least unmet; of those that leave the same, whoever asks for less. */
+/** One after the other the pod that leaves least unmet; among equals, the one that asks for less. */
 function nearest(pods: readonly Pod[], needs: readonly Need[], asked: RequestOf): Choice {
   const left = [...pods];
   const chosen: Pod[] = [];

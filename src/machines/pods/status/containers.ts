@@ -148,7 +148,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
     containerID,
     ...(from.stopSignal === undefined ? {} : { stopSignal: from.stopSignal }),
     ...(from.user === undefined ? {} : { user: { linux: from.user } }),
-    // Of one that does not run, what was granted is all there is to say.
+    // A container that does not run has no resources but those granted.
     resources: container.resources ?? {},
     ...(requests === undefined ? {} : { allocatedResources: requests }),
     ...mountStatuses(container, from.recursiveReadOnly ?? []),

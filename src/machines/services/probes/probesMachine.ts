@@ -147,7 +147,7 @@ export const probeManagerMachine = deciding.createMachine({
       invoke: {
         src: 'load',
         onDone: { target: 'serving', actions: [assign(({ event }) => ({ ledger: event.output }))] },
-        // Whoever loads says why; without them every container begins anew.
+        // The actor logs why they cannot be loaded. Without them every container begins anew.
         onError: { target: 'serving' },
       },
     },
