@@ -84,3 +84,12 @@ export function dropGroup(cgroupsPath: string): void {
     }
   }
 }
+
+/** With the last container: the kernel keeps one that is in use. */
+export function dropParent(parent: string): void {
+  try {
+    rmdirSync(join(ROOT, parent));
+  } catch {
+    // Containers are in it.
+  }
+}

@@ -9,7 +9,7 @@ import { findCommand } from '../process/probe.ts';
 import type { Layout } from '../process/store/store.ts';
 import type { Oci } from '../process/types.ts';
 import type { HostFacts } from './bundle/spec.ts';
-import { type Cgroups, dropGroup, findCgroups, usageOf, wasOomKilled } from './cgroups.ts';
+import { type Cgroups, dropGroup, dropParent, findCgroups, usageOf, wasOomKilled } from './cgroups.ts';
 import { planOci, prepareContainer } from './container.ts';
 import { Dialer } from './dial/dial.ts';
 import { beside } from './exec.ts';
@@ -69,7 +69,10 @@ export async function createOci(o: OciOptions): Promise<Oci> {
       if (plan.cgroupsPath !== null) dropGroup(plan.cgroupsPath);
     },
     dial: (row, port) => (row.infra ? dialer.dial(net(row.infra), { address: row.ip || '127.0.0.1', port }) : null),
-    close: () => dialer.close(),
+    async close() {
+      await dialer.close();
+      if (cgroups.parent !== null) dropParent(cgroups.parent);
+    },
   };
 }
 

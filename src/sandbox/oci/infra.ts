@@ -65,11 +65,13 @@ export async function startInfra(i: InfraInput): Promise<Infra | null> {
   }
 }
 
-/** `infra` is not known of a pod whose start was interrupted: then its processes are found by their mark. */
+/** Of a pod whose start was interrupted, or whose first process is gone, what is left is found by its mark. */
 export function stopInfra(id: string, infra: Infra | undefined): void {
-  const known = infra === undefined ? [] : [infra.network, infra.pause].filter((p) => p !== null && isAlive(p, bootId()));
-  const pids = infra === undefined ? scanProcesses().filter((p) => hasEnv(p.pid, `${MARK}=${id}`)) : known;
-  for (const p of pids) if (p !== null) signal(p.pid, 'SIGKILL');
+  const boot = bootId();
+  if (infra?.network && isAlive(infra.network, boot)) signal(infra.network.pid, 'SIGKILL');
+  // With its sleeping child, which would keep the namespaces.
+  if (infra !== undefined && isAlive(infra.pause, boot)) signal(-infra.pause.pid, 'SIGKILL');
+  else for (const p of scanProcesses()) if (hasEnv(p.pid, `${MARK}=${id}`)) signal(p.pid, 'SIGKILL');
 }
 
 export const isUp = (infra: Infra): boolean => isAlive(infra.pause, bootId());
