@@ -19,7 +19,7 @@ const SAVE_AGAIN_MS = 1_000;
 /** Runtimes answer within moments; what takes longer is tried at the next look. */
 const SHARING_MAX_MS = 10_000;
 
-export interface CpusInput {
+interface CpusInput {
   place: CpuPlace;
   /** cpuManagerReconcilePeriod. */
   everyMs: number;

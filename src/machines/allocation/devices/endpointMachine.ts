@@ -31,7 +31,7 @@ export type EndpointSaid =
 
 export type EndpointEvent = { type: 'plugin.listed'; devices: readonly PluginDevice[] } | { type: 'plugin.ended'; why: string };
 
-export const keyOf = ({ resource, id }: EndpointKey): EndpointKey => ({ resource, id });
+const keyOf = ({ resource, id }: EndpointKey): EndpointKey => ({ resource, id });
 const text = (error: unknown): string => messageOf(error);
 
 export const endpointMachine = setup({

@@ -15,7 +15,7 @@ const LOOK_AGAIN_MS = 500;
 /** How often changes of resources that do not fit are looked at again. */
 const RESIZES_AGAIN_MS = 2_000;
 
-export interface PodManagerInput {
+interface PodManagerInput {
   /** Which incarnation of the pod manager this is, from 1. */
   epoch: number;
   sources: readonly SourceName[];

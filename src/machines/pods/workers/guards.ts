@@ -33,7 +33,7 @@ export function isKnown(context: WorkerContext): boolean {
 }
 
 /** It is known, and no act of this worker is in flight or not looked at yet: neither a fence nor an inspection would tell anything. */
-export function isQuiet(context: WorkerContext): boolean {
+function isQuiet(context: WorkerContext): boolean {
   return facts().quiet && isKnown(context);
 }
 
