@@ -4,7 +4,6 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
-import { apiAddr, apiView, isDeaf } from '../../machines/api/messages.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
 import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
@@ -12,7 +11,7 @@ import { eventsView } from '../../machines/foundation/messages.ts';
 import { type PodsView, podManagerAddr, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
 import { manifestsView, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
-import { criAddr, criView } from '../../machines/runtime/cri/messages.ts';
+import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import type { Explanation } from '../../machines/shown/answers.ts';
 import { findPod, recordMeant, uidOf } from '../../machines/shown/findPod.ts';
@@ -23,7 +22,6 @@ import { treeHealth } from '../../machines/shown/treeHealth.ts';
 import { explainPod } from '../../machines/shown/why/why.ts';
 import { explainNode } from '../../machines/shown/why/whyNode.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
-import { shortDuration } from '../../machines/text/duration.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, HttpReply, HttpRequest } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
@@ -31,6 +29,7 @@ import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './admin/answers.ts';
 import { execOffer } from './admin/execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
+import { lostPeers } from './admin/lostPeers.ts';
 import { nodePage } from './admin/nodePage.ts';
 import { readView } from './admin/views.ts';
 import type { FigureOptions } from './https/stats/figures.ts';
@@ -181,28 +180,6 @@ function whyNode(registry: Registry, inspect: Inspect, clock: Clock): Explanatio
     sourceErrors: errors.flatMap(([source, list]) => list.map((e) => `${source} ${e.where}: ${e.message}`)),
     nowMs: clock.wallMs(),
   });
-}
-
-/** What the node needs outside itself and cannot reach, by the actor that has the link. */
-export function lostPeers(registry: Registry, { stateAt }: Pick<Inspect, 'stateAt'>, nowMonoMs: number): ReadonlyMap<string, string> {
-  const lost = new Map<string, string>();
-  const cri = registry.read(criView)?.value;
-  const runtime = cri?.runtimeName || 'the container runtime';
-  if (cri !== undefined && cri.state !== 'ready') lost.set(criAddr.path, `${runtime} does not answer: ${cri.reason}`);
-  else if (cri?.runtimeReady === false) lost.set(criAddr.path, `${runtime} says that it is not ready: ${cri.reason}`);
-  else if (cri?.networkReady === false) lost.set(criAddr.path, `the network of ${runtime} is not ready: ${cri.networkReason}`);
-  const api = registry.read(apiView.link)?.value;
-  if (api !== undefined && api.state !== 'reachable') {
-    lost.set(apiAddr.link.path, `the API server ${api.server} does not answer${api.reason === '' ? ' yet' : `: ${api.reason}`}`);
-  }
-  const heard = registry.read(apiView.podsHeard)?.value;
-  if (isDeaf(heard, nowMonoMs)) {
-    const why = stateAt(apiAddr.source.path)?.message ?? '';
-    const forText = shortDuration(nowMonoMs - heard.atMonoMs);
-    const tail = why === '' ? '' : `: ${why}`;
-    lost.set(apiAddr.source.path, `nothing was heard about the pods of this node for ${forText}; new pods do not start${tail}`);
-  }
-  return lost;
 }
 
 /** One line per actor, reasons given. 500 when a part or a peer that must be there is down; a crashed pod worker is a line. */

@@ -9,7 +9,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Bridge } from '../../inspect/bridges/bridge.ts';
 import { Hub } from '../../inspect/feed/hub.ts';
 import { PageServer, reply } from '../../inspect/server/pageServer.ts';
-import type { InjectAnswer, InjectorEvent } from '../../machines/faults/live.ts';
+import type { InjectAnswer, InjectionView, InjectorEvent } from '../../machines/faults/live.ts';
 import { injectorAddr } from '../../machines/faults/messages.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import type { Inspected } from '../../recorder/source.ts';
@@ -18,6 +18,7 @@ import type { PageAddress } from '../steps/context.ts';
 import { hostFigures } from './host.ts';
 
 const ASK_TIMEOUT_MS = 5_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
 
 export interface InspectorServer extends Disposable {
   readonly hub: Hub;
@@ -30,7 +31,7 @@ export async function serveInspector(node: Inspected, at: string, onListen: (pag
   const server = new PageServer({
     log: node.log,
     targets: { feed: hub, stately: new Bridge('stately', node), classic: new Bridge('classic', node) },
-    inject: (req, res) => acts.inject(req, res),
+    inject: (req, res) => acts.answer(req, res),
   });
   const cut = at.lastIndexOf(':');
   const host = at.slice(0, cut).replace(/^\[|\]$/g, '');
@@ -47,14 +48,50 @@ class Acts {
     this.#node = node;
   }
 
+  async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const id = decodeURIComponent(/^\/api\/inject\/([\w.%-]+)$/.exec((req.url ?? '').split('?', 1)[0] ?? '')?.[1] ?? '');
+    if (req.method === 'POST' && id === '') return this.#inject(req, res);
+    if (req.method === 'GET' && id === '') return this.#list(res);
+    if (req.method === 'DELETE' && id !== '') return this.#stop(req, res, id);
+    reply(res, 405, '405: Method Not Allowed\n');
+  }
+
+  /** Null: it may. Otherwise why not. */
+  #refusal(req: IncomingMessage): string | null {
+    if (!this.#node.faultInjection) return '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n';
+    if (req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token'])) return null;
+    return '403: open the page with `actorctl ui`, which gives it the right to act\n';
+  }
+
+  /** Who may read the page may see what is injected. */
+  async #list(res: ServerResponse): Promise<void> {
+    if (!this.#node.faultInjection) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
+    const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly InjectionView[]>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.list', replyTo }),
+      { timeoutMs: ASK_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
+    reply(res, 200, JSON.stringify({ injections: answer.value }), JSON_TYPE);
+  }
+
+  async #stop(req: IncomingMessage, res: ServerResponse, id: string): Promise<void> {
+    const refused = this.#refusal(req);
+    if (refused !== null) return reply(res, 403, refused);
+    const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly string[]>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.stop', id, replyTo }),
+      { timeoutMs: ASK_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
+    if (answer.value.length === 0) return reply(res, 404, '404: it is not injected; it may be over already\n');
+    reply(res, 200, JSON.stringify({ stopped: answer.value }), JSON_TYPE);
+  }
+
   /** A fault scenario, as `POST /inject` of the admin socket takes it; killing or slowing one actor is one, too. */
-  async inject(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (!this.#node.faultInjection) {
-      return reply(res, 403, '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n');
-    }
-    if (req.headers.origin === undefined || !this.#knowsToken(req.headers['x-actorlet-token'])) {
-      return reply(res, 403, '403: open the page with `actorctl ui`, which gives it the right to act\n');
-    }
+  async #inject(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const refused = this.#refusal(req);
+    if (refused !== null) return reply(res, 403, refused);
     const body = await read(req, SCENARIO_BYTES_MAX);
     if (body === null) return reply(res, 413, `413: a scenario has at most ${SCENARIO_BYTES_MAX} bytes\n`);
     const decoded = decodeScenario(body, 'live');
@@ -68,7 +105,7 @@ class Acts {
     if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
     const { value } = answer;
     if (!value.ok) return reply(res, value.status, `${value.status}: ${value.message}\n`);
-    reply(res, 200, JSON.stringify(value), { 'content-type': 'application/json' });
+    reply(res, 200, JSON.stringify(value), JSON_TYPE);
   }
 
   #knowsToken(given: string | string[] | undefined): boolean {

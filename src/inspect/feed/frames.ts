@@ -161,6 +161,15 @@ export interface DecisionsFrame {
   images: readonly { id: string; sizeBytes: number; unusedMs: number; foundMs: number; pinned: boolean }[];
   notes: readonly RecorderEntry[];
 }
+/** What no row of an actor or a pod tells. Sent to every viewer, when it changes. Recordings have none. */
+export interface ProblemsFrame {
+  t: 'problems';
+  /** Of the node itself: the runtime, the API server, pressures. */
+  node: readonly string[];
+  /** Manifests that no pod came of; the first ones of them. */
+  manifests: readonly { where: string; message: string }[];
+  manifestsMore: number;
+}
 /** Figures of the host, from the process that reads them. */
 export interface HostFrame {
   t: 'host';
@@ -187,6 +196,7 @@ export type ServerFrame =
   | LifeFrame
   | PodFrame
   | DecisionsFrame
+  | ProblemsFrame
   | HostFrame;
 
 /** All that a viewer may say: what it looks at. Each replaces what it said before. */

@@ -24,6 +24,7 @@ import {
   type WatchFrame,
 } from './frames.ts';
 import { LIFE_FRAME, podFrame } from './podDetail.ts';
+import { problemsFrame } from './problems.ts';
 import { actorRows, PodLook, Rows } from './rows.ts';
 
 /** An update is on its way within 150 ms of the transition. */
@@ -323,7 +324,9 @@ export class Hub {
       }
     }
     const pods = new Map<string, ServerFrame>();
+    const problems = full ? problemsFrame(this.#node) : null;
     for (const client of this.#clients) {
+      if (problems !== null) this.#once(client, 'problems', problems);
       const uid = client.watch.pod ?? '';
       if (uid !== '' && (full || !client.sent.has('pod'))) {
         const frame = pods.get(uid) ?? podFrame(this.#node, uid);

@@ -9,6 +9,7 @@ import { Host } from './views/Host.tsx';
 import { Past } from './views/Past.tsx';
 import { PodPage } from './views/Pod.tsx';
 import { Pods } from './views/Pods.tsx';
+import { Problems, problemCount } from './views/Problems.tsx';
 import { Tree } from './views/Tree.tsx';
 import { duration, toneOf } from './words.ts';
 
@@ -69,7 +70,7 @@ function View({ state, route }: { state: PageState; route: Route }) {
 }
 
 function Header({ state, route }: { state: PageState; route: Route }) {
-  const bad = [...state.actors.values()].filter((a) => !a.ok).length;
+  const bad = problemCount(state);
   const recorded = state.hello?.recording !== undefined;
   return (
     <header className="masthead">
@@ -85,8 +86,16 @@ function Header({ state, route }: { state: PageState; route: Route }) {
         ))}
       </nav>
       <span className={`link link-${state.link}`} role="status">
-        <i className={`dot ${state.link === 'live' ? (bad > 0 ? 'warn' : 'ok') : 'bad'}`} />
-        {state.link === 'live' ? (bad > 0 ? `${bad} not well` : recorded ? 'recording' : 'live') : state.link}
+        <a href={hrefOf('actors')}>
+          <i className={`dot ${state.link === 'live' && bad === 0 ? 'ok' : 'bad'}`} />
+          {state.link === 'live'
+            ? bad > 0
+              ? `${bad} ${bad === 1 ? 'problem' : 'problems'}`
+              : recorded
+                ? 'recording'
+                : 'live'
+            : state.link}
+        </a>
       </span>
     </header>
   );
@@ -131,7 +140,7 @@ function Overview({ state }: { state: PageState }) {
           <dd>{actors.reduce((n, a) => n + a.restarts, 0)}</dd>
         </div>
       </dl>
-      <Listed title="Not well" empty="Every actor is well." rows={unwell} say={(a) => a.error || `${a.reason} ${a.message}`} />
+      <Problems state={state} />
       <Listed title="Mail waiting" empty="No message waits." rows={busiest.slice(0, 12)} say={(a) => `${a.mail?.depth ?? 0} waiting`} />
       <Listed
         title="Restarted"

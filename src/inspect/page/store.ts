@@ -11,6 +11,7 @@ import type {
   HostFrame,
   PodFrame,
   PodRow,
+  ProblemsFrame,
   ServerFrame,
   WatchFrame,
 } from '../feed/frames.ts';
@@ -40,6 +41,8 @@ export interface PageState {
   life: Chart | null;
   pod: PodFrame | null;
   decisions: DecisionsFrame | null;
+  /** Null: not told yet, or of a recording. */
+  problems: ProblemsFrame | null;
   host: HostFrame | null;
   hostPast: readonly HostFrame[];
 }
@@ -58,6 +61,7 @@ const EMPTY: PageState = {
   life: null,
   pod: null,
   decisions: null,
+  problems: null,
   host: null,
   hostPast: [],
 };
@@ -97,6 +101,8 @@ function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState 
       return { ...state, pod: frame };
     case 'decisions':
       return { ...state, decisions: frame };
+    case 'problems':
+      return { ...state, problems: frame };
     case 'host':
       return { ...state, host: frame, hostPast: [...state.hostPast, frame].slice(-HOST_SAMPLES_MAX) };
     default:

@@ -51,8 +51,7 @@ export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle'>): Tone {
 }
 
 export function podTone(p: { phase: string; ready: number; containers: number; rejected: boolean; reason: string }): Tone {
-  if (p.rejected || p.phase === 'Failed') return 'bad';
-  if (/BackOff|Error|Err[A-Z]|Failed|Unavailable/.test(p.reason)) return 'warn';
+  if (p.rejected || p.phase === 'Failed' || /BackOff|Error|Err[A-Z]|Failed|Unavailable/.test(p.reason)) return 'bad';
   if (p.phase === 'Running') return p.ready === p.containers ? 'ok' : 'busy';
   return p.phase === 'Succeeded' ? 'off' : 'busy';
 }

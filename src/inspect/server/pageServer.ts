@@ -40,7 +40,7 @@ export interface PageSource {
   readonly log: Logger;
   /** By name: `feed` is at `/feed`. */
   readonly targets: Readonly<Record<string, Target>>;
-  /** `POST /api/inject`; absent where nothing can be done. */
+  /** `/api/inject`: `GET` lists, `POST` injects, `DELETE` of one id ends it; absent where nothing can be done. */
   readonly inject?: (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 }
 export interface ListenAt {
@@ -141,7 +141,7 @@ export class PageServer implements Disposable {
     if (refused !== null) return reply(res, 403, `403: ${refused}\n`);
     const path = (req.url ?? '/').split('?', 1)[0] ?? '/';
     const { inject, targets } = this.#source;
-    if (req.method === 'POST' && path === '/api/inject' && inject !== undefined) return inject(req, res);
+    if (/^\/api\/inject(\/|$)/.test(path) && inject !== undefined) return inject(req, res);
     if (req.method !== 'GET' && req.method !== 'HEAD') return reply(res, 405, '405: Method Not Allowed\n');
     if (path === '/api/figures') {
       const ofTargets = Object.entries(targets).map(([name, target]) => [name, target.figures]);

@@ -2,7 +2,7 @@
  * The inspection page in Debian's Chromium, against a real daemon whose 110 pods start, crash and go while it is open.
  * ACTORLET_SCREENSHOTS=DIR keeps pictures; those of docs/images were taken so.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
@@ -23,6 +23,8 @@ const FLAGS = [
   '--no-first-run',
 ];
 const FIRST_PICTURE_MS = 1_000;
+/** Somebody who opens the page finds what is wrong within this. */
+const TEN_SECONDS_MS = 10_000;
 /** The machine of the tests is busy with other tests. */
 const BUSY_FACTOR = 8;
 
@@ -342,6 +344,34 @@ describe('the inspection page', () => {
     await soon('its life', async () => /^(failing|ended)$/.test(await page.locator('.state.leaf.active').innerText()));
     expect(await page.locator('.way').innerText()).toMatch(/running[\s\S]*failing\s+evicted, or an update is refused/);
     await picture(page, 'evicted', 1_480);
+  });
+
+  it('opens with what is wrong: a crashing pod, a manifest, the runtime; and a fault can be ended there', async () => {
+    const soonest = { timeout: TEN_SECONDS_MS * (process.env.CI === undefined ? 1 : 3) };
+    await using o = await open({ hash: `#token=${token}` });
+    const { page } = o;
+    const overview = page.getByRole('region', { name: 'Overview' });
+    const problem = (title: string, text: string) => overview.locator('section', { hasText: title }).locator('li', { hasText: text });
+    await problem('Pods that are not ready', 'default/flaky-node-1').filter({ hasText: 'CrashLoopBackOff' }).waitFor(soonest);
+    await picture(page, 'problem-pod');
+    writeFileSync(
+      join(node.dir, 'manifests', 'broken.yaml'),
+      'apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {containers: 3}\n',
+    );
+    await problem('Manifests that cannot be used', 'broken.yaml').filter({ hasText: 'spec.containers' }).waitFor(soonest);
+    await picture(page, 'problem-manifest');
+    await node.inject({
+      ...{ apiVersion: 'actorlet.dev/v1alpha1', kind: 'FaultScenario', metadata: { name: 'away' } },
+      spec: { faults: [{ name: 'away', kind: 'runtime.down', for: '5m' }] },
+    });
+    await problem('The node', 'does not answer').waitFor(soonest);
+    expect(await page.getByRole('status').first().innerText()).toMatch(/^\d+ problems$/);
+    await picture(page, 'problem-runtime');
+    await problem('Faults that are injected', 'away').getByRole('button', { name: 'Stop' }).click();
+    await problem('The node', 'does not answer').waitFor({ state: 'detached' });
+    await problem('Pods that are not ready', 'default/flaky-node-1').getByRole('link').click();
+    await soon('it says so at the top', async () => (await page.locator('.chip').first().innerText()) === 'CrashLoopBackOff');
+    rmSync(join(node.dir, 'manifests', 'broken.yaml'));
   });
 
   it('says when the daemon is away', async () => {

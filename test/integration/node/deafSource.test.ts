@@ -1,6 +1,6 @@
 /** An API server that keeps this node away from its pods: for how long, and what says so. */
 import { expect, it } from 'vitest';
-import { lostPeers } from '../../../src/actors/edge/admin.ts';
+import { lostPeers } from '../../../src/actors/edge/admin/lostPeers.ts';
 import { DEAF_AFTER_MS } from '../../../src/machines/api/messages.ts';
 import { cluster, create, isReady } from '../cluster/clusterPods.ts';
 import type { VirtualNode } from '../virtualNode.ts';

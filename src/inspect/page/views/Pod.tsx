@@ -1,6 +1,6 @@
 /** One pod: what it is waiting for, how long each phase took, its containers, volumes and probes, and why. */
 
-import type { PodFrame } from '../../feed/frames.ts';
+import type { PodFrame, PodRow } from '../../feed/frames.ts';
 import { EntryRow, Fact, Section } from '../bits.tsx';
 import { hrefOf } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
@@ -10,6 +10,12 @@ import { Sequence } from './Sequence.tsx';
 import { Timeline } from './Timeline.tsx';
 
 type Told = NonNullable<PodFrame['pod']>;
+
+/** What a reader must know before anything else; '' for a pod that is well. */
+function troubleOf(row: PodRow | undefined): string {
+  if (row === undefined || podTone(row) !== 'bad') return '';
+  return row.rejected ? `Refused: ${row.reason}` : row.reason || row.phase;
+}
 
 export function PodPage({ state, uid }: { state: PageState; uid: string }) {
   const frame = state.pod?.uid === uid ? state.pod : null;
@@ -31,7 +37,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
       {told !== null && (
         <>
           <p className="said">
-            <span className={`chip tone-${row === undefined ? 'off' : podTone(row)}`}>{told.phase}</span>
+            <span className={`chip tone-${row === undefined ? 'off' : podTone(row)}`}>{troubleOf(row) || told.phase}</span>
             {told.worker !== null && (
               <>
                 <a href={hrefOf('actors', `node/pods/workers/${uid}`)}>
@@ -41,7 +47,8 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
               </>
             )}
             <span>
-              {told.worker?.reason} <span className="quiet">{told.worker?.message || told.message}</span>
+              {troubleOf(row) === '' ? told.worker?.reason : ''}{' '}
+              <span className="quiet">{troubleOf(row) === '' ? told.worker?.message || told.message : row?.message}</span>
             </span>
           </p>
           <dl className="facts">
@@ -49,7 +56,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
             <Fact name="Ready first">{readyAfter(told)}</Fact>
             <Fact name="From">{told.source || '–'}</Fact>
             {told.conditions.map((c) => (
-              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : 'busy'}>
+              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : 'warn'}>
                 <span title={[c.reason, c.message, clock(c.sinceMs)].filter((t) => t !== '').join('\n')}>{c.status}</span>
               </Fact>
             ))}
