@@ -35,8 +35,8 @@ export function beside(row: StoredContainer, cmd: readonly string[], o: { tty: b
 /** What the runtime itself has to say: that the command is not there, for instance. '' for a command that ran. */
 function readLog(file: string): string {
   try {
-    const text = readFileSync(file, 'utf8').trim().slice(0, WORDS_CHARS_MAX);
-    return text.replace(/^\S+ /, '').replace(/^.*?msg="(.*)"$/s, '$1');
+    const [line = ''] = readFileSync(file, 'utf8').slice(0, WORDS_CHARS_MAX).split('\n');
+    return line.replace(/^\d{4}-\S+ /, '').replace(/^.*?msg="(.*)".*$/, '$1');
   } catch {
     return '';
   }

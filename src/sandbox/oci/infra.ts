@@ -22,12 +22,15 @@ const WORDS_CHARS_MAX = 1000;
 const DNS = { pasta: '169.254.0.53', slirp4netns: '10.0.2.3' } as const;
 const SYSCTL = /^[A-Za-z0-9_][A-Za-z0-9_./-]*$/;
 
-/** $1… pairs of a path below /proc/sys and its value, `--`, then the loopback: `ip` or `-`. */
-const PAUSE = `while [ "$1" != -- ]; do
+const SLEEP = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all', 'sh', '-c'] as const;
+const PAUSE = 'echo up; exec </dev/null >/dev/null 2>&1; while :; do sleep 2000000 & wait; done';
+/** Before that, for a pod that needs it. $1… pairs of a path below /proc/sys and its value, `--`, `ip` or `-`, then the command. */
+const SET_UP = `while [ "$1" != -- ]; do
 printf %s "$2" >"/proc/sys/$1" || { echo "sysctl $1 cannot be set to $2" >&2; exit 1; }
 shift 2; done
 if [ "$2" != - ]; then "$2" link set lo up || exit 1; fi
-exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all sh -c 'echo up; exec </dev/null >/dev/null 2>&1; while :; do sleep 2000000 & wait; done'`;
+shift 2
+exec "$@"`;
 
 export interface InfraInput {
   id: string;
@@ -96,7 +99,8 @@ async function startPause(
   ];
   const ip = o.own.network && i.programs.network === null ? findCommand('ip', process.env.PATH ?? '') : '-';
   if (ip === '') refuse('ip is not installed, which a network without pasta or slirp4netns needs. Install the package iproute2.');
-  const args = [...flags, '--', 'sh', '-c', PAUSE, 'actorlet-pause', ...settings, '--', ip];
+  const setUp = settings.length > 0 || ip !== '-' ? ['sh', '-c', SET_UP, 'actorlet-pod', ...settings, '--', ip] : [];
+  const args = [...flags, '--', ...setUp, ...SLEEP, PAUSE, 'actorlet-pause'];
   return up(i, { file: i.programs.unshare, args, what: 'the pod’s namespaces' });
 }
 

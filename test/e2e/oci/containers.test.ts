@@ -8,6 +8,7 @@ import { createProber } from '../../../src/boot/dependencies/prober.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/machines/wire/cri.ts';
 import { signal } from '../../../src/sandbox/process/container/procfs.ts';
 import { layout } from '../../../src/sandbox/process/store/store.ts';
+import { CHANNEL, EXEC_PROTOCOL, frame, frameReader, parseExecUrl } from '../../../src/sandbox/shared/execProtocol.ts';
 import { calls, containerConfig, eventually, podConfig } from '../../sandbox/conformance.ts';
 import { logLines, marked, markedAll, startRuntime, type TestRuntime } from '../../sandbox/processRuntime.ts';
 import { busyboxFiles } from '../lab/images.ts';
@@ -16,6 +17,24 @@ import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
 
 const CONFIG = { Env: ['FROM_IMAGE=1', 'BOTH=image'], User: '1000:100', WorkingDir: '/tmp', Entrypoint: ['sh', '-c'], Cmd: ['pwd'] };
 const SERVER = 'while :; do printf "HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nok" | nc -l -p 8080; done';
+
+/** With a terminal; gives what it wrote and the last frame. */
+async function execTty(c: ReturnType<typeof calls>, containerId: string, cmd: string[], input: string): Promise<object> {
+  const { url } = await c.call('Exec', { containerId, cmd, tty: true, stdin: true, stdout: true, stderr: false });
+  return new Promise((resolve, reject) => {
+    const req = request({ ...parseExecUrl(url), method: 'POST', headers: { connection: 'Upgrade', upgrade: EXEC_PROTOCOL } });
+    req.on('upgrade', (_res, socket) => {
+      let out = '';
+      const read = frameReader((channel, payload) => {
+        if (channel === CHANNEL.status) resolve({ out, ...(JSON.parse(payload.toString()) as object) });
+        else out += payload.toString();
+      });
+      socket.on('data', read);
+      socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
+    });
+    req.on('error', reject).end();
+  });
+}
 
 for (const who of ['root', 'user'] as const)
   describe.runIf(canRunOci())(`kind oci as ${who}`, () => {
@@ -137,6 +156,9 @@ for (const who of ['root', 'user'] as const)
         ...{ exitCode: 3, stdout: '1000\nimage\n', stderr: 'err\n' },
       });
       await expect(exec(['no-such-command'])).rejects.toThrow(/no-such-command/);
+      await expect(execTty(c, id, ['no-such-command'], '')).resolves.toMatchObject({ error: expect.stringContaining('no-such-command') });
+      const typed = await execTty(c, id, ['sh', '-c', 'test -t 0 && read x && echo "got $x"; exit 5'], 'hello\n');
+      expect(typed).toMatchObject({ exitCode: 5, out: expect.stringContaining('got hello') });
       await expect(exec(['sleep', '987'], 1)).rejects.toThrow(/timed out/);
       const left = await exec(['sh', '-c', 'ps | grep -c "[s]leep 987"']);
       expect(String(Buffer.from(left.stdout)).trim()).toBe('0');
@@ -172,6 +194,14 @@ for (const who of ['root', 'user'] as const)
       expect(host.ip).toBe('');
       const interfaces = (await runToEnd(host, sh('ls /sys/class/net | wc -l; cat /etc/hosts | wc -l'), 'net')).out;
       expect(Number(interfaces[0])).toBeGreaterThan(0);
+    });
+
+    it('sets sysctls of the pod’s network, and refuses those that cannot be set', async () => {
+      const securityContext = { namespaceOptions: { network: 'POD' as const, pid: 'CONTAINER' as const, ipc: 'POD' as const } };
+      const sysctls = { 'net.ipv4.ip_unprivileged_port_start': '7' };
+      const p = await newPod({ linux: { securityContext, sysctls } });
+      expect((await runToEnd(p, sh('cat /proc/sys/net/ipv4/ip_unprivileged_port_start'))).out).toEqual(['7']);
+      await expect(newPod({ linux: { securityContext, sysctls: { 'net.no.such': '1' } } })).rejects.toThrow(/net\/no\/such/);
     });
 
     it('forwards host ports, and gives nameservers that the pod reaches', async () => {
