@@ -5,8 +5,9 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { release } from 'node:os';
+import type { ProcId } from '../process/container/procfs.ts';
 import { findCommand } from '../process/probe.ts';
-import type { Layout } from '../process/store/store.ts';
+import type { Layout, StoredSandbox } from '../process/store/store.ts';
 import type { Oci } from '../process/types.ts';
 import type { HostFacts } from './bundle/spec.ts';
 import { type Cgroups, dropGroup, dropParent, findCgroups, usageOf, wasOomKilled } from './cgroups.ts';
@@ -51,14 +52,29 @@ export async function createOci(o: OciOptions): Promise<Oci> {
   const limits: Limits = { ...LIMITS, ...o.limits };
   const pulls = { programs, records, limits, root: host.root };
   const dialer = new Dialer();
+  /** On their way, or failed. */
+  const networks = new Map<string, Promise<void>>();
   const net = (infra: Parameters<typeof namespacePid>[0]): string => `/proc/${namespacePid(infra)}/ns/net`;
   return {
     about: about(programs, cgroups, noNetwork === null ? '' : `${noNetwork.what}: pods have no way out of their network`),
     imageHandlers: (more) => imageService({ ...pulls, containersDir: layout.containers }, more),
     load: async (path, name, signal) => (await loadArchive(pulls, path, { name, signal })).map(({ id, tags }) => ({ id, tags })),
     hasImage: (ref) => records.find(ref) !== undefined,
-    startPod: (row, config) => startPod(row, config, { programs, noNetwork, root: host.root, layout }),
-    stopPod: (row) => stopInfra(row.id, row.infra),
+    async startPod(row, config, changed) {
+      const { later } = await startPod(row, config, { programs, noNetwork, root: host.root, layout });
+      if (later === null) return;
+      const up = settle(row, later).finally(changed);
+      networks.set(row.id, up);
+      up.then(
+        () => networks.delete(row.id),
+        (error: Error) => warn(`pod ${row.id} has no network: ${error.message}`),
+      );
+    },
+    networkUp: (id) => networks.get(id) ?? Promise.resolve(),
+    stopPod(row) {
+      networks.delete(row.id);
+      stopInfra(row.id, row.infra);
+    },
     isPodUp: (row) => !row.infra || isUp(row.infra),
     plan: (input) => planOci(input, { host, records, layout, programs, parent: cgroups.parent }),
     prepare: (plan, id) => prepareContainer(plan, { id, layout, parent: cgroups.parent }),
@@ -74,6 +90,18 @@ export async function createOci(o: OciOptions): Promise<Oci> {
       if (cgroups.parent !== null) dropParent(cgroups.parent);
     },
   };
+}
+
+/** A pod whose network failed is not ready, so the node makes another. */
+async function settle(row: StoredSandbox, later: Promise<ProcId>): Promise<void> {
+  try {
+    const network = await later;
+    if (row.infra) row.infra.network = network;
+    if (row.infra && !isUp(row.infra)) stopInfra(row.id, row.infra);
+  } catch (error) {
+    row.ready = false;
+    throw error;
+  }
 }
 
 function about(programs: Programs, cgroups: Cgroups, network: string): Oci['about'] {

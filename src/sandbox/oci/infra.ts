@@ -44,8 +44,8 @@ export interface InfraInput {
   pidFile: string;
 }
 
-/** Null for a pod that shares all of the host's. @throws RuntimeRefusal */
-export async function startInfra(i: InfraInput): Promise<Infra | null> {
+/** Null for a pod that shares all of the host's. `later`: its network, where that is still on its way. @throws RuntimeRefusal */
+export async function startInfra(i: InfraInput): Promise<{ infra: Infra; later: Promise<ProcId> | null } | null> {
   const asked = i.config.linux?.securityContext?.namespaceOptions;
   const own = { network: asked?.network !== 'NODE', ipc: asked?.ipc !== 'NODE', pid: asked?.pid === 'POD' };
   const ports = (i.config.portMappings ?? []).filter((p) => p.hostPort > 0);
@@ -57,24 +57,31 @@ export async function startInfra(i: InfraInput): Promise<Infra | null> {
   if (!own.network && !own.ipc && !own.pid) return null;
   const pause = await startPause(i, { own, sysctls });
   try {
-    if (!own.network || i.programs.network === null) return { pause, pid: own.pid, network: null, dns: '' };
+    const infra: Infra = { pause, pid: own.pid, network: null, dns: '' };
+    if (!own.network || i.programs.network === null) return { infra, later: null };
     const name = i.programs.network.name === 'pasta' ? 'pasta' : 'slirp4netns';
-    const net = `/proc/${namespacePid({ pause, pid: own.pid })}/ns/net`;
-    const network = name === 'pasta' ? await startPasta(i, { net, ports }) : await startSlirp(i, { net, ports });
-    return { pause, pid: own.pid, network, dns: DNS[name] };
+    infra.dns = DNS[name];
+    const net = `/proc/${namespacePid(infra)}/ns/net`;
+    const later = name === 'pasta' ? startPasta(i, { net, ports }) : startSlirp(i, { net, ports });
+    // A host port that is taken is the pod's failure. Else containers are made meanwhile, and their start waits.
+    later.catch(() => undefined);
+    if (ports.length === 0) return { infra, later };
+    infra.network = await later;
+    return { infra, later: null };
   } catch (error) {
     signal(pause.pid, 'SIGKILL');
     throw error;
   }
 }
 
-/** Of a pod whose start was interrupted, or whose first process is gone, what is left is found by its mark. */
+/** What is not known, of a start that was interrupted, is found by its mark. */
 export function stopInfra(id: string, infra: Infra | undefined): void {
   const boot = bootId();
+  const alive = infra !== undefined && isAlive(infra.pause, boot);
   if (infra?.network && isAlive(infra.network, boot)) signal(infra.network.pid, 'SIGKILL');
   // With its sleeping child, which would keep the namespaces.
-  if (infra !== undefined && isAlive(infra.pause, boot)) signal(-infra.pause.pid, 'SIGKILL');
-  else for (const p of scanProcesses()) if (hasEnv(p.pid, `${MARK}=${id}`)) signal(p.pid, 'SIGKILL');
+  if (alive) signal(-infra.pause.pid, 'SIGKILL');
+  if (!alive || infra.network === null) for (const p of scanProcesses()) if (hasEnv(p.pid, `${MARK}=${id}`)) signal(p.pid, 'SIGKILL');
 }
 
 export const isUp = (infra: Infra): boolean => isAlive(infra.pause, bootId());

@@ -4,6 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { DNSConfig, PodSandboxConfig } from '../../machines/wire/cri.ts';
+import type { ProcId } from '../process/container/procfs.ts';
 import type { Layout, StoredSandbox } from '../process/store/store.ts';
 import { podAddress } from '../shared/podAddress.ts';
 import { refuse } from './bundle/spec.ts';
@@ -18,12 +19,12 @@ export function podFiles(layout: Layout, id: string) {
   return { dir, hosts: join(dir, 'hosts'), hostname: join(dir, 'hostname'), resolv: join(dir, 'resolv.conf'), shm: join(dir, 'shm') };
 }
 
-/** Fills in the row's address and what holds its namespaces. @throws RuntimeRefusal */
+/** Fills in the row's address and what holds its namespaces. `later`: its network, where that is on its way. @throws RuntimeRefusal */
 export async function startPod(
   row: StoredSandbox,
   config: PodSandboxConfig,
   o: { programs: Programs; noNetwork: Lack | null; root: boolean; layout: Layout },
-): Promise<void> {
+): Promise<{ later: Promise<ProcId> | null }> {
   const s = config.linux?.securityContext;
   if (s?.selinuxOptions && Object.values(s.selinuxOptions).some((v) => v !== '')) refuse('SELinux options cannot be applied');
   if (s?.namespaceOptions?.usernsOptions?.mode === 'POD') refuse('hostUsers: false is not supported');
@@ -34,15 +35,16 @@ export async function startPod(
     // An address of the loopback that is the pod's alone: the same inside, where the loopback is its own.
     row.ip = s?.namespaceOptions?.network === 'NODE' ? '' : podAddress(randomInt);
     const { programs, noNetwork, root } = o;
-    const infra = await startInfra({
+    const started = await startInfra({
       ...{ id: row.id, config, programs, noNetwork, root },
       ...{ apiSocket: join(files.dir, 'slirp.sock'), pidFile: join(files.dir, 'network.pid') },
     });
-    if (infra !== null) row.infra = infra;
+    if (started !== null) row.infra = started.infra;
     const name = row.hostname || hostname();
     writeFileSync(files.hostname, `${name}\n`);
     writeFileSync(files.hosts, `127.0.0.1 localhost\n::1 localhost\n${row.ip === '' ? '' : `${row.ip} ${name}\n`}`);
-    writeResolv(files.resolv, config.dnsConfig, infra?.dns ?? '');
+    writeResolv(files.resolv, config.dnsConfig, row.infra?.dns ?? '');
+    return { later: started?.later ?? null };
   } catch (error) {
     rmSync(files.dir, { recursive: true, force: true });
     throw error;

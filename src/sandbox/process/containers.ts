@@ -29,7 +29,10 @@ export function containerHandlers(o: ContainersDeps) {
     CreateContainer: (req) => state.queued(req.podSandboxId, () => create(o, req)),
     StartContainer: ({ containerId }) => {
       const { sandboxId } = state.container(containerId).row;
-      return state.queued(sandboxId, () => start(state, containerId, sandboxId));
+      return state.queued(sandboxId, async () => {
+        await o.oci?.networkUp(sandboxId);
+        return start(state, containerId, sandboxId);
+      });
     },
     StopContainer: async ({ containerId, timeout }) => {
       await state.containers.get(containerId)?.stop(Number(timeout) * 1000);

@@ -89,7 +89,9 @@ async function startPod(state: State, o: { s: StoredSandbox; key: string; config
   try {
     // On disk before anything runs: a runtime that is killed now leaves processes that the next one finds.
     state.store.saveSandbox({ ...s, ready: false });
-    await oci.startPod(s, config);
+    await oci.startPod(s, config, () => {
+      if (state.sandboxes.get(s.id) === s) state.store.saveSandbox(s);
+    });
   } catch (error) {
     oci.stopPod(s);
     state.store.dropSandbox(s.id);

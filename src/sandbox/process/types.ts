@@ -78,8 +78,10 @@ export interface Oci {
   /** Every image of an archive; `name` instead of what the archive says, unless it is ''. */
   load(path: string, name: string, signal: AbortSignal): Promise<{ id: string; tags: string[] }[]>;
   hasImage(ref: string): boolean;
-  /** Fills in the row's address and namespaces. */
-  startPod(row: StoredSandbox, config: PodSandboxConfig): Promise<void>;
+  /** Fills in the row's address and namespaces; `changed` when its network has come up, or failed, later. */
+  startPod(row: StoredSandbox, config: PodSandboxConfig, changed: () => void): Promise<void>;
+  /** Before a container starts. */
+  networkUp(sandboxId: string): Promise<void>;
   stopPod(row: StoredSandbox): void;
   isPodUp(row: StoredSandbox): boolean;
   plan(input: { id: string; config: ContainerConfig; sandbox: StoredSandbox; innerPid(id: string): number | null }): {
