@@ -1,6 +1,6 @@
 #!/bin/sh
 # npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: supervision workers nodes sim inspect
-# page viewers tracing initialState restart containerd cluster flood (default: all but flood; the last three only as root, cluster only where
+# page viewers tracing initialState restart containerd cluster oci flood (default: all but oci and flood; the last four only as root, cluster only where
 # scripts/setup/control-plane-setup.sh was run, page only with the page built and Chromium). Takes about
 # 40 minutes; run it on an otherwise idle machine.
 set -eu
@@ -23,7 +23,7 @@ for name in ${*:-supervision workers nodes sim inspect page viewers tracing init
     failed=1
     continue
   fi
-  case $name in containerd | cluster | flood)
+  case $name in containerd | cluster | oci | flood)
     if [ "$(id -u)" != 0 ]; then
       echo "!!! $program: $name left out, it needs root !!!" >&2
       continue
