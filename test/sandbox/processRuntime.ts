@@ -103,7 +103,13 @@ export async function startRuntime(o: RuntimeOptions = {}): Promise<TestRuntime>
       rmSync(rootDir, { recursive: true, force: true });
     },
   };
-  await t.start();
+  try {
+    await t.start();
+  } catch (error) {
+    for (const cri of clients) cri.close();
+    rmSync(rootDir, { recursive: true, force: true });
+    throw error;
+  }
   return t;
 }
 
