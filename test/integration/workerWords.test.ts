@@ -16,7 +16,15 @@ const CASES = Object.values(KILL_TABLES)
   .flat()
   .filter((c, i, all) => c.covers.startsWith('podWorker ') && all.findIndex(({ covers }) => covers === c.covers) === i);
 /** Left in the step that enters them: nobody sees them. */
-const PASSING = ['syncing.deciding', 'syncing.acting', 'terminating.judging', 'terminating.verified', 'terminating.done'];
+const PASSING = [
+  'beginning',
+  'syncing.deciding',
+  'syncing.acting',
+  'terminating.choosing',
+  'terminating.judging',
+  'terminating.verified',
+  'terminating.done',
+];
 
 /** The case on a node that is inspected, with the handler of its admin socket. */
 function inspected(c: KillCase): { c: KillCase; ask(path: string, query?: Record<string, string>): Promise<unknown> } {

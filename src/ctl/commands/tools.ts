@@ -28,6 +28,7 @@ function addImageCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Arg
           return run(loadImage({ ...args, adminSocket: socketPathFrom(args.socket, io) }))(args);
         },
       )
+      .example('$0 image load app.tar', 'and a pod may name it')
       .demandCommand(1, 'image: say load.'),
   );
 }

@@ -8,11 +8,13 @@ import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import type { ProbeLedger, ProbeResult, ProbeType } from '../../../src/machines/pod/probes/probes.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
+import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
 import { type StatusEvent, statusesView } from '../../../src/machines/pods/status/messages.ts';
 import { probesAddr } from '../../../src/machines/services/probes/messages.ts';
 import { probeVerdicts, withResult } from '../../../src/machines/services/probes/state.ts';
 import { run, views } from '../../edge/harness.ts';
+import { record, viewOfPods } from '../../edge/metrics/samples.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
@@ -89,6 +91,9 @@ const kept =
   () => {
     const time = virtualTime();
     const registry = views();
+    // Its probes are looked for with each status.
+    const probed = pod({ containers: [container('web', READINESS)] });
+    registry.set(podsView, viewOfPods([record({ ...probed, metadata: { ...probed.metadata, uid: 'uid-1' } })]));
     const told: string[] = [];
     registry.send = (to) => {
       told.push(to.path === probesAddr.path ? 'the probes' : 'the writer of the API');

@@ -38,12 +38,12 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       ctx.publish(statusesView, new Map());
       const counts = statusMetrics(ctx.ports.metrics);
       const probed = new Set<string>();
-      const deliverTo = (delivery: Delivery): void => {
-        deliver(ctx, delivery, counts);
-        lookForProbes(ctx, delivery.taken, probed);
-      };
       return {
-        logic: provided(statusMachine, { actions: { deliver: (_, params) => deliverTo(params) } }, () => new Facts(ctx)),
+        logic: provided(
+          statusMachine,
+          { actions: { deliver: (_, params) => deliver(ctx, params, { counts, probed }) } },
+          () => new Facts(ctx),
+        ),
         // No version is given twice: a writer that sent one to the API must not mistake another for it.
         input: { cluster: o.cluster, version: (ctx.incarnation - 1) * VERSIONS_PER_INCARNATION },
       };
@@ -81,7 +81,13 @@ function statusMetrics(metrics: Metrics) {
   };
 }
 
-function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delivery, counts: ReturnType<typeof statusMetrics>): void {
+interface Kept {
+  counts: ReturnType<typeof statusMetrics>;
+  /** Pods whose probes were looked for and that are not forgotten. */
+  probed: Set<string>;
+}
+
+function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delivery, { counts, probed }: Kept): void {
   const { uid } = taken;
   if (taken.kind === 'refused') {
     const { pod } = taken.event;
@@ -105,14 +111,12 @@ function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delive
       }
     }
   }
+  lookForProbes(ctx, taken, probed);
   if (cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
 }
 
-/**
- * Said also when nothing changed: the pod may have begun to end, or its definition may be another. `probed`: pods whose probes
- * were looked for and that are not forgotten.
- */
-function lookForProbes(ctx: ActorCtx<StatusEvent>, { uid, kind }: Taken, probed: Set<string>): void {
+/** Said also when nothing changed: the pod may have begun to end, or its definition may be another. */
+function lookForProbes(ctx: ActorCtx<StatusEvent>, { uid, kind }: Taken, probed: Kept['probed']): void {
   const pod = ctx.registry.read(podsView)?.value.records.get(uid)?.pod;
   if (pod !== undefined && hasProbes(pod)) probed.add(uid);
   if (!probed.has(uid)) return;
