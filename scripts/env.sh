@@ -17,7 +17,7 @@ installs_all() {
   esac
 }
 
-# npm ci, when nothing is installed, or it was by another Node or from another lock file.
+# npm ci, when nothing is installed or the lock file is another one than at the last install.
 install_packages() {
   command -v npm >/dev/null 2>&1 || { echo "$program: npm is not on PATH; install Node 20.19 or newer with npm" >&2; exit 1; }
   installs=$(node --version 2>/dev/null) || installs=none
@@ -25,7 +25,7 @@ install_packages() {
     echo "$program: needs Node 20.19 or newer (but not 21, nor 22 before 22.12); on PATH: $installs. Debian 12 has 18: https://nodejs.org has newer ones" >&2
     exit 1
   fi
-  want="$(cksum <package-lock.json) $installs"
+  want=$(cksum <package-lock.json)
   if [ "$(cat node_modules/.actorlet-lock 2>/dev/null)" != "$want" ]; then
     echo "$program: installing packages (npm ci)"
     # The build needs the development packages whatever the caller's NODE_ENV says. Engine warnings are about the Node

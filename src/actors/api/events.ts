@@ -61,7 +61,7 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
     count();
     return 'settled';
   };
-  class Facts extends LazyMoment implements EventWriterFacts {
+  class EventWriterMoment extends LazyMoment implements EventWriterFacts {
     get waiting(): boolean {
       return correlator.size > 0;
     }
@@ -85,7 +85,7 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
         },
       },
     },
-    () => new Facts(ctx.ports),
+    () => new EventWriterMoment(ctx.ports),
   );
   return { logic };
 }

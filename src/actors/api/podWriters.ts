@@ -111,12 +111,12 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };
       const input: PodWriterInput = { uid };
-      return { logic: writer({ act, complain }, () => new Facts(ctx, uid)), input };
+      return { logic: writer({ act, complain }, () => new PodWriterMoment(ctx, uid)), input };
     },
   };
 }
 
-class Facts extends LazyMoment implements PodWriterFacts {
+class PodWriterMoment extends LazyMoment implements PodWriterFacts {
   readonly #registry: Registry;
   readonly #uid: string;
 

@@ -59,13 +59,13 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
     mailbox: { capacity: 1024 },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
-      const manager = new Manager(ctx, opts);
-      return { logic: logicOf(manager, () => new Facts(ctx)), input: { everyMs: opts.everyMs, place: opts.place } };
+      const manager = new CpuManager(ctx, opts);
+      return { logic: logicOf(manager, () => new CpusMoment(ctx)), input: { everyMs: opts.everyMs, place: opts.place } };
     },
   };
 }
 
-function logicOf(manager: Manager, facts: () => CpuFacts) {
+function logicOf(manager: CpuManager, facts: () => CpuFacts) {
   const { replies } = manager;
   return provided(
     cpusMachine,
@@ -87,7 +87,7 @@ function logicOf(manager: Manager, facts: () => CpuFacts) {
   );
 }
 
-class Facts extends LazyMoment implements CpuFacts {
+class CpusMoment extends LazyMoment implements CpuFacts {
   readonly #registry: Registry;
 
   constructor({ ports, registry }: ActorCtx<AllocationEvent>) {
@@ -102,7 +102,7 @@ class Facts extends LazyMoment implements CpuFacts {
   }
 }
 
-class Manager {
+class CpuManager {
   readonly replies = new Replies<AllocationAnswer>();
   readonly #ctx: ActorCtx<AllocationEvent>;
   readonly #o: CpusOptions;

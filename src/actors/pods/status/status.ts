@@ -42,7 +42,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
         logic: provided(
           statusMachine,
           { actions: { deliver: (_, params) => deliver(ctx, params, { counts, probed }) } },
-          () => new Facts(ctx),
+          () => new StatusMoment(ctx),
         ),
         // No version is given twice: a writer that sent one to the API must not mistake another for it.
         input: { cluster: o.cluster, version: (ctx.incarnation - 1) * VERSIONS_PER_INCARNATION },
@@ -51,7 +51,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
   };
 }
 
-class Facts extends LazyMoment implements StatusFacts {
+class StatusMoment extends LazyMoment implements StatusFacts {
   readonly #registry: Registry;
 
   constructor({ ports, registry }: ActorCtx<StatusEvent>) {

@@ -119,7 +119,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { sh
       const { machine, metrics } = opts.shared(ctx.ports);
       const { input, io } = workerInput(ctx, first, { ...opts, metrics });
       const of = { ctx, uid, life: first.life, io, node: opts.facts };
-      return { logic: machine(io, () => new Facts(of)), input };
+      return { logic: machine(io, () => new WorkerMoment(of)), input };
     },
   };
 }
@@ -180,7 +180,7 @@ function nothingListed(listing: RuntimePodsView | undefined, uid: string): numbe
   return listing === undefined || listing.pods.has(uid) ? null : listing.atMonoMs;
 }
 
-class Facts extends LazyMoment implements WorkerFacts {
+class WorkerMoment extends LazyMoment implements WorkerFacts {
   readonly #of: { ctx: ActorCtx<WorkerEvent>; uid: string; life: number; io: MeasuredEffects; node: () => NodeFacts };
 
   constructor(of: { ctx: ActorCtx<WorkerEvent>; uid: string; life: number; io: MeasuredEffects; node: () => NodeFacts }) {

@@ -68,7 +68,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
     id: 'eviction',
     backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     start: (ctx) => {
-      const manager = new Manager(ctx, o);
+      const manager = new EvictionManager(ctx, o);
       return {
         logic: logicOf(manager, ctx, o.watchMemory),
         input: {
@@ -83,7 +83,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
   };
 }
 
-function logicOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
+function logicOf(manager: EvictionManager, ctx: ActorCtx, watches: boolean) {
   return provided(
     evictionMachine,
     {
@@ -105,15 +105,15 @@ function logicOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
         sayNobody: (_, { met }) => manager.sayNobody(met),
       },
     },
-    () => new Facts(ctx, manager),
+    () => new EvictionMoment(ctx, manager),
   );
 }
 
-class Facts extends LazyMoment implements EvictionFacts {
+class EvictionMoment extends LazyMoment implements EvictionFacts {
   readonly #ctx: ActorCtx;
-  readonly #manager: Manager;
+  readonly #manager: EvictionManager;
 
-  constructor(ctx: ActorCtx, manager: Manager) {
+  constructor(ctx: ActorCtx, manager: EvictionManager) {
     super(ctx.ports);
     this.#ctx = ctx;
     this.#manager = manager;
@@ -126,7 +126,7 @@ class Facts extends LazyMoment implements EvictionFacts {
   }
 }
 
-class Manager {
+class EvictionManager {
   readonly readings: Readings;
   readonly #ctx: ActorCtx;
   readonly #o: EvictionOptions;

@@ -63,7 +63,7 @@ export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
     id: 'nodeShutdown',
     backoff: { maxMs: 5_000, jitter: 0.1 },
     start: (ctx) => {
-      const manager = new Manager(ctx, o);
+      const manager = new ShutdownManager(ctx, o);
       return {
         logic: provided(nodeShutdownMachine, {
           actors: {
@@ -88,7 +88,7 @@ export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
   };
 }
 
-class Manager {
+class ShutdownManager {
   readonly #ctx: ActorCtx;
   readonly #o: NodeShutdownOptions;
   readonly #times;

@@ -67,14 +67,14 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
             sayEnded: (_, { uid }) => io.ended(uid),
           },
         },
-        () => new Facts(ctx),
+        () => new ProbesMoment(ctx),
       );
       return { logic };
     },
   };
 }
 
-class Facts extends LazyMoment implements ProbesFacts {
+class ProbesMoment extends LazyMoment implements ProbesFacts {
   readonly #registry: Registry;
   readonly #entropy: ActorCtx['ports']['entropy'];
 

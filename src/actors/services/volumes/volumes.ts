@@ -51,13 +51,13 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     // One lane: the release of a pod's volumes must not overtake its request for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({
-      logic: volumesLogic(volumesIo(ctx, opts, held), momentOf(ctx.ports), (isOpen) => new Facts(ctx, isOpen)),
+      logic: volumesLogic(volumesIo(ctx, opts, held), momentOf(ctx.ports), (isOpen) => new VolumesMoment(ctx, isOpen)),
       input: { rootDir: opts.facts().rootDir, refreshMs: opts.syncFrequencyMs },
     }),
   };
 }
 
-class Facts extends LazyMoment implements VolumesFacts {
+class VolumesMoment extends LazyMoment implements VolumesFacts {
   readonly #registry: Registry;
   readonly isOpen: VolumesFacts['isOpen'];
 
