@@ -7,9 +7,9 @@ import { Decisions } from './views/Decisions.tsx';
 import { Events } from './views/Events.tsx';
 import { Host } from './views/Host.tsx';
 import { Past } from './views/Past.tsx';
-import { PodPage } from './views/Pod.tsx';
 import { Pods } from './views/Pods.tsx';
 import { Problems, problemCount } from './views/Problems.tsx';
+import { PodPage } from './views/pod/Pod.tsx';
 import { Tree } from './views/Tree.tsx';
 import { duration, toneOf } from './words.ts';
 

@@ -25,12 +25,17 @@ async function execTty(c: ReturnType<typeof calls>, containerId: string, cmd: st
     const req = request({ ...parseExecUrl(url), method: 'POST', headers: { connection: 'Upgrade', upgrade: EXEC_PROTOCOL } });
     req.on('upgrade', (_res, socket) => {
       let out = '';
+      let typed = false;
       const read = frameReader((channel, payload) => {
         if (channel === CHANNEL.status) resolve({ out, ...(JSON.parse(payload.toString()) as object) });
         else out += payload.toString();
+        // As a person types: once there is a prompt.
+        if (input !== '' && !typed && out.includes('> ')) {
+          typed = true;
+          socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
+        }
       });
       socket.on('data', read);
-      socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
     });
     req.on('error', reject).end();
   });
@@ -157,7 +162,7 @@ for (const who of ['root', 'user'] as const)
       });
       await expect(exec(['no-such-command'])).rejects.toThrow(/no-such-command/);
       await expect(execTty(c, id, ['no-such-command'], '')).resolves.toMatchObject({ error: expect.stringContaining('no-such-command') });
-      const typed = await execTty(c, id, ['sh', '-c', 'test -t 0 && read x && echo "got $x"; exit 5'], 'hello\n');
+      const typed = await execTty(c, id, ['sh', '-c', 'printf "> "; test -t 0 && read x && echo "got $x"; exit 5'], 'hello\n');
       expect(typed).toMatchObject({ exitCode: 5, out: expect.stringContaining('got hello') });
       await expect(exec(['sleep', '987'], 1)).rejects.toThrow(/timed out/);
       const left = await exec(['sh', '-c', 'ps | grep -c "[s]leep 987"']);

@@ -1,10 +1,10 @@
 /** One pod: what it is waiting for, how long each phase took, its containers, volumes and probes, and why. */
 
-import type { PodFrame, PodRow } from '../../feed/frames.ts';
-import { EntryRow, Fact, Section } from '../bits.tsx';
-import { hrefOf } from '../route.ts';
-import { nowMs, type PageState } from '../store.ts';
-import { clock, duration, podTone } from '../words.ts';
+import type { PodFrame, PodRow } from '../../../feed/frames.ts';
+import { EntryRow, Fact, Section } from '../../bits.tsx';
+import { hrefOf } from '../../route.ts';
+import { nowMs, type PageState } from '../../store.ts';
+import { clock, duration, podTone } from '../../words.ts';
 import { Life } from './Life.tsx';
 import { Sequence } from './Sequence.tsx';
 import { Timeline } from './Timeline.tsx';

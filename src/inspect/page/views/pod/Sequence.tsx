@@ -1,6 +1,6 @@
 /** Messages about one pod as a sequence diagram: a line per actor, an arrow per message, time downwards. */
-import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
-import { clock } from '../words.ts';
+import type { RecorderEntry } from '../../../../machines/shown/recorderEntry.ts';
+import { clock } from '../../words.ts';
 
 const COLUMN_PX = 132;
 const ROW_PX = 26;

@@ -1,7 +1,7 @@
 /** A pod's life as bars: the states of its worker, and each call of the runtime as a span. */
 import { useState } from 'react';
-import type { PodFrame } from '../../feed/frames.ts';
-import { clock, duration } from '../words.ts';
+import type { PodFrame } from '../../../feed/frames.ts';
+import { clock, duration } from '../../words.ts';
 
 type Told = NonNullable<PodFrame['pod']>;
 type Window = 'start' | 'all' | 'last';

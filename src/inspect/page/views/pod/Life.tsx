@@ -1,10 +1,10 @@
 /** Where a pod's life stands in the pod manager, as its chart, and the way it came there. */
 import { useMemo, useState } from 'react';
-import type { Chart, ChartState } from '../../../machines/chart/definition.ts';
-import type { LifeStep } from '../../../machines/pods/manager/messages.ts';
-import { Section } from '../bits.tsx';
-import { clock, duration } from '../words.ts';
-import { Statechart } from './Statechart.tsx';
+import type { Chart, ChartState } from '../../../../machines/chart/definition.ts';
+import type { LifeStep } from '../../../../machines/pods/manager/messages.ts';
+import { Section } from '../../bits.tsx';
+import { clock, duration } from '../../words.ts';
+import { Statechart } from '../Statechart.tsx';
 
 export function Life({ chart, way, now }: { chart: Chart; way: readonly LifeStep[]; now: number }) {
   const [asked, setAsked] = useState('');
@@ -22,7 +22,7 @@ export function Life({ chart, way, now }: { chart: Chart; way: readonly LifeStep
           <li key={`${step.atMs} ${step.is}`}>
             <time>{clock(step.atMs)}</time> <strong>{step.is}</strong>{' '}
             <span className="quiet">
-              {labelOf(chart.root, step.by)}, for {duration((way[i + 1]?.atMs ?? now) - step.atMs)}
+              {WORDS[eventOf(chart.root, step.by)] ?? labelOf(chart.root, step.by)}, for {duration((way[i + 1]?.atMs ?? now) - step.atMs)}
             </span>
           </li>
         ))}
@@ -32,11 +32,31 @@ export function Life({ chart, way, now }: { chart: Chart; way: readonly LifeStep
   );
 }
 
+/** What an event of the chart means to a reader. */
+const WORDS: Readonly<Record<string, string>> = {
+  'life.turn': 'a source names it',
+  'life.added': 'a source names it again',
+  'life.changed': 'its definition changed',
+  'life.refused': 'it, or an update of it, is refused',
+  'life.leftAlone': 'it cannot be read',
+  'life.redefined': 'its definition was put right',
+  'life.removed': 'its source no longer names it',
+  'life.evicted': 'evicted',
+  'life.found': 'the runtime holds containers of it',
+  'life.finished': 'its worker has finished',
+  'life.quarantined': 'its worker kept failing',
+};
+
 /** The state and those around it, the outermost first; none: there is no such state. */
 function pathTo(state: ChartState, id: string): readonly ChartState[] {
   if (state.id === id) return [state];
   const below = state.states.map((s) => pathTo(s, id)).find((path) => path.length > 0);
   return below === undefined ? [] : [state, ...below];
+}
+
+function eventOf(state: ChartState, id: string): string {
+  const own = state.transitions.find((t) => t.id === id)?.event;
+  return own ?? state.states.map((s) => eventOf(s, id)).find((event) => event !== '') ?? '';
 }
 
 function labelOf(state: ChartState, id: string): string {
