@@ -49,7 +49,7 @@ class Acts {
   }
 
   async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const id = decodeURIComponent(/^\/api\/inject\/([\w.%-]+)$/.exec((req.url ?? '').split('?', 1)[0] ?? '')?.[1] ?? '');
+    const id = /^\/api\/inject\/([\w.-]+)$/.exec((req.url ?? '').split('?', 1)[0] ?? '')?.[1] ?? '';
     if (req.method === 'POST' && id === '') return this.#inject(req, res);
     if (req.method === 'GET' && id === '') return this.#list(res);
     if (req.method === 'DELETE' && id !== '') return this.#stop(req, res, id);

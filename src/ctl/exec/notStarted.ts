@@ -11,7 +11,7 @@ const REASONS: readonly (readonly [RegExp, number, string])[] = [
 /** Null: the words of the runtime tell of something else. */
 export function notStarted(words: string, program: string): CtlError | null {
   // Runtimes name the program in the same breath; others say so of their own files.
-  if (!words.includes(`"${program}"`) && !words.includes(program)) return null;
+  if (!words.includes(program)) return null;
   const found = REASONS.find(([says]) => says.test(words));
   return found === undefined ? null : new CtlError(found[1], `exec: ${program}: ${found[2]}.`);
 }

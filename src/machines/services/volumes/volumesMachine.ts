@@ -35,7 +35,7 @@ interface VolumesInput {
 export interface VolumesFacts extends Moment {
   readonly pods: Look['pods'];
   readonly listed: Look['listed'];
-  /** Whoever put this question still waits for its answer. */
+  /** The asker of this question still waits for its answer. */
   isOpen(ask: number): boolean;
 }
 /** One after the other, for as long as the question is open. */

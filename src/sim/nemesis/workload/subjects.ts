@@ -13,7 +13,7 @@ export interface SimPod {
   /** Image by container name. */
   images: Readonly<Record<string, string>>;
   manifest: object;
-  /** It has a limit of what it may write, and writes more: whoever holds pods to that has to end it. */
+  /** It has a limit of what it may write, and writes more: the eviction manager has to end it. */
   writesTooMuch?: boolean;
   /** Config maps and secrets that it names; absent: none. */
   objects?: readonly Pick<SimObject, 'kind' | 'name'>[];
