@@ -10,11 +10,16 @@ export const OWN_GROUP = 'our daemon';
 
 type Counts = Record<string, number>;
 
-/** From the daemon's own metrics: each operation that it asked of the runtime. */
-async function runtimeCalls(daemon: Daemon): Promise<Counts> {
+/** From the daemon's own metrics: the operations that it asked of the runtime, and the messages that its actors took. */
+async function ownCounts(daemon: Daemon): Promise<{ runtime: Counts; messages: number }> {
   const answer = await fetch(`${daemon.readOnlyUrl}/metrics`, { signal: AbortSignal.timeout(10_000) });
-  const lines = (await answer.text()).matchAll(/^kubelet_runtime_operations_total\{operation_type="([^"]+)"\} (\d+)$/gm);
-  return Object.fromEntries([...lines].map(([, name = '', count]) => [name, Number(count)]));
+  const text = await answer.text();
+  const operations = text.matchAll(/^kubelet_runtime_operations_total\{operation_type="([^"]+)"\} (\d+)$/gm);
+  const taken = text.matchAll(/^actorlet_mailbox_enqueued_total\{[^}]*\} (\d+)$/gm);
+  return {
+    runtime: Object.fromEntries([...operations].map(([, name = '', count]) => [name, Number(count)])),
+    messages: [...taken].reduce((sum, [, count]) => sum + Number(count), 0),
+  };
 }
 
 const more = (after: Counts, before: Counts): Counts =>
@@ -27,7 +32,7 @@ const more = (after: Counts, before: Counts): Counts =>
 
 /** Begins to count; the returned function ends it. Without a daemon of ours (`daemon: null`) only CPU time is counted. */
 export async function countBurst(o: { groups: CpuGroups; daemon: Daemon | null; audit: Audit | null }): Promise<() => Promise<object>> {
-  const calls = o.daemon === null ? {} : await runtimeCalls(o.daemon);
+  const counts = o.daemon === null ? { runtime: {}, messages: 0 } : await ownCounts(o.daemon);
   const before = o.groups.read();
   const [from, fromWallMs] = [performance.now(), Date.now()];
   return async () => {
@@ -36,7 +41,7 @@ export async function countBurst(o: { groups: CpuGroups; daemon: Daemon | null; 
     const toWallMs = Date.now();
     const cost = burstCost({ before, after, wallMs, own: OWN_GROUP });
     if (o.daemon === null || o.audit === null) return cost;
-    const runtime = more(await runtimeCalls(o.daemon), calls);
+    const { runtime, messages } = await ownCounts(o.daemon);
     await sleep(AUDIT_MS);
     const api: Counts = {};
     for (const c of o.audit.calls()) {
@@ -45,6 +50,6 @@ export async function countBurst(o: { groups: CpuGroups; daemon: Daemon | null; 
       const kind = `${c.verb} ${c.resource}`;
       api[kind] = (api[kind] ?? 0) + 1;
     }
-    return { ...cost, runtimeCalls: runtime, apiCalls: more(api, {}) };
+    return { ...cost, messages: messages - counts.messages, runtimeCalls: more(runtime, counts.runtime), apiCalls: more(api, {}) };
   };
 }
