@@ -1,6 +1,6 @@
 /**
- * Bundles the programs into dist/ and what others import into dist/lib/: one ESM file each, readable (not minified: stack traces name what they ran), with a
- * source map beside it. Bundling is for memory: the daemon tree-shaken needs a third less than its packages imported.
+ * Bundles the programs into dist/ and what others import into dist/lib/, with shared chunks: ESM, readable (not minified: stack
+ * traces name what they ran), with source maps. Bundling is for memory: the daemon tree-shaken needs a third less than its packages imported.
  * Does nothing when no input is newer than the last build; `--force` builds anyway.
  */
 import { createHash } from 'node:crypto';
@@ -26,14 +26,11 @@ const programs = {
   debugger: 'src/boot/dependencies/debugger/worker.ts',
   hostfigures: 'src/boot/inspect/hostMain.ts',
 };
-/**
- * What package.json exports, and the program they start. Built apart: bundled together with the programs, code that only
- * a simulation wants would be kept in chunks that the daemon loads.
- */
+/** What package.json exports, and the program they start. */
 const libraries = {
-  harness: 'src/harness/index.ts',
-  reaper: 'src/harness/reaper/main.ts',
-  sim: 'src/sim/index.ts',
+  'lib/harness': 'src/harness/index.ts',
+  'lib/reaper': 'src/harness/reaper/main.ts',
+  'lib/sim': 'src/sim/index.ts',
 };
 /** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */
 const inputs = [
@@ -65,14 +62,6 @@ function fingerprint() {
   return hash.digest('hex');
 }
 
-/** `actorctl sim` takes the simulation that the package exports: one copy of it, and the package has 3 MB. */
-const simulationOfLibrary = {
-  name: 'simulation-of-library',
-  setup(build) {
-    build.onResolve({ filter: /\/sim\/index\.ts$/ }, () => ({ path: '../lib/sim.mjs', external: true }));
-  },
-};
-
 const force = process.argv.includes('--force');
 const stamp = fingerprint();
 /** Those whose source is there. */
@@ -84,12 +73,8 @@ function present(table) {
     return false;
   });
 }
-const entries = present(programs);
-const libraryEntries = present(libraries);
-const complete =
-  existsSync(join(dist, 'inspect', 'index.html')) &&
-  entries.every(([name]) => existsSync(join(dist, `${name}.mjs`))) &&
-  libraryEntries.every(([name]) => existsSync(join(dist, 'lib', `${name}.mjs`)));
+const entries = present({ ...programs, ...libraries });
+const complete = existsSync(join(dist, 'inspect', 'index.html')) && entries.every(([name]) => existsSync(join(dist, `${name}.mjs`)));
 if (!force && complete && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) {
   console.log('build: up to date');
   process.exit();
@@ -100,37 +85,34 @@ const started = performance.now();
 // Built beside dist/ and moved in, so that a running daemon's next lazy import never meets half a file.
 const fresh = join(root, `dist.${process.pid}`);
 try {
-  const bundle = (list, outdir, more = {}) =>
-    build({
-      absWorkingDir: root,
-      entryPoints: Object.fromEntries(list),
-      outdir,
-      outExtension: { '.js': '.mjs' },
-      bundle: true,
-      format: 'esm',
-      platform: 'node',
-      target: 'node22',
-      // One chunk per lazily imported module: what a mode does not need is not loaded.
-      splitting: true,
-      chunkNames: 'chunks/[name]-[hash]',
-      // Found in node_modules at run time: native code, and what one command or panel alone needs.
-      external: ['koffi', '@kubernetes/client-node', 'systeminformation'],
-      plugins: [builtinsWithoutFacade],
-      // CommonJS packages inside an ES module still want `require`.
-      banner: {
-        js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);",
-      },
-      // Names stay as they are but where two are the same; kept to the letter each function that is made at run time would be
-      // defined a property: 3 % of what the daemon does in a burst of pods.
-      keepNames: false,
-      sourcemap: 'external',
-      legalComments: 'none',
-      logLevel: 'warning',
-      ...more,
-    });
-  await bundle(entries, fresh, { plugins: [builtinsWithoutFacade, simulationOfLibrary] });
-  // What tests import: nobody reads it line by line in a report of a daemon, and the package has 3 MB.
-  await bundle(libraryEntries, join(fresh, 'lib'), { minifyWhitespace: true, minifySyntax: true });
+  // One run for programs and libraries: a chunk holds what several of them share.
+  await build({
+    absWorkingDir: root,
+    entryPoints: Object.fromEntries(entries),
+    outdir: fresh,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    // One chunk per lazily imported module: what a mode does not need is not loaded.
+    splitting: true,
+    chunkNames: 'chunks/[name]-[hash]',
+    // Found in node_modules at run time: native code, and what one command or panel alone needs. dbus-native loads xml2js
+    // for introspection, which no call of ours asks for.
+    external: ['koffi', '@kubernetes/client-node', 'systeminformation', 'xml2js'],
+    plugins: [builtinsWithoutFacade],
+    // CommonJS packages inside an ES module still want `require`.
+    banner: {
+      js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);",
+    },
+    // Names stay as they are but where two are the same; kept to the letter each function that is made at run time would be
+    // defined a property: 3 % of what the daemon does in a burst of pods.
+    keepNames: false,
+    sourcemap: 'external',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
   const pageBuilt = await buildPage({ root, dist, outDir: join(fresh, 'inspect'), force, files });
   if (force) rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
@@ -151,6 +133,4 @@ try {
 } finally {
   rmSync(fresh, { recursive: true, force: true });
 }
-console.log(
-  `build: ${[...entries.map(([name]) => `dist/${name}.mjs`), ...libraryEntries.map(([name]) => `dist/lib/${name}.mjs`)].join(', ')} in ${Math.round(performance.now() - started)} ms`,
-);
+console.log(`build: ${entries.map(([name]) => `dist/${name}.mjs`).join(', ')} in ${Math.round(performance.now() - started)} ms`);
