@@ -19,7 +19,7 @@ import type { ObjectsOptions } from './services/objects/objects.ts';
 import type { TokensOptions } from './services/objects/tokens.ts';
 import { type ServicesOptions, servicesOptions } from './services/options.ts';
 
-/** Of a node that belongs to a cluster. */
+/** Options of a node that belongs to a cluster. */
 export interface ApiOptions extends ApiLayerOptions {
   source: ApiSourceOptions;
   objects: ObjectsOptions;

@@ -13,7 +13,7 @@ const REDACT_PATHS = SECRET_FIELDS.flatMap((f) => [f, `*.${f}`, `*.*.${f}`]);
 /** From this verbosity on, debug lines are written too. */
 const DEBUG_VERBOSITY = 4;
 
-/** Of one text in a line: a runtime, a plugin or an API server may send any amount. The configuration is longer, and ours. */
+/** Longest text in a line: a runtime, a plugin or an API server may send any amount. The configuration is longer, and ours. */
 const TEXT_CHARS_MAX = 4_096;
 /** Levels of objects in a line that are looked at; deeper ones are our own. */
 const LEVELS = 3;

@@ -65,7 +65,7 @@ export interface Runner {
   io: CtlIo;
   /** Runs a command against the daemon, or the recording, that the options name. */
   run(command: Command): (args: Common) => Promise<void>;
-  /** Of a command that needs no daemon. */
+  /** Sets the exit code of a command that needs no daemon. */
   setCode(code: number): void;
 }
 

@@ -2,7 +2,7 @@
 import { constants } from 'node:os';
 import type { Terminal } from './io.ts';
 
-/** They end the process as they would without us; the terminal is restored first. */
+/** Signals that end the process as they would without us; the terminal is restored first. */
 const ENDS = ['SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 export function processTerminal(): Terminal {

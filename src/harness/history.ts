@@ -30,7 +30,7 @@ export interface TimelineEntry {
 /** A container that ended and runs again. Times are those of looks, 50 ms apart while somebody waits. */
 export interface Restart {
   container: string;
-  /** Of the run that ended; null when the node does not say. */
+  /** Exit code of the run that ended; null when the node does not say. */
   exitCode: number | null;
   /** `Error`, `OOMKilled`, `Completed`, ... */
   reason: string;

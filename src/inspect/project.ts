@@ -46,7 +46,7 @@ export function projectSnapshot(snapshot: unknown): Shown {
   }
 }
 
-/** Of a context whose machine does not say what it shows. */
+/** What is shown of a context whose machine does not say so. */
 export function projectContext(context: unknown): Shown {
   return look(context, { depth: 0, key: '', budget: { left: VALUES_MAX }, seen: new Set() });
 }

@@ -22,7 +22,7 @@ export interface KubeApi {
 export type KubeWatch = { ok: true; lines: AsyncIterable<string> } | { ok: false; failure: KubeFailure };
 
 export interface KubeCallOptions {
-  /** Whose rate limit and connections: default `kube`. */
+  /** The class whose rate limit and connections it takes: default `kube`. */
   class?: KubeClass;
   /** Milliseconds for the whole call, the wait for the rate limit included; null = none. */
   timeoutMs: number | null;

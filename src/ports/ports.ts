@@ -156,7 +156,7 @@ export interface HttpRequest {
   signal: AbortSignal;
   /** The connection's client certificate; absent on a server without TLS. */
   client?: ClientCertificate;
-  /** Who shares what room there is: an IPv4 address, or a network of 64 bits of IPv6; absent or '' on a unix socket. */
+  /** Clients that share what room there is: an IPv4 address, or a network of 64 bits of IPv6; absent or '' on a unix socket. */
   peer?: string;
   /** To be called once it is known who sent this: the connection is then not among those dropped for want of room. */
   authenticated?(): void;
@@ -309,7 +309,7 @@ export interface Logger {
   warn(fields: object, msg: string): void;
   error(fields: object, msg: string): void;
   child(bindings: object): Logger;
-  /** Of this logger, its parents and children from now on, as `--v`. Absent where it is fixed. */
+  /** Sets it for this logger, its parents and children from now on, as `--v`. Absent where it is fixed. */
   setVerbosity?(verbosity: number): void;
 }
 

@@ -5,7 +5,7 @@
 
 export interface ProbeAnswer {
   status: number;
-  /** Of the Location header, null where there is none. */
+  /** The Location header, null where there is none. */
   location: string | null;
   /** Cut, without an error, at `bytesMax`. */
   body: Uint8Array;

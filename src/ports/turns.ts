@@ -1,5 +1,5 @@
 /**
- * One after the other for whoever has to do with the same thing: a pod's devices, say, or a file. With the port of files as
+ * One after the other for acts on the same thing: a pod's devices, say, or a file. With the port of files as
  * owner it outlives actors: a killed one's calls go on, and what it still writes, or renames, would come after what its
  * successor writes, and undo it. Such calls end with the process, and so does this.
  */

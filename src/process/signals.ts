@@ -1,7 +1,7 @@
 /** Signals that must not end a program of ours. */
 
 /**
- * They end a Node process by default, or open its debugger. Programs in Go live on, save for SIGHUP, which a session that
+ * These end a Node process by default, or open its debugger. Programs in Go live on, save for SIGHUP, which a session that
  * ends sends to all it started.
  */
 export const HARMLESS_SIGNALS = [

@@ -59,14 +59,14 @@ export interface History {
   /** The runtime, with its calls noted. */
   watch(cri: Cri): Cri;
   of(uid: string): PodHistory | undefined;
-  /** Told of every call that is kept, when it begins and when it ends. */
+  /** `fn` is called for every call that is kept, when it begins and when it ends. */
   watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
-  /** Asked before each call that is kept; must not throw. Undefined: this call is not traced. One tracer at a time. */
+  /** `fn` is called before each call that is kept; must not throw. Undefined: this call is not traced. One tracer at a time. */
   traceCalls(fn: (uid: string, call: RuntimeCall) => CallSpan | undefined): Disposable;
 }
 
 const WORKER = `${workersAddr.path}/`;
-/** They say nothing about one pod, or are asked all the time. */
+/** Calls that say nothing about one pod, or are made all the time. */
 const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContainers', 'ListPodSandbox', 'ListImages', 'ImageFsInfo']);
 
 /** Probes run commands all the time: after the first ones, one that works is kept until the next, and no watcher is told. */

@@ -8,7 +8,7 @@ import type { Recorder } from './recorder.ts';
 interface InspectedTree {
   readonly registry: Registry;
   state(): ActorState;
-  /** Of one actor. */
+  /** State of one actor. */
   stateAt(path: string): ActorState | undefined;
   observe(fn: (e: SupervisionEvent) => void): Disposable;
   actorAt(path: string): AnyActorRef | null;

@@ -1,4 +1,4 @@
-/** Who else acts in a world: the signer of its cluster, and callers of its nodes' API. They act from the first boot to the end. */
+/** Other actors in a world: the signer of its cluster, and callers of its nodes' API. They act from the first boot to the end. */
 import type { Clock } from '../ports/ports.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
 import { drawInitialEvents } from './nemesis/draws/initialEvents.ts';

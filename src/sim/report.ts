@@ -102,7 +102,7 @@ function faultLines(faults: Record<string, number>): string[] {
   return [`faults injected: ${total}`, ...[...kinds].map(line), `workload: ${pods.length === 0 ? 'none' : pods.join(', ')}`];
 }
 
-/** Of each statechart the edges taken, of all that it defines, and the missing ones by name. */
+/** Edges taken of each statechart, of all that it defines, and the missing ones by name. */
 function coverageLines(c: Coverage): string[] {
   const all = coverageOf(c);
   const taken = all.reduce((sum, m) => sum + m.taken, 0);

@@ -22,7 +22,7 @@ export function settledContainers(n: SimNode, op: Operator): { id: string; name:
   return dump.containers.filter((c) => {
     const wanted = op.wanted.get(ready.get(c.sandboxId) ?? '');
     if (c.state !== 'CONTAINER_RUNNING' || wanted?.pod.fate !== 'steady' || !c.name.startsWith('c')) return false;
-    // One that is looking just now looks again as part of the same look, which no transition would show.
+    // A worker that is looking just now looks again as part of the same look, which no transition would show.
     return isSettled(n.daemon?.tree.actorAt(`node/pods/workers/${c.podUid}`)?.getSnapshot());
   });
 }
@@ -86,7 +86,7 @@ function stateAt(n: SimNode, path: string): string {
   return JSON.stringify(value) ?? '';
 }
 
-/** Of everything that runs, but the root. */
+/** Paths of everything that runs, but the root. */
 export function pathsOf(state: ActorState | undefined): string[] {
   if (state === undefined) return [];
   const below = state.children.flatMap(pathsOf);

@@ -15,7 +15,7 @@ export interface AllocationOptions {
   cgroups: CgroupsOptions | null;
   /** Null where neither kubeletCgroups nor systemCgroups is set. */
   agentGroups: AgentGroupsOptions | null;
-  /** Those that this node has, in the order in which they are asked. */
+  /** Providers that this node has, in the order in which they are asked. */
   providers: readonly { provider: Provider; spec: AnySpec }[];
 }
 

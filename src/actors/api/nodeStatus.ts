@@ -59,7 +59,7 @@ export interface NodeStatusOptions {
   register: boolean;
   updateFrequencyMs: number;
   reportFrequencyMs: number;
-  /** Of one request: an answer that comes later is no heartbeat. */
+  /** Deadline of one request: an answer that comes later is no heartbeat. */
   timeoutMs: number;
   addresses: readonly string[];
   capacity: Readonly<Record<string, string>>;
@@ -69,7 +69,7 @@ export interface NodeStatusOptions {
   kubeletVersion: string;
   /** Undefined: the node says nothing about what it can do. */
   declaredFeatures: readonly string[] | undefined;
-  /** Of the machine. */
+  /** Swap of the machine. */
   swapBytes: number;
   /** Port of the kubelet's HTTPS server; 0 = none. */
   port: number;
@@ -93,7 +93,7 @@ const IMAGE_NAMES_MAX = 5;
 type Image = { names: string[]; sizeBytes: number };
 
 export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent> {
-  // Of the daemon's start, whatever becomes of this actor.
+  // The daemon's start, which outlives this actor.
   let startup: NodeStartup | undefined;
   return {
     type: 'actor',

@@ -43,7 +43,7 @@ export function nodeWatchSpec(o: { nodeName: string; streams: boolean }): ActorS
 function ofOthers({ metadata, spec, status }: KubeObject): unknown {
   const { uid, deletionTimestamp, labels, annotations } = metadata;
   const { volumesAttached: attached, capacity = {} } = isKubeRecord(status) ? status : {};
-  // Those of device plugins are among them, and are looked at once more.
+  // Resources of device plugins are among them, and are looked at once more.
   const extended = Object.entries(isKubeRecord(capacity) ? capacity : {}).filter(([name]) => isExtendedResource(name));
   return { uid, deletionTimestamp, labels, annotations, spec, attached, extended };
 }

@@ -10,7 +10,7 @@ import type { PodWritersOptions } from './podWriters.ts';
 export interface ApiLayerOptions {
   nodeStatus: NodeStatusOptions;
   lease: LeaseOptions;
-  /** Those that this node gets from the cluster. */
+  /** Certificates that this node gets from the cluster. */
   certificates: readonly CertificateOptions[];
   podWriters: PodWritersOptions;
 }

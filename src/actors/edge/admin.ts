@@ -211,7 +211,7 @@ function recorderPage({ registry, inspect }: Known, req: HttpRequest): HttpReply
   const chosen = { ...filter, ...(limit === null ? {} : { limit }), ...(sinceMs === null ? {} : { sinceMs }) };
   if (req.query.has('json')) return json({ entries: inspect.recorderEntries?.(chosen) ?? [] });
   const lines = inspect.recorder(chosen);
-  // One that is gone may have left entries; one that was never there has none.
+  // An actor that is gone may have left entries; one that was never there has none.
   if (lines.length === 0 && path !== '') {
     const state = inspect.state();
     if (findActor(state, path) === undefined) return text(`404: ${noSuchActor(state, path)}\n`, 404);

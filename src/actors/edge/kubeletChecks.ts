@@ -36,7 +36,7 @@ export const SLI_FAMILY = /^kubernetes_healthchecks?(_total)?$/;
 
 /**
  * The same checks, with their results counted whenever one is made: service level indicators of the node. Nobody may ever
- * ask for its health here, so whoever reads the indicators makes the checks too (`lookAll`).
+ * ask for its health here, so a reader of the indicators makes the checks too (`lookAll`).
  */
 export function countedChecks(checks: Checks, metrics: Metrics): { checks: Checks; lookAll(): void } {
   const labels = ['name', 'type'] as const;

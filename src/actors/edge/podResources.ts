@@ -34,7 +34,7 @@ export interface PodResourcesOptions {
 /** Below the root directory. Agents mount the folder, since the socket is another one after each start. */
 const FOLDER = 'pod-resources';
 const SOCKET = 'kubelet.sock';
-/** Of the reference. */
+/** Mode of the folder, from the reference. */
 const FOLDER_MODE = 0o750;
 
 /** The pod resources API: `pod-resources/kubelet.sock`. Only root may open it. */
@@ -54,7 +54,7 @@ async function open(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions) {
   await fs.mkdirp(folder, FOLDER_MODE);
   const path = `${folder}/${SOCKET}`;
   try {
-    // Of a daemon that was killed: one that runs has the root directory locked (boot/steps/prepare.ts).
+    // A daemon that was killed left it: one that runs has the root directory locked (boot/steps/prepare.ts).
     await fs.unlink(path);
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;

@@ -14,9 +14,9 @@ import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
 /** What the edge may look at besides the published views. The tree gives it. */
 export interface Inspect {
-  /** Of the whole tree: with thousands of pods it takes tens of milliseconds. */
+  /** State of the whole tree: with thousands of pods it takes tens of milliseconds. */
   state(): ActorState;
-  /** Of one actor. */
+  /** State of one actor. */
   stateAt(path: string): ActorState | undefined;
   /** Lines of the flight recorder, oldest first. */
   recorder(filter?: { path?: string; limit?: number; sinceMs?: number }): string[];

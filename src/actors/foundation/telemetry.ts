@@ -78,7 +78,7 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
 }
 
 /**
- * Of a pod: Normal events for debugging only, for a crash loop would drown the log with them; a Warning is news about the
+ * A pod's Normal events are logged for debugging only, for a crash loop would drown the log with them; a Warning is news about the
  * pod, not a fault of the node, so info.
  */
 function say(ctx: ActorCtx<EventsEvent>, event: RecordedEvent): void {

@@ -116,7 +116,7 @@ class Sweep {
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
     for (const s of sandboxes) if (await this.removeSandbox(s, () => cameBack(s.uid))) removed += 1;
-    // One that nobody wants may still run: a ledger that was begun anew hears of it with the next listing.
+    // A pod that nobody wants may still run: a ledger that was begun anew hears of it with the next listing.
     const runs = (uid: string): boolean => pods.get(uid)?.containers.some((c) => c.state === 'running') === true;
     const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isRemovable(uid) && !runs(uid), containers });
     return gone.size + removed + logs === 0

@@ -196,7 +196,7 @@ async function removeOrphanDirs(
       if (unwanted() && (await removeOrphanDir(fs, { dir, mounts, signal: o.signal, unwanted }))) removed += 1;
     } catch (error) {
       if (o.signal.aborted) throw error;
-      // One that cannot go keeps no other from going.
+      // A directory that cannot go keeps no other from going.
       const err = messageOf(error);
       if (o.stuck.get(uid) !== err) ctx.log.warn({ uid, dir, err }, 'directory of an unknown pod is left alone; tried again later');
       o.stuck.set(uid, err);

@@ -78,7 +78,7 @@ class Rotation {
     this.#o = o;
   }
 
-  /** Of the containers that run; what cannot be rotated keeps no other from it. */
+  /** Rotates logs of the containers that run. A log that cannot be rotated keeps no other from it. */
   async sweep(signal: AbortSignal): Promise<string> {
     // A log that is put aside has no name until the runtime opens it anew.
     if (this.#ctx.registry.read(criView)?.value.state !== 'ready') return 'not while the runtime is away';

@@ -46,7 +46,7 @@ export function oomWatcherSpec(): ActorSpec {
 class Watcher {
   readonly #ctx: ActorCtx;
   readonly #kills;
-  /** That the log cannot be read was said. */
+  /** The log says already that kernel messages cannot be read. */
   #complained = false;
 
   constructor(ctx: ActorCtx) {

@@ -92,7 +92,7 @@ export function volumeUsage(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | '
   return createVolumeUsage(ctx, o);
 }
 
-/** Of the pod's namespace. '' = it has none: what is not of the API is nobody there. */
+/** The service account, in the pod's namespace. '' = it has none: what is not of the API is nobody there. */
 export function serviceAccountOf(pod: Pod): string {
   return fromApi(pod) ? (pod.spec.serviceAccountName ?? '') : '';
 }

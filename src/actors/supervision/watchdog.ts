@@ -29,7 +29,7 @@ export class Heartbeat {
   readonly #encoder = new TextEncoder();
   #path = '';
 
-  /** Whose slice runs; null between slices. */
+  /** Path of the actor whose slice runs; null between slices. */
   get running(): string | null {
     return this.#ints[BUSY] === 1 ? this.#path : null;
   }
@@ -79,7 +79,7 @@ export function readHeartbeat(shared: SharedArrayBuffer): HeartbeatReading {
 }
 
 export interface Stall {
-  /** Who holds the main thread; `outside any actor` when it hangs between slices. */
+  /** Path of the actor that holds the main thread; `outside any actor` when it hangs between slices. */
   path: string;
   forMs: number;
 }
@@ -99,7 +99,7 @@ export class StallDetector {
     this.#everyMs = o.everyMs;
   }
 
-  /** Who holds the main thread, and how long ago a slice was last seen to begin or end. */
+  /** Which actor holds the main thread, and how long ago a slice was last seen to begin or end. */
   look(reading: HeartbeatReading, nowMs: number): Stall {
     // The watcher was held up too: the whole process was stopped, or the machine was, which says nothing of the main thread.
     if (nowMs - this.#lookedMs > 3 * this.#everyMs) this.#sinceMs += nowMs - this.#lookedMs;

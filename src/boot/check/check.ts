@@ -29,7 +29,7 @@ const NO_WIRING: Wiring = {
   createNode: () => Promise.reject(new Error('--check starts nothing')),
 };
 
-/** Of this process. */
+/** The check, by the flags of this process. */
 export function runCheck(argv: readonly string[]): Promise<number> {
   return check(argv, { io: processIo(), env: process.env });
 }

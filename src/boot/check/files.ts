@@ -75,7 +75,7 @@ async function bounded(path: string): Promise<Buffer> {
   return readRegular(path, { bytesMax: FILE_BYTES_MAX });
 }
 
-/** Of the first certificate in a file. Nothing is said of one that lasts. */
+/** What is wrong with the life of the first certificate in a file; nothing where it lasts. */
 function lifetime(where: string, path: string, pem: Buffer): Finding[] {
   let endMs: number;
   try {

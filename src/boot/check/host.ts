@@ -153,7 +153,7 @@ async function agents(): Promise<Finding[]> {
   ];
 }
 
-/** Of processor, memory and disks. The library is loaded here alone: the daemon does without it. */
+/** Processor, memory and disks. The library is loaded here alone: the daemon does without it. */
 async function facts({ flags }: NodeConfig): Promise<Finding[]> {
   try {
     const { default: si } = await import('systeminformation');

@@ -136,7 +136,7 @@ interface Holder {
 function decodeFields(out: Decoder, { holder, fields, path: under }: Holder & { fields: Fields }): Tree {
   const values: Tree = {};
   const known = new Map(out.anyCase ? Object.keys(fields).map((name) => [name.toLowerCase(), name]) : []);
-  // Of names that differ in case alone the last one in this order counts there.
+  // The last one in this order counts there, among names that differ in case alone.
   const keys = out.anyCase ? Object.keys(holder).sort(byBytes) : Object.keys(holder);
   for (const key of keys) {
     const name = out.anyCase ? (known.get(key.toLowerCase()) ?? key) : key;
@@ -189,7 +189,7 @@ function decodeValue(out: Decoder, { value, type, path }: { value: unknown; type
   return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
 
-/** Of a list or a map: null stands for zero or nothing there. */
+/** Decodes an item of a list or a map: null stands for zero or nothing there. */
 function decodeItem(out: Decoder, item: { value: unknown; type: Shape; path: string; place: string }): unknown {
   if (item.value !== null) return decodeValue(out, item);
   const zero = zeroOf(item.type);

@@ -101,7 +101,7 @@ function applyFlags(config: KubeletConfiguration, given: ReadonlyMap<string, Giv
   return { ...config, ...out };
 }
 
-/** What holds whoever set it. */
+/** What holds for a value, wherever it was set. */
 function finish(config: KubeletConfiguration): KubeletConfiguration {
   const endpoint = config.containerRuntimeEndpoint;
   return {

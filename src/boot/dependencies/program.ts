@@ -66,7 +66,7 @@ export function runProgram(program: Program, o: { clock: Clock; limitMs: number;
     stderr?.on('data', (chunk: Buffer) => {
       words = `${words}${chunk.toString('utf8')}`.slice(-4 * ERROR_CHARACTERS_MAX);
     });
-    // One that does not read what it is told may still know the answer: its end decides.
+    // A program that does not read its input may still know the answer: its end decides.
     stdin?.on('error', () => {});
     stdin?.end(program.input);
     child.once('error', (error: NodeJS.ErrnoException) => {

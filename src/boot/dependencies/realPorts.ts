@@ -74,7 +74,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
   };
   const cluster = await joinCluster(config, base);
   const { enableServer, serverTLSBootstrap, tlsCertFile } = config.config;
-  // One that the cluster signs has an actor that tells.
+  // A certificate that the cluster signs has an actor that tells.
   if (enableServer && (tlsCertFile !== '' || !serverTLSBootstrap)) {
     const certificate = { file: servingFiles(config).certFile };
     certificateTtl({ metrics: base.metrics, clock: base.clock, side: 'server', certificate });

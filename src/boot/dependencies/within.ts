@@ -67,7 +67,7 @@ export async function openWithin(path: string, folders: readonly string[], o: { 
     }
     const last = stack.pop();
     if (last === undefined) throw out();
-    // One of the folders themselves: they are closed below.
+    // The last is one of the folders themselves: they are closed below.
     return held(last) ? await open(fdPath(last), O_PATH) : last;
   } finally {
     for (const handle of new Set([...stack, ...roots.map((r) => r.handle)])) await handle.close();

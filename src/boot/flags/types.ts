@@ -54,7 +54,7 @@ export interface FlagSpec {
   readonly deprecated?: string;
   /** Upstream release that dropped it, or that made it do nothing: accepted, does nothing, says so. */
   readonly removed?: string;
-  /** Of a removed flag: any other value asks for something (often a protection) that must not be ignored, so it is a start error. */
+  /** The one value a removed flag may have. Any other asks for something (often a protection) that must not be ignored: a start error. */
   readonly onlyValue?: string;
   /** Our own, listed apart in --help. */
   readonly own?: true;

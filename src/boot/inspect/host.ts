@@ -12,7 +12,7 @@ import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
 /** What the child tells each time. */
 export type HostReading = Pick<HostFrame, 'figures' | 'error'>;
 
-/** Of the child's heap. */
+/** The child's heap. */
 const HEAP_MIB_MAX = 64;
 
 /** Beside this bundle in `dist/`, else the source. */

@@ -21,7 +21,7 @@ type Job = Uint8Array | 'rotate';
 
 export interface RecordingFileOptions {
   path: string;
-  /** Of both segments together. */
+  /** Size of both segments together. */
   bytesMax: number;
   log: Logger;
 }

@@ -63,7 +63,7 @@ class Acts {
     return '403: open the page with `actorctl ui`, which gives it the right to act\n';
   }
 
-  /** Who may read the page may see what is injected. */
+  /** A reader of the page may see what is injected. */
   async #list(res: ServerResponse): Promise<void> {
     if (!this.#node.faultInjection) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
     const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly InjectionView[]>(

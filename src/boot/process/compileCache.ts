@@ -7,7 +7,7 @@ import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 
 const DEFAULT_ROOT = '/var/lib/kubelet';
-/** Of the daemon's own state, below the root directory. */
+/** The daemon's own state, below the root directory. */
 const STATE = 'actorlet';
 const FOLDER = 'compile-cache';
 const MODE = 0o700;

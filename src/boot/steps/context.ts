@@ -55,7 +55,7 @@ export interface Wiring {
     o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => PageAddress | null; heartbeat?: Heartbeat },
   ): BootNode | Promise<BootNode>;
 }
-/** Of the inspection page; the token lets its reader act on the node. */
+/** Address of the inspection page; the token lets its reader act on the node. */
 export interface PageAddress {
   url: string;
   token: string;

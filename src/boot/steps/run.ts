@@ -88,7 +88,7 @@ export const startTheNode: Step = {
   },
 };
 
-/** Told once the servers were started; it does not mean that the runtime answers (trap 17). */
+/** Sent once the servers were started; it does not mean that the runtime answers (trap 17). */
 export const notifyReady: Step = {
   name: 'tell the init system that we are ready',
   run(ctx) {

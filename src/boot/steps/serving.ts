@@ -30,7 +30,7 @@ export const makeServingCertificate: Step = {
       if (!have.key) throw refused('tlsPrivateKeyFile (--tls-private-key-file)', `${keyFile} cannot be read`);
       return undefined;
     }
-    // That one comes from the cluster, once the node belongs to it.
+    // That certificate comes from the cluster, once the node belongs to it.
     if (config.serverTLSBootstrap) return undefined;
     if (have.cert && have.key) return undefined;
     if (have.cert !== have.key) {

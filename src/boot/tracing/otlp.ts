@@ -35,7 +35,7 @@ export function loadTraceService(root: string = protoRoot()): ServiceDefinition 
 export interface OtlpOptions {
   /** `host:port`, `dns:///host:port` or `unix:///path`. */
   endpoint: string;
-  /** Of the node: `service.name` and the like. */
+  /** Attributes of the node: `service.name` and the like. */
   resource: Attributes;
   version: string;
   clock: Clock;

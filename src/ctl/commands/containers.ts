@@ -51,7 +51,7 @@ export function logs(args: LogsArgs): Command {
       const name = args.prefix ? `[${of[i]?.shown ?? ''}] ` : '';
       return printLogs(locate, io.out, { tail, follow, timestamps, fromMs, prefix: name, signal: io.signal });
     };
-    // One that has written nothing yet does not hide what the others wrote.
+    // A container that has written nothing yet does not hide what the others wrote.
     const each = async (locate: (typeof places)[number], i: number): Promise<void> => {
       await print(locate, i).catch((error: unknown) => {
         if (!(error instanceof CtlError) || places.length === 1) throw error;

@@ -70,7 +70,7 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
     for (const [name, hits] of Object.entries(line.named)) named.set(name, (named.get(name) ?? 0) + hits);
     if (line.invariant !== null) {
       failed.push(line);
-      // Said at once: the report comes after the last seed, and shrinking takes its time.
+      // Printed at once: the report comes after the last seed, and shrinking takes its time.
       if (!args.lines) io.err(`${io.columns > 0 ? '\r\u001b[K' : ''}seed ${line.seed}: ${line.invariant}: ${line.what}\n`);
     }
     if (args.lines) io.out(`${JSON.stringify(line)}\n`);

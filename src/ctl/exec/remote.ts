@@ -12,7 +12,7 @@ import type { ExecFlags, ExecIo } from './types.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Of the status that ends a command. */
+/** Most bytes of the status that ends a command. */
 const STATUS_BYTES_MAX = 64 * 1024;
 /** After the status the runtime closes the connection; it is not waited for longer. */
 const LINGER_MS = 1_000;

@@ -181,7 +181,7 @@ function bornAt(pid: number): string {
   }
 }
 
-/** Of the runner's own, what would make another process behave as a part of it. */
+/** Variables of the runner that would make another process behave as a part of it. */
 const NOT_PASSED_ON = [
   'NODE_OPTIONS',
   'NODE_V8_COVERAGE',

@@ -93,7 +93,7 @@ export class Bridge {
   }
 
   #listen(client: Client): void {
-    // One that asks again hears of everything already.
+    // A client that asks again hears of everything already.
     if (client.listening) return;
     this.#actors ??= new AllActors(this.#node, {
       registered: (a) => this.#registered(a),

@@ -96,7 +96,7 @@ export class WatchedActor implements Disposable {
     for (let n = passed; n < seen; n++) {
       const raw = ring[n % STEPS_MAX];
       if (raw === undefined) continue;
-      // Of the oldest that is left nobody knows where it came from.
+      // Nobody knows where the oldest step that is left came from.
       if (passed > 0 && n === passed) this.#from = stateOf(raw);
       else this.#step(raw, invokes);
     }

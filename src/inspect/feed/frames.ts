@@ -164,7 +164,7 @@ export interface DecisionsFrame {
 /** What no row of an actor or a pod tells. Sent to every viewer, when it changes. Recordings have none. */
 export interface ProblemsFrame {
   t: 'problems';
-  /** Of the node itself: the runtime, the API server, pressures. */
+  /** Lines about the node itself: the runtime, the API server, pressures. */
   node: readonly string[];
   /** Manifests that no pod came of; the first ones of them. */
   manifests: readonly { where: string; message: string }[];

@@ -221,7 +221,7 @@ export class Hub {
     this.#await();
     this.#arm();
   }
-  /** Of all that happens until the next look the first event is enough: those behind it cost nobody anything. */
+  /** The first event until the next look is enough: those behind it cost nobody anything. */
   #await(): void {
     const { tree, clock } = this.#node;
     this.#tap = tree.observe(() => {
@@ -267,7 +267,7 @@ export class Hub {
     const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
     const rowsOf = (state: ActorState) => actorRows(state, { nowMs, podName });
     const states = [...(only ?? [])].map((path) => [path, tree.stateAt(path)] as const);
-    // Of one that has others below it, they may be gone too.
+    // Actors below one that changed may be gone too.
     const whole = only === undefined || states.some(([path, state]) => (state ?? this.#actors.get(path))?.type !== 'actor');
     if (whole) {
       this.#treeLookedMs = clock.monoMs();

@@ -22,7 +22,7 @@ export const LIFE_FRAME: LifeFrame = { t: 'life', chart: chartOf(podLifeMachine)
 
 export const MESSAGES_MAX = 160;
 const EVENTS_MAX = 60;
-/** Of a pod that is forgotten its history may still be there. */
+/** A pod that is forgotten may still have a history. */
 const NO_HISTORY = { steps: [], calls: [], left: 0 };
 
 /** What a pod's page is made of. */

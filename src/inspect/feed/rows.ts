@@ -13,7 +13,7 @@ import type { ActorRow, PodRow } from './frames.ts';
 const SINCE_JITTER_MS = 50;
 const UNDER_A_POD = [`${workersAddr.path}/`, `${probesAddr.path}/`];
 
-/** Of `root` and all below it. */
+/** Rows of `root` and all below it. */
 export function actorRows(root: ActorState, o: { nowMs: number; podName(uid: string): string | undefined }): ActorRow[] {
   const bad = new Set(treeHealth(root).flatMap((h) => (h.ok ? [] : [h.path])));
   const rows: ActorRow[] = [];

@@ -101,7 +101,7 @@ function Header({ state, route }: { state: PageState; route: Route }) {
   );
 }
 
-/** They pass through their states every few seconds. */
+/** Actors that pass through their states every few seconds. */
 const PASSES = /housekeeping|node\/runtime\/(pleg|cri)$/;
 
 /** What the node is about, before an actor is chosen. */

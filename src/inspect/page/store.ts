@@ -37,7 +37,7 @@ export interface PageState {
   missed: number;
   actor: ActorFrame | null;
   chart: ChartFrame | null;
-  /** Of every pod. */
+  /** Chart of every pod's life. */
   life: Chart | null;
   pod: PodFrame | null;
   decisions: DecisionsFrame | null;

@@ -13,7 +13,7 @@ const LEAVES = [`${workersAddr.path}/`, `${probesAddr.path}/`, 'node/api/podWrit
 const STARTED = /^incarnation (\d{1,15})$/;
 const CAME = /^on (\S+)(?: \((.*)\))?$/s;
 
-/** Of a transition's entry: where to, on what, and the reason of the state. */
+/** What a transition's entry says: where to, on what, and the reason of the state. */
 export function transitionOf(e: RecorderEntry): { from: string; to: string; event: string; reason: string } {
   const cut = e.what.indexOf(' -> ');
   const said = CAME.exec(e.detail);

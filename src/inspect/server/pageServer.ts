@@ -20,9 +20,9 @@ const LISTEN_AGAIN_MS = 5_000;
 const FRAME_BYTES_MAX = VIEWER_FRAME_CHARS_MAX * 4;
 /** Connections at once, page files included; a browser opens up to 6. */
 const CONNECTIONS_MAX = 128;
-/** Of one viewer, pings included. A key that is held down on the page sends 30 a second. */
+/** Limit of one viewer, pings included. A key that is held down on the page sends 30 a second. */
 export const FRAMES_PER_SECOND_MAX = 100;
-/** Of all clients together. A browser that opens the page sends 6. */
+/** Limit of all clients together. A browser that opens the page sends 6. */
 export const REQUESTS_PER_SECOND_MAX = 200;
 /** New ones, of all clients together. */
 const CONNECTIONS_PER_SECOND_MAX = 50;
@@ -182,7 +182,7 @@ export class PageServer implements Disposable {
       send: (text) => ws.send(text, () => undefined),
       close: (why) => {
         ws.close(1001, why);
-        // One that does not read does not see the farewell either.
+        // A client that does not read does not see the farewell either.
         ws.terminate();
       },
     });

@@ -166,7 +166,7 @@ export class PodTracer implements Disposable {
     for (const trace of this.#open.values()) {
       if (trace.kind !== 'start' || trace.reachedAtMs !== null) continue;
       const entry = statuses.get(trace.uid);
-      // Of an earlier life of the same UID nothing holds for this one.
+      // An earlier life of the same UID says nothing about this one.
       if (entry === undefined || entry.life < trace.life) continue;
       const { phase } = entry.status;
       const ended = phase === 'Succeeded' || phase === 'Failed';

@@ -21,14 +21,14 @@ export const OBJECT_BURST = 25;
 const OBJECT_PER_SECOND = 1 / 300;
 /** What is remembered of written events and of objects; the oldest goes. */
 const REMEMBERED_MAX = 4_096;
-/** Of events about the node, which has no namespace. */
+/** Namespace of events about the node, which has none. */
 const NODE_NAMESPACE = 'default';
 
 export interface PendingEvent {
   key: string;
   namespace: string;
   name: string;
-  /** Of this event, repeats included. */
+  /** How often this event came, repeats included. */
   count: number;
   firstAtMs: number;
   lastAtMs: number;

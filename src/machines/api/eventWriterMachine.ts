@@ -18,7 +18,7 @@ export type EventOutcome = 'settled' | 'again';
 /** What comes with each event. */
 export interface EventWriterFacts extends Moment {
   readonly waiting: boolean;
-  /** Others need the machine more: an event tells what has been, and nobody acts on it. */
+  /** The machine is needed for more: an event tells what has been, and nobody acts on it. */
   readonly busy: boolean;
 }
 interface EventWriterContext {

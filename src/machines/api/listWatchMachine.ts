@@ -25,7 +25,7 @@ export const INITIAL_SILENCE_MAX_MS = 15_000;
 /** Streams in a row that broke off before the end of the initial events; then a list is asked for. */
 const BROKEN_STREAMS_MAX = 2;
 
-/** Of an answer with more bytes than the client takes. */
+/** Code of an answer with more bytes than the client takes. */
 const ANSWER_TOO_LARGE = 'EFBIG';
 
 /** A list in full. */
@@ -66,7 +66,7 @@ export interface ListWatchContext extends ListWatchInput {
   /** In a row. */
   failures: number;
   failure: KubeFailure | null;
-  /** Of the present watch; Infinity before it was opened. */
+  /** When the present watch was opened; Infinity before that. */
   openedAtMs: number;
   /** The present watch has said something. */
   heard: boolean;

@@ -15,7 +15,7 @@ import { ownPart, saysNothingNew, statusPatch, withoutUnknown } from './statusPa
 export interface Written {
   /** UID of the object it was written to: a mirror has another than its pod. */
   apiUid: string;
-  /** Of the status entry. */
+  /** Version of the status entry. */
   version: number;
   /** Own part of the object's status right after the write: the server may drop fields it does not know. */
   own: string;
@@ -203,7 +203,7 @@ function precondition(f: WriterFacts, { metadata }: Pod, status: Readonly<Record
   return mayTakeBack && resourceVersion ? { uid, resourceVersion } : { uid };
 }
 
-/** Of one object seen twice the later version. */
+/** The later of two versions of one object. */
 function newest(shown: Pod, latest: Pod | null): Pod {
   if (latest === null || latest.metadata.uid !== shown.metadata.uid) return shown;
   return isOlder(shown.metadata.resourceVersion ?? '', latest.metadata.resourceVersion ?? '') ? latest : shown;

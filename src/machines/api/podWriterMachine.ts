@@ -51,7 +51,7 @@ export type PodWriterFailure = Pick<PodWriterContext, 'plan' | 'failure' | 'fail
 export interface PodWriterContext extends PodWriterInput {
   plan: WriterPlan;
   written: Written | null;
-  /** Of the spec only what tells one definition from another. */
+  /** The newest version. Its spec holds only what tells one definition from another. */
   latest: Pod | null;
   last: Pod | null;
   gone: ReadonlySet<string>;

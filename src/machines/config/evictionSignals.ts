@@ -36,7 +36,7 @@ const EVICTION_SIGNALS = {
   'containerfs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure', reading: null },
   'containerfs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure', reading: null },
   'pid.available': { resource: 'pids', pressure: 'PIDPressure', reading: 'pids' },
-  // Of the group of all pods.
+  // Memory of the group of all pods.
   'allocatableMemory.available': { resource: 'memory', pressure: 'MemoryPressure', reading: 'podsMemory' },
 } as const satisfies Readonly<Record<string, SignalRow>>;
 

@@ -113,7 +113,7 @@ export class Draft<K, V> extends SharedMap<K, V> {
     const { base, changed, added } = this.parts;
     if (!this.has(key)) return false;
     this.#touched = true;
-    // One that was removed from the base before stays so.
+    // A key that was removed from the base before stays removed.
     if (!added.delete(key) && base.has(key)) {
       changed.set(key, GONE);
       this.parts.gone += 1;

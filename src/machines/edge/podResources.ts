@@ -20,11 +20,11 @@ export interface PodResources {
 export interface PodResourcesFacts {
   records: ReadonlyMap<string, PodRecord>;
   statuses: StatusView | undefined;
-  /** Of each provider of allocation. */
+  /** What each provider of allocation holds. */
   held: readonly Held[];
 }
 
-/** Of every pod, or of those alone that have not ended (gate `KubeletPodResourcesListUseActivePods`). */
+/** `active`: leaves out pods that have ended (gate `KubeletPodResourcesListUseActivePods`). */
 export function listPodResources(facts: PodResourcesFacts, { active }: { active: boolean }): PodResources[] {
   return [...facts.records].flatMap(([uid, record]) =>
     record.source === 'runtime' || (active && hasEnded(facts, { uid, record })) ? [] : [resourcesOf(record.pod, facts)],
@@ -73,7 +73,7 @@ function joined(parts: readonly Partial<HeldResources>[]): HeldResources {
   return Object.assign({ devices: [], cpuIds: [] }, ...parts);
 }
 
-/** Of the reference: so many calls a second are answered, and so many at once. */
+/** Calls that are answered a second, and at once. From the reference. */
 const QPS = 100;
 const BURST = 10;
 

@@ -20,7 +20,7 @@ export function groupMounts(mountinfo: string): GroupMount[] {
 }
 
 export interface GroupPlace {
-  /** Of the group from the root of its hierarchy on, for people. */
+  /** Path of the group from the root of its hierarchy on, for people. */
   path: string;
   /** Directory of each controller's figures; in the second version all are the same. */
   dirs: Readonly<Partial<Record<'cpu' | 'cpuacct' | 'memory' | 'blkio' | 'pids' | 'unified', string>>>;

@@ -205,7 +205,7 @@ export function groupUse(texts: ReadonlyMap<string, string>): GroupUse {
   return { ...(cpuNs === undefined ? {} : { cpuNs }), memory: found };
 }
 
-/** Of the PSI files of a group or of the machine. A line that the kernel does not have is zero, as in the reference. */
+/** Reads the PSI files of a group or of the machine. A line that the kernel does not have is zero, as in the reference. */
 export function psiOf(text: (what: PressureOf) => string): Psi {
   const number = (line: string, name: string): number => Number(new RegExp(`\\b${name}=([\\d.]+)`).exec(line)?.[1] ?? 0);
   const data = (all: string, kind: string): PsiData => {
@@ -220,7 +220,7 @@ export function psiOf(text: (what: PressureOf) => string): Psi {
   return Object.fromEntries(found);
 }
 
-/** Of a PSI file; undefined where the kernel has none. */
+/** Reads a PSI file; undefined where the kernel has none. */
 export function pressureOf(text: string): Pressure | undefined {
   const total = (line: string): number | undefined => {
     const us = new RegExp(`^${line} .*total=(\\d+)`, 'm').exec(text)?.[1];

@@ -10,19 +10,19 @@ export interface GroupTasks {
   openFilesMax?: number;
 }
 
-/** Of `cgroup.procs`. A process of another pid namespace is listed as 0. */
+/** Reads `cgroup.procs`. A process of another pid namespace is listed as 0. */
 export function processIds(procs: string): number[] {
   return procs.split('\n').flatMap((line) => (/^[1-9]\d*$/.test(line) ? [Number(line)] : []));
 }
 
-/** Of `/proc/PID/limits`: how many files a process may have open. */
+/** Reads `/proc/PID/limits`: how many files a process may have open. */
 export function openFilesMax(limits: string): number | undefined {
   const soft = /^Max open files\s+(\d+|unlimited)\s/m.exec(limits)?.[1];
   if (soft === undefined) return undefined;
   return soft === 'unlimited' ? -1 : Number(soft);
 }
 
-/** Of `/proc/PID/status`: no more files than this are open. 0: not told. */
+/** Reads `/proc/PID/status`: no more files than this are open. 0: not told. */
 export function openFileSlots(status: string): number {
   return Number(/^FDSize:\s+(\d+)$/m.exec(status)?.[1] ?? 0);
 }

@@ -115,7 +115,7 @@ export const VOLUME_FAMILIES: readonly { name: string; help: string; of: (s: Vol
   },
 ];
 
-/** Of each claim once, whichever pod it was measured for. */
+/** Each claim once, whichever pod it was measured for. */
 export function claimStats(pods: Iterable<PodVolumes>): ReadonlyMap<string, VolumeStats & { pvcRef: ClaimRef }> {
   const found = new Map<string, VolumeStats & { pvcRef: ClaimRef }>();
   for (const { all } of pods) {

@@ -3,7 +3,7 @@
 import type { Pod } from './types.ts';
 
 export interface ApiSecret {
-  /** Of the object; absent where nobody asked. */
+  /** UID of the object; absent where nobody asked. */
   uid?: string;
   /** `kubernetes.io/dockerconfigjson`, say; absent where nobody asked. */
   type?: string;
@@ -31,7 +31,7 @@ export type ObjectResult<T> = { kind: 'found'; value: T } | { kind: 'absent'; me
 
 /** Never rejects. Caches, watches and the refresh of tokens are its own matter: it is asked at each sync of a volume. */
 export interface ObjectSource {
-  /** Of the pod's namespace. */
+  /** Asks for a Secret of the pod's namespace. */
   secret(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiSecret>>;
   configMap(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiConfigMap>>;
   token(request: TokenRequest, signal: AbortSignal): Promise<ObjectResult<{ token: string }>>;

@@ -45,7 +45,7 @@ export type KubeResult = { ok: true; code: number; body: unknown } | { ok: false
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   object: KubeObject;
-  /** Of a bookmark: the initial events that were asked for end here. */
+  /** True in a bookmark at the end of the initial events that were asked for. */
   initialEventsEnd?: true;
 }
 /** Under it an object that cannot be read says why; nothing that a server sends has it. */

@@ -13,7 +13,7 @@ function stringBytes(text: string | null): number | null {
   let bytes = text.length + 1;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
-    // Of UTF-8; the two halves of a surrogate pair make four bytes.
+    // Bytes of UTF-8; the two halves of a surrogate pair make four.
     if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
   }
   return bytes > EXEC_STRING_BYTES_MAX ? null : bytes;

@@ -7,7 +7,7 @@ const STRIKES_MAX = 2;
 export const STRIKES_WITHIN_MS = 3_600_000;
 /** Subjects remembered; the oldest goes. */
 export const SUBJECTS_MAX = 256;
-/** Of a subject, in bytes: `pod UID`, or a path and a digest. */
+/** Longest subject, in bytes: `pod UID`, or a path and a digest. */
 export const SUBJECT_BYTES_MAX = 2048;
 
 /** On a pod that is set aside, for admission: why. */
@@ -25,7 +25,7 @@ export interface Suspect {
   /** `pod UID`, `file PATH DIGEST` or `url DIGEST`. */
   subject: string;
   strikes: readonly Strike[];
-  /** Of a pod: digest of the definition that the strikes are for; absent until the pod was seen again. */
+  /** Digest of the pod's definition that the strikes are for; absent until the pod was seen again. */
   digest?: string;
 }
 
@@ -62,7 +62,7 @@ export function definitionText(pod: Pod): string {
   return JSON.stringify([pod.metadata.namespace, pod.spec]).replaceAll(/kube-api-access-[a-z0-9]{5}/g, 'kube-api-access');
 }
 
-/** Whom a message is about: the pod that it names, if it is one alone. */
+/** The pod that a message is about: the one that it names, if it is one alone. */
 export function podOfMessage(message: object): string | null {
   const { uid, pod, pods } = message as { uid?: unknown; pod?: unknown; pods?: unknown };
   if (typeof uid === 'string') return uid;

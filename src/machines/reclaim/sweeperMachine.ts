@@ -20,7 +20,7 @@ export interface SweeperInput {
 }
 interface Context extends SweeperInput {
   asked: string | null;
-  /** Somebody cannot wait for quiet. */
+  /** The caller cannot wait for quiet. */
   urgent: boolean;
   why: string;
   last: string;

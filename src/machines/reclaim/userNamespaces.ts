@@ -3,9 +3,9 @@
 export interface UserNamespaceClaims {
   /** Holds a link for each run of ids that is taken, named by its first one. */
   readonly dir: string;
-  /** Of the link of a pod. */
+  /** Target of the link of a pod. */
   target(uid: string): string;
-  /** Whose link it is; null: not one of ours. */
+  /** UID of the pod whose link it is; null: not one of ours. */
   owner(target: string): string | null;
 }
 

@@ -35,7 +35,7 @@ const NODE = '/';
 /** A group whose name was not told. */
 const UNNAMED = '';
 
-/** Of the kernel's own records; others are written by processes, which must not be believed here. */
+/** The facility of the kernel's own records. Processes write the others, which must not be believed here. */
 const KERNEL_FACILITY = 0;
 const RECORD = /^(\d+),(\d+),\d+,[^;]*;([^\n]*)/;
 const START = 'invoked oom-killer:';
@@ -72,7 +72,7 @@ export function readOoms(ledger: OomLedger, part: { records: readonly string[]; 
 }
 
 function readLine(open: Open | null, text: string): { open: Open | null; kill: OomKill | null } {
-  // One that was begun before and never ended is given up.
+  // A report that was begun before and never ended is given up.
   if (text.includes(START)) return { open: { limited: NODE }, kill: null };
   if (open === null) return { open, kill: null };
   const detail = readDetail(text);

@@ -84,7 +84,7 @@ export const quantity = shape<string | number>({ t: 'quantity' });
 export const bytes = shape<number>({ t: 'bytes' });
 export const intOrString = shape<number | string>({ t: 'intOrString' });
 
-/** One of these. */
+/** A string out of this list. */
 export function words<const W extends string>(...list: readonly W[]): Plain<W> {
   return shape({ t: 'string', words: list });
 }
@@ -133,7 +133,7 @@ export function keyed<S extends TypedShape>(keys: readonly string[], s: S): S {
   return { ...s, keys };
 }
 
-/** Of a type that is declared by hand. */
+/** The shape of a type that is declared by hand. */
 export function declared<T>(s: Shape): Plain<T> {
   return shape(s);
 }

@@ -69,7 +69,7 @@ export const HEALTH = {
   actors: required(list(object(ACTOR))),
   faultsAtWork: about('How many; null where faults may not be injected.', required(any)),
 };
-/** One of `recorder`. */
+/** An entry of `recorder`. */
 export const ENTRY = {
   n: about('Counts up from 0 over the life of the daemon.', count),
   atMs: moment,

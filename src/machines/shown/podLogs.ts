@@ -7,7 +7,7 @@ import { isWanted, type PodRecord } from '../pods/manager/messages.ts';
 export type LogFile =
   | {
       ok: true;
-      /** Of the pod: a follower asks for it again by that, since a name may pass to a successor. */
+      /** UID of the pod: a follower asks for the pod again by it, since a name may pass to a successor. */
       uid: string;
       path: string;
       container: string;
@@ -86,7 +86,7 @@ function whichRun(status: ContainerStatus | undefined, previous: boolean): numbe
   return status.restartCount;
 }
 
-/** Of a container that waits: its newest instance is the one that ended, not one that was created since. */
+/** A waiting container's newest instance is the one that ended, not one that was created since. */
 function endedLast({ containerID, lastState: { terminated } }: ContainerStatus): boolean {
   if (terminated === undefined) return false;
   return !containerID || !terminated.containerID || terminated.containerID === containerID;

@@ -14,7 +14,7 @@ export interface PodSummary {
   phase: string;
   ready: number;
   containers: number;
-  /** Of all containers together. */
+  /** Restarts of all containers together. */
   restarts: number;
   worker: WorkerPhase | 'none';
   workerState: string;

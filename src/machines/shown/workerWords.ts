@@ -8,7 +8,7 @@ export type WorkerWords = Pick<WorkerSummary, 'state' | 'reason' | 'message' | '
 /** Reads one actor of the tree. */
 export type ActorAt = (path: string) => ActorView | undefined;
 
-/** Those of the tree while it runs: it does not report each state. Otherwise those of its last report. */
+/** Words of the tree while it runs: a worker does not report each state. Otherwise those of its last report. */
 export function workerWords(uid: string, worker: WorkerSummary, o: { actorAt: ActorAt; nowMs: number }): WorkerWords {
   const actor = o.actorAt(`${workersAddr.path}/${uid}`);
   const runs = actor !== undefined && actor.lifecycle === 'running' && actor.state !== '';

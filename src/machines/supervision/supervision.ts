@@ -271,7 +271,7 @@ function restart(ctx: SupervisorContext, i: number, how: { delayMs: number; reas
     if (j === i) return { ...c, blockedBy: token, sequenced: ctx.strategy === 'one_for_one' ? c.sequenced : true };
     if (!inGroup(j)) return c;
     const temporary = ctx.rules[j]?.restart === 'temporary';
-    // One that has not been started yet is only made to wait; a temporary one that lived or ended never comes back.
+    // A child that has not been started yet is only made to wait; a temporary one that lived or ended never comes back.
     if (temporary && c.status === 'ended') return c;
     const waiting = { ...c, blockedBy: token, sequenced: true };
     if (c.status === 'ended') return { ...waiting, status: 'down' };

@@ -213,7 +213,6 @@ export interface CriContainerStatus {
   annotations: StringMap;
   mounts: Mount[];
   logPath: string;
-  /** Of runtimes that say it. */
   /** Absent or RUNTIME_DEFAULT: an older runtime. */
   stopSignal?: string;
   user?: { linux: { uid: string; gid: string; supplementalGroups: string[] } | null } | null;
@@ -266,7 +265,7 @@ export interface CriContainerStats {
     majorPageFaults: UInt64Value | null;
   } | null;
   writableLayer: FilesystemUsage | null;
-  /** Of runtimes that count it. */
+  /** Absent: the runtime does not count it. */
   swap?: { timestamp: Nanos; swapAvailableBytes: UInt64Value | null; swapUsageBytes: UInt64Value | null } | null;
 }
 

@@ -58,7 +58,7 @@ export function withFacts<T>(facts: object, step: () => T): T {
   }
 }
 
-/** Of the step that is being taken. */
+/** Facts of the step that is being taken. */
 export function factsOfStep(): object {
   if (current === null) throw new Error('facts were asked for outside of a step of a machine that was wired with a reader');
   return current;

@@ -28,7 +28,7 @@ interface KeptStep<M extends AnyStateMachine, A extends Act> {
   readonly context: ContextFrom<M>;
   /** In their order. Nobody has carried them out. */
   readonly actions: readonly A[];
-  /** That led into `state`; null: it is the state of before. */
+  /** The transition that led into `state`; null: it is the state of before. */
   readonly taken: TakenTransition | null;
 }
 

@@ -36,7 +36,7 @@ export function podName({ metadata }: { metadata: { namespace: string; name: str
   return `${metadata.namespace}/${metadata.name}`;
 }
 
-/** Of a failed request to the API server. */
+/** What a person sees of a failed request to the API server. */
 export function failureOf(failure: { code: number; reason: string; message: string } | null): Shown {
   return failure === null ? null : { code: failure.code, reason: failure.reason, message: failure.message };
 }

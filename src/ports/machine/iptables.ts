@@ -3,7 +3,10 @@
 import type { IpFamily } from '../../machines/services/iptables/families.ts';
 
 export interface IptablesResult {
-  /** Of the program. 0: done. 1: refused, also "is there already" and "is not there". 4: somebody else holds the lock. -1: it did not end in time and was killed. */
+  /**
+   * The program's exit code. 0: done. 1: refused, also "is there already" and "is not there". 4: somebody else holds the lock.
+   * -1: it did not end in time and was killed.
+   */
   code: number;
   /** The end of what it said on its error output. */
   words: string;

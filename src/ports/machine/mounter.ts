@@ -62,6 +62,6 @@ export interface Mounter {
    * could not be changed is told, and is no failure.
    */
   giveToGroup(path: string, of: { gid: number; onRootMismatch: boolean }, call: MountCall): Promise<{ left: string }>;
-  /** Of a path of our own; a link is changed itself. Absent ids stay as they are. */
+  /** Changes the owner of a path of our own; a link is changed itself. Absent ids stay as they are. */
   chown(path: string, owner: { uid?: number; gid?: number }): Promise<void>;
 }

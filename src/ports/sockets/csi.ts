@@ -44,7 +44,7 @@ export const CODE_NAMES: readonly string[] = [
 
 /** Rejects with {@link CsiError}. */
 export interface Csi {
-  /** Who listens at that socket. */
+  /** Asks the plugin that listens at that socket. */
   getInfo(socket: string, call: CsiCall): Promise<PluginInfo>;
   /** What became of its registration; `error` '' where it succeeded. */
   notify(socket: string, status: { pluginRegistered: boolean; error: string }, call: CsiCall): Promise<void>;

@@ -31,6 +31,6 @@ export interface DevicePlugins {
    * error of binding. A close that is under way at the same path is waited for.
    */
   serve(socketPath: string, register: (request: RegisterRequest) => Promise<void>): Promise<{ close(): void }>;
-  /** Reaches whoever listens at this path, or rejects when nobody does within the time. */
+  /** Reaches the plugin that listens at this path, or rejects when nobody does within the time. */
   connect(endpoint: string, call: { timeoutMs: number; signal: AbortSignal }): Promise<PluginConnection>;
 }

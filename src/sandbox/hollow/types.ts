@@ -31,7 +31,7 @@ export interface HollowOptions {
   image?(name: string): HollowImage | undefined;
   /** Images present from the start. */
   images?: readonly string[];
-  /** Of these, those that the runtime says must stay. */
+  /** Images among these that the runtime says must stay. */
   pinned?: readonly string[];
   /** Answers ExecSync, after `delayMs`; default of each part: by the container's life, no output. Asked when the command begins. */
   exec?(

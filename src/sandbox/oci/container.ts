@@ -28,7 +28,7 @@ export interface OciInput {
   id: string;
   config: ContainerConfig;
   sandbox: StoredSandbox;
-  /** Of a running container; null where it does not run. */
+  /** Pid of a running container's first process; null where it does not run. */
   innerPid(containerId: string): number | null;
 }
 export interface Where {

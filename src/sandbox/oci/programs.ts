@@ -9,7 +9,7 @@ import { findCommand } from '../process/probe.ts';
 
 const VERSION_WITHIN_MS = 5000;
 const TUN = '/dev/net/tun';
-/** Of ids beyond the user's own, for the users of an image. */
+/** Fewest ids beyond the user's own, for the users of an image. */
 const IDS_MIN = 65_535;
 
 interface Program {

@@ -7,7 +7,7 @@ export interface Infra {
   pause: ProcId;
   /** It has a PID namespace for all of the pod. */
   pid: boolean;
-  /** Of pasta or slirp4netns. */
+  /** The process of pasta or slirp4netns. */
   network: ProcId | null;
   /** Nameservers are replaced where the host's are on its loopback. */
   dns: string;
@@ -25,7 +25,7 @@ export interface OciSpec {
   process: OciProcess;
   [more: string]: unknown;
 }
-/** Of a container of an OCI image. */
+/** Plan of a container of an OCI image. */
 export interface OciPlan {
   imageId: string;
   /** Null without limits. */

@@ -1,4 +1,4 @@
-/** One of the programs, run to its end: bounded in time and in what is kept of its words. */
+/** Runs a program to its end: bounded in time and in what is kept of its words. */
 import { startProcess } from '../../process/startProcess.ts';
 
 const OUTPUT_BYTES_MAX = 8 * 1024 * 1024;

@@ -35,7 +35,7 @@ export interface RuntimeDeps {
   streaming: StreamingServer;
   env: { path: string; home: string };
   nodePath: string;
-  /** Of the kind `oci`. */
+  /** Set with the kind `oci`. */
   oci?: Oci | undefined;
   log(level: 'info' | 'warn', message: string): void;
 }

@@ -1,5 +1,5 @@
 /**
- * Who asks a node's API: with no, wrong, insufficient and right credentials, for pages that are there and some that are
+ * A client asks a node's API: with no, wrong, insufficient and right credentials, for pages that are there and some that are
  * not, giving up at times. A background to whatever else happens, from the first boot to the end.
  */
 
@@ -23,7 +23,7 @@ export interface Asked {
   path: string;
   query?: Readonly<Record<string, string>>;
   way: Way;
-  /** Who it truly is; null: nobody that the cluster knows. */
+  /** The true account; null: nobody that the cluster knows. */
   account: Account | null;
   /** The cluster lets it do this. */
   allowed: boolean;
@@ -39,7 +39,7 @@ export interface Caller {
   givenAtMs(page: string): number;
 }
 
-/** Whoever calls waits this long at most; the node's questions to the API server take 10 s each at most. */
+/** A caller waits this long at most; the node's questions to the API server take 10 s each at most. */
 const PATIENCE_MS = 40_000;
 const LIFE_MS = 365 * 86_400_000;
 /** Pages that a good caller asks for again and again. */

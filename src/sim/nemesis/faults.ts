@@ -51,7 +51,7 @@ export type WorkloadAct =
   | { kind: 'probes.fail' }
   /** For a while the runtime answers questions about a container's memory without figures. */
   | { kind: 'figures.away' }
-  /** Somebody else writes another address of the node into its object. */
+  /** Another writer puts another address of the node into its object. */
   | { kind: 'node.moved' }
   /** Messages that the protocol has and no actor sends yet: a listing that is asked for, more hints than a mailbox holds, an eviction that hurries a stop. */
   | { kind: 'ask.listing' }
@@ -60,7 +60,7 @@ export type WorkloadAct =
   | { kind: 'ask.hurry' }
   /** Whether the API server is there, and that the node's status be reported. */
   | { kind: 'ask.api' }
-  /** That the certificates it serves with be looked at, twice at once: two were renewed. */
+  /** The certificates it serves with are looked at, twice at once: two were renewed. */
   | { kind: 'ask.certificates' };
 
 /** One entry without its moment. */

@@ -17,11 +17,11 @@ export const DRIVER_SOCKET = `${ROOT_DIR}/plugins_registry/driver-reg.sock`;
 export const DEVICE_FOLDER = `${ROOT_DIR}/device-plugins`;
 /** 2 MiB each. */
 export const HUGE_PAGES = { path: '/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages', count: 128 };
-/** Of the node at this place of a world. */
+/** Name of the node at this place of a world. */
 export function nodeName(index: number): string {
   return `n${index + 1}`;
 }
 /** Where the hollow runtime says that its images are. */
 export const IMAGES = '/var/lib/hollow';
-/** Of the machine. */
+/** Memory of the machine. */
 export const MEMORY_BYTES = 8 * 1024 ** 3;

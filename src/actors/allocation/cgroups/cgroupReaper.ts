@@ -140,7 +140,7 @@ class Reaper {
         return 'kept';
       }
       if ((await this.#port.pids(path)).length > 0) {
-        // What is listed may be older than a sandbox that an earlier act has just made; whoever minds it is to end it.
+        // What is listed may be older than a sandbox that an earlier act has just made; its owner is to end it.
         if (await this.#runs(uid, signal)) return 'kept';
         if (this.#isWanted(uid)) return 'kept';
         await this.#port.kill(path);

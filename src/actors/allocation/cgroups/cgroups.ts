@@ -144,7 +144,7 @@ class Groups {
 
   /** @throws Error that says what could not be set, and to what. */
   async enforce(): Promise<void> {
-    // Somebody may have removed one that no pod was in.
+    // Another program may have removed a class that no pod was in.
     await this.#makeClasses();
     await this.renew();
     const { port, reservations, machine, systemReservedCgroup, kubeReservedCgroup } = this.#o;

@@ -1,7 +1,7 @@
 /**
  * State held: which container has which CPUs alone, and what is left to all others; whose pod was granted CPUs and is not in
  * the pod manager's ledger yet; which set each running container was last given.
- * Lost on restart: the last two; whoever waits for an answer asks again.
+ * Lost on restart: the last two; the coordinator asks again.
  * Rebuilt from: `<root-dir>/cpu_manager_state`; running containers are told their sets again.
  */
 

@@ -11,7 +11,7 @@ export interface CpuMetrics {
   now(ledger: CpuLedger, place: CpuPlace): void;
 }
 
-/** Of the reference: CPUs are aligned when they are whole cores, for each container. */
+/** CPUs are aligned when each container has whole cores, as in the reference. */
 const WHOLE_CORES = { scope: 'container', boundary: 'physical_cpu' };
 
 export function cpuMetrics(metrics: Ports['metrics']): CpuMetrics {

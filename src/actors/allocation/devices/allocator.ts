@@ -116,7 +116,7 @@ export class DeviceAllocator {
     return amount !== undefined && amount !== '0';
   }
 
-  /** It was not let in after all: what it was given is free. Whoever asked for it has given that up. */
+  /** The pod was not let in after all: what it was given is free. The coordinator has given its question up. */
   forget(uid: string): void {
     void inTurn(this, uid, async () => {
       if (this.isOver(uid)) this.release(new Set([uid]));
@@ -189,8 +189,8 @@ export class DeviceAllocator {
   }
 
   /**
-   * Nobody before every source was heard. Of whom no worker has verified that nothing runs: never as long as a container may
-   * be using what it has. One that was created late, and will not be started, uses nothing.
+   * Whether it releases what it has: nobody does before every source was heard. Until a worker has verified that nothing runs, a
+   * container may be using it. A container that was created late, and will not be started, uses nothing.
    */
   private isOver(uid: string): boolean {
     const { registry } = this.ctx;
@@ -212,7 +212,7 @@ export class DeviceAllocator {
     if (plugin === undefined) return { kind: 'refused', message: `can't allocate unregistered device ${resource}` };
     try {
       const preferred = await this.preferred(plugin, { plan, signal });
-      // Others may have been given some of them meanwhile.
+      // Other pods may have been given some of them meanwhile.
       const now = this.plan(turn);
       if (now.kind !== 'choose') return this.soon(turn, now);
       const ids = chooseDevices(now, preferred);
@@ -236,7 +236,7 @@ export class DeviceAllocator {
     return planAllocation(ledger, { resource, count, pod, container: container.name, running, reserved });
   }
 
-  /** Nobody is refused for what others release soon. */
+  /** A pod is not refused for what others release soon. */
   private soon(turn: Turn, plan: Exclude<AllocationPlan, { kind: 'choose' }>): Outcome {
     if (plan.kind !== 'refused') return plan;
     const pods = this.ctx.registry.read(podsView)?.value;

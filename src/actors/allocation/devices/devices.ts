@@ -42,7 +42,7 @@ export interface DevicesOptions {
 /** Below the root directory. */
 const FOLDER = 'device-plugins';
 const SOCKET = 'kubelet.sock';
-/** Of the reference: how long a plugin may take to be reached. */
+/** How long a plugin may take to be reached, from the reference. */
 const DIAL_TIMEOUT_MS = 10_000;
 const OPTIONS_TIMEOUT_MS = 10_000;
 /** The record is read before pods are judged; a disk that takes longer holds up nobody else. */

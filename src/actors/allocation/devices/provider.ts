@@ -17,7 +17,7 @@ export const devicesProvider: Provider = {
   spec: (config, { devicePlugins, cluster }) => (devicePlugins ? devicesSpec({ rootDir: config.flags.rootDir, cluster }) : null),
   wants: asksForDevices,
   extendedResources: true,
-  /** Nobody is asked where nothing is asked for, or there is no device manager: then it is a resource that others count. */
+  /** Not asked where nothing is asked for, or there is no device manager: then it is a resource that others count. */
   async share({ registry, ports }, { pod, container }, signal) {
     if (ports.devicePlugins === undefined || deviceRequests(container).length === 0) return built(NO_SHARE);
     const question = (replyTo: ReplyTo<Built<ContainerShare>>) => ({ type: 'devices.start' as const, pod, container, replyTo });

@@ -6,11 +6,11 @@ import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
-/** Of the reference, as are the names of the files. */
+/** Mode of the folder, from the reference, as are the names of the files. */
 const FOLDER_MODE = 0o750;
 const RECORD_MODE = 0o600;
 const MARKER = 'DEPRECATION';
-/** Who reads it is a person who wonders where sockets are to be. */
+/** For a person who wonders where sockets are to be. */
 const MARKER_TEXT = 'Plugins that register through the folder plugins_registry need no socket here.\n';
 const RECORD_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -88,7 +88,7 @@ export class DeviceRecords {
     const tmp = `${this.folder}/.${CHECKPOINT_FILE}.${incarnation}`;
     try {
       await fs.mkdirp(this.folder, FOLDER_MODE);
-      // Of all that changed since the write before, once.
+      // One write holds all that changed since the write before.
       await fs.writeFile(tmp, encodeCheckpoint(ledger), { mode: RECORD_MODE, fsync: true });
       // The next manager writes what it knows.
       if (signal.aborted) return;

@@ -40,7 +40,7 @@ export interface CertificateOptions {
 const SECOND_MS = 1000;
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
-/** Of the age that certificates had when they were replaced, in seconds. */
+/** Age that certificates had when they were replaced, in seconds. */
 const AGE_BUCKETS = [60, HOUR_S, 4 * HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S, 90 * DAY_S, 180 * DAY_S, 360 * DAY_S, 4 * 360 * DAY_S];
 
 const certificateId = (use: CertificateUse): string => (use === 'client' ? 'clientCertificate' : 'servingCertificate');

@@ -50,7 +50,7 @@ export class CertificateRotation {
     this.#store = new CertificateStore(ctx.ports.fs, { dir: o.dir, prefix: this.#signer.prefix });
   }
 
-  /** Of the certificate on disk, ended or not; null without one. */
+  /** Facts of the certificate on disk, ended or not; null without one. */
   get facts(): CertificateFacts | null {
     return this.#facts;
   }

@@ -1,4 +1,4 @@
-/** Who sent a request: client certificate, bearer token, or nobody in particular (boot-and-node 7.2). Fails closed. */
+/** Which user sent a request: client certificate, bearer token, or nobody in particular (boot-and-node 7.2). Fails closed. */
 import type { UserInfo } from '../../../machines/edge/https/attributes.ts';
 import { expiringCache } from '../../../machines/edge/https/expiringCache.ts';
 import type { HttpRequest, Ports } from '../../../ports/ports.ts';
@@ -27,11 +27,11 @@ const AUTHENTICATED_GROUP = 'system:authenticated';
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 const TOKENS_MAX = 4096;
 const SALT_BYTES = 32;
-/** Tokens that were good lately ask before those that nobody knows, whoever shares their address. */
+/** Tokens that were good lately ask before unknown ones of the same address. */
 const GOOD_TOKEN_MS = 3_600_000;
 /** Questions about tokens at once: half of what the client asks at once, so that the node's own requests keep their turn. */
 export const ASKING_MAX = 8;
-/** Of one peer: at the client's 50 questions a second they have their answers in 5 s. */
+/** Most requests of one peer that wait: at the client's 50 questions a second they have their answers in 5 s. */
 export const WAITING_MAX = 256;
 const WAIT_MS = 10_000;
 
@@ -162,7 +162,7 @@ function cachedReview(
     const turn = await turns(peer, req.signal);
     if (turn.kind !== 'place') return { kind: 'busy', busy: turn.kind };
     try {
-      // Somebody else may have asked while this one waited.
+      // Another request may have asked while this one waited.
       const meanwhile = known(key) ?? asking.get(key);
       if (meanwhile !== undefined) return await meanwhile;
       const running = ask(token, key, reviewer);

@@ -25,7 +25,7 @@ export interface HttpsOptions extends PagesOptions {
   /** PEM files; both may be the same one. */
   certFile: string;
   keyFile: string;
-  /** They come from the cluster: while they are not there, or have ended, handshakes fail. Default false. */
+  /** Certificates come from the cluster: while there are none, or they have ended, handshakes fail. Default false. */
   signedByCluster?: boolean;
   /** '' = client certificates are not asked for. */
   clientCaFile: string;

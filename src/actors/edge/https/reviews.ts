@@ -13,7 +13,7 @@ import { provided } from '../../../machines/xstate/provide.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
-/** Of one try. A client of ours waits for it. */
+/** Deadline of one try. A client of ours waits for it. */
 const REVIEW_TIMEOUT_MS = 10_000;
 
 export type TokenVerdict = { kind: 'user'; user: UserInfo } | { kind: 'refused'; why: string } | { kind: 'failed'; why: string };

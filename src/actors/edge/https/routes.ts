@@ -114,7 +114,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     'configz',
     alone((req) => (isGet(req) ? json({ kubeletconfig: o.inspect.configz() }) : METHOD_NOT_ALLOWED)),
   );
-  // Pages of our own, for whoever may use everything (nodes/proxy).
+  // Pages of our own, for users who may do everything (nodes/proxy).
   for (const [path, route] of Object.entries(adminPages(ctx, o.inspect))) table.set(path.slice(1), alone(getOnly(route)));
   return table;
 }

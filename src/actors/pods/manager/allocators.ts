@@ -10,7 +10,7 @@ type Allocate = Extract<Out, { to: 'allocate' }>;
 
 export class Allocators {
   private readonly ctx: ActorCtx<PodManagerEvent>;
-  /** Of the question about each pod: it gives the question up. */
+  /** The question about each pod, by UID: aborting gives the question up. */
   private readonly open = new Map<string, AbortController>();
 
   constructor(ctx: ActorCtx<PodManagerEvent>) {

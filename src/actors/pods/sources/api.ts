@@ -118,7 +118,7 @@ class Source {
       causes: [{ atMs: ports.clock.wallMs(), by: path, what }],
     });
     const concerns = concerned(this.#ctx, { context, first, byUid, podOf: this.#podOf });
-    // One that has nothing more to write may have something to forget.
+    // A writer that has nothing more to write may have something to forget.
     for (const [uid, kind] of plans(this.#ctx, concerns)) {
       if (kind !== 'rest') registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
     }

@@ -115,7 +115,7 @@ function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delive
   if (cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
 }
 
-/** Said also when nothing changed: the pod may have begun to end, or its definition may be another. */
+/** Tells the probes also when nothing changed: the pod may have begun to end, or its definition may be another. */
 function lookForProbes(ctx: ActorCtx<StatusEvent>, { uid, kind }: Taken, probed: Kept['probed']): void {
   const pod = ctx.registry.read(podsView)?.value.records.get(uid)?.pod;
   if (pod !== undefined && hasProbes(pod)) probed.add(uid);

@@ -94,7 +94,7 @@ export class Effects implements WorkerIo {
     return this.inspector.inspect(of, signal);
   }
 
-  /** That the runtime holds nothing of the pod, where the last listing tells. */
+  /** What shows that the runtime holds nothing of the pod, where the last listing tells. */
   nothing(uid: string): PodRuntimeStatus | null {
     return this.inspector.nothing(uid);
   }
@@ -124,7 +124,7 @@ export class Effects implements WorkerIo {
     const { pod, actions } = input;
     const earlier = input.status.sandboxes.map((s) => s.id);
     for (const id of this.stopped) if (!earlier.includes(id)) this.stopped.delete(id);
-    // One that died by itself still has its addresses and host ports: they are released before they are asked for again.
+    // A sandbox that died by itself still has its addresses and host ports: they are released before they are asked for again.
     const fresh = earlier.filter((id) => !this.stopped.has(id));
     for (const r of await this.stopSandboxesOf(pod, fresh, signal)) if (!r.ok) return unknownOr(r.error, 'KillPodSandboxError');
     const [purge] = (await this.removeInits(pod, input.status, signal)).filter((r) => !r.ok);

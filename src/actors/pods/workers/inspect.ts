@@ -164,7 +164,7 @@ export class Inspector {
     return known.it;
   }
 
-  /** One that is not ready any more has no addresses: there is nothing else to ask for. */
+  /** A sandbox that is not ready any more has no addresses: there is nothing else to ask for. */
   private wasStopped(id: string): void {
     const known = this.known.sandboxes.get(id);
     if (known === undefined || known.final) return;

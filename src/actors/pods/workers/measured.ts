@@ -126,7 +126,7 @@ export class MeasuredEffects extends Effects {
   #killing = false;
   #pod: Pod | null = null;
   #settled: Pod | null = null;
-  /** Of a pod with users of its own whose sandbox is new and where nothing has failed since: containers that have started. */
+  /** Started containers of a pod with users of its own whose sandbox is new and where nothing has failed since. */
   #proven: Set<string> | null = null;
 
   constructor(o: EffectOptions & { metrics: WorkerMetrics }) {

@@ -114,7 +114,7 @@ async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: I
   const { dir, target } = userNamespaceClaims(facts.rootDir);
   await new LastingFolder(fs, dir, { mode: CLAIMS_MODE, root: facts.rootDir }).make();
   const taken = new Set(await fs.readdir(dir));
-  // One of its own, made by an act that got no further.
+  // A claim of its own, made by an act that got no further.
   const own = await ownClaim(fs, { uid, facts });
   if (own !== null) return own;
   for (const first of firstIds(ranges)) {

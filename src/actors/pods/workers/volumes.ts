@@ -55,7 +55,7 @@ export interface MountsWanted {
 }
 
 /**
- * They were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that
+ * Volumes were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that
  * mounts none waits for those of its pod, too: what runs keeps them from being taken for leftovers. Parts of volumes are
  * bound now, for this container.
  */
@@ -92,7 +92,7 @@ export async function volumeDevices(
   return answer.ok ? containerDevices(container, answer.mounts) : { ok: false, message: answer.failure.message };
 }
 
-/** Of an image the runtime itself finds the part. */
+/** Binds parts of volumes. The runtime itself finds the part of an image. */
 async function boundParts(
   registry: Registry,
   o: { pod: Pod; container: Container; mounted: ReadonlyMap<string, MountedVolume>; parts: readonly SubPathPart[] },

@@ -131,7 +131,7 @@ class EvictionManager {
   readonly #ctx: ActorCtx;
   readonly #o: EvictionOptions;
   readonly #evictions;
-  /** That some threshold is about. */
+  /** Signals that some threshold is about. */
   readonly #memorySignals: readonly Signal[];
   #nobodyFor = '';
 

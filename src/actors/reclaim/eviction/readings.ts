@@ -23,7 +23,7 @@ type Amount = Pick<Observation, 'available' | 'capacity'>;
 /** What one reading tells. A resource that it tells nothing of is absent. */
 type Left = Partial<Record<StarvedResource, Amount>>;
 
-/** Of the group of all pods, in either version of the kernel's interface. */
+/** Files of the group of all pods, in either version of the kernel's interface. */
 const GROUP_FILES = ['memory.current', 'memory.max', 'memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.stat'];
 /** Where images are: found out once, then kept. `unseen`: at no place that this process can see. */
 export type ImageFs = { kind: 'unknown' } | { kind: 'unseen' } | { kind: 'seen'; path: string; dedicated: boolean };
@@ -127,7 +127,7 @@ export class Readings {
     return left;
   }
 
-  /** Asked once. @throws CriError */
+  /** Finds it once. @throws CriError */
   async findImageFs(signal: AbortSignal): Promise<void> {
     if (this.#imageFs.kind !== 'unknown' || !this.#o.runtimeUp()) return;
     const { imageFilesystems } = await this.#o.cri.read('ImageFsInfo', {}, { signal });

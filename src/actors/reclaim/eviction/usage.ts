@@ -114,7 +114,7 @@ export async function measureStorage(
       const home = await o.fs.lstat(dir).catch(() => null);
       for (const volume of home === null ? [] : await listOrEmpty(o.fs, dir).catch(() => [])) {
         const top = await o.fs.lstat(`${dir}/${volume}`).catch(() => null);
-        // One in memory takes nothing of the disk.
+        // A volume in memory takes nothing of the disk.
         if (top?.dev === home?.dev) volumes.set(volume, (await treeSize(o.fs, `${dir}/${volume}`, o.signal)).bytes);
       }
     }

@@ -193,7 +193,7 @@ class ShutdownManager {
     this.#ctx.log.info({}, 'pods have ended as far as their time allowed: this node does not delay the shutdown any more');
   }
 
-  /** Those that a worker looks after, and those that wait for one; what ended by itself needs no end. */
+  /** Pods that a worker looks after, and pods that wait for one; what ended by itself needs no end. */
   #remaining(upTo: number): readonly Pod[] {
     const pods: Pod[] = [];
     const { registry } = this.#ctx;

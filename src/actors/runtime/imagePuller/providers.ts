@@ -30,7 +30,7 @@ const TOKEN_SECONDS = 3_600;
 /** Answers kept of one provider; the oldest goes first. */
 const ANSWERS_MAX = 1_000;
 
-/** Whose image it is. */
+/** The pod that an image is for. */
 export interface PullingPod {
   pod: PodRef;
   /** '' = it has none. */
@@ -74,13 +74,13 @@ export class ProviderKeyring {
     ]);
   }
 
-  /** Of every provider that this image is asked of, in the order of the configuration. Never rejects. */
+  /** Asks every provider that knows this image, in the order of the configuration. Never rejects. */
   async credentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
     const asked = this.#programs.providers.filter((p) => isAsked(p, image));
     return (await Promise.all(asked.map((p) => this.#of(p, image, of)))).flat();
   }
 
-  /** Of those providers alone that are told of the pod: what shows that this pod may use an image that is there. Never rejects. */
+  /** Asks only providers that are told of the pod: what shows that this pod may use an image that is there. Never rejects. */
   async accountCredentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
     if (of.serviceAccount === '') return [];
     const asked = this.#programs.providers.filter((p) => p.tokenAttributes !== undefined && isAsked(p, image));

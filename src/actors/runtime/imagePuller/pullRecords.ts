@@ -214,7 +214,7 @@ export class PullRecords {
 
   async #settleIntent(file: string, images: readonly Image[]): Promise<void> {
     const image = readIntent((await this.#read(this.#pulling(), file)) ?? '');
-    // One of this daemon is still under way.
+    // A pull of this daemon is still under way.
     if (image === null || this.#intents.has(image)) return;
     const wanted = fullNameOf(image);
     const come = images.filter((i) => [...i.repoTags, ...i.repoDigests].some((name) => fullNameOf(name) === wanted));

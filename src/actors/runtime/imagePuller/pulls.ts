@@ -33,7 +33,7 @@ interface Pull {
   abort: AbortController;
   /** Monotonic; null while it waits for its turn. */
   beganMonoMs: number | null;
-  /** Told when its turn comes. */
+  /** Called when its turn comes. */
   began: Set<() => void>;
 }
 
@@ -61,7 +61,7 @@ export class Pulls {
 
   /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
   async pull(request: PullRequest, signal: AbortSignal, began: () => void = () => {}): Promise<PullResult> {
-    // Who brought them makes no difference to the registry.
+    // The origin of credentials makes no difference to the registry.
     const key = `${request.image}\n${JSON.stringify(request.auths.map((a) => a.auth))}`;
     let pull = this.#pulls.get(key);
     if (pull === undefined || pull.abort.signal.aborted) {

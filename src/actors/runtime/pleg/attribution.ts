@@ -1,4 +1,4 @@
-/** Whose is an id that no listing has shown yet? One question to the runtime instead of a whole listing. */
+/** The pod of an id that no listing has shown yet: one question to the runtime instead of a whole listing. */
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import { CriError } from '../../../ports/ports.ts';
 import type { CriClient } from '../client.ts';

@@ -108,7 +108,7 @@ export class LifecycleLedger {
     return `${ageMs > UNHEALTHY_AFTER_MS ? 'UNHEALTHY: ' : ''}${what}; ${since}`;
   }
 
-  /** Those that the runtime does not hold yet too: they wait for it most of all. */
+  /** Pods that the runtime does not hold yet count, too: they wait for it most of all. */
   everyPodDirty(why: string): void {
     const wanted = this.#ctx.registry.read(podsView)?.value.records;
     for (const uid of new Set([...this.#pods.keys(), ...(wanted?.keys() ?? [])])) this.#dirty(uid, why);
@@ -169,7 +169,7 @@ export class LifecycleLedger {
 
   #dirty(uid: string, why: string, { ended = [], listed = false }: { ended?: readonly string[]; listed?: boolean } = {}): void {
     const { clock } = this.#ctx.ports;
-    // Of a pod without a record there is no worker to tell: hints of its removal come after it is forgotten.
+    // A pod without a record has no worker to tell: hints of its removal come after it is forgotten.
     if (this.#ctx.registry.read(podsView)?.value.records.has(uid) === false) return;
     this.#ctx.registry.send(podManagerAddr, {
       type: 'pods.dirty',

@@ -1,4 +1,4 @@
-/** Who answers volumes for secrets, config maps and tokens: the actors beside this file, asked by message. Holds nothing. */
+/** Gives volumes secrets, config maps and tokens: asks the actors beside this file by message. Holds nothing. */
 
 import { type ApiObject, isConfigMap, type ObjectResult, type ObjectSource, type TokenRequest } from '../../../machines/kube/objects.ts';
 import type { Pod } from '../../../machines/kube/types.ts';

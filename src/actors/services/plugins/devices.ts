@@ -5,7 +5,7 @@ import type { Registered } from '../../../machines/services/plugins/messages.ts'
 import type { PluginInfo } from '../../../machines/wire/csi.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
-/** Of the reference, as where a plugin registers at our own socket. */
+/** From the reference, for a plugin that registers at our own socket as well. */
 const DIAL_TIMEOUT_MS = 10_000;
 const OPTIONS_TIMEOUT_MS = 10_000;
 
@@ -23,7 +23,7 @@ export class WatchedDevices {
     return [...this.plugins.keys()];
   }
 
-  /** Who it is, once it was reached where it serves. Rejects with what is wrong. */
+  /** What the plugin is, once it was reached where it serves. Rejects with what is wrong. */
   async reach(info: PluginInfo, socket: string, signal: AbortSignal): Promise<Registered> {
     const { devicePlugins } = this.ctx.ports;
     if (devicePlugins === undefined) throw new Error(`no handler registered for plugin type "${info.type}" at socket ${socket}`);

@@ -28,7 +28,7 @@ export interface PluginsOptions {
 /** Below the root directory. */
 const FOLDER = 'plugins_registry';
 const FOLDER_MODE = 0o755;
-/** Deeper folders are not looked into, and no more than so many sockets: whoever may write here is trusted, and may err. */
+/** Deeper folders are not looked into, and no more than so many sockets: a plugin that may write here is trusted, and may err. */
 const DEPTH_MAX = 4;
 const SOCKETS_MAX = 256;
 /** Resources and volumes 10. The first of these includes dialling. */
@@ -143,7 +143,7 @@ class FolderOfPlugins {
     this.#ctx.log.warn({ socket, err: message }, 'a plugin cannot be registered; it is tried again');
   }
 
-  /** That socket has gone, and with it the plugin that registered through it. */
+  /** The socket has gone, and with it the plugin that registered through it. */
   gone(socket: string): void {
     this.#said.delete(socket);
     this.#known.remove({ socket_path: socket, state: 'actual_state_of_world' });

@@ -8,7 +8,7 @@ const RESULTS = { success: 'successful', warning: 'successful', failure: 'failed
 
 export interface ProbeMetrics {
   attempted(target: ProbeTarget, outcome: ProbeOutcome, durationMs: number): void;
-  /** Of a pod. */
+  /** The pod's probes have ended. */
   ended(uid: string): void;
 }
 

@@ -30,7 +30,7 @@ export async function foundVolumes(o: VolumeTools): Promise<FoundVolumes> {
   return { found, strange };
 }
 
-/** Of a volume that stands elsewhere only bound parts are on the disk, and a power failure may have left no more of others. */
+/** A volume that stands elsewhere has only bound parts on the disk, and a power failure may have left no more of others. */
 const PARTS_ALONE = INLINE_KINDS.find((k) => k.stands === 'elsewhere')?.plugin ?? '';
 /** Kinds of which there may be links to devices alone. */
 const WITH_DEVICES = INLINE_KINDS.filter((k) => k.device !== undefined).map((k) => k.plugin);

@@ -17,7 +17,7 @@ import type { ClaimSource } from './claims.ts';
 import type { CsiApi } from './csi/api.ts';
 import type { CsiOptions } from './csi/place.ts';
 
-/** Of a volume that a pod names. */
+/** Acts on a volume that a pod names. */
 export interface InlineActs<S> {
   /** Null: it stands where its kind says (`mounted` of its decisions). */
   setUp(o: VolumeTools, job: SetUpJob & { source: S }, signal: AbortSignal): Promise<SetUpDone | null>;
@@ -29,10 +29,10 @@ export interface InlineActs<S> {
   root?(o: VolumeTools, ref: VolumeRef, source: S): Promise<string>;
 }
 
-/** Of a volume behind a claim. Its directory has the name of claims, whatever its kind. */
+/** Acts on a volume behind a claim. Its directory has the name of claims, whatever its kind. */
 export interface PersistentActs<P> {
   setUp(o: VolumeTools, job: ClaimedJob & { behind: P }, signal: AbortSignal): Promise<SetUpDone | null>;
-  /** Of one that stands in full already: the API is not asked. Absent: its marker and its mount say so, or the link to its device. */
+  /** Finds a volume that stands in full already: the API is not asked. Absent: its marker and mount say so, or the link to its device. */
   standing?(o: VolumeTools, job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
   /** What it left beside the mount on its directory and the link to its device. Nothing but the name is known. */
   takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;

@@ -5,7 +5,7 @@ import { STORAGE_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
 type StorageOperation = 'volume_mount' | 'volume_unmount';
-/** Of the whole of a mount, all its attempts together. */
+/** The whole of a mount, all its attempts together. */
 const MOUNT = 'overall_volume_mount';
 
 export interface StorageMetrics {

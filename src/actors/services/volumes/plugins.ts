@@ -24,7 +24,7 @@ export class Plugins {
     return inlineActs(source.kind).setUp(this.#o, { ...job, source }, signal);
   }
 
-  /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
+  /** Directories of volumes of all pods; those of plugins we do not have are left alone, and said. */
   scan(): Promise<FoundVolumes> {
     return foundVolumes(this.#o);
   }

@@ -39,7 +39,7 @@ export type VolumeUsageSource = () => Promise<ReadonlyMap<string, PodVolumes>>;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
 
-/** Whoever asks is answered with what is known by then. */
+/** A caller is answered after this with what is known by then. */
 const ANSWER_MS = 2_000;
 const MEASURE_TIMEOUT_MS = 30_000;
 /** Helpers at once on disks of this node, and calls at once of one driver. */

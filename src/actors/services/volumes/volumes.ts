@@ -37,7 +37,7 @@ export interface VolumesOptions {
   podsMax: number;
   /** Files of volumes are compared with their sources this often, lengthened by up to half. */
   syncFrequencyMs: number;
-  /** Who answers for secrets, config maps and tokens; null on a node without an API. */
+  /** The source of secrets, config maps and tokens; null on a node without an API. */
   objects: ((ctx: ActorCtx<VolumesEvent>) => ObjectSource) | null;
 }
 
@@ -133,7 +133,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     bindSubPath: async (part, { asked, signal }) => {
       using joined = joinSignals(asked, signal);
       let result: Built<string> = refused('nothing was bound');
-      // Who asked may go on before it has begun; afterwards the taking down waits for it.
+      // The caller may go on before it has begun; afterwards the taking down waits for it.
       await operations.run(part.volume, joined.signal, async () => {
         result = await plugins(fsUntil(ports.fs, signal)).bindSubPath(part, signal);
       });

@@ -17,7 +17,7 @@ const CAPACITY_DEFAULT = 1024;
 const SLICE_ITEMS_DEFAULT = 64;
 const SLICE_MS_DEFAULT = 4;
 
-/** Who stands behind the mailbox. Must not throw. */
+/** The actor behind the mailbox. Must not throw. */
 export interface Consumer<E extends Message> {
   consume(item: Item<E>): void;
 }
@@ -275,13 +275,13 @@ export class Mailbox<E extends Message> implements Runnable {
     if (this.#lanes.hasReady) this.#services.scheduler.wake(this);
   }
 
-  /** Nobody is there for now: keep what comes. */
+  /** The actor is away for now: keep what comes. */
   suspend(): void {
     this.#suspended = true;
     this.live = false;
   }
 
-  /** Nobody will be there again, unless `reopen`: what waits becomes dead letters. */
+  /** The actor does not come back, unless `reopen`: what waits becomes dead letters. */
   close(): void {
     this.suspend();
     this.#open = false;

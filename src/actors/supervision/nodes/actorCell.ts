@@ -15,7 +15,7 @@ import type { TreeServices } from '../services.ts';
 import type { ActorCtx, ActorSpec, Complete, ExitReason, Registry } from '../types.ts';
 import { eventName } from './snapshots.ts';
 
-/** Who runs the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
+/** The supervisor of the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
 export interface CellHost {
   onReady(): void;
   /** Exactly once. `orderly`: the host had asked for this end. */

@@ -31,7 +31,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   readonly #children = new Map<string, Child<E>>();
   /** Keys whose first events are held until there is room for one more child, in the order of their coming. */
   readonly #crowdedOut = new Set<string>();
-  /** Of those that there is a place for now, and whose events are first in the mailbox. */
+  /** Keys that there is a place for now, and whose events are first in the mailbox. */
   readonly #letInNext = new Set<string>();
   #quarantined = 0;
   readonly #tombstones = new Map<string, number>();
@@ -142,7 +142,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     try {
       key = item.route ?? this.#spec.route(item.event);
       item.route = key;
-      // Whose events did not come now has none left: their asker had given up.
+      // A key whose events did not come now has none left: their asker had given up.
       if (!this.#letInNext.delete(key)) this.#letInNext.clear();
       child = this.#children.get(key);
       if (child?.quarantine != null && this.#spec.release?.(item.event) === true) {

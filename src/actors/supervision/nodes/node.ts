@@ -23,7 +23,7 @@ export interface TreeNode {
   stop(): void;
   /** Ends this node and all below at once, without reporting anything but its own exit. Names what it cut off. */
   kill(reason: ExitReason): string[];
-  /** It ended for good: nobody will answer here, unless it is started again. */
+  /** The actor ended for good: nobody will answer here, unless it is started again. */
   retire(): void;
   state(lifecycle: string): ActorState;
   /** The state of the actor at `path`, this node's or one below; looks at nobody beside the way there. */

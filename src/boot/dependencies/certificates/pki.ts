@@ -27,7 +27,7 @@ export function createPki(): Omit<Certificates, 'client'> {
   };
 }
 
-/** Of PEM text that may hold certificates too. Throws without quoting it. */
+/** Reads PEM text that may hold certificates too. Throws without quoting it. */
 function privateKeyOf(pem: Uint8Array) {
   const block = blocks(pem, /[A-Z ]*PRIVATE KEY/)[0];
   if (block === undefined) throw new Error('there is no private key in it');

@@ -35,7 +35,7 @@ export interface CgroupsOptions {
   /** Takes a group's directory away; the kernel does so although there are files in it. */
   removeDir?: (path: string) => Promise<void>;
   kill?: (pid: number) => void;
-  /** Asked for with the driver systemd alone. */
+  /** Needed with the driver systemd alone. */
   slices?: () => Promise<Slices>;
 }
 
@@ -183,7 +183,7 @@ class RealCgroups implements HostCgroups {
     });
   }
 
-  /** One that ended meanwhile is none that stayed. */
+  /** A process that ended meanwhile did not stay. */
   async #move(pids: readonly number[], path: string): Promise<void> {
     const { hierarchies } = await this.#machine();
     for (const h of hierarchies) {

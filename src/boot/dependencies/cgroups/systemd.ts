@@ -165,7 +165,7 @@ class Link {
   readonly #bus: MessageBus;
   readonly #direct: boolean;
   readonly #ended = Promise.withResolvers<Error>();
-  /** Of jobs that ended while somebody may be about to ask: systemd may say so before it has answered the call. */
+  /** Results of jobs that ended while somebody may be about to ask: systemd may say so before it has answered the call. */
   readonly #done = new Map<string, string>();
   readonly #waiting = new Map<string, PromiseWithResolvers<string>>();
   #watchers = 0;

@@ -23,7 +23,7 @@ import { protoRoot } from '../cri/protoPath.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';
 import { listenUnix, unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
-/** Of thousands of devices; gRPC's own default is a quarter of it. */
+/** Room for thousands of devices; gRPC's own default is a quarter of it. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 const CHANNEL = unixChannel(MESSAGE_BYTES_MAX);
 /** What plugins that are well say. */

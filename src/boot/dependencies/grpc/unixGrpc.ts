@@ -1,7 +1,7 @@
 /** What gRPC over unix sockets has in common, with a storage driver, a device plugin or a monitoring agent at the other end. */
 import { type ChannelOptions, type Server, ServerCredentials } from '@grpc/grpc-js';
 
-/** Of a connection to one local server; `messageBytesMax`: of what it may answer. */
+/** Options of a connection to one local server. `messageBytesMax`: its longest answer. */
 export function unixChannel(messageBytesMax: number): ChannelOptions {
   return {
     'grpc.default_authority': 'localhost',
@@ -21,7 +21,7 @@ export function unixTarget(endpoint: string): string {
   return `unix://${path}`;
 }
 
-/** Of the kernel, without the final zero. */
+/** The kernel's limit, without the final zero. */
 const PATH_BYTES_MAX = 107;
 
 /** Listens at this path, where nothing may be. Rejects with the error of binding. */

@@ -25,7 +25,7 @@ export interface Credentials {
   /** @throws Error naming the file when there is nothing to use; a failed reload keeps what was read before. */
   current(): Promise<Loaded>;
   /**
-   * They may be others now: look at the files before the next call. With `refused` the server said no to them; true when
+   * The credentials may be others now: look at the files before the next call. With `refused` the server said no to them; true when
    * the next call has others for sure, which a program gives.
    */
   suspect(o?: { refused: boolean }): boolean;

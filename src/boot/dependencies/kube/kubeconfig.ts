@@ -11,7 +11,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import { readRegular } from '../../../process/regularFile.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
 
-/** Of a kubeconfig, a certificate, a key, a token, a bundle of CAs. */
+/** Most bytes of a kubeconfig, a certificate, a key, a token or a bundle of CAs. */
 export const CREDENTIAL_BYTES_MAX = 10 * 1024 * 1024;
 
 /** Bytes given inline, or a file that is read again when it changes. */

@@ -33,7 +33,7 @@ export function createKernelLog(o: KernelLogOptions = {}): KernelLog {
       let told = false;
       while (!signal.aborted) {
         const { records, newest, more } = source.read();
-        // Who begins with what comes from now on is not given what there was, and is told once where that ends.
+        // A reader from now on is not given earlier records, and is told once where those end.
         const news = after === null ? (told ? records : []) : records.filter((r) => numberOf(r) > after);
         if (newest !== null) seq = newest;
         if (more) {

@@ -19,7 +19,7 @@ const CALLS_BYTES_MAX = 96 * 1024;
 const HELPERS_MAX = 2;
 /** Local mounts take milliseconds. A helper that takes longer has met something that hangs: the next one begins without it. */
 const SLOW_MS = 250;
-/** Of what a call that failed has said. */
+/** How much is kept of the output of a call that failed. */
 const WORDS_BYTES_MAX = 400;
 
 /** One line to each call: its number, its exit code, and what it said if it failed. */
@@ -132,7 +132,7 @@ export class MountBatches {
     };
     let child: ChildProcessByStdio<null, Readable, null>;
     try {
-      // A process group of its own: what hangs is ended together with whoever waits for it.
+      // A process group of its own: what hangs is ended together with the process that waits for it.
       child = startProcess('/bin/sh', ['-c', script], {
         stdio: ['ignore', 'pipe', 'ignore'],
         env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },

@@ -54,7 +54,7 @@ function handleOf(server: Server): Handle | null {
 }
 
 /**
- * Of a TCP server that listens and whose clients speak first: connections that say nothing stay in the kernel for a while, and
+ * For a TCP server that listens and whose clients speak first: connections that say nothing stay in the kernel for a while, and
  * of the others each brings those behind it along.
  */
 export function acceptMany(server: Server): void {

@@ -178,7 +178,7 @@ class Places {
     if (siblings.size === 0) this.#byPeer.delete(entry.peer);
     return true;
   }
-  /** Of the peer that has most of them. */
+  /** The oldest of the peer that has most of them. */
   oldest(): Entry | undefined {
     let most = new Set<Entry>();
     for (const siblings of this.#byPeer.values()) if (siblings.size > most.size) most = siblings;
@@ -190,7 +190,7 @@ class Places {
   }
 }
 
-/** Whose connections are counted together: an IPv4 address, or the network of 64 bits that one site has of IPv6. */
+/** Connections that are counted together: those of an IPv4 address, or of the network of 64 bits that one site has of IPv6. */
 function peerOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined || !address.includes(':')) return mapped ?? address;

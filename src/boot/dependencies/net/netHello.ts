@@ -10,7 +10,7 @@ export const HANDSHAKES_PER_TURN = 16;
 /** A record of TLS: its type, two bytes of version, two of length. */
 const HEAD_BYTES = 5;
 const HANDSHAKE_RECORD = 0x16;
-/** Of a first record that is waited for: a hello has some 500 bytes, or 2 KiB with keys of a post-quantum exchange. */
+/** Most bytes of a first record that is waited for: a hello has some 500, or 2 KiB with keys of a post-quantum exchange. */
 export const HELLO_BYTES_MAX = 4096;
 
 /** There is nothing to wait for any more: these bytes are a whole record, a long one, or none at all. OpenSSL tells which. */

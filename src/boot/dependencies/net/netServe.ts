@@ -19,9 +19,9 @@ type Handler = (req: HttpRequest) => Promise<HttpReply>;
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** On TCP, where it is read before anybody is known: no request there has a body worth the name. */
 const TCP_REQUEST_BYTES_MAX = 64 * 1024;
-/** Of a request to the API, which has commands in its URL: the kernel's limit of one argument (MAX_ARG_STRLEN). */
+/** Limit of a request to the API, which has commands in its URL: the kernel's limit of one argument (MAX_ARG_STRLEN). */
 const HEADER_BYTES_MAX = 128 * 1024;
-/** Of a request to a port without TLS: Node's own default. Its paths are short. */
+/** Limit of a request to a port without TLS: Node's own default. Its paths are short. */
 const PLAIN_HEADER_BYTES_MAX = 16 * 1024;
 /** Before a request's head has come in, and before the whole of it has. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -91,7 +91,7 @@ export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = UNREADABLE[error.code ?? ''] ?? 400;
-    // Told already; what it sends on is read and thrown away.
+    // The answer is sent already; what the client sends on is read and thrown away.
     if (socket.writableEnded) return;
     // Behind an answer that the peer does not take there is no room for another.
     if (!socket.writable || socket.writableLength > 0) return void socket.destroy();

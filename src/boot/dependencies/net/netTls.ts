@@ -41,7 +41,7 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions, connect
   /** Which CA bundle a connection was checked with. */
   const checkedWith = new WeakMap<Socket, string>();
   let bundle = text(tls.material.clientCa);
-  /** Of connections whose handshake is not over: both of its sockets have the same address. */
+  /** Connections whose handshake is not over, by address: both of its sockets have the same. */
   const shaking = new Map<string, Socket>();
   const shake = handshakeOf(server);
   const inTurn = paced(HANDSHAKES_PER_TURN);
@@ -134,7 +134,7 @@ function clientCertificate(socket: TLSSocket): ClientCertificate {
   const names = valuesOf(cert.subject?.CN);
   return {
     kind: 'verified',
-    // Of several the last counts, as in the reference's language.
+    // The last of several counts, as in the reference's language.
     commonName: names.at(-1) ?? '',
     organizations: valuesOf(cert.subject?.O),
     notAfterMs: Date.parse(cert.valid_to),

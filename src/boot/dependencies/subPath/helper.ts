@@ -33,7 +33,7 @@ function resultOf(text: string): SubPathResult {
 
 export type RunHelper = (command: string, args: readonly string[], call: MountCall) => Promise<string>;
 
-/** Helpers of one kind: at most {@link HELPERS_MAX} at once, in the order of the asking; whoever is cancelled while it waits never runs. */
+/** Helpers of one kind: at most {@link HELPERS_MAX} at once, in the order of the asking; a helper that is cancelled while it waits never runs. */
 class Helpers {
   readonly #run: RunHelper;
   #running = 0;

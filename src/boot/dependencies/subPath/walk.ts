@@ -13,7 +13,7 @@ export const O_PATH = 0o10_000_000;
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 /** As the kernel has it. */
 const LINKS_MAX = 40;
-/** Somebody removes what was just made: not for ever. */
+/** Another process may remove what was just made: not for ever. */
 const MAKES_MAX = 16;
 const MODE_BITS = 0o7777;
 
@@ -83,7 +83,7 @@ async function walk(stack: FileHandle[], path: readonly Part[]): Promise<void> {
       if (linked) throw new SubPathError('create', `a link leads to ${name}, which is not there`);
       if (makes > MAKES_MAX) throw new SubPathError('create', `${name} goes away as soon as it is made`);
       stack.push(...(await make(root, at, name)));
-      // Somebody else was quicker: looked at again.
+      // Another process was quicker: look again.
       if (stack.at(-1) === at) left.unshift(part);
       continue;
     }

@@ -15,7 +15,7 @@ export const STALL_LIMIT_MS = 30_000;
 const LOOKS_PER_LIMIT = 10;
 /** /healthz fails after this part of the limit without a finished slice: 10 s of 30. */
 const HEALTH_SHARE = 1 / 3;
-/** Of the thread's heap: the heads of as many requests as may wait at once take half of it. */
+/** The thread's heap: the heads of as many requests as may wait at once take half of it. */
 const MEMORY_MIB = 32;
 const YOUNG_MIB = 2;
 /** After a failure. Whatever made it fail may still be there. */

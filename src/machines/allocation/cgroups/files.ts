@@ -13,7 +13,7 @@ export interface GroupWrite extends GroupFile {
 export interface GroupLayout {
   version: 1 | 2;
   controllers: readonly string[];
-  /** That the kernel limits, as it writes them (`2MB`); none without its controller. */
+  /** Sizes that the kernel limits, as it writes them (`2MB`); none without its controller. */
   pageSizes: readonly string[];
 }
 
@@ -106,7 +106,7 @@ export function valueFiles(version: 1 | 2): readonly GroupFile[] {
 /** The first version's word for "no limit" of memory is the largest number of whole pages. */
 const UNLIMITED_BYTES = 2 ** 62;
 
-/** Of the texts of {@link valueFiles}, in their order. What cannot be read is not limited. */
+/** Values in the texts of {@link valueFiles}, in their order. What cannot be read is not limited. */
 export function presentValues(version: 1 | 2, [weight = '', quota = '', memory = '']: readonly string[]): GroupValues {
   const number = (text: string): number => (/^-?\d+$/.test(text.trim()) ? Number(text) : NO_LIMIT);
   const [shares, bytes] = [number(weight), number(memory)];

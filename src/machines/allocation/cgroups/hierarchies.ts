@@ -16,7 +16,7 @@ export interface Hierarchy {
   controllers: readonly string[];
 }
 
-/** Of the first version, with the second where it stands beside: a group is in all of them. In the order of the mount table. */
+/** Hierarchies of the first version, and the second where it stands beside: a group is in all of them. In the order of the mount table. */
 export function hierarchiesOf(mountinfo: string, below: string): Hierarchy[] {
   const found = new Map<string, Hierarchy>();
   for (const line of mountinfo.split('\n')) {

@@ -19,7 +19,7 @@ export type Tier = (typeof TIERS)[number];
 const POD_PREFIX = 'pod';
 const SLICE = '.slice';
 
-/** Of a path such as `/` or `/nodes/a`, which is not escaped. */
+/** Name of a path such as `/` or `/nodes/a`, which is not escaped. */
 export function rootName(cgroupRoot: string): GroupName {
   return cgroupRoot.split('/').filter((part) => part !== '');
 }
@@ -42,13 +42,13 @@ function tierOf(qos: QosClass): Tier | null {
   return qos === 'Burstable' ? 'burstable' : qos === 'BestEffort' ? 'besteffort' : null;
 }
 
-/** Of the last component of a name; null: it is no pod's. */
+/** UID in the last component of a name; null: it is no pod's. */
 export function uidOf(component: string): string | null {
   const uid = component.startsWith(POD_PREFIX) ? component.slice(POD_PREFIX.length) : '';
   return uid === '' ? null : uid;
 }
 
-/** Of a configured group that is not ours (`kubeReservedCgroup`): a path, or with systemd a slice with or without its parents. */
+/** Name of a configured group that is not ours (`kubeReservedCgroup`): a path, or with systemd a slice with or without its parents. */
 export function configuredName(path: string, driver: GroupDriver): GroupName {
   if (driver === 'cgroupfs') return rootName(path);
   const slice = path.split('/').at(-1) ?? '';

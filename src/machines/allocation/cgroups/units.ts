@@ -71,7 +71,7 @@ function roundUp(us: bigint): bigint {
   return ((us + QUOTA_STEP_US - 1n) / QUOTA_STEP_US) * QUOTA_STEP_US;
 }
 
-/** Of a slice that is to be made. Its controllers are on, whatever limits it gets. Slices cannot be delegated: scopes in them are. */
+/** Properties of a new slice. Its controllers are on, whatever limits it gets. Slices cannot be delegated: scopes in them are. */
 export function newSlice(slice: string, version: 1 | 2): UnitProperty[] {
   const on: UnitValue = { type: 'b', value: true };
   return [

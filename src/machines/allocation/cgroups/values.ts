@@ -46,7 +46,7 @@ export interface PodGroupRules {
 }
 
 /**
- * Of a pod as a whole: what it asks for and may have, its overhead in it. A limit is there only where every container has
+ * A pod as a whole: what it asks for and may have, its overhead in it. A limit is there only where every container has
  * one, or the pod itself (trap 13): one without would otherwise be held to what the others may have. Page sizes that nobody
  * asked for are limited to none (trap 16).
  */
@@ -102,7 +102,7 @@ export interface TierRules {
 /** `kubepods` is the group of Guaranteed pods; of it only the floor depends on pods. */
 export type TierValues = Record<'kubepods' | Tier, GroupValues>;
 
-/** Of the pods that are at work now. */
+/** Sums over the pods that are at work now. */
 export function tierValues(pods: readonly Pod[], { pageSizes, memoryFloors, reserve }: TierRules): TierValues {
   const of = (qos: QosClass): readonly Pod[] => pods.filter((pod) => qosClass(pod) === qos);
   const memory = (qos: QosClass): number => of(qos).reduce((sum, pod) => sum + quantityToInteger(requestOf(pod, 'memory')), 0);
@@ -153,7 +153,7 @@ export function reservableBytes(machine: Pick<MachineCapacity, 'memoryBytes'>, c
 }
 
 /**
- * Of `kubepods`: the machine without what is reserved, or all of it where pods are not held to that. What hard eviction
+ * Values of `kubepods`: the machine without what is reserved, or all of it where pods are not held to that. What hard eviction
  * defends is not taken off (trap 17): pods must be able to get there, or nothing would ever be evicted.
  */
 export function kubepodsValues(machine: MachineCapacity, c: Reservations, pageSizes: readonly string[]): GroupValues {
@@ -181,7 +181,7 @@ export interface ReservedRules {
   memoryFloors?: boolean;
 }
 
-/** Of a group that is not ours and is held to what is reserved for it; null: it is not. */
+/** Limits of a group that is not ours, by what is reserved for it; null: it is not held to that. */
 export function reservedValues(
   reserved: Readonly<Record<string, string>>,
   { enforce, key, memoryFloors = false }: ReservedRules,

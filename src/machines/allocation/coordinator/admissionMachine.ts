@@ -16,11 +16,11 @@ export interface AdmissionInput {
   pod: Pod;
   /** Pods that may have something although the view of pods does not show them yet. */
   active: ReadonlySet<string>;
-  /** Those that the pod is to have something of, by name, in the order in which they are asked. At least one. */
+  /** Providers that the pod is to have something of, by name, in the order in which they are asked. At least one. */
   providers: readonly string[];
 }
 interface Context extends AdmissionInput {
-  /** Of `providers`, the one that is asked. */
+  /** Index in `providers` of the one that is asked. */
   at: number;
   answer: AllocationAnswer | null;
 }

@@ -33,7 +33,7 @@ interface Context extends CpusInput {
   heard: boolean;
   lastAsk: number;
   asks: readonly CpuRequest[];
-  /** They wait for the disk. */
+  /** Answers that wait for the disk. */
   replies: readonly CpuReply[];
   /** Why the file could not be written, or containers not confined; '' when nothing went wrong. */
   saveError: string;

@@ -24,7 +24,7 @@ export function cpuStateChecksum({ policyName, defaultCpuSet, entries }: Texts):
     `(*state.CPUManagerCheckpoint){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} Entries:(map[string]map[string]string)${pods} Checksum:(checksum.Checksum)0}`,
   );
 }
-/** Of the file that kubelets before 1.16 wrote: containers by their ids. */
+/** Checksum of the file that kubelets before 1.16 wrote: containers by their ids. */
 export function olderCpuStateChecksum({
   policyName,
   defaultCpuSet,

@@ -1,4 +1,4 @@
-/** Who still has CPUs, and whose are released: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
+/** Which pods still have CPUs, and which release them: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
 import type { Pod } from '../../kube/types.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { ListedPod, RuntimePodsView } from '../../pod/runtime/seen.ts';

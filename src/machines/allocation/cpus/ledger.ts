@@ -1,5 +1,5 @@
 /**
- * Who has which CPUs alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
+ * Which CPUs a container has alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
  * 2.2). Pure.
  */
 import type { Pod } from '../../kube/types.ts';
@@ -19,7 +19,7 @@ export interface CpuLedger {
 export interface CpuPlace {
   topology: Topology;
   policy: CpuPolicy;
-  /** Nobody gets these alone. */
+  /** CPUs that no container gets alone. */
   reserved: CpuSet;
 }
 
@@ -124,7 +124,7 @@ function reusing(
   return rest === null ? null : union(own, rest);
 }
 
-/** Those of `free` whose whole core is free. */
+/** CPUs of `free` whose whole core is free. */
 function wholeCores({ cpus }: Topology, free: CpuSet): CpuSet {
   const set = new Set(free);
   const broken = new Set(cpus.filter((c) => !set.has(c.id)).map((c) => c.core));

@@ -15,5 +15,5 @@ export interface CpusView {
 
 export const cpusAddr = address<AllocationEvent>('node/allocation/cpus');
 
-/** Who has which CPUs alone; never published under policy none. */
+/** Containers that have CPUs alone; never published under policy none. */
 export const cpusView = viewKey<CpusView>('cpus');

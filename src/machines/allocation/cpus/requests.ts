@@ -7,7 +7,7 @@ import { wantsExclusive } from './policy.ts';
 
 /**
  * From an answer, or from when every source was heard, until the pod manager has the pod in its ledger: longer than that takes.
- * Who is later gets CPUs anew.
+ * A pod that comes later gets CPUs anew.
  */
 const UNSEEN_MAX_MS = 10_000;
 
@@ -56,7 +56,7 @@ function swept({ ledger, unseen, heard }: CpuHoldings, facts: CpuFacts): CpuHold
   return { ledger: tidied(ledger, knownOf(facts, still)), unseen: still, heard: pods?.sourcesReady === true };
 }
 
-/** Of an unchanged ledger the very object: another one is written to disk. */
+/** An unchanged ledger stays the same object: another one is written to disk. */
 function settled(before: CpuHoldings, { unseen, heard, ledger }: CpuHoldings): CpuHoldings {
   return { unseen, heard, ledger: sameLedger(ledger, before.ledger) ? before.ledger : ledger };
 }

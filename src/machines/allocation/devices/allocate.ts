@@ -81,7 +81,7 @@ export function planAllocation(ledger: DeviceLedger, q: AllocationQuestion): All
       const message = `Node didn't have enough resource: ${resource}, requested: ${count}, used: 0, capacity: 0`;
       return { kind: 'refused', message, reason: `OutOf${resource}` };
     }
-    // Somebody held it, so it is known to be a plugin's.
+    // A container held it, so it is known to be a plugin's.
     if (ledger.allocations.some((a) => a.resource === resource)) return refuse(`can't allocate unregistered device ${resource}`);
     return { kind: 'none' };
   }

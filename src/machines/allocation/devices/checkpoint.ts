@@ -39,7 +39,7 @@ function dumpEntry(e: Entry): string {
   );
 }
 
-/** Of the data as it is in the file, lists in their order. */
+/** Checksum of the data as it is in the file, lists in their order. */
 export function checkpointSum(data: CheckpointData): number {
   const entries = data.PodDeviceEntries === null ? '<nil>' : `[${data.PodDeviceEntries.map(dumpEntry).join(' ')}]`;
   const registered =

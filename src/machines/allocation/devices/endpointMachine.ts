@@ -7,7 +7,7 @@ import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/p
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
-/** Whom a statechart is about: numbers are never given twice. */
+/** The endpoint that a statechart is about: numbers are never given twice. */
 export interface EndpointKey {
   resource: string;
   id: number;

@@ -23,7 +23,7 @@ export function listed(ledger: DeviceLedger, resource: string, devices: readonly
   const ids = (healthy: boolean) => new Set(devices.filter((d) => d.healthy === healthy).map((d) => d.id));
   const numa = new Map(devices.filter((d) => d.numaNodes.length > 0).map((d) => [d.id, d.numaNodes]));
   const healthy = ids(true);
-  // One that is named twice is as well as its worst word.
+  // A device that is named twice is as well as its worst word.
   const unhealthy = ids(false);
   for (const id of unhealthy) healthy.delete(id);
   return withResource(ledger, resource, { healthy, unhealthy, numa, returning: false });

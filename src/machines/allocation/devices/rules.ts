@@ -1,4 +1,4 @@
-/** Who may register as the plugin of what (resources 2.5). Pure. */
+/** Which plugin may register for which resource (resources 2.5). Pure. */
 import { isExtendedResource } from '../../kube/names.ts';
 import { type Built, built, refused } from '../../result.ts';
 import type { PluginInfo } from '../../wire/csi.ts';

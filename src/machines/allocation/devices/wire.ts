@@ -70,7 +70,7 @@ export function encodeResponse(r: ContainerResponse): Uint8Array {
 
 interface Field {
   number: number;
-  /** Of a varint; 0 for others. */
+  /** Value of a varint; 0 for others. */
   value: number;
   bytes: Uint8Array;
 }

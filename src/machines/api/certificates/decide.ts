@@ -63,7 +63,7 @@ export const present = (c: CertificateContext, wallMs: number): string => {
 };
 export const waitOf = (c: CertificateContext, wallMs: number): number => (ended(c, wallMs) ? c.firstWaitMs : c.waitMs);
 
-/** Asked for now: nothing fit to be used, told to, it says too little, or it is time. */
+/** A certificate is asked for now: nothing fit to be used, told to, it says too little, or it is time. */
 export function isDue(c: Pick<CertificateContext, 'facts' | 'rotate' | 'renewNow' | 'template' | 'deadlineMs'>, wallMs: number): boolean {
   if (c.template === null) return false;
   if (c.facts === null || ended(c, wallMs)) return true;

@@ -13,7 +13,7 @@ export interface AddressFacts {
   nodeName: string;
   /** Addresses of the node's name, in the resolver's order. */
   resolved: readonly string[];
-  /** Of this machine. */
+  /** Addresses of this machine. */
   addresses: readonly HostAddress[];
   /** Text of /proc/net/route; '' where there is none. */
   routes4: string;
@@ -32,7 +32,7 @@ export function isUnspecified(ip: string): boolean {
   return /^[0.:]+$/.test(ip);
 }
 
-/** Somebody named the addresses, not only their family. */
+/** The configuration names addresses, not only their family. */
 export function namesAddresses(nodeIPs: readonly string[]): boolean {
   return nodeIPs[0] !== undefined && !isUnspecified(nodeIPs[0]);
 }

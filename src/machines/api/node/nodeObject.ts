@@ -64,7 +64,7 @@ export interface NodeReadings {
   /** Resources without which the node is not Ready, besides cpu, memory and pods. */
   needed?: readonly string[];
   nodeInfo: Readonly<Record<string, string>>;
-  /** Of the machine; absent or 0: it has no swap. */
+  /** Swap of the machine; absent or 0: it has none. */
   swapBytes?: number;
   /** 0: nothing listens. */
   port: number;
@@ -235,7 +235,7 @@ export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttin
   const { cri, listing, nowMonoMs } = r;
   const problems: string[] = [];
   const lastGood = cri?.lastGoodMonoMs ?? null;
-  // One that does not answer is not one that says no: what it said last holds until it has been silent too long.
+  // A runtime that does not answer does not say no: what it said last holds until it has been silent too long.
   const answers = cri?.state === 'ready';
   if (lastGood === null) problems.push('container runtime status check may not have completed yet');
   else if (nowMonoMs - lastGood > RUNTIME_DOWN_MS) problems.push('container runtime is down');
@@ -326,7 +326,7 @@ function inUse(old: NodeStatus, volumes: readonly string[] | undefined): { volum
 
 /** Fields of a status that servers before 1.33 or 1.36 do not keep. */
 const NEWER_FIELDS = ['runtimeHandlers', 'features', 'declaredFeatures'] as const;
-/** Those that were sent and that the server does not know: its answer is without them. */
+/** Fields that were sent and that the server does not know: its answer is without them. */
 export function fieldsNotKept(sent: NodeStatus, answer: NodeStatus): string[] {
   return NEWER_FIELDS.filter((field) => sent[field] !== undefined && answer[field] === undefined);
 }
@@ -366,7 +366,7 @@ export function extendedOfOthers({ allocatable = {} }: NodeStatus, own: Readonly
   return Object.fromEntries(Object.entries(allocatable).filter(([name]) => isExtendedResource(name) && !Object.hasOwn(own, name)));
 }
 
-/** Others may have changed the rest since it was read. */
+/** Only fields that change: other writers may have changed the rest since it was read. */
 function changedIn(old: object | undefined, next: object | undefined): Record<string, unknown> {
   const before = new Map(Object.entries(old ?? {}));
   return Object.fromEntries(Object.entries(next ?? {}).filter(([name, value]) => !sameData(before.get(name), value)));

@@ -10,7 +10,7 @@ const RETRY_BASE_MS = 500;
 const RETRY_FACTOR = 1.5;
 const RETRY_JITTER = 0.2;
 export const REVIEW_ATTEMPTS_MAX = 5;
-/** Somebody waits for the answer: a server that asks for more time is asked again after this. */
+/** A client waits for the answer: a server that asks for more time is asked again after this. */
 const RETRY_AFTER_MAX_MS = 5_000;
 const RETRIED_CODES: ReadonlySet<number> = new Set([429, 500, 504]);
 

@@ -121,7 +121,7 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
 export function withStep(inForce: InForce, step: ResizeStep, from: RuntimeContainer): InForce {
   return new Map([...inForce, [step.containerId, taking(knownAmounts(from, inForce) ?? step.to, step.to, step.resource)]]);
 }
-/** Of containers that are still there. */
+/** Resources in force of containers that are still there. */
 export function ofPresent(inForce: InForce, status: PodRuntimeStatus): InForce {
   if (inForce.size === 0) return inForce;
   const there = new Set(status.containers.map((c) => c.id));
@@ -142,7 +142,7 @@ function amount(quantity: Quantity | undefined, resource: Resizable): number {
 function limitOf({ limits }: Amounts, resource: Resizable): number {
   return amount(limits[resource], resource) || NONE;
 }
-/** Of swap, floor and throttle, where these differ from what was; null: all of them are as they were. */
+/** Swap, floor and throttle, where these differ from what was; null: all of them are as they were. */
 function changedControls(pod: Pod, container: Container, was: Amounts, facts: MemoryControlFacts): LinuxContainerResources | null {
   const before = memoryControls(pod, withAmounts(container, was), facts);
   const after = memoryControls(pod, container, facts);

@@ -62,7 +62,7 @@ export function readAmounts(text: string | undefined): Amounts | null {
     return null;
   }
 }
-/** Of plain data; null where it is no such thing. */
+/** Amounts from plain data; null where that is no such thing. */
 export function amountsFrom(value: unknown): Amounts | null {
   if (typeof value !== 'object' || value === null) return null;
   const read = (kind: (typeof KINDS)[number]): Some | null => {

@@ -8,7 +8,7 @@ import { isRestartableInit } from '../runtime/shouldRestart.ts';
 
 export type ResourceKind = 'requests' | 'limits';
 
-/** Others belong to single containers. */
+/** Whether a pod as a whole may have it. Other resources belong to single containers. */
 export function isPodLevel(resource: string): boolean {
   return resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
 }

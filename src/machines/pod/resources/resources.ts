@@ -47,7 +47,7 @@ function shareOf(pod: Pod, resource: 'cpu' | 'memory', amount: (q: Quantity | un
   return Math.max(0, Math.floor(beyond / Math.max(1, lastingContainers(pod).length)));
 }
 
-/** Who is killed first when memory runs out: -997 hardly ever, 1000 first. */
+/** How soon the container is killed when memory runs out: -997 hardly ever, 1000 first. */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
   if ((pod.spec.priority ?? 0) >= NODE_CRITICAL_PRIORITY) return OOM_GUARANTEED;
   const qos = qosClass(pod);

@@ -133,7 +133,7 @@ interface Sortable {
   createdAtNs: bigint;
   id: string;
   name: string;
-  /** Of its pod, where there are several. */
+  /** UID of its pod, where there are several. */
   uid?: string;
   restartCount?: number;
   annotations?: Readonly<Record<string, string>>;

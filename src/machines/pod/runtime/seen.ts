@@ -57,7 +57,7 @@ export interface PodRuntimeStatus {
   uid: string;
   name: string;
   namespace: string;
-  /** Of the newest sandbox if ready, else []. */
+  /** Addresses of the newest sandbox if it is ready, else []. */
   ips: string[];
   sandboxes: RuntimeSandbox[];
   containers: RuntimeContainer[];

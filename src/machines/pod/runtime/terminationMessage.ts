@@ -2,9 +2,9 @@
 import type { PodStatus } from '../../kube/types.ts';
 import type { RuntimeContainer } from './seen.ts';
 
-/** Of the termination log file, the last bytes count. */
+/** How much of the end of the termination log file counts. */
 export const TERMINATION_LOG_BYTES_MAX = 4096;
-/** Of the container's own log, when it stands in. */
+/** How much of the end of the container's own log counts, where that stands in. */
 export const FALLBACK_LOG_BYTES_MAX = 2048;
 const FALLBACK_LOG_LINES_MAX = 80;
 /** All messages of a pod's status together. */

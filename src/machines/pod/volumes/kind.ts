@@ -15,7 +15,7 @@ type Fields = Record<string, unknown>;
 
 /** A volume of this kind in a pod's specification. */
 export interface InlineKind<S extends { kind: string }> {
-  /** Of what the fields below come to. */
+  /** The `kind` of what the fields below come to. */
   readonly kind: S['kind'];
   /** Its name in directories: `kubernetes.io~empty-dir`. */
   readonly plugin: string;

@@ -52,7 +52,7 @@ export function kindOf({ kind }: VolumeSource): InlineKind<VolumeSource> {
 /** Fields of volumes to which containers write, and which go with the pod. */
 export const SCRATCH_FIELDS = INLINE_KINDS.filter((kind) => kind.scratch).flatMap((kind) => Object.keys(kind.fields));
 
-/** Of a volume in a pod's specification: what containers write to it goes with the pod. */
+/** Whether what containers write to this volume goes with the pod. */
 export function isScratch(volume: Volume): boolean {
   return has(volume, ({ scratch }) => scratch === true);
 }

@@ -18,7 +18,7 @@ export function volumeRef(uid: string, plugin: string, name: string): VolumeRef 
 export function podDir(rootDir: string, uid: PathName): string {
   return `${rootDir}/pods/${uid}`;
 }
-/** Of the files in which a container leaves a last message. */
+/** The folder of the files in which a container leaves a last message. */
 export function containerDir(rootDir: string, uid: PathName, container: PathName): string {
   return `${podDir(rootDir, uid)}/containers/${container}`;
 }

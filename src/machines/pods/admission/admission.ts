@@ -28,7 +28,7 @@ export interface Refusal {
   short?: string;
 }
 
-/** Of the node: what pods may select or must tolerate. */
+/** What pods may select or must tolerate of the node. */
 export interface Placement {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;

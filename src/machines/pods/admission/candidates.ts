@@ -44,7 +44,7 @@ type Decision = { is: 'admitted'; pod: Pod } | { is: 'refused'; refusal: Refusal
 
 export class Candidates {
   private readonly host: AdmissionHost;
-  /** Those whose room no other pod gets; null until it is asked for. */
+  /** Pods whose room no other pod gets; null until it is asked for. */
   private keepers: Map<string, Pod> | null = null;
 
   constructor(host: AdmissionHost) {
@@ -62,7 +62,7 @@ export class Candidates {
     this.keepers?.delete(uid);
     if (this.keepers !== null) this.keep(candidate, this.keepers);
   }
-  /** It is not wanted any more, or not admitted. */
+  /** The pod is not wanted any more, or not admitted. */
   release({ pod, asked }: Candidate): void {
     const { uid } = pod.metadata;
     this.host.waiting.delete(uid);
@@ -203,7 +203,7 @@ export class Candidates {
 
   private preempt(victim: Pod, pod: Pod, resource: string): void {
     const rec = this.host.records.get(victim.metadata.uid);
-    // One without a worker was only just admitted: it ends as soon as it has one.
+    // A pod without a worker was only just admitted: it ends as soon as it has one.
     if (rec === undefined || rec.worker === null) return;
     this.host.out.push({ to: 'preempted', pod: victim, for: pod, resource });
     const graceSeconds = victim.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
@@ -213,7 +213,7 @@ export class Candidates {
   }
 
   /**
-   * Of a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
+   * Allocates to a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
    * runs here already, which is not ended for it.
    */
   private allocating(c: Candidate): Refusal | Wait | null {

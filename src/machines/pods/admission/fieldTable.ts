@@ -35,7 +35,7 @@ const PROBE = [
 ];
 const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'].flatMap((p) => PROBE.map((k) => `${p}.${k}`));
 
-// One that only opens a connection is taken, and fails when it is to run, as in the reference.
+// A hook that only opens a connection is taken, and fails when it is to run, as in the reference.
 const HOOK = [
   'exec.command[*]',
   ...['path', 'port', 'host', 'scheme', ...HTTP_HEADER].map((k) => `httpGet.${k}`),
@@ -66,9 +66,9 @@ const CONTAINER: readonly FieldRule[] = [
     ['name', 'optional'].map((k): FieldRule => ({ path: `envFrom[*].${ref}.${k}`, api: true })),
   ),
   // The requests of a pod, ephemeral storage included, are weighed against what the node has, at admission.
-  // Who writes more than its limits allow is evicted, which static pods never are, here as in the reference.
+  // A pod that writes more than its limits allow is evicted. Static pods never are, here as in the reference.
   ...['limits', 'requests'].flatMap((kind) => honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.${kind}.${r}`))),
-  // Those that device plugins may have are left to who knows the plugins (`supported.ts`).
+  // Resources that device plugins may have are left to the check that knows the plugins (`supported.ts`).
   ...refused(NO_SUCH_RESOURCE, 'resources.limits.*/*', 'resources.requests.*/*'),
   ...leftAlone(NO_SUCH_RESOURCE, 'resources.limits.*', 'resources.requests.*'),
   ...refused(NO_CLAIMS, 'resources.claims'),
@@ -131,7 +131,7 @@ export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
   ...under('containers[*].', CONTAINER),
   ...under('initContainers[*].', CONTAINER),
   ...honoured('initContainers[*].restartPolicy', 'containers[*].restartPolicy'),
-  // They are added to a pod that runs, which only the API server can do.
+  // Ephemeral containers are added to a pod that runs, which only the API server can do.
   ...under(
     'ephemeralContainers[*].',
     [...CONTAINER, ...honoured('targetContainerName')].map((rule): FieldRule => ({ ...rule, api: true })),

@@ -10,7 +10,7 @@ interface HostPort {
 
 const EVERY_ADDRESS = '0.0.0.0';
 
-/** Those of regular containers and sidecars; other init containers are gone when the pod runs. */
+/** Ports of regular containers and sidecars; other init containers are gone when the pod runs. */
 function hostPorts(pod: Pod): HostPort[] {
   return [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter(isRestartableInit)].flatMap((c) =>
     (c.ports ?? []).flatMap((p) =>
@@ -19,7 +19,7 @@ function hostPorts(pod: Pod): HostPort[] {
   );
 }
 
-/** Who holds which address of a port, the first of each; '' is any. */
+/** The pod that holds each address of a port, the first of each; '' is any. */
 function holders(pods: readonly Pod[]): Map<string, Map<string, Pod>> {
   const held = new Map<string, Map<string, Pod>>();
   for (const pod of pods) {

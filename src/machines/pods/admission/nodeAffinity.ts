@@ -3,7 +3,7 @@
 import { own } from '../../data/own.ts';
 import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/podTable.ts';
 
-/** Of the node that is asked about. */
+/** Labels of the node that is asked about. */
 export interface NodeIdentityLabels {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ function matchesTerm(term: NodeSelectorTerm, node: NodeIdentityLabels): boolean 
   );
 }
 
-/** One that is not well formed matches nothing. */
+/** A requirement that is not well formed matches nothing. */
 function matchesRequirement(r: NodeSelectorRequirement, held: string | undefined): boolean {
   const values = r.values ?? [];
   switch (r.operator) {

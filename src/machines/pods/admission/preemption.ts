@@ -11,7 +11,7 @@ export const PREEMPTING_MESSAGE = 'Preempted in order to admit critical pod';
 /** A pod that is on its way is waited for at least this long; after half as much again as its grace if that is longer. As the reference waits for a kill. */
 const LEAVING_MIN_MS = 10_000;
 const GRACE_FACTOR = 1.5;
-/** Of a pod that says nothing else. */
+/** Grace of a pod that sets none. */
 export const DEFAULT_GRACE_SECONDS = 30;
 
 /** How long a critical pod waits for this one to end, milliseconds; then it is let in all the same. */
@@ -23,7 +23,7 @@ export function leavingMs({ spec }: Pod): number {
 export function seenLeaving(before: ReadonlyMap<string, number>, going: readonly Pod[], nowMonoMs: number): Map<string, number> {
   return new Map(going.map(({ metadata: { uid } }) => [uid, before.get(uid) ?? nowMonoMs]));
 }
-/** Those of the pods on their way that have not ended in time. */
+/** Pods on their way that have not ended in time. */
 export function lateOf(since: ReadonlyMap<string, number>, going: readonly Pod[], nowMonoMs: number): Pod[] {
   return going.filter((pod) => nowMonoMs - (since.get(pod.metadata.uid) ?? nowMonoMs) >= leavingMs(pod));
 }

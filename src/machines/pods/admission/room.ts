@@ -51,7 +51,7 @@ function isCounted(uid: string, rec: Rec | null, { listing, pods, leaving }: Hol
 
 function count(uid: string, rec: Rec | null, { listing, pods, leaving }: Counted): void {
   const holds = rec !== null && holdsRoom(rec, listing);
-  // One that is there keeps its place in the order.
+  // A pod that is there keeps its place in the order.
   if (holds) pods.set(uid, rec.pod);
   else pods.delete(uid);
   if (holds && isLeaving(rec)) leaving.add(uid);

@@ -161,7 +161,7 @@ export function podFields(
   o: {
     /** Objects of an API server can be asked for. Default false. */
     api?: boolean;
-    /** Somebody else knows which extended resources there are. Default false: there are none. */
+    /** The device manager knows which extended resources there are. Default false: there are none. */
     extendedResources?: boolean;
     /** A cgroup holds each pod as a whole. Default false. */
     podGroups?: boolean;

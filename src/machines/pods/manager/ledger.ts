@@ -266,7 +266,7 @@ export class Ledger implements AdmissionHost {
     }
   }
 
-  /** Said once in the life of a pod that has not run yet. */
+  /** Fields without effect are named once in the life of a pod, before it runs. */
   private sayFieldsLeft(pod: Pod, source: Rec['source']): void {
     if ((pod.status.phase ?? 'Pending') !== 'Pending' || hasRun(this.facts.listing?.pods.get(pod.metadata.uid))) return;
     const { leftAlone } = podFields(pod, { api: source === 'api' });

@@ -23,7 +23,7 @@ export interface Candidate {
   causes: readonly Cause[] | undefined;
   sinceMonoMs: number;
   wait: Wait;
-  /** Of one that is held: why. */
+  /** Why it is held, where it is. */
   refusal?: string;
   asked: Asked | null;
   /** Pods that it waits for to end, and since when each has been seen to. */
@@ -48,7 +48,7 @@ export interface Asked {
   id: number;
   pod: Pod;
   answer: AllocationAnswer | null;
-  /** Of the question, then of the answer. */
+  /** When it was asked, then when it was answered. */
   atMonoMs: number;
   /** Why it was last told to wait. */
   why: string;
@@ -62,9 +62,9 @@ export type PodOpEvent = Message & {
   pods: readonly Pod[];
   /** UIDs of the complete set of this source after the merge: what is not in it is gone, even if a REMOVE was missed. */
   complete?: readonly string[];
-  /** Of the first ADD of this source since podConfig (re)started: every pod it names may have been named before. */
+  /** The first ADD of this source since podConfig (re)started: every pod it names may have been named before. */
   first?: boolean;
-  /** Of an operation with very many pods, which the pod manager takes in slices. A source has delivered with the end of its first. */
+  /** Slice of an operation with very many pods. A source has delivered with the end of its first operation. */
   part?: 'begin' | 'middle' | 'end';
   /** With `first`: static pods that the runtime holds of a name in `pods`, with another definition. They are wound down before. */
   predecessors?: readonly ListedPod[];
@@ -88,7 +88,8 @@ export type PodManagerEvent =
         | {
             type: 'pods.evict';
             uid: string;
-            eviction: Eviction /** One on its way out gets its `graceSeconds` at most. */;
+            eviction: Eviction;
+            /** A pod on its way out gets its `graceSeconds` at most. */
             hurry?: boolean;
           }
         /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
@@ -151,7 +152,7 @@ export interface PodRecord {
   /** Wall ms first seen. */
   seenAtMs: number;
   worker: WorkerSummary | null;
-  /** Of its present life, as in `pod.update`. */
+  /** Number of its present life, as in `pod.update`. */
   life?: number;
   /** Not the first life of its UID since the pod manager began. Absent: it is. */
   renewed?: boolean;

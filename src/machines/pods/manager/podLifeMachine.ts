@@ -120,7 +120,7 @@ const UPDATE = {
 } as const;
 const KILL = { type: 'kill', params: {} } as const;
 
-/** Of a pod without a worker. */
+/** A source names a pod without a worker. */
 const NAMED = [
   { guard: 'mayBePutRight', target: '#forgotten', actions: ['explain', 'forget', RENEW] },
   { actions: ['redefine', 'explain'] },
@@ -131,7 +131,7 @@ const FOUND_AGAIN = {
   target: '#failing',
   actions: [{ type: 'enter', params: ({ context, event }: Found) => failing(verdictOf(context), event.listed) }, 'reopen', WIND_DOWN],
 } as const;
-/** One on its way out. */
+/** A pod on its way out ends sooner. */
 const HURRY = {
   guard: 'hurries',
   actions: {
@@ -351,7 +351,7 @@ export const podLifeMachine = setup({
               { guard: 'untold', target: '#running', actions: [RUN, 'claim', 'redefine', 'explain', UPDATE] },
               { actions: ['claim', 'succeed'] },
             ],
-            // Of what would have followed: another definition, or none any more.
+            // What would have followed changes: another definition, or none any more.
             'life.changed': [{ guard: 'hasNext', actions: 'succeed' }, {}],
             'life.removed': [{ guard: 'hasNext', actions: 'stay' }, {}],
             'life.refused': { actions: ['claim', 'succeed'] },

@@ -97,7 +97,7 @@ export const podManagerMachine = deciding.createMachine({
         onDone: { target: 'waitingForSources', actions: assign(({ context, event }) => begun(context, event.output)) },
         onError: { target: 'waitingForSources', actions: assign(({ context }) => begun(context, new Map())) },
       },
-      // Of a config that ended with the pod manager before this one. The next config starts after this state, and sends every pod.
+      // A config that ended with the pod manager before this one sent it. The next config starts after this state, and sends every pod.
       on: { 'pods.op': {} },
     },
     waitingForSources: {

@@ -27,7 +27,7 @@ import {
 /** What the ledger keeps of one life of a UID. `state` null: it has only begun. */
 export interface Life extends Omit<PodRecord, 'state'> {
   state: LifeState | null;
-  /** Of this UID's present life: a pinned UID that is removed and added again gets a new one. Never given twice (lives.ts). */
+  /** This UID's present life: a pinned UID that is removed and added again gets a new one. Never given twice (lives.ts). */
   life: number;
   /** Not the first life of this UID that this ledger has seen: it was wound down, or refused, and is wanted again. */
   renewed: boolean;
@@ -54,7 +54,7 @@ export interface Holders {
   readonly listing: RuntimePodsView | undefined;
   /** Records that hold room, by UID. */
   readonly pods: ReadonlyMap<string, Pod>;
-  /** Those of them that release it soon. */
+  /** Pods among them that release it soon. */
   readonly leaving: ReadonlySet<string>;
 }
 
@@ -141,7 +141,7 @@ export interface Facts extends Moment {
   inName<T>(uid: string, fn: () => T): T;
 }
 
-/** Of an incarnation of the pod manager that knows nothing yet. */
+/** The ledger of a pod manager that knows nothing yet. */
 export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedger {
   return {
     records: SharedMap.of<string, Rec>(),
@@ -179,7 +179,7 @@ export function nextOf({ state }: Life): Successor | null {
 export function withNext({ state }: Life, next: Successor | null): LifeState | null {
   return state !== null && 'next' in state ? { ...state, next } : state;
 }
-/** Of a pod that ends: whether its worker knows it. `heard`: every source has delivered, and what it named was judged. */
+/** Whether its worker knows that the pod ends. `heard`: every source has delivered, and what it named was judged. */
 export function isTold(life: Life, heard: boolean): boolean {
   return heard || listedOf(life) !== null || verdictOf(life) !== null;
 }

@@ -194,7 +194,7 @@ function resume(ledger: Ledger, source: SourceName): void {
 
 function removeMissing(ledger: Ledger, { source, causes }: PodOpEvent, complete: ReadonlySet<string>): void {
   for (const [uid, rec] of ledger.before.records) {
-    // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A podConfig that
+    // A pod on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A podConfig that
     // was restarted since never heard of it and removes nothing.
     if (rec.source !== source || complete.has(uid) || (!isWanted(rec) && nextOf(rec) === null)) continue;
     const own = causesAbout(causes, fullName(rec.pod));

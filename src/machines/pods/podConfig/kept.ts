@@ -17,7 +17,7 @@ function mayHold({ holds }: SourceError, listed: ListedPod): boolean {
   return holds === ANY_POD || holds === `${listed.name}_${listed.namespace}`;
 }
 
-/** Of pods that no usable manifest names: those that run and may be from a manifest of that source that cannot be used. */
+/** Pods that no usable manifest names: those that run and may be from a manifest of that source that cannot be used. */
 export function keptPods(listed: Iterable<ListedPod>, source: SourceName, errors: readonly SourceError[]): ListedPod[] {
   const holding = errors.filter((e) => e.holds !== undefined);
   if (holding.length === 0) return [];

@@ -94,7 +94,7 @@ function firstSeen(pod: Pod, { source, nowWallMs }: MergeInput): Pod {
   });
 }
 
-/** Of the pods of a set that have one UID: the one that had it before keeps it, in whatever order they come. */
+/** The pod that keeps a UID which several pods of a set have: the one that had it before, in whatever order they come. */
 function keepers(before: ReadonlyMap<string, Stored>, pods: readonly Pod[]): ReadonlyMap<string, Pod> {
   const first = new Map<string, Pod>();
   const kept = new Map<string, Pod>();

@@ -29,7 +29,7 @@ interface PodConfigInput {
 /** What comes with each event. */
 export interface PodConfigFacts {
   readonly wallMs: number;
-  /** Of the runtime. */
+  /** The runtime's listing. */
   readonly listing: ReadonlyMap<string, ListedPod> | undefined;
   /** Pods of the event that are set aside, with the shell that stands for each. */
   readonly aside: ReadonlyMap<Pod, Pod>;

@@ -103,7 +103,7 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
   const never = impossible(input);
   if (never !== null) return { kind: 'refused', pending: { reason: 'Infeasible', message: never } };
   const now = allocatedPod(pod, allocation);
-  // Who asks for no more than it has takes nothing from anybody, however full the node is.
+  // A pod that asks for no more than it has takes nothing from others, however full the node is.
   const grows = RESIZABLE.filter((r) => requestOf(pod, r) > requestOf(now, r));
   const room = { others: input.others, podsMax: Number.POSITIVE_INFINITY, allocatable: input.allocatable, requests: input.requests };
   const short = shortages(pod, room).find(({ resource }) => grows.some((r) => r === resource));
@@ -135,7 +135,7 @@ function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): s
   return null;
 }
 
-/** Who is tried first where several wait: higher priority, then the better class, then who has waited longest. */
+/** Which of several waiting changes is tried first: higher priority, then the better class, then the longest wait. */
 export function resizeOrder(a: { pod: Pod; sinceMonoMs: number }, b: { pod: Pod; sinceMonoMs: number }): number {
   const classes = { Guaranteed: 0, Burstable: 1, BestEffort: 2 } as const;
   return (
@@ -147,7 +147,7 @@ export function resizeOrder(a: { pod: Pod; sinceMonoMs: number }, b: { pod: Pod;
 
 /** What the pod manager knows of granted resources, each by UID. */
 export interface Resizes {
-  /** Of pods of the API that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocations`). */
+  /** What pods of the API were granted that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocations`). */
   readonly allocations: ReadonlyMap<string, Allocation>;
   /** Changes that are not granted. */
   readonly waiting: ReadonlyMap<string, WaitingResize>;

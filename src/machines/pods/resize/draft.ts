@@ -96,7 +96,7 @@ export class ResizeDraft {
     return this.decide(pod, before);
   }
 
-  /** Those of the waiting that may have what they ask for now, or wait for another reason. */
+  /** Waiting changes that may be granted now, or wait for another reason. */
   retry(): Pod[] {
     if (!this.host.heard()) return [];
     const found: Pod[] = [];
@@ -108,7 +108,7 @@ export class ResizeDraft {
         this.giveUp(uid);
         continue;
       }
-      // Its status was the newest when it was asked for, and is not any more: everything else of it is.
+      // The status was the newest when it was asked for, and is not any more: everything else of the pod is.
       const decided = this.decide({ ...pod, status: record.pod.status }, before);
       if (decided.resize?.message !== pending.message || decided.resize.reason !== pending.reason) found.push(decided);
     }
@@ -162,7 +162,7 @@ export class ResizeDraft {
     this.waiting.set(uid, { pod, pending, sinceMonoMs: this.waiting.get(uid)?.sinceMonoMs ?? this.host.facts.monoMs });
   }
 
-  /** Of a pod that has no allocation although it is known: it asked for nothing, or what was granted could not be read. */
+  /** What the API shows for a known pod without an allocation: it asked for nothing, or what was granted could not be read. */
   private shown(uid: string): Allocation | undefined {
     const record = this.host.record(uid);
     return record === undefined || !isWanted(record) || isRefused(record) ? undefined : allocationOf(record.pod);

@@ -5,7 +5,7 @@ import type { Pod } from '../../kube/types.ts';
 import { PARTS_MAX } from '../../pod/bounds.ts';
 
 /**
- * Of an object that was read as a pod (`objects/answers.ts`). Null when it can be no pod of a node. The server has validated and
+ * A pod of an object that was read as one (`objects/answers.ts`). Null when it can be no pod of a node. The server has validated and
  * defaulted it; what is said here again is what a member of a list leaves out.
  */
 export function toApiPod(value: unknown): Pod | null {

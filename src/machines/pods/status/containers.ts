@@ -166,7 +166,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
         status.state = { terminated: unknownEnd('the runtime holds this container in an unknown state; how it ended is not known') };
         status.restartCount = old.restartCount + 1;
       } else if (old?.containerID === containerID && old.state.terminated?.reason === STATUS_UNKNOWN_REASON) {
-        // Said before, and nothing new is known.
+        // The status said so before, and nothing new is known.
         status.state = old.state;
         status.restartCount = old.restartCount;
       } else {
@@ -199,7 +199,7 @@ function withHook(input: ContainersInput, container: Container, status: Containe
   return { ...rest, state: { waiting: { reason: waitingReason(input.pod) } } };
 }
 
-/** Of an init container that the runtime and the status before do not know: regular ones are there, so it has passed. */
+/** An init container that the runtime and the status before do not know has passed where regular ones are there. */
 function withPassage(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
   if (kind !== 'init' || isRestartableInit(container) || status.state.waiting === undefined) return status;
   const has = (name: string): boolean => input.status.containers.some((c) => c.name === name);

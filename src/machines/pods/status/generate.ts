@@ -40,7 +40,7 @@ export interface GenerateStatusInput {
   hookAhead?: ReadonlySet<string>;
   /** Resources that were changed in place; absent: none. */
   inForce?: InForce | undefined;
-  /** Of what was granted something is not in force yet; with why, where that failed. */
+  /** What was granted is not in force yet; with why, where that failed. */
   resizing?: ResizeProgress | undefined;
 }
 

@@ -75,7 +75,7 @@ export const containerMachine = containerSetup.createMachine({
     running: {
       meta: { reason: 'Running', message: 'the runtime shows it running' },
       entry: ['known'],
-      // Nobody asks for its start: each is asked for after what the same look found, and that would have led out of here.
+      // Nothing asks for its start: each is asked for after what the same look found, and that would have led out of here.
       on: {
         'container.observed': [
           { guard: 'observedRunning', actions: ['observe'] },
@@ -305,7 +305,7 @@ export const containerMachine = containerSetup.createMachine({
         ],
       },
       on: {
-        // Nobody waits for the hook of what has ended.
+        // The hook of what has ended is not waited for.
         'container.observed': [{ guard: 'endedMeanwhile', target: 'exited', actions: ['observe', 'hookOver'] }, { actions: ['observe'] }],
       },
     },

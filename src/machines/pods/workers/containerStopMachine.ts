@@ -61,7 +61,7 @@ interface Context extends ContainerStopInput {
   failure: string | null;
 }
 
-/** Whom an event is about. */
+/** The container that an event is about. */
 interface Said {
   pod: Pod;
   container: Pick<Container, 'name'>;

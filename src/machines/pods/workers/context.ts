@@ -60,7 +60,7 @@ export interface WorkerInput {
   graceOverride?: number | null;
   causes: readonly Cause[];
   times: WorkerTimes;
-  /** That the runtime holds nothing of it, where that is known and no act of it can be in flight; null or absent: it is asked. */
+  /** What shows that the runtime holds nothing of it, where that is known and no act can be in flight; null or absent: it is asked. */
   nothing?: PodRuntimeStatus | null;
 }
 type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
@@ -118,7 +118,7 @@ export interface WorkerContext {
   calmed: boolean;
   /** Resources that this worker changed in place, by container id. */
   inForce: InForce;
-  /** Who changes them: there once something is to be changed. */
+  /** The child that changes them: there once something is to be changed. */
   resizer: ActorRefFrom<typeof resizeMachine> | null;
   /** Why that failed at last, or null. */
   resizeError: string | null;

@@ -263,7 +263,7 @@ export const workerSetup = effects.extend({
         if (!a.initToStart.includes(name) && !a.containersToStart.includes(name) && !a.ephemeralToStart.includes(name)) continue;
         const spec = specOf(pod, name);
         if (spec === undefined) continue;
-        // One that rests after a failure takes no place: it begins in its own time.
+        // A container that rests after a failure takes no place: it begins in its own time.
         const isNew = !isOnItsWay(ref) && !rests(ref);
         if (held) {
           heldBack = true;

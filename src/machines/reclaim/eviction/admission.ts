@@ -1,4 +1,4 @@
-/** Who is let in while the node is under pressure (resources 3.8). Pure. */
+/** Which pods are let in while the node is under pressure (resources 3.8). Pure. */
 
 import type { Toleration } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';

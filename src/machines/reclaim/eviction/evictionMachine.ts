@@ -49,7 +49,7 @@ export interface EvictionFacts extends Moment {
 /** A threshold about memory was crossed since the last look. */
 export type EvictionMachineEvent = { type: 'memory.crossed' };
 
-/** Who is evicted, why, and what is said of it. */
+/** A pod to evict, why, and what is said of it. */
 export interface Victim {
   pod: Pod;
   met: Met;
@@ -109,7 +109,7 @@ export const evictionMachine = setup({
     observe: unprovided<Observations>(),
     /** Tells when memory crosses a threshold that `last` did not find met. */
     watchMemory: unprovidedCallback<EvictionMachineEvent, { last: Pass }>(),
-    /** Who wrote more than it may. Rejects where the runtime does not say what containers wrote. */
+    /** Finds pods that wrote more than they may. Rejects where the runtime does not say what containers wrote. */
     checkLimits: unprovided<readonly Offender[]>(),
     /** Resolves when the images that nobody uses are gone, or could not be removed: the next look tells whether it helped. */
     freeImages: unprovided<void, { met: Met | undefined }>(),

@@ -1,4 +1,4 @@
-/** Who is evicted for writing more to the node's disk than its own limits allow (resources 3.7). Pure. */
+/** Which pods are evicted for writing more to the node's disk than their own limits allow (resources 3.7). Pure. */
 
 import { isZeroQuantity, quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
@@ -13,7 +13,7 @@ export interface StorageUse {
   volumes: ReadonlyMap<string, number>;
   containers: ReadonlyMap<string, { logs: number; layer: number }>;
 }
-/** Of one pod, the first limit that it exceeds. */
+/** The first limit that one pod exceeds. */
 export interface Exceeded {
   /** As the metric names it. */
   signal: 'emptydirfs.limit' | 'ephemeralpodfs.limit' | 'ephemeralcontainerfs.limit';

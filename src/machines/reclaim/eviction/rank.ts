@@ -1,4 +1,4 @@
-/** Who is evicted first, and what is said of it (resources 3.5, 3.6). Pure. */
+/** Which pod is evicted first, and what is said of it (resources 3.5, 3.6). Pure. */
 import { SIGNAL_FACTS, STARVED, type StarvedResource } from '../../config/evictionSignals.ts';
 import type { Container } from '../../kube/podTable.ts';
 import { quantityToInteger } from '../../kube/quantity.ts';

@@ -21,7 +21,7 @@ export type ThresholdConfig = Pick<
   'evictionHard' | 'evictionSoft' | 'evictionSoftGracePeriod' | 'evictionMinimumReclaim' | 'enforceNodeAllocatable' | 'cgroupsPerQOS'
 >;
 
-/** Of the machine, or of the group of all pods. */
+/** Whether it is about memory of the machine, or of the group of all pods. */
 export function isMemorySignal(signal: Signal): boolean {
   return SIGNAL_FACTS[signal].resource === 'memory';
 }

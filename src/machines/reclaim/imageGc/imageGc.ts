@@ -45,7 +45,7 @@ export interface ImagePlan {
   byAge: readonly string[];
   /** May go for the room that they take. */
   bySpace: readonly string[];
-  /** Of these, until as much as this was freed; Infinity: all. */
+  /** Images of `bySpace` go until as much as this was freed; Infinity: all. */
   wantedBytes: number;
   /** How full it is, in percent; null: nobody asked, or it cannot be seen. */
   usedPercent: number | null;

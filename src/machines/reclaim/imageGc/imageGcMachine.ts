@@ -30,7 +30,7 @@ export interface ImageGcInput {
   ledger: ImageLedger;
 }
 interface Context extends ImageGcInput {
-  /** Who waits for the next collection, and who for this one: numbers that the actor knows. */
+  /** Callers that wait for the next collection, and those that wait for this one: numbers that the actor knows. */
   asked: readonly number[];
   waiting: readonly number[];
   lastAsk: number;

@@ -56,7 +56,7 @@ interface Context extends NodeShutdownInput, Since {
   held: boolean;
   failures: number;
   why: string;
-  /** Of the file: a shutdown that the daemon before did not finish. Null: none. */
+  /** From the file: a shutdown that the daemon before did not finish. Null: none. */
   unfinishedMs: number | null;
   group: number;
   /** Null before the first look at the group. */

@@ -1,6 +1,6 @@
 /**
  * Fencing of mutating CRI calls: one act in flight per pod UID (stops of single containers may share its place), the rest
- * queued in order, acts of an older incarnation refused. Bookkeeping only; whoever holds it runs the jobs it starts
+ * queued in order, acts of an older incarnation refused. Bookkeeping only; its holder runs the jobs it starts
  * and reports their end.
  */
 

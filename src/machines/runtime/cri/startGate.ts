@@ -2,8 +2,8 @@
  * How many pods the runtime is asked to start at once, and of how many it is asked to take the sandbox down. A runtime given
  * a hundred sandboxes at the same moment works on all of them, and none is ready before nearly all are; given a few at a
  * time it ends sooner, since its processes do not fight for the same cores, and the first pods are up, or gone, at once. What
- * is nearest to a running container goes first, and of what goes what is nearest to its end. Bookkeeping only; whoever
- * holds it makes the calls.
+ * is nearest to a running container goes first, and of what goes what is nearest to its end. Bookkeeping only; its
+ * holder makes the calls.
  */
 
 import type { CriMethod } from '../../wire/cri.ts';
@@ -24,7 +24,7 @@ const PLACE_HELD_MS_MAX = 500;
  * slower, and no pod runs before nearly all sandboxes are there.
  */
 const BUSY_HELD_MS_MAX = 4 * PLACE_HELD_MS_MAX;
-/** Of the processors' time, while the place was held. */
+/** Share of the processors' time, while the place was held. */
 const BUSY_IDLE_SHARE = 0.1;
 /**
  * The same for the stop of a container: what the runtime does for it is done by then, the rest is the process's own time to
@@ -63,9 +63,9 @@ export interface Waiting {
 interface Calls {
   /** By rank, each with its number in the order in which all came. */
   readonly queues: { waiting: Waiting; at: number }[][];
-  /** That wait, or have a place. */
+  /** Calls that wait, or have a place. */
   open: number;
-  /** That got a place. */
+  /** Calls that got a place. */
   went: number;
 }
 
@@ -115,7 +115,7 @@ export class StartGate {
     next.waiting.go();
   }
 
-  /** One that gave up while it waited. False when it had gone already. */
+  /** Takes out a call that gave up while it waited. False when it had gone already. */
   withdraw(waiting: Waiting): boolean {
     for (const queue of this.#pods.get(waiting.pod ?? '')?.queues ?? []) {
       const at = queue.findIndex((q) => q.waiting === waiting);
@@ -145,7 +145,7 @@ export class StartGate {
     if (calls.open === 0) this.#pods.delete(pod);
   }
 
-  /** Whose turn it is: those that had the fewest turns, then what is nearest to running, then who came first. */
+  /** The calls whose turn it is: those that had the fewest turns, then those nearest to running, then those that came first. */
   #next(): Calls | undefined {
     let best: Calls | undefined;
     let key: readonly number[] = [];

@@ -29,11 +29,11 @@ export interface CredentialProvider {
 /** It is given a token of the pod's service account. */
 export interface TokenAttributes {
   audience: string;
-  /** Who shares an answer: pods of one service account, or only who has the very token. */
+  /** Pods that share an answer: those of one service account, or only those with the very token. */
   cacheType: 'ServiceAccount' | 'Token';
   /** Not asked for pods without a service account, such as static ones; else asked without a token. */
   requireServiceAccount: boolean;
-  /** Of the service account; not asked where one of them is missing. */
+  /** Annotations of the service account. A provider is not asked where one of them is missing. */
   requiredAnnotations: readonly string[];
   optionalAnnotations: readonly string[];
 }
@@ -184,7 +184,7 @@ export interface ProviderAccount {
   uid: string;
   namespace: string;
   name: string;
-  /** Those that the provider asked for. */
+  /** Annotations that the provider asked for. */
   annotations: Readonly<Record<string, string>>;
   /** Secret. */
   token: string;

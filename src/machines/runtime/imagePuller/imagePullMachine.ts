@@ -21,15 +21,15 @@ interface ImageWish {
   policy: string;
 }
 export interface ImagePullInput extends ImageWish {
-  /** Of its machine. */
+  /** Id of the machine of this pull. */
   id: string;
-  /** Of the request, which the actor keeps: it holds credentials, and where the answer goes. */
+  /** Number of the request. The actor keeps the request itself: it holds credentials, and where the answer goes. */
   request: number;
 }
 /** To the image puller: it has answered, and stays until its back-off is over. */
 export interface BackingOff {
   type: 'pull.backingOff';
-  /** Of its machine. */
+  /** Id of the machine of this pull. */
   id: string;
   key: string;
 }
@@ -48,7 +48,7 @@ interface ImagePullContext extends ImagePullInput {
 }
 type Done = { event: { output: Settled | null } };
 
-/** Of the container that asks. */
+/** The container that asks. */
 export const requestKey = ({ uid, container }: ImageEvent): string => `${uid}/${container}`;
 const settles = { type: 'settles', params: ({ event }: Done) => ({ settled: event.output }) } as const;
 const take = { type: 'take', params: ({ event }: Done) => ({ settled: event.output }) } as const;

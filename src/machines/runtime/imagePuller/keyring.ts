@@ -12,9 +12,9 @@ export interface PullSecret {
   name: string;
   secret: ApiSecret;
 }
-/** Who brought credentials, by what the API knows them as. */
+/** The Secret or service account that credentials come from, by what the API knows it as. */
 export interface PullOwner {
-  /** `token`: only who has the pod's own token; a pull with them shows nothing for others. */
+  /** `token`: only for pods with the same token; a pull with them shows nothing for others. */
   kind: 'secret' | 'serviceAccount' | 'token';
   uid: string;
   namespace: string;
@@ -28,7 +28,7 @@ export interface OwnedAuth {
 /** Not `ok`: some secret cannot be read; nothing is pulled then. */
 export type PullCredentials = { ok: true; auths: readonly OwnedAuth[] } | { ok: false; message: string };
 
-/** Of one registry, or a part of it. */
+/** Credentials of one registry, or of a part of it. */
 export interface Credential {
   /** `host[:port][/path]`, parts of the host may be globs. */
   key: string;
@@ -52,7 +52,7 @@ export function pullCredentials(secrets: readonly PullSecret[], image: string): 
   return { ok: true, auths: credentialsAmong(entries, `${parsed.ref.domain}/${parsed.ref.path}`) };
 }
 
-/** Those that match `host[:port]/path`, the more exact ones first. */
+/** Credentials that match `host[:port]/path`, the more exact ones first. */
 export function credentialsAmong(entries: readonly Credential[], repository: string): OwnedAuth[] {
   const owned = ({ auth, owner }: Credential): OwnedAuth => (owner === undefined ? { auth } : { auth, owner });
   const byKey = Map.groupBy(entries, (e) => e.key);

@@ -14,14 +14,14 @@ export type ImageEvent = Message & {
   uid: string;
   podRef: PodRef;
   container: string;
-  /** Of the container, in the pod's definition: what events are about. */
+  /** The container in the pod's definition, which events are about. */
   fieldPath: string;
   image: string;
   policy: PullPolicy;
   sandboxConfig: PodSandboxConfig;
-  /** Of the pod's pull secrets, for this image; absent: none. Secret. */
+  /** The pod's pull secrets for this image; absent: none. Secret. */
   credentials?: PullCredentials;
-  /** Of the pod; absent or '': it has none. */
+  /** The pod's service account; absent or '': it has none. */
   serviceAccount?: string;
   replyTo: ReplyTo<ImageResult>;
 };

@@ -1,5 +1,5 @@
 /**
- * Who may use an image that is on the node already (resources and volumes 4.4): what is recorded of each pull, in the
+ * Which pods may use an image that is on the node already (resources and volumes 4.4): what is recorded of each pull, in the
  * files of the reference, and whether credentials have been seen to open the image before. Nothing in a record is secret:
  * credentials stand in it as hashes. Pure.
  */
@@ -46,7 +46,7 @@ const VERSIONS = ['v1alpha1', 'v1beta1', 'v1'].map((v) => `${GROUP}/${v}`);
 const VERSION = `${GROUP}/v1beta1`;
 /** Identities that are learned for one image; what is beyond asks the registry each time. As in the reference. */
 export const IDENTITIES_MAX = 100;
-/** Of a file: far more than identities up to the bound take. */
+/** Most bytes of a file: far more than identities up to the bound take. */
 export const RECORD_BYTES_MAX = 1_048_576;
 
 /** `docker.io/library/busybox` of `busybox:1.36`; null for what is no name. */

@@ -20,7 +20,7 @@ interface TokenQuestion extends Message {
   request: TokenRequest;
   replyTo: ReplyTo<ObjectResult<{ token: string }>>;
 }
-/** That pod is gone, and its tokens with it. */
+/** The pod is gone, and its tokens with it. */
 interface TokenForget extends Message {
   type: 'token.forget';
   uid: string;

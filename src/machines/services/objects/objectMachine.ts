@@ -15,7 +15,7 @@ import { decodeObject } from './decode.ts';
 /** `configMapAndSecretChangeDetectionStrategy`. */
 export type ObjectStrategy = 'Watch' | 'Cache' | 'Get';
 
-/** Who asks before the first list has come waits at most so long. */
+/** A question that comes before the first list waits at most so long. */
 const FIRST_LIST_WAIT_MS = 1_000;
 
 export type Fetched = { ok: true; object: KubeObject } | { ok: false; failure: KubeFailure };
@@ -158,7 +158,7 @@ function heldOf(ref: ObjectRef, object: KubeObject | null): NonNullable<ObjectCo
   return { result, immutable: decoded.ok && decoded.immutable, uid: uid ?? '', version: resourceVersion ?? '' };
 }
 
-/** That there is no such object is an answer. */
+/** The answer that there is no such object is no failure. */
 function failureIn(fetched: Fetched): string {
   return fetched.ok || fetched.failure.code === 404 ? '' : fetched.failure.message;
 }
@@ -211,7 +211,7 @@ export const objectMachine = setupObject.createMachine({
       meta: { reason: 'Immutable', message: 'it cannot change: it is not watched any more' },
       on: {
         'object.ask': { actions: ['answerNow'] },
-        // One of that name may have been made anew since.
+        // An object of that name may have been made anew since.
         'object.renew': { target: 'watching' },
       },
     },

@@ -1,4 +1,4 @@
-/** Who may register as what (resources and volumes 10). Pure. */
+/** Which plugin may register as what (resources and volumes 10). Pure. */
 
 import { type Built, built, refused } from '../../result.ts';
 import type { CsiCalls, PluginInfo } from '../../wire/csi.ts';
@@ -33,7 +33,7 @@ export function csiVersion(versions: readonly string[]): Built<string> {
   return built(best.text);
 }
 
-/** Who has a name, by the name. `socket`: the one it registered through. */
+/** The plugin that has a name, by the name. `socket`: the one it registered through. */
 export type Names = ReadonlyMap<string, { socket: string; version: string }>;
 
 export type Admitted = Pick<CsiDriver, 'name' | 'socket' | 'endpoint' | 'version'>;

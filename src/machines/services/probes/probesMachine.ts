@@ -22,7 +22,7 @@ const SWEEP_MS = 60_000;
 export interface ProbesFacts extends Moment {
   readonly pods: PodsView | undefined;
   readonly statuses: ReadonlyMap<string, StatusEntry> | undefined;
-  /** Of a probe: in [0, 1), the same at every start. */
+  /** Where in its period a probe begins: in [0, 1), the same at every start. */
   phase(key: string): number;
 }
 interface Context {

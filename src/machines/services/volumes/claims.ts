@@ -21,7 +21,7 @@ const part = (value: unknown, key: string): Record<string, unknown> => {
   return isRecord(found) ? found : {};
 };
 
-/** Of a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
+/** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
 export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
   const metadata = part(pvc, 'metadata');
   if (owner !== null && !isControlledBy(metadata, owner)) {
@@ -61,14 +61,14 @@ function isRequirement(value: unknown): boolean {
 
 export interface ClaimUse {
   claim: BoundClaim;
-  /** Of the volume in the pod. */
+  /** Name of the volume in the pod. */
   name: string;
   node: NodeIdentityLabels;
   readOnly: boolean;
   /** Containers are given the device itself. */
   block: boolean;
 }
-/** Of a PersistentVolume as the API shows it. */
+/** Reads a PersistentVolume as the API shows it. */
 export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
   const { claim, name, node, block } = of;
   const spec = part(pv, 'spec');

@@ -34,7 +34,7 @@ export interface Look {
   nowMonoMs: number;
 }
 export interface Reconciled {
-  /** Nobody wants these pods' volumes: down with them. */
+  /** Pods whose volumes nobody wants: down with them. */
   drop: string[];
   /** Found on disk, and their pods run on: set up again, which changes nothing where all is well. */
   want: { uid: string; pod: Pod }[];

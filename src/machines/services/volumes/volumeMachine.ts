@@ -48,7 +48,7 @@ export interface VolumeContext {
   /** The definition or what it draws on may have changed while an operation was under way. */
   again: boolean;
   everMounted: boolean;
-  /** Of the last setting up that succeeded. */
+  /** The last setting up that succeeded. */
   done: SetUpDone | null;
   attempts: number;
   error: string;

@@ -235,7 +235,7 @@ const deciding = effects.extend({
     }),
   },
   guards: {
-    /** Who asked may have gone on meanwhile, to the end of its pod perhaps: then nothing is wanted, and nothing is unwanted. */
+    /** The worker may have gone on meanwhile, to the end of its pod perhaps: then nothing is wanted, and nothing is unwanted. */
     stillAsked: ({ event }) => event.type === 'volumes.mount' && !event.replyTo.signal.aborted,
   },
   delays: {

@@ -265,7 +265,7 @@ function runtimeLines(pod: Pod, i: WhyInput): string[] {
   return lines.length === 0 ? [] : ['Runtime', ...lines];
 }
 
-/** Said of a pod that is older than this daemon: what came before is not below. */
+/** A pod that is older than this daemon: what came before is not below. */
 function historyLines(status: PodStatus | undefined, i: WhyInput): string[] {
   const { startedAtMs } = i;
   if (startedAtMs === undefined) return [];

@@ -47,7 +47,7 @@ export function fileFits(where: string, query: string): boolean {
   );
 }
 
-/** Of a pod that the node knows. */
+/** Lines about a pod that the node knows. */
 export function errorLines(of: readonly Located[], record: Pick<PodRecord, 'state' | 'source'>): string[] {
   const errors = of.filter((e) => e.note !== true);
   const notes = of.filter((e) => e.note === true).map((e) => `  ${e.where}: ${e.message}`);
@@ -62,7 +62,7 @@ export function errorLines(of: readonly Located[], record: Pick<PodRecord, 'stat
   return ['Manifest', ...used, `  ${next}`, ...notes];
 }
 
-/** Of a pod that the node does not know. */
+/** Lines about a pod that the node does not know. */
 export function absentLines(e: Located, i: WhyInput): string[] {
   if (e.source === 'api')
     return [`API server: ${e.where} cannot be used: ${e.message}`, '  it is not run; it is read again when it changes'];
@@ -97,7 +97,7 @@ export interface WhyInput {
   /** What the runtime holds. Absent: it was not listed yet. */
   listed?: RuntimePodsView['pods'] | undefined;
   cri: CriView | undefined;
-  /** Of one actor of the tree. */
+  /** State of one actor of the tree. */
   actorAt(path: string): ActorView | undefined;
   /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */
   startedAtMs?: number | undefined;

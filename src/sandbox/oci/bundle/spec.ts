@@ -13,14 +13,14 @@ import { idsOf } from './user.ts';
 
 const PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Of the machine and this user; found once. */
+/** Facts of the machine and this user; found once. */
 export interface HostFacts {
   /** The highest user and group id that a container may have. */
   idMax: number;
   root: boolean;
   capLast: number;
   kernel: string;
-  /** Of this process: a user may not go below. */
+  /** This process's score: a user may not go below. */
   oomScoreAdj: number;
   sh: string;
 }
@@ -35,7 +35,7 @@ export interface SpecInput {
   /** Paths of namespaces; '' for one of its own, null for the host's. */
   namespaces: { pid: string | null; ipc: string | null; network: string | null };
   files: { ready: string; hosts: string; hostname: string; resolv: string; shm: string };
-  /** Of image volumes. */
+  /** Root file systems of image volumes. */
   rootfsOf(imageRef: string): string | null;
   cgroupsPath: string | null;
   /** Further environment of every process. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { runProgram } from '../run.ts';
 
 export interface Limits {
-  /** Of the download, and again of the unpacked root file system. */
+  /** Limit of the download, and again of the unpacked root file system. */
   bytesMax: number;
   inodesMax: number;
   layersMax: number;
@@ -22,7 +22,7 @@ export const LIMITS: Limits = {
   stallMs: 60_000,
   totalMs: 30 * 60_000,
 };
-/** Of what is free, one image takes so much at most: the node's own files need the rest. */
+/** One image takes so much of the free space at most: the node's own files need the rest. */
 const SHARE_OF_FREE = 0.9;
 
 type Watch = () => string | null;
@@ -34,7 +34,7 @@ export function within(ms: number, what: string): Watch {
   return () => (performance.now() - began > ms ? `${what} within ${seconds(ms)}` : null);
 }
 
-/** Of a download into `dir`. */
+/** Watches a download into `dir`. */
 export function watchDownload(dir: string, o: { limits: Limits; registry: string }): Watch {
   const { bytesMax, stallMs, totalMs } = o.limits;
   const most = Math.min(bytesMax, room(dir).bytes * SHARE_OF_FREE);
@@ -51,7 +51,7 @@ export function watchDownload(dir: string, o: { limits: Limits; registry: string
   };
 }
 
-/** Of what is unpacked into `dir`. Counts the whole file system, so that a look takes microseconds: what others write meanwhile counts too. */
+/** Watches what is unpacked into `dir`. Counts the whole file system: a look takes microseconds, and what others write counts too. */
 export function watchUnpacking(dir: string, limits: Limits): Watch {
   const before = room(dir);
   const most = Math.min(limits.bytesMax, before.bytes * SHARE_OF_FREE);

@@ -89,7 +89,7 @@ function authJson(registry: string, auth: AuthConfig | undefined): string {
   return JSON.stringify({ auths: Object.keys(entry).length === 0 ? {} : { [registry]: entry } });
 }
 
-/** Of what the registry's name leads to now: an image, or a list of images for platforms. */
+/** Digest of what the registry's name leads to now: an image, or a list of images for platforms. */
 async function digestOf(d: PullDeps, name: ImageName, o: { access: string[]; signal: AbortSignal }): Promise<string> {
   const raw = await skopeo(d, ['inspect', '--raw', ...o.access, `docker://${name.full}`], {
     signal: o.signal,

@@ -21,7 +21,7 @@ export interface ImageRecord {
   tags: string[];
   /** `repository@sha256:…`. */
   digests: string[];
-  /** Of its unpacked root file system. */
+  /** Size of its unpacked root file system. */
   bytes: number;
   inodes: number;
   config: ImageConfig;

@@ -59,7 +59,7 @@ export class Processes {
 
   innerPid(): number | null {
     const child = this.#isOci() || this.#hasNamespaces() ? this.child() : null;
-    // Of an OCI image the child is crun, and its child the first process of the container.
+    // The child is crun for an OCI image, and its child the first process of the container.
     return child !== null && this.#isOci() ? firstChild(child) : child;
   }
 

@@ -60,7 +60,7 @@ export interface BindMount {
   readonly: boolean;
 }
 
-/** Who the command runs as and with what; absent fields change nothing. */
+/** User and rights that the command runs with; absent fields change nothing. */
 export interface Credentials {
   uid?: number | undefined;
   gid?: number | undefined;

@@ -34,7 +34,7 @@ export interface SuperviseDeps {
   /** Throws: for a change without which going on would be wrong. */
   save(row: StoredContainer): void;
   warn(message: string): void;
-  /** Of an OCI container that has ended. */
+  /** Called for an OCI container that has ended. */
   ended(plan: OciPlan): { oomKilled: boolean };
   /** The row changed from RUNNING to EXITED. */
   onExit(row: StoredContainer): void;

@@ -15,7 +15,7 @@ const VERSION = 1;
 export interface StoredSandbox extends SandboxRow {
   hostname: string;
   logDirectory: string;
-  /** Of the kind `oci`. */
+  /** Set with the kind `oci`. */
   infra?: Infra;
 }
 export interface StoredContainer extends ContainerRow {
@@ -50,7 +50,7 @@ export function layout(rootDir: string) {
     containers,
     sandboxes: join(base, 'sandboxes'),
     images: join(base, 'images.json'),
-    /** Of the kind `oci`. */
+    /** Images of the kind `oci`. */
     ociImages: join(base, 'images'),
     pods: join(base, 'pods'),
     holder: join(base, 'holder'),

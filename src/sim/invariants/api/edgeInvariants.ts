@@ -34,7 +34,7 @@ export function nothingWithoutRights(): Checker {
   };
 }
 
-/** Whom the node has to take a caller for. */
+/** The user that the node has to take a caller for. */
 function knownAs(asked: Asked, node: SimNode): { known: boolean; anonymous: boolean } {
   const known = asked.account !== null;
   return { known, anonymous: asked.way === 'none' && node.tuning.edge?.anonymous === true };

@@ -7,7 +7,7 @@ import type { Checker } from '../checker.ts';
 const ROTATED_WITHIN_MS = 30_000;
 const dirOf = (path: string): string => path.slice(0, path.lastIndexOf('/'));
 
-/** Of one instance, whole or on the way to be compressed. */
+/** Log files of one instance, whole or on the way to be compressed. */
 function filesOf(node: SimNode, path: string): Set<string> {
   const own = restartCountOfLogName(path.slice(path.lastIndexOf('/') + 1));
   const names = node.disk.namesIn(dirOf(path)).filter((name) => restartCountOfLogName(name) === own);

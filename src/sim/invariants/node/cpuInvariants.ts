@@ -70,7 +70,7 @@ function told(call: Parameters<NonNullable<Checker['arrived']>>[1], dump: Hollow
   if (call.method !== 'UpdateContainerResources') return null;
   const { containerId, linux } = call.req as CriRequest<'UpdateContainerResources'>;
   const c = dump.containers.find((one) => one.id === containerId);
-  // One that has ended since it was listed has none any more; and what else is changed of one leaves its CPUs alone.
+  // A container that has ended since it was listed has none any more; other changes of a container leave its CPUs alone.
   return c?.state !== 'CONTAINER_RUNNING' || !linux?.cpusetCpus
     ? null
     : { uid: c.podUid, name: c.name, key: keyOf(c), cpus: linux.cpusetCpus };
@@ -126,7 +126,7 @@ export function cpusAreGivenOnce(): Checker {
 }
 
 /**
- * In fair weather the state file, the runtime and what pods asked for agree: whoever is to have CPUs alone has them, all
+ * In fair weather the state file, the runtime and what pods asked for agree: a container that is to have CPUs alone has them, all
  * others have the rest, and nothing is held by a pod that is over.
  */
 export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: HollowDump }): string[] {

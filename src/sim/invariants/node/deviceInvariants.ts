@@ -125,7 +125,7 @@ function lacking(config: Config, resource: string, ids: readonly string[]): stri
 /** Cpu that no node has: such a pod is refused, always. */
 const UNFIT_CPU = '64';
 
-/** Of a pod that is refused for itself nobody's device is ever given. */
+/** A pod that is refused for itself is never given a device. */
 export function devicesAreForWhoFits(): Checker {
   return {
     name: 'devices-are-for-who-fits',
@@ -141,7 +141,7 @@ export function devicesAreForWhoFits(): Checker {
   };
 }
 
-/** Who holds what, as it is on disk; nothing where that is not whole, which is a fault of the disk's. */
+/** Which container holds what, as it is on disk; nothing where that is not whole, which is a fault of the disk's. */
 function recorded(node: SimNode): Allocation[] {
   const text = node.disk.textOf(`${DEVICE_FOLDER}/${CHECKPOINT_FILE}`);
   if (text === undefined) return [];
@@ -217,7 +217,7 @@ export function waitsForDevices(node: SimNode, o: { uid: string; manifest: objec
       const taken = new Set(held.filter((a) => a.resource === resource).flatMap(deviceIds));
       return plugin.devices.length - taken.size < count;
     });
-  // Of the manifest only what every pod has is read.
+  // Only fields that every manifest has are read.
   return allocationOrder(o.manifest as Pod).some(({ container }) => lacks(container));
 }
 

@@ -35,7 +35,7 @@ export class DeviceRoom {
     else this.#heardSinceMs = Math.min(this.#heardSinceMs, s.monoMs);
     const left = new Set(s.node.runtime.hollow.dump().containers.flatMap((c) => (c.state === 'CONTAINER_EXITED' ? [] : [c.podUid])));
     for (const [uid, record] of ledger?.records ?? []) {
-      // One that was refused half way holds what it was given first, for a moment.
+      // A pod that was refused half way holds what it was given first, for a moment.
       if (left.has(uid) || mayHold(record) || !this.#holders.has(uid)) this.#holders.set(uid, { pod: record.pod, atMs: s.monoMs });
     }
     for (const uid of left) {

@@ -21,9 +21,9 @@ function droppedTooEarly({ node, monoMs }: Scene): string | undefined {
   const records = registry?.read(podsView)?.value.records;
   for (const c of node.runtime.hollow.dump().containers) {
     const record = records?.get(c.podUid);
-    // Of what no source wants housekeeping knows; what was refused runs nothing by its own doing.
+    // Housekeeping knows what no source wants; what was refused runs nothing by its own doing.
     if (c.state !== 'CONTAINER_RUNNING' || record === undefined || isRefused(record) || record.source === 'runtime') continue;
-    // One that is over for the API server, and so for its worker.
+    // This pod is over for the API server, and so for its worker.
     if (record.worker === null) continue;
     const periodMs = (groups[groupOf(groups, record.pod)]?.periodSeconds ?? 0) * 1_000;
     if (monoMs - since < periodMs)

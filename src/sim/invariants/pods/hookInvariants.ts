@@ -95,7 +95,7 @@ export function hooksComeFirst(): Checker {
 /** Its definition has a postStart command, and is not one of several of its UID that its start may have been decided on. */
 function postStartOf(s: Scene, uid: string, name: string): boolean {
   const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
-  // Of a pod that goes no hook is begun any more, also of a container that was just started.
+  // A pod that goes begins no hook any more, also of a container that was just started.
   if (record === undefined || record.source === 'runtime' || !isWanted(record) || record.pod.metadata.deletionTimestamp) return false;
   const wanted = s.operator.wanted.get(manifestName(record.pod.metadata.name, s.node));
   if (wanted === undefined) return false;
@@ -113,7 +113,7 @@ export function hooksAreWaitedFor(): Checker {
   return {
     name: 'hooks-are-waited-for',
     supervision(s, e) {
-      // Who started it has not run its hook, or the question was lost: nobody runs it any more.
+      // The worker that started it has not run its hook, or the question was lost: nobody runs it any more.
       const lost = e.kind === 'child.exited' && (e.path.startsWith('node/pods') || LINK.includes(e.path));
       if (lost || (e.kind === 'transition' && e.path === 'node/runtime/cri' && !e.to.startsWith('ready'))) forget(s);
       return undefined;
@@ -123,7 +123,7 @@ export function hooksAreWaitedFor(): Checker {
       if (call.method !== 'StartContainer' || outcome !== 'done') return;
       const { containerId } = call.req as { containerId: string };
       const own = started.get(s.node.name);
-      // Who asked may be gone by the time of the answer: then nobody runs the hook.
+      // The asker may be gone by the time of the answer: then nobody runs the hook.
       if (own?.has(containerId) === true) own.set(containerId, true);
     },
     statuses(s, statuses) {

@@ -144,14 +144,14 @@ export async function unsettled(
   return found.map((f) => `${node.name}: ${f}`);
 }
 
-/** Somebody looks at what pods write. */
+/** Whether what pods write is watched. */
 function holdsToLimits(node: SimNode): boolean {
   return node.daemon?.tree.actorAt('node/reclaim/eviction') !== undefined;
 }
 
 /**
  * Evicted, or not let in under pressure: it has failed, nothing of it runs, and its object stays until somebody deletes it.
- * One that ended by itself just before it heard of that keeps the end it came to.
+ * A pod that ended by itself just before it heard of that keeps the end it came to.
  */
 function evictedProblems({ pod: { name, fate } }: Wanted, { containers, phase }: Pick<Held, 'containers' | 'phase'>): string[] {
   const running = containers.filter((c) => c.state === 'CONTAINER_RUNNING');

@@ -73,7 +73,7 @@ export function pullsHaveTheirKeys(): Checker {
       const { auth, image } = call.req as { auth?: { password?: string } | null; image?: { image?: string } };
       const { uid } = targetOf(call, s.node.runtime.hollow.dump());
       const pod = podOf(s, uid);
-      // One that its source has taken back meanwhile.
+      // Its source has taken this pod back meanwhile.
       if (pod === undefined) return undefined;
       const names = (pod.spec.imagePullSecrets ?? []).map((one) => one.name ?? '');
       const what = `${s.node.name}: ${image?.image ?? ''} for pod ${uid} is pulled`;

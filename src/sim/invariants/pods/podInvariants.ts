@@ -123,7 +123,7 @@ export function graceIsKept(): Checker {
       const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.id === c.sandboxId);
       const name = manifestName(box?.name ?? '', s.node);
       if (s.operator.deleted.has(name)) return undefined;
-      // One that is evicted is given as much as the eviction manager allows.
+      // A pod that is evicted is given as much as the eviction manager allows.
       if (isEvicted(s.node, c.podUid)) return undefined;
       const want = Math.max(MIN_CONTAINER_GRACE_SECONDS, grace);
       // What its hook took is taken from the grace.

@@ -24,7 +24,7 @@ function startsAgain(container: Container, pod: Pod, exitCode: number): boolean 
 
 /** A regular container that ended by itself is made anew in its sandbox only after an end that its policy and rules restart. */
 export function endsAreHeeded(): Checker {
-  /** Asked to stop: by a changed definition, a probe or a hook, after which it may begin anew whatever its policy says. */
+  /** Containers that were asked to stop: by a changed definition, a probe or a hook. They may begin anew whatever their policy says. */
   const asked = new Set<string>();
   return {
     name: 'ends-are-heeded',

@@ -132,7 +132,7 @@ export function livesOnlyGoForward(): Checker {
       for (const [uid, e] of statuses) {
         const key = `${s.node.name} ${uid}`;
         const life = lives.get(key);
-        // Of a pod that its source has deleted nothing is kept: whoever names it still after a restart gets it anew, and gone.
+        // Nothing is kept of a pod that its source has deleted: a source that names it after a restart gets it anew, and gone.
         const name = life?.name ?? podName(s, uid);
         if (s.operator.wanted.get(name ?? '')?.pod.fate === 'deleted') continue;
         // After a shutdown that was cancelled a static pod has another life under its UID.
@@ -144,7 +144,7 @@ export function livesOnlyGoForward(): Checker {
           lives.set(key, { phase, reason, restarts, name, sinceMs: s.monoMs, boots: s.node.boots, memories });
           continue;
         }
-        // That a container of a Never pod had ended only the runtime knows, once the daemon was restarted without an API server.
+        // Only the runtime knows that a container of a Never pod had ended, once the daemon was restarted without an API server.
         const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life, { reason, memories });
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;

@@ -119,7 +119,7 @@ interface Probed {
   name: string;
   livenessProbe?: object;
   startupProbe?: object;
-  /** Of its own, beside the pod's. */
+  /** The container's own, beside the pod's. */
   restartPolicy?: string;
 }
 
@@ -133,7 +133,7 @@ function mayBeSick(s: Scene, manifest: object, container: string): boolean {
   return of === undefined ? spec.containers.some((c) => c.restartPolicy !== undefined && probed(c)) : probed(of);
 }
 
-/** One whose postStart hook failed, or was never answered, is stopped. */
+/** A container whose postStart hook failed, or was never answered, is stopped. */
 function hookFailed(s: Scene, containerId: string): boolean {
   return s.node.runtime.hooks.some((h) => h.containerId === containerId && h.which === 'postStart' && h.endedMs !== null && !h.ok);
 }

@@ -73,7 +73,7 @@ export class RuntimeTrouble {
     return dump.sandboxes.filter((s) => match.any(f.select.pods, s.name) && match.any(f.select.namespaces, s.namespace));
   }
 
-  /** One that runs, of those that the fault selects. */
+  /** A container that runs, of those that the fault selects. */
   #pickContainer(f: FaultEntry, node: SimNode): HollowContainerDump | undefined {
     const { match, active } = this.#stage;
     const dump = node.runtime.hollow.dump();

@@ -1,4 +1,4 @@
-/** Messages of the protocol that nobody in the tree sends yet, sent as whoever will send them one day. */
+/** Messages of the protocol that nobody in the tree sends yet, sent as a later manager would. */
 
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';

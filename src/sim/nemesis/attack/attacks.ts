@@ -185,7 +185,7 @@ const ATTACKS: Readonly<Record<string, (f: Attack, at: number) => void>> = {
     for (const t of beats(f.rng, { from: at, count: 60, everyMs: 500 })) f.kill(t, 'node/edge/healthz');
     f.add(at + f.rng.between(20_000, 26_000), { kind: 'node.stop', ...CHANCE, select: {}, downMs: 100 });
   },
-  /** Whoever may ask for something and never did. */
+  /** Questions of somebody who may ask for something and never did. */
   questions(f, at) {
     f.begin(at - 8_000);
     f.calls(at, 20_000, { methods: ['StopContainer'], action: 'delay', delayMs: 3_000 });

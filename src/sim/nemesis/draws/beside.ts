@@ -6,7 +6,7 @@ import type { SimRng } from '../../world/rng.ts';
 
 const PROGRAMS = 0.15;
 const LOGS = 0.2;
-/** Of nodes whose API is served: nobody asks the others. */
+/** Share of nodes whose API is served: nobody asks the others. */
 const USAGE = 0.5;
 const JOURNAL = 0.4;
 

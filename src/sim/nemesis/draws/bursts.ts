@@ -43,7 +43,7 @@ export function bursts(rng: SimRng, o: { spanMs: number }, add: Add): void {
   }
 }
 
-/** Somebody tidies up in the runtime: a container is gone, and its name is free again for what was asked for before. */
+/** A user tidies up in the runtime: a container is gone, and its name is free again for what was asked for before. */
 export function removals(rng: SimRng, o: { spanMs: number }, add: Add): void {
   if (!rng.chance(0.2)) return;
   for (let left = 1 + rng.int(3); left > 0; left--) add(rng.next() * o.spanMs, { kind: 'container.remove', probability: 1, select: {} });

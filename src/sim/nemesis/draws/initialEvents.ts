@@ -12,7 +12,7 @@ const TROUBLED = 0.3;
 const RESOURCES = ['pods', 'pods', 'services', 'nodes'] as const;
 
 /**
- * Somebody makes the API source and its like begin anew while their streams go wrong: lines come twice, or each stream ends
+ * The API source and its like begin anew while their streams go wrong: lines come twice, or each stream ends
  * somewhere between its first object and its end.
  */
 export function initialEventsTrouble(rng: SimRng, o: { spanMs: number }, add: Add): void {

@@ -58,7 +58,7 @@ interface Weather {
   on: number;
   /** How many a minute there are then. */
   perMinute: number;
-  /** One of them. `probability`: of a fault that lasts and hits some calls only. */
+  /** Draws one of them. `probability`: for a fault that lasts and hits some calls only. */
   draw(rng: SimRng, probability: number): FaultSpec;
 }
 

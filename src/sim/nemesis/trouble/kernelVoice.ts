@@ -22,7 +22,7 @@ const EVERY_MS = { min: 1_500, max: 12_000 } as const;
 const DEAF_MS = { min: 500, max: 12_000 } as const;
 /** In the middle of what is said. */
 const PAUSE_MS = 700;
-/** Who writes as a process does. */
+/** The facility that a process writes with. */
 const USER_FACILITY = 1;
 const GROUP = '/kubepods/burstable/pod5f0c/web';
 
@@ -72,7 +72,7 @@ export function kernelVoice(o: {
     const lines = said(kind, pid);
     const facility = kind === 'forged' ? USER_FACILITY : 0;
     const cut = rng.chance(0.4) ? 1 + rng.int(lines.length - 1) : lines.length;
-    // Whoever begins to listen in the middle hears of nobody's end.
+    // A reader that begins in the middle hears of nobody's end.
     if (kind === 'node' || kind === 'old-node') nodeKills.push({ pid, seq: log.seq + 1 });
     log.say(lines.slice(0, cut), facility);
     rest = () => log.say(lines.slice(cut), facility);

@@ -1,4 +1,4 @@
-/** Whoever else writes to the API server: creates pods that are bound to a node, edits and deletes them, meddles with what the node wrote. */
+/** Another user of the API server: creates pods that are bound to a node, edits and deletes them, meddles with what the node wrote. */
 import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
 import type { SimKube } from '../../world/kube/types.ts';
 import type { SimNode } from '../../world/node/types.ts';

@@ -9,7 +9,7 @@ import { type SimObject, versionText } from './subjects.ts';
 const NAMESPACE = 'default';
 /** As the secrets of the simulation call the registry that its images come from. */
 const REGISTRY = 'https://index.docker.io/v1/';
-/** Of so many versions of a claim one is not bound, beginning with the first. */
+/** One in so many versions of a claim is not bound, beginning with the first. */
 const UNBOUND_EVERY = 3;
 
 export type Named = Pick<SimObject, 'kind' | 'name'>;

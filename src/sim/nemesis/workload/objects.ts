@@ -20,15 +20,15 @@ export const TOKEN_FILE = 'token';
 /** Shortest life of a token that an API server gives. */
 const TOKEN_SECONDS = 600;
 
-/** Of these no volume of files and no variable is made. */
+/** No volume of files and no variable is made of these. */
 export const PULL_SECRETS = ['pull0', 'pull1'] as const;
 export const CLAIMS = ['data0', 'data1'] as const;
-/** Of a volume that a storage driver serves. */
+/** Claim of a volume that a storage driver serves. */
 export const DRIVER_CLAIM = 'disk0';
 const CONFIG_MAPS = ['cm0', 'cm1', 'cm2'] as const;
 const SECRETS = ['sec0', 'sec1'] as const;
 
-/** Of one version, by key: one key is always there, another only in every second version. */
+/** Data of one version, by key: one key is always there, another only in every second version. */
 export function dataOf(o: SimObject): Record<string, string> {
   return { [STEADY_KEY]: versionText(o), [`only-${o.rev % 2}`]: versionText(o) };
 }

@@ -22,9 +22,9 @@ const DRAWS: Readonly<Record<string, PodDraw>> = {
   'huge-pages': drawHugePages,
 };
 
-/** Of a container that no node has room for. */
+/** What a container does that no node has room for. */
 const TOO_LARGE = 'run=1ms,exit=1';
-/** Of a hook, in seconds. */
+/** Sleep of a hook, in seconds. */
 const LONG_SLEEP_S = 8;
 const GRACES = [0, 1, 2, 5, 30] as const;
 
@@ -174,7 +174,7 @@ const PARTS: Readonly<Record<string, readonly object[]>> = {
   labels: [{ subPath: 'labels' }],
 };
 
-/** One of them twice, perhaps: in full and in part. */
+/** Mounts one of them twice, perhaps: in full and in part. */
 function drawMounts(rng: SimRng, volumes: readonly { name: string }[], full: boolean): { name: string; mountPath: string }[] {
   return volumes.flatMap(({ name }) => {
     const part = rng.pick(PARTS[name] ?? []);

@@ -29,7 +29,7 @@ export interface SimBeside {
   readonly journal: SimJournal | undefined;
   readonly logs: SimLogs | undefined;
   readonly config: Partial<KubeletConfiguration>;
-  /** Of one daemon. */
+  /** Connects one daemon. */
   connect(daemon: {
     clock: Clock;
     power: { on: boolean };

@@ -5,7 +5,7 @@ import type { SimRng } from '../rng.ts';
 import { type FaultMode, type HelperCall, working } from './faultMode.ts';
 
 export const JOURNAL_UNITS = ['containerd.service', 'kubelet.service', 'ssh.service'] as const;
-/** Of one unit. */
+/** Lines of one unit. */
 const LINES = 40;
 const LATENCY_MS = 60;
 const SLOW_MS = 4_000;

@@ -12,7 +12,7 @@ import { type FaultMode, type HelperCall, working } from './faultMode.ts';
 export interface ProgramTuning {
   /** Longest ordinary time of a program. */
   latencyMs: number;
-  /** They are told of the pod's service account. */
+  /** Whether programs are told of the pod's service account. */
   tokens: 'none' | 'ServiceAccount' | 'Token';
 }
 
@@ -30,7 +30,7 @@ interface ProgramRun {
 interface GivenPassword {
   provider: string;
   image: string;
-  /** Of which part of a registry it is. */
+  /** The part of a registry that it is for. */
   key: string;
   /** The registry takes it. */
   good: boolean;

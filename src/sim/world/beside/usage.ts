@@ -34,7 +34,7 @@ export function simUsage({ disk, rng }: { disk: Pick<SimDisk, 'has' | 'sizeBelow
     connect: ({ clock, power }) => {
       const mine: Measuring[] = [];
       const measure: DiskUsage['measure'] = async (path, { tree, timeoutMs, signal }): Promise<DiskFigures> => {
-        // Who gave up before begins nothing.
+        // A caller that gave up before begins nothing.
         signal.throwIfAborted();
         const atOnce = 1 + mine.filter((m) => !m.over).length;
         const m: Measuring = { path, tree, timeoutMs, atOnce, bytesUsed: null, over: false };

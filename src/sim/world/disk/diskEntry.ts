@@ -15,7 +15,7 @@ export interface Entry {
 /** A file that somebody has open, whatever becomes of its name. */
 export interface OpenFile {
   append(bytes: Uint8Array): void;
-  /** That name leads to this very file. */
+  /** Whether that name leads to this very file. */
   isAt(path: string): boolean;
   size(): number;
 }

@@ -12,9 +12,9 @@ export interface DiskMountOptions {
   /** Read at each call. */
   disk: Pick<SimDisk, 'trouble' | 'onRemove' | 'isMountPoint'>;
   power: Power;
-  /** Of the process. */
+  /** The process's clock. */
   clock: Clock;
-  /** Of the machine. */
+  /** The machine's time. */
   wallMs(): number;
 }
 

@@ -27,11 +27,11 @@ interface MountedDisk {
 
 export interface SimMounts {
   trouble: MountTrouble;
-  /** Of the moment. */
+  /** The mount table of the moment. */
   readonly table: readonly (MountEntry & { options: readonly string[] })[];
   /** Owners given so far, by path: `uid:gid`, `-` for an id left alone. */
   readonly owners: ReadonlyMap<string, string>;
-  /** Somebody at the machine mounts something. */
+  /** A user of the machine mounts something. */
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
   take(path: string): void;
   /** The machine's power fails: nothing is mounted any more, and what was on a tmpfs is gone. Containers keep what they had. */

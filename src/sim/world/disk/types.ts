@@ -16,13 +16,13 @@ export interface SimDisk {
   put(path: string, text: string): void;
   /** The same for a symbolic link. */
   putLink(path: string, target: string): void;
-  /** Somebody listens there from now on; who listened there before is another. */
+  /** A process listens there from now on; the one that listened there before is another. */
   putSocket(path: string): void;
   drop(path: string): void;
   makeDir(path: string): void;
-  /** Somebody removes a directory with everything in it; watches of it end. False: it is not there. */
+  /** Removes a directory with everything in it; watches of it end. False: it is not there. */
   takeDir(path: string): boolean;
-  /** Somebody puts another directory with the same files in its place; watches of the old one hear of nothing any more. False: it is not there. */
+  /** Puts another directory with the same files in its place; watches of the old one hear of nothing any more. False: it is not there. */
   swapDir(path: string): boolean;
   has(path: string): boolean;
   /** Text of the file that is there, without following links; undefined where there is none. */

@@ -8,7 +8,7 @@ const READ_AFTER_MS = 300;
 export interface SimKernelLog {
   /** The kernel says these lines; a line of somebody else names its facility. */
   say(lines: readonly string[], facility?: number): void;
-  /** False: it cannot be opened, and whoever reads it reads no further. */
+  /** False: it cannot be opened, and a reader reads no further. */
   readable: boolean;
   /** Number of the newest record; -1 before the first. */
   readonly seq: number;

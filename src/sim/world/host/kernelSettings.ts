@@ -5,7 +5,7 @@ import type { KernelSettings } from '../../../ports/machine/kernelSettings.ts';
 /** What a read or a write comes to. `EIO`: of reads; the others: of writes. */
 export type SysctlVerdict = 'pass' | 'EIO' | 'EROFS' | 'EPERM';
 
-/** Of a kernel that nobody has told anything. */
+/** The settings of a kernel that nobody has changed. */
 const BARE = 0;
 
 const WORDS = { EIO: 'i/o error', EROFS: 'read-only file system', EPERM: 'operation not permitted' } as const;

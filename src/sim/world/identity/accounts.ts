@@ -1,4 +1,4 @@
-/** Who may come to the nodes of a simulated cluster, what they may do there, and what the API server says when a node asks about them. */
+/** Users of a simulated cluster, what they may do on its nodes, and what the API server says when a node asks about them. */
 import { isKubeRecord } from '../../../machines/kube/request.ts';
 import { ApiFault } from '../kube/kubeStore.ts';
 

@@ -19,9 +19,9 @@ const NAME_HEX_DIGITS = 20;
 
 /** A leaf, as it is read from a file or shown in a handshake. */
 export interface SimCertificate extends CertificateFacts {
-  /** Of the key that it belongs to. */
+  /** The key that it belongs to. */
   publicKey: string;
-  /** Who signed it. Nobody trusts the unknown CA. */
+  /** The signer. Nobody trusts the unknown CA. */
   issuer: 'cluster' | 'unknown';
 }
 export interface SimRequest {
@@ -100,7 +100,7 @@ const LINKS_MAX = 4;
 export interface SimCredentials {
   /** Null: there is nothing to go with. */
   current(): SimCertificate | null;
-  /** They are looked at again before the next call. */
+  /** Certificates are looked at again before the next call. */
   suspect(): void;
 }
 /** Files are looked at no more often than this. */

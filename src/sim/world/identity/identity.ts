@@ -11,7 +11,7 @@ import type { SimRng } from '../rng.ts';
 import { WALL_START_MS } from '../time.ts';
 import { certificateText, newKey, publicOf, simCertificates, simCredentials } from './certificates.ts';
 
-/** Of a node that gets certificates from its cluster. */
+/** A node that gets certificates from its cluster. */
 export interface CertificateTuning {
   /** Its client certificate is kept by it, or the credentials of its kubeconfig are used as they are. */
   client: 'kept' | 'as-given';
@@ -24,7 +24,7 @@ export interface CertificateTuning {
   renewNow: boolean;
   lifeMs: number;
 }
-/** Of a node whose API is served and asked. */
+/** A node whose API is served and asked. */
 export interface EdgeTuning {
   authorization: 'Webhook' | 'AlwaysAllow';
   anonymous: boolean;

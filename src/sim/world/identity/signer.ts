@@ -1,5 +1,5 @@
 /**
- * Who approves and signs what nodes ask for: at once, late, wrongly, with a no, or never. Certificates live for seconds
+ * The controller that approves and signs what nodes ask for: at once, late, wrongly, with a no, or never. Certificates live for seconds
  * here, so that they are renewed while one looks.
  */
 
@@ -179,7 +179,7 @@ function requestOf(csr: KubeObject) {
     return null;
   }
 }
-/** Of the node that asks, by the name that it asks for; '' where that is none. */
+/** The node that asks, by the name that it asks for; '' where that is none. */
 function nodeOf(csr: KubeObject): string {
   return requestOf(csr)?.template.commonName.replace(/^system:node:/, '') ?? '';
 }

@@ -72,7 +72,7 @@ interface ExchangeOptions<T> {
   daemon: KubeDaemon;
   request: KubeRequest;
   opts: KubeCallOptions;
-  /** Of its class: what cuts each of them. */
+  /** Connections of its class: calling one cuts it. */
   connections: Set<() => void>;
   effect(): T;
   resolve(value: T | Failed): void;

@@ -25,7 +25,7 @@ export interface DaemonsOptions {
   node(): SimNode;
   rng: SimRng;
   time: SimTime;
-  /** Of the machine. */
+  /** The machine's clock. */
   clock: Clock;
   watcher: NodeWatcher;
 }

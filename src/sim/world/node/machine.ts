@@ -49,7 +49,7 @@ export interface SimMachineOptions {
   index: number;
   rng: SimRng;
   time: SimTime;
-  /** Of the machine. */
+  /** The machine's clock. */
   clock: Clock;
   tuning: NodeTuning;
   kube?: SimKube | undefined;

@@ -84,12 +84,12 @@ export interface NodeTuning {
 
 export interface CpuTuning {
   count: number;
-  /** Of each core: 1 or 2. Those of one core are half of all apart, as kernels number them. */
+  /** Threads of each core: 1 or 2. Those of one core are half of all apart, as kernels number them. */
   threads: number;
   sockets: number;
   /** Nobody gets these alone. */
   reserved: CpuSet;
-  /** They are said by an amount of kubeReserved, and not by their numbers: then it is CPU 0. */
+  /** Reserved by an amount of kubeReserved, and not by their numbers: then it is CPU 0. */
   byAmount: boolean;
   options: readonly ('full-pcpus-only' | 'distribute-cpus-across-cores' | 'strict-cpu-reservation')[];
   /** cpuManagerReconcilePeriod. */

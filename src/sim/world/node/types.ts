@@ -9,7 +9,7 @@ import type { MailboxTap } from '../../../machines/supervision/mailboxTap.ts';
 import type { SimMachine } from './machine.ts';
 import type { Probed } from './prober.ts';
 
-/** Who is told what this node does. */
+/** Hears what this node does. */
 export interface NodeWatcher {
   supervision(node: SimNode, e: SupervisionEvent): void;
   statuses(node: SimNode, statuses: StatusView): void;

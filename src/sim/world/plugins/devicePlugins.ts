@@ -31,7 +31,7 @@ export interface SimDevicePlugins {
   /** By the path of the socket. */
   readonly sockets: Map<string, SimDevicePlugin>;
   readonly calls: DevicePluginCall[];
-  /** Of these, those that were answered and not refused. */
+  /** Calls among these that were answered and not refused. */
   readonly answered: DevicePluginCall[];
   /** What plugins were told of their registration, in order; '' = registered. */
   readonly told: { resource: string; error: string }[];

@@ -10,7 +10,7 @@ export const DEVICE_DOMAIN = 'example.com/';
 
 export interface PluginTuning {
   resource: string;
-  /** Of all nodes no two plugins have the same. */
+  /** Its devices. No two plugins of all nodes have the same. */
   devices: readonly string[];
   options: PluginOptions;
   /** Monotonic ms of the world at which it is first there. */

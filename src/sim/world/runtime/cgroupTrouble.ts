@@ -10,7 +10,7 @@ export type { SimCgroups };
 export interface CgroupTuning {
   /** Longest time that a change takes. */
   latencyMs: number;
-  /** Of each change, until {@link CgroupTuning.healsAtMs}. */
+  /** Chance that a change fails, until {@link CgroupTuning.healsAtMs}. */
   failing: number;
   /** Monotonic ms of the world from which on nothing fails. */
   healsAtMs: number;
@@ -23,7 +23,7 @@ export interface CgroupTuning {
 
 const CHANGES: readonly CgroupOperation[] = ['create', 'apply', 'remove', 'list', 'pids'];
 const CODES = ['EBUSY', 'EIO', 'EINVAL'] as const;
-/** Of a bus that is away, one that says nothing in time, and a systemd that refuses. */
+/** Errors of a bus that is away, one that says nothing in time, and a systemd that refuses. */
 const BUS_CODES = ['ECONNREFUSED', 'ETIMEDOUT', 'org.freedesktop.DBus.Error.AccessDenied'] as const;
 const OF_BUS: readonly CgroupOperation[] = ['detect', 'create', 'apply', 'remove'];
 

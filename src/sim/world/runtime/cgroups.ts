@@ -17,12 +17,12 @@ export interface SimCgroups {
   pidsIn(path: string): readonly number[];
   /** Groups that a runtime has made for what it was asked to run, as runtimes do. */
   madeByRuntime(): readonly string[];
-  /** Somebody killed them. */
+  /** These processes were killed by something else than the node. */
   killed(pids: readonly number[], path: string): void;
   /** Null: it goes well; else the code that it fails with, without effect. `file`: of what is written. */
   failing(operation: CgroupOperation, path: string, file?: string): string | null;
   delayMs(operation: CgroupOperation): number;
-  /** Somebody at the machine makes a group, or takes one away. */
+  /** A user of the machine makes a group, or takes one away. */
   put(path: string): void;
   take(path: string): void;
   /** The kernel shows something else in a file of a group that is there. */
@@ -43,7 +43,7 @@ function failure(code: string, what: string): Error {
   return Object.assign(new Error(`${code}: ${what}`), { code });
 }
 
-/** Of a path without its last slash; the root is ''. */
+/** A path without its last slash; the root is ''. */
 function key(path: string): string {
   return path
     .split('/')

@@ -1,7 +1,7 @@
 /** The processes of a runtime that only pretends to have some: of each sandbox that is up one, of each running container another. */
 import type { HollowDump } from '../../../sandbox/hollow/index.ts';
 
-/** Of the first; those of init and the daemon are below it. */
+/** The first pid; those of init and the daemon are below it. */
 const FIRST_PID = 1_000;
 
 export interface SimProcess {

@@ -16,7 +16,7 @@ import { contents, type HostLogsOptions, hostLogs } from './hostLogs.ts';
 
 /** For all that a request makes run. */
 const QUERY_TIMEOUT_MS = 30_000;
-/** Of the list of units. */
+/** Size of the list of units. */
 const UNITS_BYTES_MAX = 4 * 1024 * 1024;
 
 export type LogQueryOptions = Omit<HostLogsOptions, 'ports'> & { ports: Pick<Ports, 'fs' | 'journal' | 'clock'> };

@@ -19,10 +19,10 @@ import type { Ports } from '../../../../ports/ports.ts';
 const FILE_BYTES_MAX = 256 * 1024;
 /** A line for each mount, and a pod may have a hundred. */
 export const MOUNTS_BYTES_MAX = 16 * 1024 * 1024;
-/** Of a group with more processes open files are not counted. */
+/** Open files are not counted in a group with more processes. */
 const PROCESSES_MAX = 512;
 /**
- * The kernel lists the open files of a process all at once, and whoever writes a pod may open a million. A group with more than
+ * The kernel lists the open files of a process all at once, and a pod may open a million. A group with more than
  * this is not counted, nor is one that comes after so many names on one page.
  */
 const NAMES_MAX = 16_384;

@@ -150,7 +150,7 @@ class GroupReader {
   async #figures(place: GroupPlace, pid: number | undefined, look: Look): Promise<GroupFigures> {
     if (look.what === 'use') {
       const figures = await this.#files.figures(place, FILES_OF_USE);
-      // Of a group above containers nobody asks how many.
+      // Nobody asks how many processes a group above containers has.
       const processes = pid === undefined ? undefined : (await this.#files.processes(place))?.length;
       return processes === undefined ? figures : { ...figures, tasks: { ...figures.tasks, processes } };
     }

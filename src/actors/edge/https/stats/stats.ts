@@ -158,7 +158,7 @@ function sampleOf(s: CriContainerStats): (CpuSample & { id: string }) | undefine
   return { id: s.attributes.id, atNs: BigInt(s.cpu.timestamp), usedNs: BigInt(Math.round(used)) };
 }
 
-/** Of each pod the newest sandbox, if it is ready. */
+/** The newest sandbox of each pod, if it is ready. */
 function newestReady(items: readonly { state: string; createdAt: string; labels: Record<string, string> }[]) {
   const newest = new Map<string, (typeof items)[number]>();
   for (const s of items) {

@@ -40,9 +40,9 @@ class InterceptedCri {
   readonly #cri: Cri;
   readonly #o: CriInterceptorOptions;
   readonly #subjects = new CallSubjects();
-  /** One of each call in flight: told of a runtime that goes away. */
+  /** For each call in flight: told of a runtime that goes away. */
   readonly #open = new Set<(active: ActiveFault) => void>();
-  /** One of each event stream: breaks it. */
+  /** For each event stream: breaks it. */
   readonly #streams = new Set<(error: Error) => void>();
 
   constructor(cri: Cri, o: CriInterceptorOptions) {
@@ -166,7 +166,7 @@ class InterceptedCri {
     return this.#pass(method, req, { ...opts, timeoutMs: leftMs });
   }
 
-  /** Nobody answers: until the deadline, or until the fault is healed. */
+  /** The call has no answer: until the deadline, or until the fault is healed. */
   async #silence(method: CriMethod, opts: CallOpts, healed: AbortSignal): Promise<CriError> {
     const end = await pause(this.#o.clock, opts.timeoutMs, { healed, givenUp: opts.signal });
     if (end === 'given-up') return unanswered(method, GRPC_CODES.Cancelled, 'given up while no answer came');

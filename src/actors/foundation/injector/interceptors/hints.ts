@@ -96,7 +96,7 @@ async function pump(stream: AsyncIterable<RuntimeHint>, out: Outbox, o: HintOpti
         case 'drop':
           continue;
         case 'delay':
-          // Others overtake it.
+          // Later hints overtake it.
           void pause(o.clock, hit.fault.delayMs, { healed: hit.healed }).then(() => out.push(hint));
           continue;
         case 'reorder':

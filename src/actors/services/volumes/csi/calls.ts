@@ -6,7 +6,7 @@ import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/wi
 import type { Ports } from '../../../../ports/ports.ts';
 import { CODE_NAMES, CsiError } from '../../../../ports/sockets/csi.ts';
 
-/** Of every call of a driver (resources and volumes 8.1). */
+/** Deadline of every call of a driver (resources and volumes 8.1). */
 const RPC_TIMEOUT_MS = 120_000;
 /** In place of a gRPC code where the call never reached the driver. */
 const NO_CODE = 'unknown-non-grpc';

@@ -89,7 +89,7 @@ async function namesIn(fs: HostFs, dir: string): Promise<string[]> {
   }
 }
 
-/** Of a volume that was set up in full and still stands: nobody need be asked. Null: there is something to do, or to find out. */
+/** Finds a volume that was set up in full and still stands: nobody need be asked. Null: there is something to do, or to find out. */
 export async function standing(
   o: { ports: Ports; mounter: Mounter; facts(): NodeFacts },
   ref: VolumeRef,

@@ -177,7 +177,7 @@ async function undoneIfFinal(
   try {
     await call();
   } catch (error) {
-    // One that was published before is left to the containers that have it.
+    // A volume that was published before is left to the containers that have it.
     const ready = await lstatIfThere(o.ports.fs, `${leftover.place.marker}/ready`);
     if (error instanceof CsiError && isFinal(error.code) && ready === null) {
       try {

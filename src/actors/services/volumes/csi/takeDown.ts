@@ -32,7 +32,7 @@ export async function takeDownCsi(o: CsiOptions, ref: VolumeRef, signal: AbortSi
   if (o.ledger.release(volumeKey(ref))) o.inUseChanged();
 }
 
-/** Nobody was asked to publish here, or what was has been taken back: only what is empty may go. */
+/** No driver was asked to publish here, or what was has been taken back: only what is empty may go. */
 async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
   const { fs } = o.ports;
   if ((await lstatIfThere(fs, dir))?.kind !== 'dir') return;
@@ -48,7 +48,7 @@ async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
 async function unpublish(o: CsiOptions, leftover: Leftover, signal: AbortSignal): Promise<void> {
   const { data, place } = leftover;
   const driver = driverNamed(o, data.driver, 'unmounter.TearDownAt failed to get CSI client');
-  // First these: whoever comes in between sees a volume that is not set up.
+  // These go first: a look in between sees a volume that is not set up.
   await unlinkIfThere(o.ports.fs, `${place.marker}/ready`);
   await rmdirIfEmpty(o.ports.fs, place.marker);
   await driver.call('NodeUnpublishVolume', { volumeId: data.handle, targetPath: place.target }, signal);

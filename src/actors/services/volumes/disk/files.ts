@@ -28,7 +28,7 @@ export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
     if (codeOf(error) !== 'ENOENT') throw error;
   }
 }
-/** One that is not empty is an error. */
+/** A directory that is not empty is an error. */
 export async function rmdirIfThere(fs: HostFs, dir: string): Promise<void> {
   try {
     await fs.rmdir(dir);

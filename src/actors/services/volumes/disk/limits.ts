@@ -8,7 +8,7 @@ const MOUNT_TIMEOUT_MS = 60_000;
 const LOOK_TIMEOUT_MS = 10_000;
 /** A tree of many files takes its time. */
 const GROUP_TIMEOUT_MS = 600_000;
-/** Of directories that hold volumes, markers and links. */
+/** Mode of directories that hold volumes, markers and links. */
 export const DIR_MODE = 0o750;
 
 export const mountCall = (signal: AbortSignal): MountCall => ({ timeoutMs: MOUNT_TIMEOUT_MS, signal });

@@ -38,7 +38,7 @@ export interface AtomicWrite {
   gid: number | null;
 }
 
-/** Nobody else may write there meanwhile. True when something was written; false when everything already stood as wanted. */
+/** No other writer may be there meanwhile. True when something was written; false when everything already stood as wanted. */
 export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite): Promise<boolean> {
   const { fs } = ports;
   const { dir, gid } = o;
@@ -97,7 +97,7 @@ async function writeFiles(ports: AtomicWriterPorts, o: { data: string; wanted: P
     for (const d of [...dirs.map((d) => `${data}/${d}`), data]) await giveToGroup({ fs, mounter }, d, { gid, readOnly: true });
 }
 
-/** Whose the files behind each link are; links of others stay root's. */
+/** Owner of the files behind each link; links of others stay root's. */
 function ownersOf(wanted: Payload): Map<string, number> {
   const owners = new Map<string, number>();
   for (const [path, { uid }] of wanted) if (uid !== null) owners.set(path.split('/', 1)[0] ?? path, uid);

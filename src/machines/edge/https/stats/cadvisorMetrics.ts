@@ -16,18 +16,18 @@ const NS_PER_S = 1e9;
 export interface FoundContainer {
   id: string;
   image: string;
-  /** Of its group; absent where it has none of its own. */
+  /** Path of its group; absent where it has none of its own. */
   path?: string;
   figures?: GroupFigures;
 }
 export interface FoundPod {
-  /** Of its sandbox. */
+  /** Id of its sandbox. */
   id: string;
   namespace: string;
   name: string;
-  /** Of its network namespace; of a pod on the host's network the host's, as in the reference. */
+  /** Interfaces of its network namespace. For a pod on the host's network: the host's, as in the reference. */
   interfaces: readonly InterfaceCounters[];
-  /** Of its sandbox's container. */
+  /** Image of its sandbox's container. */
   image?: string;
   path?: string;
   figures?: GroupFigures;
@@ -47,7 +47,7 @@ export interface GroupReading {
   groups: readonly FoundGroup[];
   /** Names of block devices by `major:minor`. */
   devices: ReadonlyMap<string, string>;
-  /** Of the groups of pods, by UID. */
+  /** Pressure in the groups of pods, by UID. */
   podPsi: ReadonlyMap<string, Psi>;
   /** What the file system of images, and of containers' writable layers, was mounted from. */
   imageDevice?: string;
@@ -55,7 +55,7 @@ export interface GroupReading {
     interfaces: readonly InterfaceCounters[];
     pressure: GroupFigures['pressure'];
     psi: Psi;
-    /** Of the root group. */
+    /** Figures of the root group. */
     figures?: GroupFigures;
     disks?: readonly Disk[];
   };
@@ -79,7 +79,7 @@ export interface MachineFigures {
   systemUuid?: string;
   kernelVersion?: string;
   osImage?: string;
-  /** Of the program that tells all this. */
+  /** Version of the program that tells all this. */
   version?: string;
   revision?: string;
 }
@@ -101,7 +101,7 @@ interface Row {
   startS?: number | undefined;
   cpu?: CpuStats | undefined;
   memory?: MemoryStats | undefined;
-  /** Of the writable layer. */
+  /** The writable layer. */
   layer?: FsStats | undefined;
 }
 
@@ -262,7 +262,7 @@ function faults({ labels, figures: { memory } }: Row): Sample[] {
   ]);
 }
 
-/** Of containers their writable layers, of the machine its disks. */
+/** Writable layers of containers, disks of the machine. */
 function fileSystemFamilies(family: Family, { root, rows }: { root: Row; rows: readonly Row[] }, groups: GroupReading): void {
   const { disks = [] } = groups.node;
   const ofDisks = (of: (disk: Disk) => number | undefined): Sample[] =>

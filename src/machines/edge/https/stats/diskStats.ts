@@ -48,7 +48,7 @@ export function deviceAt(mountinfo: string, path: string): string | undefined {
   let best: { path: string; source: string } | undefined;
   for (const entry of parseMountinfo(mountinfo)) {
     const above = entry.path === '/' || entry.path === path || path.startsWith(`${entry.path}/`);
-    // Of two mounts at the same place the later one is seen.
+    // The later of two mounts at the same place hides the earlier one.
     if (above && entry.path.length >= (best?.path.length ?? 0)) best = entry;
   }
   return best?.source;

@@ -83,7 +83,7 @@ export interface InterfaceCounters extends InterfaceStats {
 /** The loopback, and the host's ends of containers' interfaces: each pod tells its own. The reference leaves out the same. */
 const NOT_TOLD = /^(?:lo|veth|docker|nerdctl)/i;
 
-/** Of `/proc/net/dev`. */
+/** Reads `/proc/net/dev`. */
 export function interfaceCounters(netDev: string): InterfaceCounters[] {
   return netDev.split('\n').flatMap((line) => {
     const [name = '', figures] = line.split(':', 2).map((part) => part.trim());

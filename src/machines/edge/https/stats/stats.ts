@@ -64,7 +64,7 @@ export interface PodStats {
   volume?: readonly VolumeStats[];
   'ephemeral-storage'?: FsStats;
   swap?: SwapStats;
-  /** Of its containers, without the sandbox. */
+  /** Processes of its containers, without the sandbox. */
   process_stats?: { process_count: number };
 }
 export interface NodeStats {
@@ -236,7 +236,7 @@ function noSwap(time: string | undefined): SwapStats | undefined {
   return time === undefined ? undefined : { time, swapAvailableBytes: 0, swapUsageBytes: 0 };
 }
 
-/** Of a pod: the sum of its containers. */
+/** Swap of a pod: the sum of its containers. */
 export function swapOf(containers: readonly ContainerStats[]): Pick<PodStats, 'swap'> {
   const all = containers.flatMap((c) => c.swap ?? []);
   if (all.length === 0) return {};

@@ -21,7 +21,7 @@ export interface SystemGroup {
   name: (typeof SYSTEM_GROUPS)[number];
   /** When the group was made. */
   startTime: string | null;
-  /** Of its files, by name. */
+  /** Texts of its files, by name. */
   texts: ReadonlyMap<string, string>;
 }
 

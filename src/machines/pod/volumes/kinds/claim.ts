@@ -14,7 +14,7 @@ export interface Claim {
   block: boolean;
 }
 
-/** Of a claim, whatever its volume is: what it stands for is bound to a directory of ours. Of one that a driver serves nothing is there. */
+/** The plugin of every claim, whatever its volume is. What the claim stands for is bound here, unless a driver serves it. */
 export const LOCAL_VOLUME = 'kubernetes.io~local-volume';
 
 export const claim: { inline: InlineKind<Claim> } = {
@@ -31,7 +31,7 @@ export const claim: { inline: InlineKind<Claim> } = {
       },
       ephemeral: () => built({ kind: 'claim', claim: null, readOnly: false, block: false }),
     },
-    // Of `ephemeral` the cluster makes a claim before the pod is bound to a node.
+    // The cluster makes a claim of `ephemeral` before the pod is bound to a node.
     rules: honouredOfApi('persistentVolumeClaim.claimName', 'persistentVolumeClaim.readOnly', 'ephemeral.volumeClaimTemplate'),
     stands: 'here',
     foreign: true,

@@ -79,7 +79,7 @@ export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
   });
 }
 
-/** Of a persistent volume's specification that has `csi`. `readOnly`: of the claim in the pod. */
+/** Reads a persistent volume's specification that has `csi`. `readOnly`: the claim's in the pod. */
 export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean }): Built<CsiVolume> {
   const source = isRecord(spec.csi) ? spec.csi : {};
   const [driver, handle] = [textOf(source.driver), textOf(source.volumeHandle)];

@@ -26,13 +26,13 @@ export interface ContainerScope {
   kind: 'containers' | 'initContainers';
   hostNetwork: boolean;
   volumes: ReadonlySet<string>;
-  /** Those of them that containers can write files of variables to. */
+  /** Volumes among them that containers can write files of variables to. */
   scratch: ReadonlySet<string>;
   /** Names of all containers so far, of both kinds. */
   names: Set<string>;
   /** `protocol/hostIP/port` taken so far by containers that run at the same time. */
   hostPorts: Set<string>;
-  /** Of the pod. */
+  /** The pod's grace period. */
   graceSeconds: number;
   /** `spec.os.name`; '' where it is not said. */
   os: string;

@@ -43,17 +43,17 @@ export interface ContainerConfigInput {
   podIPs: readonly string[];
   facts: NodeFacts;
   mounts: readonly Mount[];
-  /** Of volumes. */
+  /** Devices that are volumes. */
   devices?: readonly Device[];
   /** What was allocated to it. */
   share?: ContainerShare;
   /** Newest instance of an ephemeral container's target. */
   targetContainerId?: string;
-  /** That of the sandbox; absent: the users of the host. */
+  /** The sandbox's; absent: the users of the host. */
   userNamespace?: UserNamespace | undefined;
-  /** Of a node that belongs to a cluster. */
+  /** Absent: the node belongs to no cluster. */
   cluster?: EnvSources;
-  /** Those that variables come from. */
+  /** Files that variables come from. */
   files?: EnvFiles;
 }
 export type ContainerConfigResult =
@@ -137,7 +137,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       command: command.value,
       args: args.value,
       workingDir: container.workingDir ?? '',
-      // Those of the pod come later, and win.
+      // Variables of the pod come later, and win.
       envs: [...given, ...env.value],
       mounts: [...share.mounts, ...input.mounts].map((m) => mapped(m, input.userNamespace)),
       devices: [...share.devices, ...(input.devices ?? [])],

@@ -9,7 +9,7 @@ import type { DNSConfig } from '../../../wire/cri.ts';
 const SERVERS_MAX = 3;
 const SEARCHES_MAX = 32;
 const SEARCH_CHARS_MAX = 2048;
-/** Of one search domain. Longer ones make some resolvers abort. */
+/** Longest search domain. Longer ones make some resolvers abort. */
 const DOMAIN_CHARS_MAX = 255;
 
 /** What the pod was meant to get but does not; for a Warning event each. */

@@ -21,9 +21,9 @@ export interface EnvInput {
   /** Known at this start; empty before the sandbox has an address. */
   podIPs: readonly string[];
   facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'allocatable'>;
-  /** Of a node that belongs to a cluster. */
+  /** Absent: the node belongs to no cluster. */
   cluster?: EnvSources;
-  /** Those that `fileKeyRef`s of the container name. */
+  /** Files that `fileKeyRef`s of the container name. */
   files?: EnvFiles;
 }
 /** What a container's environment takes from the cluster. */
@@ -97,7 +97,7 @@ function set(map: Map<string, string>, key: string, value: string): void {
 /** Keys that one container takes with `envFrom`: it may name a config map of 60,000 of them hundreds of times. */
 const ENV_FROM_KEYS_MAX = 200_000;
 
-/** One after the other: who stops at a refusal does not pay for the rest. */
+/** Sources are read one after the other: a caller that stops at a refusal does not pay for the rest. */
 function* envFromSources(input: EnvInput): Generator<Built<[string, string][]>> {
   let keys = 0;
   for (const from of input.container.envFrom ?? []) {
@@ -168,7 +168,7 @@ function envValue(variable: EnvVar, input: EnvInput, lookup: (name: string) => s
   if (from.fileKeyRef !== undefined) return fileKeyValue(from.fileKeyRef, input.files ?? new Map());
   const { cluster } = input;
   const keyRef = from.configMapKeyRef ?? from.secretKeyRef;
-  // Of a source that nobody here knows: the kubelet leaves the variable empty.
+  // The kubelet leaves a variable empty whose source it does not know.
   if (keyRef === undefined) return built('');
   if (cluster !== undefined) {
     const kind = from.configMapKeyRef === undefined ? 'secret' : 'configMap';

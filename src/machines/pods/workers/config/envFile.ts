@@ -7,7 +7,7 @@ import type { FileKeyRef } from '../../../kube/podTable.ts';
 import { type Built, built, refused } from '../../../result.ts';
 import { trimEndOf, trimStartOf } from '../../../text/trim.ts';
 
-/** Of this node: the reference bounds lines alone. */
+/** Limit of this node: the reference bounds lines alone. */
 export const ENV_FILE_BYTES_MAX = 1_048_576;
 /** A longer line ends the reading, as in the reference. */
 const LINE_BYTES_MAX = 65_535;

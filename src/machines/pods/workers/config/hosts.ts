@@ -33,7 +33,7 @@ export function podHostname(pod: Pod, clusterDomain: string): Built<PodHostname>
   return built({ hostname, domain, kernelHostname: fqdn });
 }
 
-/** It is the whole name, whatever `hostname`, `subdomain` and `setHostnameAsFQDN` say; records in the cluster's DNS are made of those. */
+/** `hostnameOverride` is the whole name, whatever `hostname`, `subdomain` and `setHostnameAsFQDN` say; records in the cluster's DNS are made of those. */
 function overridden(name: string): Built<PodHostname> {
   if (dnsSubdomain(name) !== null) return refused(`spec.hostnameOverride "${name}" is not a DNS subdomain`);
   if (name.length > KERNEL_HOSTNAME_CHARS_MAX)

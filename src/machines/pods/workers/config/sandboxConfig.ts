@@ -54,7 +54,7 @@ export function generateSandboxConfig(
 ): SandboxConfigResult {
   const { facts } = options;
   const { metadata } = pod;
-  // Whoever wants a user namespace does not get the host's users instead.
+  // A pod that wants a user namespace does not get the host's users instead.
   if (asksForUserNamespace(pod) && options.userNamespace === undefined)
     return { ok: false, message: `pod ${metadata.namespace}/${metadata.name}: no ids were set aside for its user namespace` };
   const name = podHostname(pod, facts.clusterDomain);

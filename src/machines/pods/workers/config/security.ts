@@ -165,7 +165,7 @@ export function containerSecurity(input: {
   facts: SecurityFacts;
   /** Container whose processes an ephemeral container is to see. */
   targetContainerId?: string | undefined;
-  /** That of the sandbox. */
+  /** The sandbox's. */
   userNamespace?: UserNamespace | undefined;
 }): Built<LinuxContainerSecurityContext> {
   const { pod, container, facts, imageUser } = input;

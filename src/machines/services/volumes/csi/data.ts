@@ -10,7 +10,7 @@ export interface VolumeData {
   nodeName: string;
   attachmentId: string;
   lifecycle: 'Persistent' | 'Ephemeral';
-  /** Somebody attached it to this node for us, so it is in use until it is taken down. A key of our own. */
+  /** The cluster attached it to this node for us, so it is in use until it is taken down. A key of our own. */
   attached: boolean;
   /** Its device is mapped, nothing is mounted. A key of our own. */
   block: boolean;

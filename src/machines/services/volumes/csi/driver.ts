@@ -9,7 +9,7 @@ export interface DriverRules {
   lifecycleModes: readonly string[] | null;
   requiresRepublish: boolean;
   tokens: readonly { audience: string; expirationSeconds: number }[];
-  /** They go with the secrets of a publish, which drivers do not log, and not with the attributes of the volume. */
+  /** Tokens go with the secrets of a publish, which drivers do not log, and not with the attributes of the volume. */
   tokensInSecrets: boolean;
 }
 /** API default of `expirationSeconds`. */
@@ -47,7 +47,7 @@ export type Attachment =
   | { state: 'attached'; publishContext: Readonly<Record<string, string>> }
   | { state: 'waiting' | 'failed'; message: string };
 
-/** Of a VolumeAttachment. `id`: of the handle, for people. */
+/** Reads a VolumeAttachment. `handle`: the volume's, for people. */
 export function attachmentOf(object: unknown, handle: string): Attachment {
   const part = (value: unknown, key: string): Record<string, unknown> => {
     const found = isRecord(value) ? value[key] : undefined;

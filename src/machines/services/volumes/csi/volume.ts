@@ -92,11 +92,11 @@ export function isFinal(code: number): boolean {
 }
 
 export const csiPath = {
-  /** Of one volume of a pod: `mount` and `vol_data.json` are in it. */
+  /** The folder of one volume of a pod: `mount` and `vol_data.json` are in it. */
   dir: (rootDir: string, uid: PathName, name: PathName): string => volumePath(rootDir, { uid, plugin: CSI, name }),
   staging: (rootDir: string, driver: PathName, handleHash: string): string =>
     `${rootDir}/plugins/kubernetes.io/csi/${driver}/${handleHash}`,
-  /** Of a device: a driver puts it there, for one pod. */
+  /** The folder into which a driver puts a device, for one pod. */
   blockDir: (rootDir: string, handleHash: string): string => `${rootDir}/plugins/kubernetes.io/csi/volumeDevices/publish/${handleHash}`,
 } as const;
 export const VOL_DATA = 'vol_data.json';

@@ -7,7 +7,7 @@ const GROUPS = 1 / 6;
 const LATENCIES_MS = [0, 1, 50, 400] as const;
 const FAILING = [0, 0.05, 0.3] as const;
 const TAKEN = 0.3;
-/** Of a world's first minutes. */
+/** A world's first minutes. */
 const YOUNG_MS = 70_000;
 
 export function drawCgroups(rng: SimRng): CgroupTuning | null {
@@ -18,7 +18,7 @@ export function drawCgroups(rng: SimRng): CgroupTuning | null {
     healsAtMs: rng.between(5_000, YOUNG_MS),
     takenAtMs: rng.chance(TAKEN) ? rng.between(5_000, YOUNG_MS) : null,
     podPidsLimit: rng.chance(0.5) ? 1_000 : -1,
-    // Of a stream of its own: seeds keep their other draws.
+    // A stream of its own draws this: seeds keep their other draws.
     systemd: rng.fork('driver').chance(0.5),
   };
 }

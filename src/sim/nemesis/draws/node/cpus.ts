@@ -1,4 +1,4 @@
-/** Nodes that allocate CPUs, one in six: pods that ask for some, and trouble for whoever keeps the ledger of them. */
+/** Nodes that allocate CPUs, one in six: pods that ask for some, and trouble for the CPU manager. */
 import { cpuSet } from '../../../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../../machines/allocation/cpus/file.ts';
 import type { CpuTuning } from '../../../world/node/nodeTuning.ts';
@@ -71,11 +71,11 @@ export function drawWholeCpus({ count, threads, options }: CpuTuning, source: Po
 const FILES = [`${ROOT_DIR}/${CPU_STATE_FILE}`, `${ROOT_DIR}/.${CPU_STATE_FILE}.tmp`];
 const MANAGER = 'node/allocation/cpus';
 const UPDATES = { methods: ['UpdateContainerResources'] as const };
-/** Of the pod whose CPUs are written down while something goes wrong. */
+/** The pod whose CPUs are written down while something goes wrong. */
 const NAME = 'cf';
 const CHANCE = { probability: 1, select: {} } as const;
 
-/** Trouble that is aimed at the state file, at whoever writes it, and at how containers are told their sets. */
+/** Trouble that is aimed at the state file, at its writer, and at how containers are told their sets. */
 export function cpuTrouble(rng: SimRng, o: { spanMs: number; cpus: CpuTuning }, add: Add): void {
   const when = (): number => rng.next() * o.spanMs;
   const lasting = (): number => Math.round(rng.between(500, 10_000));

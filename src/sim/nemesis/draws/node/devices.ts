@@ -11,7 +11,7 @@ const NAMES = ['gpu', 'nic'] as const;
 const PLUGINS_MAX = 2;
 const PER_PLUGIN_MAX = 4;
 const LATENCIES_MS = [0, 5, 200] as const;
-/** Of plugins: those that are not there from the beginning, and those that go for good; within a world's first minutes. */
+/** Share of plugins that are not there from the beginning, or go for good; within a world's first minutes. */
 const LATE = 0.15;
 const GONE = 0.2;
 const YOUNG_MS = { min: 4_000, max: 60_000 } as const;
@@ -25,7 +25,7 @@ export function drawDevices(rng: SimRng): DeviceTuning | null {
     return {
       resource: `${DEVICE_DOMAIN}${name}`,
       devices: Array.from({ length: PER_PLUGIN_MAX - Math.floor(PER_PLUGIN_MAX * rng.next() ** 2) }, (_, i) => `${name}-${i}`),
-      // One that is never there again could prepare nothing any more.
+      // A plugin that is never there again could prepare nothing any more.
       options: { preStartRequired: !goes && rng.chance(0.6), getPreferredAllocationAvailable: rng.chance(0.5) },
       comesAtMs,
       goesAtMs: goes ? comesAtMs + rng.between(YOUNG_MS.min, YOUNG_MS.max) : null,
@@ -34,15 +34,15 @@ export function drawDevices(rng: SimRng): DeviceTuning | null {
   return { plugins, latencyMs: rng.pick(LATENCIES_MS) ?? 0 };
 }
 
-/** Of the pods of such a node. */
+/** Share of the pods of such a node. */
 const ASKING = 0.65;
-/** They ask for what no plugin of the node has, or for more than any has. */
+/** Chance that a pod asks for what no plugin of the node has; below, for more than any has. */
 const STRANGE = 0.04;
 const TOO_MANY = { chance: 0.06, count: 9 } as const;
 const TWO = 0.2;
 /** Other containers of the same pod ask, too. */
 const OTHERS = 0.1;
-/** Of those that are to end: no node has so many. */
+/** Chance that a pod which is to end asks for so much cpu: no node has it. */
 const UNFIT = { chance: 0.25, cpu: '64' } as const;
 
 /** `resources`: of the node's plugins. */

@@ -8,7 +8,7 @@ import type { PodDraw } from '../pods/podDraw.ts';
 const DRIVERS = 0.42;
 const STAGES = 0.7;
 const LATENCIES_MS = [0, 5, 200] as const;
-/** Of the pods of such a node. */
+/** Share of the pods of such a node. */
 const VOLUMES = 0.85;
 const CLAIMING = 0.5;
 export const DRIVER_VOLUME = 'disk';

@@ -7,12 +7,12 @@ const OWN = 0.15;
 const NEVER_SEEN = 77;
 const LISTED = 42;
 
-/** Of a container that is to run for good: it never restarts, but after whatever may happen to it. */
+/** A container that is to run for good never restarts, but after whatever may happen to it. */
 function anyEnd(container: DrawnContainer): void {
   container.restartPolicy = 'Never';
   container.restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'NotIn', values: [NEVER_SEEN] } }];
 }
-/** Of a container that is to end: once more, after a first end that its rule lists. */
+/** A container that is to end runs once more, after a first end that its rule lists. */
 function onceMore(container: DrawnContainer, annotations: Record<string, string>): void {
   const key = `${HOLLOW_ANNOTATION}.${container.name}`;
   annotations[key] = `run=700ms,exit=${LISTED};${annotations[key] ?? ''}`;
@@ -26,7 +26,7 @@ function own(container: DrawnContainer, policy: string): void {
 
 export const drawRestarts: PodDraw = (rng, { pod, manifest: { spec, metadata } }) => {
   for (const container of spec.containers) {
-    // One that is refused for its size ends before it begins.
+    // A pod that is refused for its size ends before it begins.
     if (!rng.chance(OWN) || container.resources?.requests !== undefined) continue;
     const ruled = rng.chance(0.6);
     if (pod.fate === 'steady') ruled ? anyEnd(container) : own(container, 'Always');

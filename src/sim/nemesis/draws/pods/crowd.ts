@@ -12,7 +12,7 @@ export const drawCrowd: PodDraw = (rng, { pod, manifest: { spec } }) => {
   const critical = rng.chance(CRITICAL) && pod.fate === 'steady';
   if (!critical && !rng.chance(ASKING)) return {};
   const [first] = spec.containers;
-  // One that no node has room for stays so.
+  // A pod that no node has room for stays so.
   if (first === undefined || first.resources?.requests !== undefined) return {};
   first.resources = { ...first.resources, requests: { cpu: critical ? CRITICAL_CPU : ASKED_CPU } };
   if (critical) spec.priority = CRITICAL_PRIORITY;

@@ -14,7 +14,7 @@ export interface DrawnContainer {
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
   volumeMounts?: object[];
 }
-/** Of a manifest that was drawn: what draws look at and change. */
+/** A manifest that was drawn: what draws look at and change. */
 export interface DrawnManifest {
   metadata: { annotations: Record<string, string> };
   spec: {

@@ -1,4 +1,4 @@
-/** Others in the cluster change what pods of the API ask for while they run: less, more, more than there is. */
+/** The cluster changes what pods of the API ask for while they run: less, more, more than there is. */
 import type { KubeObject } from '../../../../machines/kube/request.ts';
 import type { SimRng } from '../../../world/rng.ts';
 import type { Add } from '../../entries.ts';
@@ -44,7 +44,7 @@ export function resized(pod: KubeObject, what: Resizing): object | null {
   const { phase } = (pod.status ?? {}) as { phase?: string };
   const over = pod.metadata.deletionTimestamp !== undefined || phase === 'Failed' || phase === 'Succeeded';
   if (over || first?.resources?.requests?.cpu === undefined) return null;
-  // One that was not let in yet would not be let in with that; and one made to be refused shall be.
+  // A pod that was not let in yet would not be let in with that; and a pod made to be refused shall be.
   const never = ASKED['resize.never'];
   if ((ASKED[what] === never || first.resources.requests.cpu === never) && phase !== 'Running') return null;
   first.resources.requests.cpu = ASKED[what];

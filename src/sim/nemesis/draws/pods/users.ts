@@ -5,7 +5,7 @@ const USERS = 0.05;
 
 export const drawUsers: PodDraw = (rng, { manifest: { spec }, full }) => {
   const own = rng.chance(USERS) || full;
-  // Who has the network of the host has its users.
+  // A pod with the network of the host has its users.
   if (own && spec.hostNetwork !== true) spec.hostUsers = false;
   return {};
 };

@@ -23,14 +23,14 @@ export type ProjectionSource =
 
 export interface Files {
   kind: 'files';
-  /** They lie in memory, not on the disk. */
+  /** The files lie in memory, not on the disk. */
   memory: boolean;
   defaultMode: number;
   sources: readonly ProjectionSource[];
 }
 
 const FILE_MODE = 0o644;
-/** Of each file of the downward API. */
+/** Fields of each file of the downward API. */
 export const DOWNWARD_ITEM = [
   'path',
   'mode',
@@ -40,7 +40,7 @@ export const DOWNWARD_ITEM = [
   'resourceFieldRef.resource',
   'resourceFieldRef.divisor',
 ];
-/** Of each object that files are made of. */
+/** Fields of each object that files are made of. */
 export const OBJECT = ['optional', 'items[*].key', 'items[*].path', 'items[*].mode'];
 
 /** What holds of all of them. */
@@ -91,7 +91,7 @@ export function downwardItems(value: unknown): DownwardItem[] {
     });
 }
 
-/** Of files of the downward API, in a volume of their own or among others. */
+/** Defaults of files of the downward API, in a volume of their own or among others. */
 export function defaultItems(source: unknown): void {
   for (const item of isRecord(source) ? listOf(source.items) : []) {
     const { fieldRef, resourceFieldRef } = isRecord(item) ? item : {};
