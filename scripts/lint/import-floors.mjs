@@ -61,6 +61,5 @@ export const DOORS = [
   'machines/pods/workers/setup.ts -> machines/pods/status/manager.ts',
   'machines/pods/workers/setup.ts -> machines/services/probes/state.ts',
   'machines/pods/workers/syncing.ts -> machines/pods/status/generate.ts',
-  'machines/services/volumes/claims.ts -> machines/pods/admission/nodeAffinity.ts',
   'machines/services/volumes/payload.ts -> machines/pods/workers/config/env.ts',
 ];

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseManifest } from '../actors/pods/sources/manifest.ts';
 import type { Pod } from '../machines/kube/types.ts';
 import { decodeManifest } from '../machines/pods/sources/decode.ts';
+import { textOf } from '../machines/shape/lenient.ts';
 
 /**
  * A Pod as an object; YAML or JSON text (anything with a line break or a brace in front); else the path of a file or
@@ -83,7 +84,7 @@ function readOne(text: string, o: ReadOptions & { where: string }): ReadPod {
   if (!parsed.ok) throw new Error(`${o.where}: ${parsed.message}`);
   // The name decides the file, and the file is a part of the UID.
   const named = record(record(parsed.value).metadata);
-  const name = typeof named.name === 'string' ? named.name : '';
+  const name = textOf(named.name);
   const namespace = typeof named.namespace === 'string' && named.namespace !== '' ? named.namespace : 'default';
   const file = join(o.folder, `${namespace}_${name}.yaml`);
   const decoded = decodeManifest(parsed.value, {

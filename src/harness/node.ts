@@ -15,12 +15,10 @@ import { endText, History, type Look, type PodView, podText, type TimelineEntry,
 import { type Manifest, type ReadPod, readManifests } from './manifests.ts';
 import { notYet, nowMs, Observer, type Verdict, yes } from './observer.ts';
 import { freePort, type NodeOptions, type Plan, prepare, START_TIMEOUT_MS, TIMEOUT_MS, writeConfig } from './options.ts';
-import { type LogOptions, PodHandle, type PodNode } from './pod.ts';
+import { keyOf, type LogOptions, PodHandle, type PodName, type PodNode, podName } from './pod.ts';
 import { checkNode, programs } from './programs.ts';
 import { type DaemonEnd, Reaper } from './reaper/client.ts';
 import { WaitError } from './waitError.ts';
-
-type PodName = { name: string; namespace: string };
 
 /** Lines of the daemon's log in an error. */
 const LOG_LINES = 20;
@@ -394,10 +392,3 @@ export class TestNode implements AsyncDisposable {
     }
   }
 }
-
-function podName(pod: string | PodName): PodName {
-  if (typeof pod !== 'string') return { name: pod.name, namespace: pod.namespace };
-  const slash = pod.indexOf('/');
-  return slash < 0 ? { name: pod, namespace: 'default' } : { name: pod.slice(slash + 1), namespace: pod.slice(0, slash) };
-}
-const keyOf = (pod: PodName): string => `${pod.namespace}/${pod.name}`;

@@ -5,6 +5,8 @@ import { messageOf } from '../machines/text/errors.ts';
 import { containersOf, isReady, type Look, type PodView, podText, type Timings } from './history.ts';
 import { never, notYet, type Verdict, yes } from './observer.ts';
 
+export type PodName = { name: string; namespace: string };
+
 export const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'];
 
 export interface WaitOptions {
@@ -23,14 +25,10 @@ export interface LogOptions {
 /** What a pod needs of its node. */
 export interface PodNode {
   /** Newest first in meaning: the wanted record of that name, else one that is being wound down. */
-  find(look: Look, pod: { name: string; namespace: string }): PodView | undefined;
-  wait<T>(
-    what: string,
-    probe: (look: Look) => Verdict<T> | Promise<Verdict<T>>,
-    o: WaitOptions & { pod: { name: string; namespace: string } },
-  ): Promise<T>;
-  timings(pod: { name: string; namespace: string }, uid: string): Timings;
-  logs(pod: { name: string; namespace: string }, o: LogOptions): Promise<string>;
+  find(look: Look, pod: PodName): PodView | undefined;
+  wait<T>(what: string, probe: (look: Look) => Verdict<T> | Promise<Verdict<T>>, o: WaitOptions & { pod: PodName }): Promise<T>;
+  timings(pod: PodName, uid: string): Timings;
+  logs(pod: PodName, o: LogOptions): Promise<string>;
 }
 
 /** For the looks at both ends of a period, on a machine with much else to do. */
@@ -45,7 +43,7 @@ export class PodHandle {
   readonly namespace: string;
   readonly #node: PodNode;
 
-  constructor(node: PodNode, o: { name: string; namespace: string }) {
+  constructor(node: PodNode, o: PodName) {
     this.#node = node;
     this.name = o.name;
     this.namespace = o.namespace;
@@ -200,3 +198,11 @@ export class PodHandle {
 function escaped(text: string): RegExp {
   return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
 }
+
+/** `NAME` is in the namespace `default`, `NAMESPACE/NAME` in its own. */
+export function podName(pod: string | PodName): PodName {
+  if (typeof pod !== 'string') return { name: pod.name, namespace: pod.namespace };
+  const slash = pod.indexOf('/');
+  return slash < 0 ? { name: pod, namespace: 'default' } : { name: pod.slice(slash + 1), namespace: pod.slice(0, slash) };
+}
+export const keyOf = (pod: PodName): string => `${pod.namespace}/${pod.name}`;

@@ -1,7 +1,7 @@
 /** `why`: each answer in full, as a person reads it. */
 
 import { describe, expect, it } from 'vitest';
-import type { WaitingPod } from '../../src/machines/pods/manager/messages.ts';
+import type { WaitingPod } from '../../src/machines/pods/admission/messages.ts';
 import { explainPod } from '../../src/machines/shown/why/why.ts';
 import type { WhyInput } from '../../src/machines/shown/why/whySources.ts';
 import { LEAVING, REFUSED } from '../lifeStates.ts';

@@ -12,7 +12,7 @@ const HOMES = [
   /^machines\/pod\/volumes\/kinds(\/|\.ts$)/,
   /^actors\/services\/volumes\/kinds(\/|\.ts$)/,
   // The API's types and what each kind of theirs looks like.
-  /^machines\/kube\/podTable\.ts$/,
+  /^machines\/kube\/volumeTable\.ts$/,
   // The simulation checks the node from outside, by the API's words.
   /^sim\//,
 ];

@@ -1,7 +1,8 @@
 /** What others answer: objects of the API, the runtime, the kernel. */
 import fc from 'fast-check';
 import { csiNodeUpdate, nodeMetadataPatch } from '../../src/machines/api/csiNodeMachine.ts';
-import { type NodeStatus, nodeEvents, nodeStatus, nodeStatusPatch, sameNodeStatus } from '../../src/machines/api/node/nodeObject.ts';
+import { nodeEvents } from '../../src/machines/api/node/nodeEvents.ts';
+import { type NodeStatus, nodeStatus, nodeStatusPatch, sameNodeStatus } from '../../src/machines/api/node/nodeObject.ts';
 import { isConfigMap } from '../../src/machines/kube/objects.ts';
 import { decodeWatchLine, isKubeObject, statusFailure } from '../../src/machines/kube/request.ts';
 import { podFromListed } from '../../src/machines/pod/runtime/killOrder.ts';

@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { asksForDevices, deviceRequests } from '../../src/machines/allocation/devices/allocate.ts';
+import { nodeMismatch } from '../../src/machines/kube/nodeSelector.ts';
 import type { Container } from '../../src/machines/kube/podTable.ts';
 import { readItem } from '../../src/machines/kube/read/answers.ts';
 import { kindAt } from '../../src/machines/kube/read/kinds.ts';
@@ -18,7 +19,6 @@ import { containersWithMounts } from '../../src/machines/pod/volumes/mounting.ts
 import { podReferences, pullSecretNames } from '../../src/machines/pod/volumes/references.ts';
 import { commonUser, decodeVolume, nestedMountPoints, podVolumes } from '../../src/machines/pod/volumes/volumes.ts';
 import { refusedForItself } from '../../src/machines/pods/admission/admission.ts';
-import { nodeMismatch } from '../../src/machines/pods/admission/nodeAffinity.ts';
 import { sysctlPatterns } from '../../src/machines/pods/admission/sysctls.ts';
 import { untolerated } from '../../src/machines/pods/admission/taints.ts';
 import { allocationOf } from '../../src/machines/pods/resize/allocation.ts';

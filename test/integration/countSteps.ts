@@ -4,7 +4,8 @@
  */
 import { apiView } from '../../src/machines/api/messages.ts';
 import { eventsView } from '../../src/machines/foundation/messages.ts';
-import { podsView, waitingPodsView } from '../../src/machines/pods/manager/messages.ts';
+import { waitingPodsView } from '../../src/machines/pods/admission/messages.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { sourceErrorsView } from '../../src/machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { removingDirs } from '../../src/machines/reclaim/messages.ts';

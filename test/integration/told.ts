@@ -1,7 +1,8 @@
 /** What a virtual node says of a pod of the API, and what of it runs. */
 
 import { eventsView } from '../../src/machines/foundation/messages.ts';
-import { podsView, waitingPodsView } from '../../src/machines/pods/manager/messages.ts';
+import { waitingPodsView } from '../../src/machines/pods/admission/messages.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { sourceErrorsView } from '../../src/machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { criView } from '../../src/machines/runtime/cri/messages.ts';

@@ -1,5 +1,6 @@
 /** What an API server sends, changed on its way to the node: answers, items of lists, objects of watches. */
-import { isKubeRecord } from '../../src/machines/kube/request.ts';
+
+import { isRecord } from '../../src/machines/shape/conform.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 
@@ -21,7 +22,7 @@ function changed(kube: KubeApi, wire: Wire): KubeApi {
       const answer = await kube.request(request, o);
       if (!answer.ok) return answer;
       const { body } = answer;
-      const items = isKubeRecord(body) && Array.isArray(body.items) ? { items: body.items.map((i) => fresh(request.path, i)) } : null;
+      const items = isRecord(body) && Array.isArray(body.items) ? { items: body.items.map((i) => fresh(request.path, i)) } : null;
       return { ...answer, body: items === null ? fresh(request.path, body) : { ...(body as object), ...items } };
     },
     async watch(request, o) {

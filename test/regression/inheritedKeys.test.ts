@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { nodeMetadataPatch } from '../../src/machines/api/csiNodeMachine.ts';
 import { own, put } from '../../src/machines/data/own.ts';
+import { nodeMismatch } from '../../src/machines/kube/nodeSelector.ts';
 import type { KubeObject } from '../../src/machines/kube/request.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { httpProbe } from '../../src/machines/pod/probes/netRequests.ts';
-import { nodeMismatch } from '../../src/machines/pods/admission/nodeAffinity.ts';
 import { isGranted } from '../../src/machines/pods/resize/allocation.ts';
 import { fieldValue } from '../../src/machines/pods/workers/config/env.ts';
 import { built } from '../../src/machines/result.ts';

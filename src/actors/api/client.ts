@@ -8,7 +8,6 @@ import { malformed, readAnswer, readItem } from '../../machines/kube/read/answer
 import { kindAt } from '../../machines/kube/read/kinds.ts';
 import {
   decodeWatchLine,
-  isKubeRecord,
   type KubeFailure,
   type KubeObject,
   type KubeRequest,
@@ -18,6 +17,8 @@ import {
   type WatchEvent,
   wasAnswered,
 } from '../../machines/kube/request.ts';
+import { isRecord } from '../../machines/shape/conform.ts';
+import { textOf } from '../../machines/shape/lenient.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
 import { provided } from '../../machines/xstate/provide.ts';
@@ -202,7 +203,7 @@ async function listAll(client: KubeClient, o: Reading, how: { fromCache: boolean
     const result = await client.request({ verb: 'GET', path: o.path, query }, { signal: how.signal });
     if (!result.ok) return result;
     const { body } = result;
-    if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return { ok: false, failure: malformed(`GET ${o.path} gave no list`) };
+    if (!isRecord(body) || !isRecord(body.metadata)) return { ok: false, failure: malformed(`GET ${o.path} gave no list`) };
     const list = body.items ?? [];
     if (!Array.isArray(list)) return { ok: false, failure: malformed(`GET ${o.path} gave a list without items`) };
     for (const item of shareWithin(list as unknown[])) {
@@ -211,8 +212,7 @@ async function listAll(client: KubeClient, o: Reading, how: { fromCache: boolean
       else items.push(read);
     }
     const { continue: next, resourceVersion } = body.metadata;
-    if (typeof next !== 'string' || next === '')
-      return { ok: true, items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '' };
+    if (typeof next !== 'string' || next === '') return { ok: true, items, resourceVersion: textOf(resourceVersion) };
     query = { ...o.query, limit: String(LIST_PAGE_MAX), continue: next };
   }
 }

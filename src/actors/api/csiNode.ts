@@ -8,8 +8,9 @@
 import { fromPromise } from 'xstate';
 import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
-import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import { failureText, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { driversView } from '../../machines/services/plugins/messages.ts';
+import { isRecord } from '../../machines/shape/conform.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -78,11 +79,11 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
   const need = async (request: KubeRequest): Promise<Record<string, unknown>> => {
     const result = await ask(request);
     if (!result.ok) throw new Error(failureText(request, result.failure));
-    if (!isKubeRecord(result.body)) throw new Error(`${request.verb} ${request.path} gave no object`);
+    if (!isRecord(result.body)) throw new Error(`${request.verb} ${request.path} gave no object`);
     return result.body;
   };
   const found = await need({ verb: 'GET', path: kubePath.node(o.nodeName) });
-  const metadata = (isKubeRecord(found.metadata) ? found.metadata : {}) as Parameters<typeof nodeMetadataPatch>[0];
+  const metadata = (isRecord(found.metadata) ? found.metadata : {}) as Parameters<typeof nodeMetadataPatch>[0];
   const { patch, conflicts } = nodeMetadataPatch(metadata, input);
   for (const conflict of conflicts) ctx.log.warn({ node: o.nodeName }, `${conflict}; the label stays as it is`);
   if (patch !== null) await need({ verb: 'PATCH', path: kubePath.node(o.nodeName), body: patch, patchType: 'strategic' });
@@ -93,7 +94,7 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
       await need({ verb: 'POST', path: kubePath.csiNodes, body: newCsiNode(input) });
       return;
     }
-    const next = isKubeRecord(held.body) ? csiNodeUpdate(held.body, input) : null;
+    const next = isRecord(held.body) ? csiNodeUpdate(held.body, input) : null;
     if (next === null) return;
     await need({ verb: 'PUT', path: kubePath.csiNode(o.nodeName), body: next });
   }

@@ -9,20 +9,18 @@
 import { fromPromise } from 'xstate';
 import { SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
+import { type NodeEvent, nodeEvents, schedulableEvent } from '../../machines/api/node/nodeEvents.ts';
 import {
   extendedOfOthers,
   fieldsNotKept,
   initialNode,
-  type NodeEvent,
   type NodeObject,
   type NodeReadings,
-  nodeEvents,
   nodeStatus,
   nodeStatusPatch,
   reconcileNode,
   reportedMetadata,
   sameNodeStatus,
-  schedulableEvent,
 } from '../../machines/api/node/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
 import { sameData } from '../../machines/data/sameData.ts';
@@ -30,7 +28,6 @@ import { eventsAddr, eventsView } from '../../machines/foundation/messages.ts';
 import {
   failureText,
   isKubeObject,
-  isKubeRecord,
   isOlder,
   type KubeFailure,
   type KubeObject,
@@ -45,6 +42,7 @@ import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { objectTtlView } from '../../machines/services/objects/messages.ts';
 import { volumesInUseView } from '../../machines/services/volumes/messages.ts';
+import { isRecord } from '../../machines/shape/conform.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
 import { provided } from '../../machines/xstate/provide.ts';
@@ -396,6 +394,6 @@ function nodeVolumes({ status }: NodeObject): NodeVolumesView {
   const attached = Array.isArray(volumesAttached) ? volumesAttached : [];
   return {
     inUse: Array.isArray(volumesInUse) ? volumesInUse.filter((name) => typeof name === 'string') : [],
-    attached: attached.flatMap((v) => (isKubeRecord(v) && typeof v.name === 'string' ? [v.name] : [])),
+    attached: attached.flatMap((v) => (isRecord(v) && typeof v.name === 'string' ? [v.name] : [])),
   };
 }

@@ -9,7 +9,8 @@
 import { type ApiFound, apiAddr, apiView } from '../../machines/api/messages.ts';
 import { sameData } from '../../machines/data/sameData.ts';
 import { isExtendedResource } from '../../machines/kube/names.ts';
-import { isKubeRecord, type KubeObject, kubePath } from '../../machines/kube/request.ts';
+import { type KubeObject, kubePath } from '../../machines/kube/request.ts';
+import { isRecord } from '../../machines/shape/conform.ts';
 import type { ActorSpec } from '../supervision/types.ts';
 import { listWatch } from './client.ts';
 
@@ -42,8 +43,8 @@ export function nodeWatchSpec(o: { nodeName: string; streams: boolean }): ActorS
 /** What of a node other programs decide, and this one acts on. */
 function ofOthers({ metadata, spec, status }: KubeObject): unknown {
   const { uid, deletionTimestamp, labels, annotations } = metadata;
-  const { volumesAttached: attached, capacity = {} } = isKubeRecord(status) ? status : {};
+  const { volumesAttached: attached, capacity = {} } = isRecord(status) ? status : {};
   // Resources of device plugins are among them, and are looked at once more.
-  const extended = Object.entries(isKubeRecord(capacity) ? capacity : {}).filter(([name]) => isExtendedResource(name));
+  const extended = Object.entries(isRecord(capacity) ? capacity : {}).filter(([name]) => isExtendedResource(name));
   return { uid, deletionTimestamp, labels, annotations, spec, attached, extended };
 }

@@ -2,7 +2,7 @@
 
 import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/kube/objects.ts';
 import type { Container } from '../../machines/kube/podTable.ts';
-import { failureText, isKubeObject, isKubeRecord, kubePath } from '../../machines/kube/request.ts';
+import { failureText, isKubeObject, kubePath } from '../../machines/kube/request.ts';
 import type { Pod } from '../../machines/kube/types.ts';
 import { ANNOTATION_SOURCE } from '../../machines/pod/names.ts';
 import { serviceVariables } from '../../machines/pod/serviceEnv.ts';
@@ -11,6 +11,7 @@ import type { EnvSources } from '../../machines/pods/workers/config/env.ts';
 import { type Built, built, refused } from '../../machines/result.ts';
 import { type PullCredentials, type PullSecret, pullCredentials } from '../../machines/runtime/imagePuller/keyring.ts';
 import { servicesView } from '../../machines/services/objects/messages.ts';
+import { textFieldsOf } from '../../machines/shape/lenient.ts';
 import { kubeClient } from '../api/client.ts';
 import type { ActorCtx, Registry } from '../supervision/types.ts';
 import { objectSource } from './objects/source.ts';
@@ -117,10 +118,7 @@ export function accountSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal
       if (!answer.ok) return { kind: 'failed', message: failureText({ verb: 'GET', path }, answer.failure) };
       if (!isKubeObject(answer.body)) return { kind: 'failed', message: `GET ${path} was answered without a service account` };
       const { uid, annotations } = answer.body.metadata;
-      const texts = Object.entries(isKubeRecord(annotations) ? annotations : {}).filter(
-        (e): e is [string, string] => typeof e[1] === 'string',
-      );
-      return { kind: 'found', value: { uid: uid ?? '', annotations: Object.fromEntries(texts) } };
+      return { kind: 'found', value: { uid: uid ?? '', annotations: textFieldsOf(annotations) } };
     },
     token: (request, signal) => objectSource(ctx).token(request, signal),
   };

@@ -3,7 +3,8 @@
 import { chartOf } from '../../machines/chart/definition.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
 import type { ContainerStatus, PodStatus } from '../../machines/kube/types.ts';
-import { type PodRecord, podsView, waitingPodsView } from '../../machines/pods/manager/messages.ts';
+import { waitingPodsView } from '../../machines/pods/admission/messages.ts';
+import { type PodRecord, podsView } from '../../machines/pods/manager/messages.ts';
 import { podLifeMachine } from '../../machines/pods/manager/podLifeMachine.ts';
 import { sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';

@@ -3,9 +3,10 @@
 import { assign } from 'xstate';
 import { own, put } from '../data/own.ts';
 import { sameData } from '../data/sameData.ts';
-import { isKubeRecord as isRecord } from '../kube/request.ts';
 import type { WireCsiNode } from '../kube/wire.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
+import { isRecord } from '../shape/conform.ts';
+import { partOf, textFieldsOf, textOf } from '../shape/lenient.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { messageOf } from '../text/errors.ts';
 import { projecting } from '../xstate/projection.ts';
@@ -51,7 +52,7 @@ export function newCsiNode({ node, drivers }: CsiNodeInput): WireCsiNode {
  * goes with one update and comes with the next.
  */
 export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput): Record<string, unknown> | null {
-  const spec = isRecord(existing.spec) ? existing.spec : {};
+  const spec = partOf(existing, 'spec');
   const held = Array.isArray(spec.drivers) ? spec.drivers.filter(isRecord) : [];
   const wanted = new Map(o.drivers.map((d) => [d.name, entryOf(d)]));
   // Their order means nothing. Other writers of the object may have put anything there: that differs from what is wanted.
@@ -62,7 +63,7 @@ export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput
   const plain = (entry: Record<string, unknown> | DriverEntry) => ({ ...entry, topologyKeys: ordered(entry.topologyKeys) });
   const same = (entry: Record<string, unknown>, want: DriverEntry) => sameData(plain(entry), plain(want));
   const kept = held.filter((entry) => {
-    const name = typeof entry.name === 'string' ? entry.name : '';
+    const name = textOf(entry.name);
     const want = wanted.get(name);
     return want === undefined ? !o.gone.has(name) : same(entry, want);
   });
@@ -105,7 +106,7 @@ export function nodeMetadataPatch(
 function idsOf(annotation: string | undefined): Record<string, string> {
   try {
     const value: unknown = JSON.parse(annotation ?? '{}');
-    return Object.fromEntries(Object.entries(isRecord(value) ? value : {}).filter((e): e is [string, string] => typeof e[1] === 'string'));
+    return textFieldsOf(value);
   } catch {
     return {};
   }

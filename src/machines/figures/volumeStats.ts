@@ -1,7 +1,7 @@
 /** What volumes of pods use, as /stats/summary and /metrics say it (resources and volumes 7.6). Pure. */
 
-import type { Volume } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
+import type { Volume } from '../kube/volumeTable.ts';
 import { INLINE_KINDS, kindOfPlugin } from '../pod/volumes/kinds.ts';
 import type { VolumeRef } from '../pod/volumes/volumePaths.ts';
 import type { CsiResponse } from '../wire/csi.ts';

@@ -25,6 +25,7 @@ import {
   within,
   words,
 } from '../shape/shape.ts';
+import { type Volume, volumeSources } from './volumeTable.ts';
 import {
   DNS_POLICIES,
   EXIT_CODE_OPERATORS,
@@ -62,20 +63,6 @@ const keyRef = object({ name: demanded(string), key: required(string), optional:
 const localRef = object({ name: demanded(string) });
 const fieldRef = object({ apiVersion: string, fieldPath: required(string) });
 const resourceFieldRef = object({ containerName: string, resource: required(string), divisor: quantity });
-const keyItems = list(object({ key: string, path: string, mode: int }));
-const downwardItems = list(
-  object({
-    path: string,
-    fieldRef: object({ apiVersion: string, fieldPath: string }),
-    resourceFieldRef: object({ containerName: string, resource: string, divisor: quantity }),
-    mode: int,
-  }),
-);
-const labelSelector = object({
-  matchLabels: map(string),
-  matchExpressions: list(object({ key: string, operator: string, values: list(string) })),
-});
-
 const nodeSelectorRequirement = object({
   key: required(string),
   operator: required(text(...Object.keys(SELECTOR_VALUES))),
@@ -203,59 +190,6 @@ const containerFields = {
 
 const container = object(containerFields);
 const ephemeralContainer = object({ ...containerFields, targetContainerName: string });
-
-/** Volume sources. The rare in-tree ones are only named: their inside is not looked at. */
-const volumeSources = {
-  hostPath: object({ path: string, type: string }),
-  emptyDir: object({ medium: string, sizeLimit: quantity }),
-  configMap: object({ name: string, items: keyItems, defaultMode: int, optional: bool }),
-  secret: object({ secretName: string, items: keyItems, defaultMode: int, optional: bool }),
-  downwardAPI: object({ items: downwardItems, defaultMode: int }),
-  projected: object({
-    defaultMode: int,
-    sources: list(
-      object({
-        secret: object({ name: string, items: keyItems, optional: bool }),
-        configMap: object({ name: string, items: keyItems, optional: bool }),
-        downwardAPI: object({ items: downwardItems }),
-        serviceAccountToken: object({ audience: string, expirationSeconds: int, path: string }),
-        clusterTrustBundle: object({ name: string, signerName: string, labelSelector, optional: bool, path: string }),
-        podCertificate: any,
-      }),
-    ),
-  }),
-  persistentVolumeClaim: object({ claimName: string, readOnly: bool }),
-  image: object({ reference: string, pullPolicy: string }),
-  csi: object({
-    driver: string,
-    readOnly: bool,
-    fsType: string,
-    volumeAttributes: map(string),
-    nodePublishSecretRef: object({ name: string }),
-  }),
-  ephemeral: object({ volumeClaimTemplate: any }),
-  nfs: any,
-  iscsi: any,
-  fc: any,
-  flexVolume: any,
-  awsElasticBlockStore: any,
-  azureDisk: any,
-  azureFile: any,
-  cephfs: any,
-  cinder: any,
-  flocker: any,
-  gcePersistentDisk: any,
-  gitRepo: any,
-  glusterfs: any,
-  photonPersistentDisk: any,
-  portworxVolume: any,
-  quobyte: any,
-  rbd: any,
-  scaleIO: any,
-  storageos: any,
-  vsphereVolume: any,
-};
-export const VOLUME_SOURCES: readonly string[] = Object.keys(volumeSources);
 
 export const ownerReference = object({
   apiVersion: filled(string),
@@ -396,9 +330,3 @@ export interface SELinuxOptions extends Of<typeof seLinuxOptions> {}
 export interface SeccompProfile extends Of<typeof profile> {}
 export interface PodSecurityContext extends Of<typeof podSecurityContext> {}
 export interface SecurityContext extends Of<typeof securityContext> {}
-
-/** A volume is its name and exactly one source; the sources this node honours are named in the supported-field table. */
-export interface Volume {
-  name: string;
-  [source: string]: unknown;
-}

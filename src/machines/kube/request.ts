@@ -1,6 +1,7 @@
 /** Requests to the Kubernetes API and what they come to, as plain data. Pure. */
 
 import { SHARED_CHARS_MIN, shareWithin } from '../data/sharedData.ts';
+import { isRecord } from '../shape/conform.ts';
 
 /** `kube`: everything else; `event`: events only; `heartbeat`: node status and lease, never throttled (boot-and-node 6.1). */
 export type KubeClass = 'kube' | 'event' | 'heartbeat';
@@ -66,12 +67,8 @@ export interface KubeObject {
   [field: string]: unknown;
 }
 
-export function isKubeRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 export function isKubeObject(value: unknown): value is KubeObject {
-  return isKubeRecord(value) && isKubeRecord(value.metadata) && typeof value.metadata.name === 'string';
+  return isRecord(value) && isRecord(value.metadata) && typeof value.metadata.name === 'string';
 }
 
 /**
@@ -109,14 +106,14 @@ export function decodeWatchLine(
   } catch {
     return malformed('is not JSON');
   }
-  if (!isKubeRecord(value) || typeof value.type !== 'string' || !WATCH_TYPES.includes(value.type)) return malformed('has no known type');
+  if (!isRecord(value) || typeof value.type !== 'string' || !WATCH_TYPES.includes(value.type)) return malformed('has no known type');
   if (value.type === 'ERROR') return { ok: false, failure: statusFailure(value.object, 500) };
   // A bookmark carries a resource version, and may end the initial events.
   if (value.type === 'BOOKMARK') {
-    const metadata = isKubeRecord(value.object) && isKubeRecord(value.object.metadata) ? value.object.metadata : {};
+    const metadata = isRecord(value.object) && isRecord(value.object.metadata) ? value.object.metadata : {};
     const { resourceVersion, annotations } = metadata;
     if (typeof resourceVersion !== 'string') return { ok: true, event: null };
-    const ends = isKubeRecord(annotations) && annotations[INITIAL_EVENTS_END] === 'true';
+    const ends = isRecord(annotations) && annotations[INITIAL_EVENTS_END] === 'true';
     const object: KubeObject = { metadata: { name: '', resourceVersion } };
     return { ok: true, event: { type: 'BOOKMARK', object, ...(ends ? { initialEventsEnd: true as const } : {}) } };
   }
@@ -148,9 +145,9 @@ const RETRY_AFTER_MAX_MS = 60_000;
 
 /** From a Status object, or from whatever a proxy in between answered. */
 export function statusFailure(body: unknown, code: number, retryAfterMs?: number): KubeFailure {
-  const status = isKubeRecord(body) && body.kind === 'Status' ? body : {};
+  const status = isRecord(body) && body.kind === 'Status' ? body : {};
   const actual = typeof status.code === 'number' && status.code >= 400 ? status.code : code;
-  const details = isKubeRecord(status.details) ? status.details : {};
+  const details = isRecord(status.details) ? status.details : {};
   const asked = retryAfterMs ?? (typeof details.retryAfterSeconds === 'number' ? details.retryAfterSeconds * 1000 : undefined);
   const said = typeof status.reason === 'string' && status.reason !== '' ? status.reason : (REASONS[actual] ?? 'Unknown');
   const reason = isTooLarge(details.causes) ? TOO_LARGE : said;
@@ -169,7 +166,7 @@ const TOO_LARGE = 'ResourceVersionTooLarge';
 
 /** The server's own reason is `Timeout`, as it waits for the version first. */
 function isTooLarge(causes: unknown): boolean {
-  return Array.isArray(causes) && causes.some((c) => isKubeRecord(c) && c.reason === TOO_LARGE);
+  return Array.isArray(causes) && causes.some((c) => isRecord(c) && c.reason === TOO_LARGE);
 }
 
 /** `GET /api/v1/nodes/n1: 403 Forbidden: ...`, for logs. */

@@ -1,7 +1,9 @@
 /** Environment variables that tell containers where services are (pod lifecycle 5.11). Pure. */
 
 import type { ServiceEntry } from '../kube/objects.ts';
-import { isKubeRecord, type KubeObject } from '../kube/request.ts';
+import type { KubeObject } from '../kube/request.ts';
+import { isRecord } from '../shape/conform.ts';
+import { listOf, textOf } from '../shape/lenient.ts';
 
 /** Where the service of the API server itself is; every container is told of it. */
 const MASTER_NAMESPACE = 'default';
@@ -9,20 +11,22 @@ const MASTER_SERVICE = 'kubernetes';
 
 /** Null: it has no address of its own that a variable could name. */
 export function toServiceEntry(object: KubeObject): ServiceEntry | null {
-  const spec = isKubeRecord(object.spec) ? object.spec : {};
+  const spec = isRecord(object.spec) ? object.spec : {};
   const { clusterIP } = spec;
   if (typeof clusterIP !== 'string' || clusterIP === '' || clusterIP === 'None') return null;
-  const ports = (Array.isArray(spec.ports) ? spec.ports : []).filter(isKubeRecord).flatMap(({ name, protocol, port }) =>
-    typeof port === 'number'
-      ? [
-          {
-            name: typeof name === 'string' ? name : '',
-            protocol: typeof protocol === 'string' && protocol !== '' ? protocol : 'TCP',
-            port,
-          },
-        ]
-      : [],
-  );
+  const ports = listOf(spec.ports)
+    .filter(isRecord)
+    .flatMap(({ name, protocol, port }) =>
+      typeof port === 'number'
+        ? [
+            {
+              name: textOf(name),
+              protocol: typeof protocol === 'string' && protocol !== '' ? protocol : 'TCP',
+              port,
+            },
+          ]
+        : [],
+    );
   return { namespace: object.metadata.namespace ?? '', name: object.metadata.name, clusterIP, ports };
 }
 

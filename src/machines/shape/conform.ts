@@ -8,7 +8,8 @@ export function isRecord(v: unknown): v is Record<string, unknown> {
   return typeof v === 'object' && v !== null && !Array.isArray(v);
 }
 
-function describe(v: unknown): string {
+/** What a value is, in the words of messages. */
+export function kindOf(v: unknown): string {
   if (v === null) return 'null';
   if (Array.isArray(v)) return 'a list';
   if (typeof v === 'object') return 'a mapping';
@@ -27,8 +28,8 @@ const wanted: Partial<Record<Shape['t'], string>> = {
   object: 'a mapping',
 };
 
-/** What an empty list element or an empty value of a map is: the zero value of its type, as Go's decoder leaves it. */
-function zero(schema: Shape): unknown {
+/** The zero value of a type, as Go's decoder leaves it for an empty element of a list or map. */
+export function zeroOf(schema: Shape): unknown {
   switch (schema.t) {
     case 'string':
       return '';
@@ -40,10 +41,11 @@ function zero(schema: Shape): unknown {
       return 0;
     case 'list':
       return [];
-    case 'any':
-      return null;
-    default:
+    case 'map':
+    case 'object':
       return {};
+    default:
+      return null;
   }
 }
 
@@ -70,13 +72,13 @@ export function conform(value: unknown, at: Place, errors: ErrorList): unknown {
   const { schema, path } = at;
   const wrong = () => {
     const quote = schema.t === 'string' && (typeof value === 'number' || typeof value === 'boolean') ? ' (put it in quotes)' : '';
-    errors.add(`${path}: must be ${wanted[schema.t]}, not ${describe(value)}${quote}`);
+    errors.add(`${path}: must be ${wanted[schema.t]}, not ${kindOf(value)}${quote}`);
     return undefined;
   };
   const part = (v: unknown, schema: Shape, path: string): unknown => {
     if (v !== null) return conform(v, { ...at, schema, path }, errors);
-    at.note?.(`${path}: has no value; it is taken for ${JSON.stringify(zero(schema))}`);
-    return zero(schema);
+    at.note?.(`${path}: has no value; it is taken for ${JSON.stringify(zeroOf(schema))}`);
+    return zeroOf(schema);
   };
   switch (schema.t) {
     case 'any':

@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest';
 import { KINDS, kindAt } from '../../../src/machines/kube/read/kinds.ts';
-import { isKubeRecord } from '../../../src/machines/kube/request.ts';
+import { isRecord } from '../../../src/machines/shape/conform.ts';
 import { everyWrong, sample, shapeOf } from '../../machines/api/shapes.ts';
 import { cluster, configMap, create, drop, inApi, patch, secret, service } from '../cluster/clusterPods.ts';
 import { fallen, runningOf } from '../told.ts';
@@ -49,7 +49,7 @@ function* wrongOnes(plural: string, { nulls }: { nulls: boolean } = { nulls: tru
       const metadata = (value as { metadata?: unknown }).metadata;
       return {
         ...(value as object),
-        metadata: { ...(isKubeRecord(metadata) ? metadata : {}), ...{ name, namespace, uid, resourceVersion } },
+        metadata: { ...(isRecord(metadata) ? metadata : {}), ...{ name, namespace, uid, resourceVersion } },
       };
     };
   }
@@ -114,7 +114,7 @@ it.each([...READ, 'serviceaccounts', 'serviceaccounts/token'])(
         if (!lies || kindAt(path)?.kind !== kind) return object;
         turn += 1;
         const named = { metadata: { name: 'n', namespace: 'default', uid: 'u', resourceVersion: '5' } };
-        return wrong[turn % wrong.length]?.(isKubeRecord(object) && isKubeRecord(object.metadata) ? object : named);
+        return wrong[turn % wrong.length]?.(isRecord(object) && isRecord(object.metadata) ? object : named);
       },
     };
     await using h = await node(wire);

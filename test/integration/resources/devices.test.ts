@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { devicesAddr, devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import { RESOURCES_MAX } from '../../../src/machines/allocation/devices/rules.ts';
-import { waitingPodsView } from '../../../src/machines/pods/manager/messages.ts';
+import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
 
 import { healthy } from '../../../src/sim/world/plugins/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';

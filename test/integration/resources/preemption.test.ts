@@ -1,7 +1,7 @@
 /** Critical pods on a node that is full, in virtual time: who makes room for them, how, and who does not. */
 
 import { describe, expect, it } from 'vitest';
-import { waitingPodsView } from '../../../src/machines/pods/manager/messages.ts';
+import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
 
 import { cluster, create, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';

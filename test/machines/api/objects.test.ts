@@ -4,15 +4,14 @@
  */
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
+import { nodeEvents, schedulableEvent } from '../../../src/machines/api/node/nodeEvents.ts';
 import {
   fieldsNotKept,
-  nodeEvents,
   nodeStatus,
   nodeStatusPatch,
   readyProblems,
   reconcileNode,
   sameNodeStatus,
-  schedulableEvent,
 } from '../../../src/machines/api/node/nodeObject.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';

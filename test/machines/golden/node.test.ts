@@ -3,19 +3,18 @@
  * the very reasons and messages, what it has and gives, and the events about it.
  */
 import { type HostResources, nodeResources, type ReservationConfig } from '../../../src/machines/api/node/nodeCapacity.ts';
+import { nodeEvents, schedulableEvent } from '../../../src/machines/api/node/nodeEvents.ts';
 import {
   initialNode,
   type NodeObject,
   type NodeReadings,
   type NodeStatus,
   nodeConditions,
-  nodeEvents,
   nodeStatus,
   nodeStatusPatch,
   readyProblems,
   reconcileNode,
   sameNodeStatus,
-  schedulableEvent,
 } from '../../../src/machines/api/node/nodeObject.ts';
 import type { NodeIdentity } from '../../../src/machines/nodeFacts.ts';
 import type { RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';

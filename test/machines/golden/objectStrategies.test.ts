@@ -5,9 +5,9 @@
 
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';
-import type { Volume } from '../../../src/machines/kube/podTable.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { Volume } from '../../../src/machines/kube/volumeTable.ts';
 import { type ObjectRef, podReferences } from '../../../src/machines/pod/volumes/references.ts';
 import type { Fetched, ObjectReply, ObjectStrategy } from '../../../src/machines/services/objects/objectMachine.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';

@@ -4,8 +4,8 @@
  * claim. And each field of a pod that is refused, with why.
  */
 
-import { VOLUME_SOURCES } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import { VOLUME_SOURCES } from '../../../src/machines/kube/volumeTable.ts';
 import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { unsupported } from '../../../src/machines/pods/admission/admission.ts';
 import { FIELD_TABLE } from '../../../src/machines/pods/admission/fieldTable.ts';

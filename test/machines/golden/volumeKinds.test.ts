@@ -4,8 +4,9 @@
  */
 
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
-import type { Container, Volume } from '../../../src/machines/kube/podTable.ts';
+import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { Volume } from '../../../src/machines/kube/volumeTable.ts';
 import { HOST_PATH_TYPES } from '../../../src/machines/pod/volumes/kinds/hostPath.ts';
 import { commonUser, decodeVolume, nestedMountPoints, tmpfsBytes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { toHeldToken } from '../../../src/machines/services/objects/tokenRules.ts';

@@ -3,8 +3,8 @@
  * whose are taken down, set up again or compared with their sources, and what whoever waits is told.
  */
 
-import type { Volume } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { Volume } from '../../../src/machines/kube/volumeTable.ts';
 import type { ListedPod, RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
 import type { VolumeSource } from '../../../src/machines/pod/volumes/kinds.ts';
 import { refreshes } from '../../../src/machines/pod/volumes/volumes.ts';

@@ -6,9 +6,10 @@
 import { createActor } from 'xstate';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
 import { type VolumesIo, volumesLogic } from '../../../src/actors/services/volumes/logic.ts';
-import type { Container, PodSpec, Volume } from '../../../src/machines/kube/podTable.ts';
+import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
 import type { KubeResult } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { Volume } from '../../../src/machines/kube/volumeTable.ts';
 import type { ListedPod, RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
 import { volumeRef } from '../../../src/machines/pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';

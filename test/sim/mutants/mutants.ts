@@ -358,7 +358,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a claim is mounted before it is bound',
     file: 'src/machines/services/volumes/claims.ts',
-    find: "  if (part(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');\n",
+    find: "  if (partOf(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');\n",
     replace: '',
   },
   {

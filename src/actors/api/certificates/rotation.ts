@@ -17,11 +17,12 @@ import {
   decodeWatchLine,
   failureText,
   isKubeObject,
-  isKubeRecord,
   type KubeRequest,
   type KubeResult,
   UNREADABLE,
 } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
+import { textOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Certificates } from '../../../ports/certificates.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
@@ -157,12 +158,12 @@ export class CertificateRotation {
     const found = await this.#call({ verb: 'GET', path, query: signingPath.selector(request.name) }, signal);
     if (!found.ok) return { ok: false, problem: failureText({ verb: 'GET', path }, found.failure) };
     const { body } = found;
-    if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return { ok: false, problem: `GET ${path} gave no list` };
+    if (!isRecord(body) || !isRecord(body.metadata)) return { ok: false, problem: `GET ${path} gave no list` };
     const [item] = Array.isArray(body.items) ? body.items : [];
     const object = item === undefined ? null : itemReader(path)(item);
     const unreadable = object?.[UNREADABLE];
     if (unreadable !== undefined) return { ok: false, problem: `the certificate request ${request.name} cannot be read: ${unreadable}` };
-    const resourceVersion = typeof body.metadata.resourceVersion === 'string' ? body.metadata.resourceVersion : '';
+    const resourceVersion = textOf(body.metadata.resourceVersion);
     return { ok: true, verdict: verdictOf(object, request), resourceVersion };
   }
 

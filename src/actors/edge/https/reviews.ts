@@ -5,8 +5,10 @@ import { put } from '../../../machines/data/own.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
 import { reviewMachine } from '../../../machines/edge/https/reviewMachine.ts';
 import { readAnswer } from '../../../machines/kube/read/answers.ts';
-import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/kube/request.ts';
+import type { KubeFailure, KubeResult } from '../../../machines/kube/request.ts';
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/kube/wire.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
+import { partOf, textOf, textsOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { momentOf } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
@@ -89,25 +91,19 @@ function failure(what: string, f: KubeFailure): string {
   return `${what}: ${f.code === 0 ? f.reason : `${f.code} ${f.reason}`}: ${f.message}`;
 }
 
-function statusOf(body: unknown): Record<string, unknown> {
-  return isKubeRecord(body) && isKubeRecord(body.status) ? body.status : {};
-}
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : []);
-
 function tokenVerdict(body: unknown): TokenVerdict {
-  const status = statusOf(body);
-  const user = isKubeRecord(status.user) ? status.user : {};
-  if (status.authenticated !== true) return { kind: 'refused', why: text(status.error) || 'the API server does not know this token' };
-  const name = text(user.username);
+  const status = partOf(body, 'status');
+  const user = partOf(status, 'user');
+  if (status.authenticated !== true) return { kind: 'refused', why: textOf(status.error) || 'the API server does not know this token' };
+  const name = textOf(user.username);
   if (name === '') return { kind: 'refused', why: 'the API server accepts the token and names no user' };
   const extra: Record<string, readonly string[]> = {};
-  if (isKubeRecord(user.extra)) for (const [key, values] of Object.entries(user.extra)) put(extra, key, texts(values));
-  return { kind: 'user', user: { name, uid: text(user.uid), groups: texts(user.groups), extra } };
+  if (isRecord(user.extra)) for (const [key, values] of Object.entries(user.extra)) put(extra, key, textsOf(values));
+  return { kind: 'user', user: { name, uid: textOf(user.uid), groups: textsOf(user.groups), extra } };
 }
 
 function accessVerdict(body: unknown): AccessVerdict {
-  const status = statusOf(body);
+  const status = partOf(body, 'status');
   if (typeof status.allowed !== 'boolean') return { kind: 'failed', why: 'SubjectAccessReview: the answer has no status' };
   if (status.allowed && status.denied === true) return { kind: 'failed', why: 'SubjectAccessReview: both allowed and denied' };
   return { kind: status.allowed ? 'allowed' : 'denied' };

@@ -3,10 +3,10 @@
 import { apiView } from '../../../machines/api/messages.ts';
 import { initialNode } from '../../../machines/api/node/nodeObject.ts';
 import type { NodeIdentity } from '../../../machines/nodeFacts.ts';
-import type { Placement } from '../../../machines/pods/admission/admission.ts';
+import type { Offer, Placement } from '../../../machines/pods/admission/admission.ts';
 import { sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
 import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
-import type { Facts, Offer } from '../../../machines/pods/manager/records.ts';
+import type { Facts } from '../../../machines/pods/manager/records.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { pressureView } from '../../../machines/reclaim/eviction/messages.ts';
 import { nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';

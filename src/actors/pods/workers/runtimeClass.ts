@@ -1,6 +1,7 @@
 /** The handler of the runtime that a pod's runtime class stands for (resources 12.5). */
-import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
+import { failureText, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -25,6 +26,6 @@ export async function runtimeHandler(
   const request: KubeRequest = { verb: 'GET', path: kubePath.runtimeClass(name) };
   const found = await kubeClient(ctx).request(request, { timeoutMs: CLASS_TIMEOUT_MS, signal });
   if (!found.ok) return failed(found.failure.code === 404 ? 'does not exist' : `cannot be read: ${failureText(request, found.failure)}`);
-  const handler = isKubeRecord(found.body) ? found.body.handler : undefined;
+  const handler = isRecord(found.body) ? found.body.handler : undefined;
   return typeof handler === 'string' && handler !== '' ? { ok: true, handler } : failed('names no handler');
 }

@@ -2,6 +2,8 @@
  * `kubelet_internal_checkpoint`: who holds which devices, and which resources there were, as the reference writes and reads
  * it, so that the kubelet can take the node over again (resources 2.1, 2.5). Pure.
  */
+
+import { textOf, textsOf } from '../../shape/lenient.ts';
 import { fnv1a32 } from '../../text/checksum.ts';
 import { type Allocation, type DeviceLedger, NO_NODE } from './types.ts';
 import { decodeResponse, encodeResponse } from './wire.ts';
@@ -88,19 +90,13 @@ function field(of: unknown, name: string): unknown {
   if (typeof of !== 'object' || of === null) return undefined;
   return Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
 }
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
 function nullable(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
-function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((v) => typeof v === 'string') : [];
-}
 function lists(value: unknown): Record<string, string[]> {
   // The layout of older nodes: devices without their places.
-  if (Array.isArray(value)) return value.length === 0 ? {} : { [NO_NODE]: texts(value) };
-  return Object.fromEntries(Object.entries(typeof value === 'object' && value !== null ? value : {}).map(([k, v]) => [k, texts(v)]));
+  if (Array.isArray(value)) return value.length === 0 ? {} : { [NO_NODE]: textsOf(value) };
+  return Object.fromEntries(Object.entries(typeof value === 'object' && value !== null ? value : {}).map(([k, v]) => [k, textsOf(v)]));
 }
 function isOlder(document: unknown): boolean {
   const entries = field(field(document, 'Data'), 'PodDeviceEntries');
@@ -112,9 +108,9 @@ function readData(data: unknown): CheckpointData {
   return {
     PodDeviceEntries: Array.isArray(entries)
       ? entries.map((e) => ({
-          PodUID: text(field(e, 'PodUID')),
-          ContainerName: text(field(e, 'ContainerName')),
-          ResourceName: text(field(e, 'ResourceName')),
+          PodUID: textOf(field(e, 'PodUID')),
+          ContainerName: textOf(field(e, 'ContainerName')),
+          ResourceName: textOf(field(e, 'ResourceName')),
           DeviceIDs: lists(field(e, 'DeviceIDs')),
           AllocResp: nullable(field(e, 'AllocResp')),
         }))

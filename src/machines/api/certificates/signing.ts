@@ -1,6 +1,7 @@
 /** CertificateSigningRequest objects: made, recognised, and judged by what has become of them. Pure. */
-import { isKubeObject, isKubeRecord, type KubeFailure, type KubeObject } from '../../kube/request.ts';
+import { isKubeObject, type KubeFailure, type KubeObject } from '../../kube/request.ts';
 import type { WireSigningRequest } from '../../kube/wire.ts';
+import { isRecord } from '../../shape/conform.ts';
 import type { Signer } from './template.ts';
 
 /** Versions of the API group, the one to ask for first; a control plane before 1.19 has the other only. */
@@ -25,7 +26,7 @@ export function signingRequest(o: { pem: string; signer: Signer; name: string | 
 /** The PEM text that an existing object asks with, or null where it asks for something else than this signer's certificates. */
 export function requestedWith(object: KubeObject, signer: Signer): string | null {
   const { spec } = object;
-  if (!isKubeRecord(spec) || spec.signerName !== signer.signerName || typeof spec.request !== 'string') return null;
+  if (!isRecord(spec) || spec.signerName !== signer.signerName || typeof spec.request !== 'string') return null;
   const usages = Array.isArray(spec.usages) ? spec.usages.map(String).sort() : [];
   if (usages.join('|') !== [...signer.usages].sort().join('|')) return null;
   return decode(spec.request);
@@ -44,8 +45,8 @@ export type Verdict =
 export function verdictOf(object: unknown, o: { name: string; uid: string }): Verdict {
   if (!isKubeObject(object)) return { kind: 'gone', why: `the certificate request ${o.name} was removed before it was answered` };
   if (object.metadata.uid !== o.uid) return { kind: 'gone', why: `the certificate request ${o.name} was replaced by another of that name` };
-  const status = isKubeRecord(object.status) ? object.status : {};
-  const conditions = Array.isArray(status.conditions) ? status.conditions.filter(isKubeRecord) : [];
+  const status = isRecord(object.status) ? object.status : {};
+  const conditions = Array.isArray(status.conditions) ? status.conditions.filter(isRecord) : [];
   const of = (type: string) => conditions.find((c) => c.type === type && c.status !== 'False');
   const no = of('Denied') ?? of('Failed');
   if (no !== undefined) {

@@ -1,5 +1,7 @@
 /** The border where objects of the API come in: what cannot be read is that one object's trouble. Pure. */
-import { isKubeRecord, type KubeFailure, type KubeObject, type KubeRequest, type KubeResult, slim, UNREADABLE } from '../request.ts';
+
+import { isRecord } from '../../shape/conform.ts';
+import { type KubeFailure, type KubeObject, type KubeRequest, type KubeResult, slim, UNREADABLE } from '../request.ts';
 import { type Kind, kindAt } from './kinds.ts';
 import { readShape } from './read.ts';
 
@@ -17,7 +19,7 @@ export function readItem(item: unknown, kind: Kind | null): KubeObject | null {
 
 /** What names an object, and says whether it is being deleted, as far as that can be read. */
 function nameOf(item: unknown): KubeObject | null {
-  if (!isKubeRecord(item) || !isKubeRecord(item.metadata)) return null;
+  if (!isRecord(item) || !isRecord(item.metadata)) return null;
   const { name, namespace, uid, resourceVersion, deletionTimestamp, deletionGracePeriodSeconds } = item.metadata;
   if (typeof name !== 'string' || name === '') return null;
   const texts = Object.entries({ namespace, uid, resourceVersion, deletionTimestamp }).filter(([, v]) => typeof v === 'string');

@@ -3,7 +3,7 @@
  * has its zero value, a field that the table lacks stays as it is, and a value of another type makes the object unreadable. Pure.
  */
 import { own, put } from '../../data/own.ts';
-import { isRecord } from '../../shape/conform.ts';
+import { isRecord, kindOf, zeroOf } from '../../shape/conform.ts';
 import { matching, type Shape } from '../../shape/shape.ts';
 import { cut } from '../../text/errorList.ts';
 
@@ -36,12 +36,6 @@ const EXPECTED: Partial<Record<Shape['t'], string>> = {
   map: 'a mapping',
   object: 'a mapping',
 };
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'a list';
-  return typeof value === 'object' ? 'a mapping' : `a ${typeof value}`;
-}
 
 class Reader {
   /** From the innermost part outwards. */
@@ -150,23 +144,6 @@ function absent(field: null | undefined, shape: Shape): unknown {
 
 /** What Go's decoder leaves in a field that is not sent. */
 function zero(shape: Shape): unknown {
-  switch (shape.t) {
-    case 'string':
-      return '';
-    case 'boolean':
-      return false;
-    case 'integer':
-    case 'intOrString':
-      return 0;
-    case 'quantity':
-      return '0';
-    case 'list':
-      return [];
-    case 'map':
-      return {};
-    case 'object':
-      return new Reader().read({}, shape);
-    default:
-      return null;
-  }
+  if (shape.t === 'quantity') return '0';
+  return shape.t === 'object' ? new Reader().read({}, shape) : zeroOf(shape);
 }

@@ -4,8 +4,8 @@
  */
 
 import type { ObjectQuery } from '../../kube/objects.ts';
-import type { Volume } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
+import type { Volume } from '../../kube/volumeTable.ts';
 import type { PullPolicy } from '../../kube/words.ts';
 import type { Built } from '../../result.ts';
 import type { FieldRule } from '../fieldRule.ts';
@@ -69,6 +69,3 @@ export interface PersistentKind<P extends { kind: string }> {
   /** `spec`: whole, with access modes, mount options and capacity. `readOnly`: of the claim in the pod. */
   decode(spec: Fields, of: { volume: string; readOnly: boolean }): Built<P>;
 }
-
-export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -3,7 +3,7 @@
  * `actors/services/volumes/kinds.ts`. Pure.
  */
 
-import type { Volume } from '../../kube/podTable.ts';
+import type { Volume } from '../../kube/volumeTable.ts';
 import type { InlineKind, PersistentKind } from './kind.ts';
 import { claim } from './kinds/claim.ts';
 import { csi } from './kinds/csi.ts';

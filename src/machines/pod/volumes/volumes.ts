@@ -1,8 +1,9 @@
 /** What a pod's volumes ask for, decoded from the loose shape of the manifest. Pure. */
 
-import type { Container, Volume } from '../../kube/podTable.ts';
+import type { Container } from '../../kube/podTable.ts';
 import { quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
+import type { Volume } from '../../kube/volumeTable.ts';
 import type { PullPolicy } from '../../kube/words.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';

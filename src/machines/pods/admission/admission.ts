@@ -3,6 +3,7 @@
  * the order of the reference. The first refusal counts. Pure.
  */
 
+import { nodeMismatch } from '../../kube/nodeSelector.ts';
 import type { Pod, Taint } from '../../kube/types.ts';
 import { beyondBounds } from '../../pod/bounds.ts';
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
@@ -11,7 +12,6 @@ import { type RequestOf, shortages } from '../../pod/resources/requests.ts';
 import { enumerated } from '../../text/errorList.ts';
 import { wantsAppArmor } from './appArmor.ts';
 import { takenPort } from './hostPorts.ts';
-import { nodeMismatch } from './nodeAffinity.ts';
 import { podFields } from './supported.ts';
 import { forbiddenSysctl, type SysctlPatterns } from './sysctls.ts';
 import { taintText, untolerated } from './taints.ts';
@@ -58,6 +58,19 @@ export interface NodeAbility {
   readonly extendedResources?: boolean;
   /** The kernel enforces profiles of AppArmor. Default true. */
   readonly appArmor?: boolean;
+}
+
+/** What this node offers. */
+export interface Offer {
+  podsMax: number;
+  allocatable: Readonly<Record<string, string>>;
+  ability: Omit<NodeAbility, 'strictGroups'>;
+  /** There is an API server, where labels and taints may have changed. */
+  cluster: boolean;
+  /** Something is allocated to this pod before it is admitted. */
+  allocates(pod: Pod): boolean;
+  /** Resources that are not changed in place, since a Guaranteed pod has them alone. */
+  fixed: readonly string[];
 }
 
 /** All that this node runs on. */

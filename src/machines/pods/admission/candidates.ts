@@ -8,11 +8,12 @@ import { isTerminal } from '../../pod/phase.ts';
 import { type RequestOf, type Room, rememberedRequest } from '../../pod/resources/requests.ts';
 import { hasRun } from '../../pod/runtime/listed.ts';
 import type { Cause } from '../../supervision/address.ts';
-import type { Asked, Candidate, Eviction, PodOpEvent, Wait } from '../manager/messages.ts';
-import { type Facts, keepsRoom, type Out, type Rec } from '../manager/records.ts';
+import type { Eviction, PodOpEvent } from '../manager/messages.ts';
+import type { Facts, Out, Rec } from '../manager/records.ts';
 import type { ResizeDraft } from '../resize/draft.ts';
 import { type Refusal, UNSUPPORTED } from './admission.ts';
 import { type Judgement, judge, makeRoom } from './judge.ts';
+import { type Asked, type Candidate, keepsRoom, type Wait } from './messages.ts';
 import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from './preemption.ts';
 import type { RoomCount } from './room.ts';
 

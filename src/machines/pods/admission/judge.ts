@@ -5,11 +5,11 @@ import { isCritical, isTerminal } from '../../pod/phase.ts';
 import { type RequestOf, type Room, shortages } from '../../pod/resources/requests.ts';
 import { hasRun } from '../../pod/runtime/listed.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
+import { sameDesired } from '../../pod/sameDesired.ts';
 import { SET_ASIDE_ANNOTATION } from '../../pod/setAside.ts';
 import { pressureRefusal } from '../../reclaim/eviction/admission.ts';
 import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE } from '../../reclaim/nodeShutdown/messages.ts';
-import { evictionOf, isRefused, isWanted, type PodRecord, refusalOf } from '../manager/messages.ts';
-import { stands } from '../manager/records.ts';
+import { evictionOf, isRefused, isWanted, type LifeState, type PodRecord, refusalOf } from '../manager/messages.ts';
 import { admit, asksForStrictGroups, type NodeAbility, type Placement, type Refusal, refusedForItself } from './admission.ts';
 import { choosePreempted } from './preemption.ts';
 
@@ -122,4 +122,15 @@ export function holdsRoom(rec: PodRecord, listing: RuntimePodsView | undefined):
 /** Its end was asked for, so it releases its room before long. */
 export function isLeaving(record: PodRecord): boolean {
   return !isWanted(record) || refusalOf(record) !== null || evictionOf(record) !== null || record.worker?.phase === 'terminating';
+}
+
+/**
+ * Whether a pod was refused as it is defined now. It stays so while it is defined like that, whatever room or resources there
+ * are by then: a phase that is final is not left. The node's pressure is a verdict of its own, and a pod that the API server
+ * shows to have failed needs none.
+ */
+export function stands(rec: { state: LifeState | null; pod: Pod }, pod: Pod): boolean {
+  return (
+    isRefused(rec) && rec.state?.is !== 'leaving' && evictionOf(rec) === null && !isTerminal(pod.status.phase) && sameDesired(rec.pod, pod)
+  );
 }

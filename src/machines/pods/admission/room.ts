@@ -2,14 +2,24 @@
 
 import type { Pod } from '../../kube/types.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
-import type { Holders, Rec } from '../manager/records.ts';
+import type { PodRecord } from '../manager/messages.ts';
 import { holdsRoom, isLeaving } from './judge.ts';
+
+/** Kept from step to step, since thousands of refused pods may stand in the ledger. */
+export interface Holders {
+  /** The runtime's listing that it goes by. */
+  readonly listing: RuntimePodsView | undefined;
+  /** Records that hold room, by UID. */
+  readonly pods: ReadonlyMap<string, Pod>;
+  /** Pods among them that release it soon. */
+  readonly leaving: ReadonlySet<string>;
+}
 
 type Counted = { listing: RuntimePodsView | undefined; pods: Map<string, Pod>; leaving: Set<string> };
 
 export class RoomCount {
   private readonly listing: RuntimePodsView | undefined;
-  private readonly records: { [Symbol.iterator](): Iterator<[string, Rec]> };
+  private readonly records: { [Symbol.iterator](): Iterator<[string, PodRecord]> };
   private readonly known: Holders | null;
   /** In place of what is known; null while that is right. */
   private counted: Counted | null = null;
@@ -35,7 +45,7 @@ export class RoomCount {
   }
 
   /** `rec` null: it is forgotten. */
-  recount(uid: string, rec: Rec | null): void {
+  recount(uid: string, rec: PodRecord | null): void {
     const known = this.finish();
     // What a worker says of itself changes nothing here, and is most of what comes.
     if (known === null || isCounted(uid, rec, known)) return;
@@ -44,12 +54,12 @@ export class RoomCount {
   }
 }
 
-function isCounted(uid: string, rec: Rec | null, { listing, pods, leaving }: Holders): boolean {
+function isCounted(uid: string, rec: PodRecord | null, { listing, pods, leaving }: Holders): boolean {
   const holds = rec !== null && holdsRoom(rec, listing);
   return pods.get(uid) === (holds ? rec.pod : undefined) && leaving.has(uid) === (holds && isLeaving(rec));
 }
 
-function count(uid: string, rec: Rec | null, { listing, pods, leaving }: Counted): void {
+function count(uid: string, rec: PodRecord | null, { listing, pods, leaving }: Counted): void {
   const holds = rec !== null && holdsRoom(rec, listing);
   // A pod that is there keeps its place in the order.
   if (holds) pods.set(uid, rec.pod);

@@ -15,15 +15,15 @@ import { because, type Cause } from '../../supervision/address.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { Inspect, TakenTransition } from '../../xstate/kept.ts';
 import { type AdmissionHost, Candidates } from '../admission/candidates.ts';
+import { type Candidate, isUndecided } from '../admission/messages.ts';
 import { RoomCount } from '../admission/room.ts';
 import { podFields } from '../admission/supported.ts';
 import { ResizeDraft } from '../resize/draft.ts';
 import type { WorkerEvent } from '../workers/messages.ts';
-import { type Candidate, isRefused, LIFE_STEPS_MAX, type Refused } from './messages.ts';
+import { isRefused, LIFE_STEPS_MAX, type Refused } from './messages.ts';
 import { type LifeAct, type LifeEvent, stepLife } from './podLifeMachine.ts';
 import {
   type Facts,
-  isUndecided,
   type Life,
   listedOf,
   type Named,

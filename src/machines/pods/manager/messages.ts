@@ -3,55 +3,12 @@
 import type { AllocationAnswer } from '../../allocation/messages.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { ListedPod, PodOpKind, SourceName } from '../../pod/runtime/seen.ts';
-import { address, type Cause, type Message, viewKey } from '../../supervision/address.ts';
+import { address, type Message, viewKey } from '../../supervision/address.ts';
 import type { WorkerSummary } from '../workers/messages.ts';
 
 /** What an evicted pod comes to. */
 export function evictedStatus({ reason, message }: Eviction): { phase: 'Failed'; reason: string; message: string; disruption: string } {
   return { phase: 'Failed', reason, message, disruption: message };
-}
-
-/**
- * A pod that a source names and that is neither admitted nor refused yet. Its record, if there is one, is of an earlier definition
- * or life.
- */
-export interface Candidate {
-  /** The newest definition. */
-  pod: Pod;
-  op: PodOpKind;
-  source: SourceName;
-  causes: readonly Cause[] | undefined;
-  sinceMonoMs: number;
-  wait: Wait;
-  /** Why it is held, where it is. */
-  refusal?: string;
-  asked: Asked | null;
-  /** Pods that it waits for to end, and since when each has been seen to. */
-  leaving: ReadonlyMap<string, number>;
-}
-
-export type Wait =
-  /** Something has to be looked at first. */
-  | 'later'
-  /** Other pods make room for it, which no other pod gets. */
-  | 'room'
-  /** It fits, and something is being allocated to it. No other pod gets its room. */
-  | 'allocating'
-  /** The same, of a pod that runs here already. */
-  | 'readmitting'
-  /** It sets what this node must refuse. It runs here already, or its controller would replace it without end if it failed. */
-  | 'held';
-
-/** What the coordinator of allocation was asked about a candidate. */
-export interface Asked {
-  /** Never given twice. */
-  id: number;
-  pod: Pod;
-  answer: AllocationAnswer | null;
-  /** When it was asked, then when it was answered. */
-  atMonoMs: number;
-  /** Why it was last told to wait. */
-  why: string;
 }
 
 /** From config to the pod manager: one operation of podConfig. Its pods are shared: nobody changes them. */
@@ -190,12 +147,6 @@ export function evictionOf(record: Lived): Eviction | null {
   return verdict === null || verdict.kind === 'refused' ? null : verdict.eviction;
 }
 
-/** A pod that is neither let in nor refused yet, and what it waits for. */
-export type WaitingPod = Pick<Candidate, 'pod' | 'source' | 'sinceMonoMs' | 'wait' | 'refusal' | 'asked' | 'leaving'>;
-
-/** By UID. */
-export type WaitingPods = ReadonlyMap<string, WaitingPod>;
-
 export interface PodsView {
   records: ReadonlyMap<string, PodRecord>;
   /** Which incarnation of the pod manager says so. Absent: 1. */
@@ -228,6 +179,3 @@ export const LIFE_STATES = {
 
 export const podManagerAddr = address<PodManagerEvent>('node/pods/podManager');
 export const podsView = viewKey<PodsView>('pods');
-
-/** Pods that wait to be admitted: what `why` says of them. */
-export const waitingPodsView = viewKey<WaitingPods>('waitingPods');

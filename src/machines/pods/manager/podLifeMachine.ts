@@ -14,6 +14,7 @@ import { type Cause, joinCauses } from '../../supervision/address.ts';
 import { stepsOf } from '../../xstate/kept.ts';
 import { podName, projecting } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
+import { stands } from '../admission/judge.ts';
 import type { WorkerEvent, WorkerSummary } from '../workers/messages.ts';
 import {
   type Eviction,
@@ -27,7 +28,7 @@ import {
   type Verdict,
   verdictOf,
 } from './messages.ts';
-import { isTold, type Life, listedOf, mayBePutRight, type Named, nextOf, type Renewal, stands, withNext } from './records.ts';
+import { isTold, type Life, listedOf, mayBePutRight, type Named, nextOf, type Renewal, withNext } from './records.ts';
 
 type Causes = readonly Cause[] | undefined;
 

@@ -4,25 +4,16 @@ import { SharedMap } from '../../data/sharedMap.ts';
 import type { Pod, ResizePending } from '../../kube/types.ts';
 import type { NodePressure } from '../../nodeFacts.ts';
 import { livesBefore } from '../../pod/lives.ts';
-import { isTerminal } from '../../pod/phase.ts';
 import type { ListedPod, RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
-import { sameDesired } from '../../pod/sameDesired.ts';
 import type { Cause } from '../../supervision/address.ts';
 import type { Moment } from '../../xstate/facts.ts';
-import type { NodeAbility, Placement } from '../admission/admission.ts';
+import type { Offer, Placement } from '../admission/admission.ts';
+import type { Candidate } from '../admission/messages.ts';
+import type { Holders } from '../admission/room.ts';
 import { type Allocation, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
 import type { StatusView } from '../status/messages.ts';
 import type { WorkerEvent } from '../workers/messages.ts';
-import {
-  type Candidate,
-  evictionOf,
-  isRefused,
-  type LifeState,
-  type LifeStep,
-  type PodRecord,
-  type Successor,
-  verdictOf,
-} from './messages.ts';
+import { evictionOf, type LifeState, type LifeStep, type PodRecord, type Successor, verdictOf } from './messages.ts';
 
 /** What the ledger keeps of one life of a UID. `state` null: it has only begun. */
 export interface Life extends Omit<PodRecord, 'state'> {
@@ -46,16 +37,6 @@ export interface Named {
 export interface Renewal {
   next: Successor;
   causes: readonly Cause[] | undefined;
-}
-
-/** Kept from step to step, since thousands of refused pods may stand in the ledger. */
-export interface Holders {
-  /** The runtime's listing that it goes by. */
-  readonly listing: RuntimePodsView | undefined;
-  /** Records that hold room, by UID. */
-  readonly pods: ReadonlyMap<string, Pod>;
-  /** Pods among them that release it soon. */
-  readonly leaving: ReadonlySet<string>;
 }
 
 export interface PodLedger {
@@ -110,18 +91,6 @@ export interface Step {
   /** False when nothing a reader of the view could see has changed. */
   changed: boolean;
 }
-/** What this node offers. */
-export interface Offer {
-  podsMax: number;
-  allocatable: Readonly<Record<string, string>>;
-  ability: Omit<NodeAbility, 'strictGroups'>;
-  /** There is an API server, where labels and taints may have changed. */
-  cluster: boolean;
-  /** Something is allocated to this pod before it is admitted. */
-  allocates(pod: Pod): boolean;
-  /** Resources that are not changed in place, since a Guaranteed pod has them alone. */
-  fixed: readonly string[];
-}
 /** What comes with each event. */
 export interface Facts extends Moment {
   /** The pod manager's path, for causes. */
@@ -133,7 +102,7 @@ export interface Facts extends Moment {
   readonly placement: Placement;
   /** When labels and taints of the node were last read. */
   readonly placementAtMonoMs: number;
-  /** {@link NodeAbility.strictGroups}; null: the runtime has not been asked yet. */
+  /** Whether the runtime gives a container exactly the groups that the pod lists; null: the runtime has not been asked yet. */
   readonly strictGroups: boolean | null;
   readonly pressures: readonly NodePressure[];
   readonly shutsDown: boolean;
@@ -157,14 +126,6 @@ export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedge
     sources,
   };
 }
-export function keepsRoom({ wait }: Candidate): boolean {
-  return wait !== 'later' && wait !== 'held';
-}
-/** Nothing of a pod that room is made for, or that is allocated something, is here. */
-export function isUndecided({ wait }: Candidate): boolean {
-  return wait === 'later' || wait === 'readmitting';
-}
-
 /** A worker may still have containers of it. */
 export function isLive({ state }: Life): boolean {
   return state !== null && 'listed' in state;
@@ -203,15 +164,4 @@ export function predecessor(named: Iterable<readonly [string, Rec]>, uid: string
     } else if (before && other.state.is === 'waiting') return otherUid;
   }
   return alive;
-}
-
-/**
- * Whether a pod was refused as it is defined now. It stays so while it is defined like that, whatever room or devices there
- * are by then: a phase that is final is not left. The node's pressure is a verdict of its own, and a pod that the API server
- * shows to have failed needs none.
- */
-export function stands(rec: Pick<Life, 'state' | 'pod'>, pod: Pod): boolean {
-  return (
-    isRefused(rec) && rec.state?.is !== 'leaving' && evictionOf(rec) === null && !isTerminal(pod.status.phase) && sameDesired(rec.pod, pod)
-  );
 }

@@ -10,9 +10,10 @@ import { LEFT_ALONE_ANNOTATION } from '../../pod/setAside.ts';
 import { causesAbout } from '../../supervision/address.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { Inspect } from '../../xstate/kept.ts';
+import { type Candidate, keepsRoom } from '../admission/messages.ts';
 import { created, killed, Ledger } from './ledger.ts';
-import { type Candidate, isWanted, type PodManagerEvent, type PodOpEvent } from './messages.ts';
-import { type Facts, isLive, keepsRoom, listedOf, nextOf, type PodLedger, type Step } from './records.ts';
+import { isWanted, type PodManagerEvent, type PodOpEvent } from './messages.ts';
+import { type Facts, isLive, listedOf, nextOf, type PodLedger, type Step } from './records.ts';
 
 /** What the pod manager takes: a message, or a look at what waits. */
 export type StepEvent = PodManagerEvent | { type: 'look' };

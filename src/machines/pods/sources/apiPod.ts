@@ -1,19 +1,20 @@
 /** Pods as the API server gives them. Pure. */
 
-import { isKubeObject, isKubeRecord, slim, UNREADABLE } from '../../kube/request.ts';
+import { isKubeObject, slim, UNREADABLE } from '../../kube/request.ts';
 import type { Pod } from '../../kube/types.ts';
 import { PARTS_MAX } from '../../pod/bounds.ts';
+import { isRecord } from '../../shape/conform.ts';
 
 /**
  * A pod of an object that was read as one (`objects/answers.ts`). Null when it can be no pod of a node. The server has validated and
  * defaulted it; what is said here again is what a member of a list leaves out.
  */
 export function toApiPod(value: unknown): Pod | null {
-  if (!isKubeObject(value) || value[UNREADABLE] !== undefined || !isKubeRecord(value.spec)) return null;
+  if (!isKubeObject(value) || value[UNREADABLE] !== undefined || !isRecord(value.spec)) return null;
   // Its fields were held against the table that the type is made of.
   const { metadata, spec, status } = slim(value) as unknown as Pod;
   if (!metadata.uid || !metadata.namespace || !Array.isArray(spec.containers) || spec.containers.length === 0) return null;
-  return withinBounds({ apiVersion: 'v1', kind: 'Pod', metadata, spec, status: isKubeRecord(status) ? status : {} });
+  return withinBounds({ apiVersion: 'v1', kind: 'Pod', metadata, spec, status: isRecord(status) ? status : {} });
 }
 
 /**

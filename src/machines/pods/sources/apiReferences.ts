@@ -3,8 +3,8 @@
  * PreventStaticPodAPIReferences is on (spec: pod lifecycle 1.2). Pure.
  */
 
-import type { Volume } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
+import type { Volume } from '../../kube/volumeTable.ts';
 import { kindOfField } from '../../pod/volumes/kinds.ts';
 import { isRecord } from '../../shape/conform.ts';
 

@@ -3,11 +3,13 @@
  * defaults, the static defaulting steps and full validation (spec: pod lifecycle 1.5 and 1.6). Pure.
  */
 
-import { podShape, VOLUME_SOURCES } from '../../kube/podTable.ts';
+import { podShape } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
+import { VOLUME_SOURCES } from '../../kube/volumeTable.ts';
 import { ANNOTATION_HASH, canonicalJson } from '../../pod/names.ts';
 import { ASSUMED_FIELD } from '../../pod/volumes/kinds.ts';
 import { conform, isRecord } from '../../shape/conform.ts';
+import { partOf } from '../../shape/lenient.ts';
 import { cut, ErrorList } from '../../text/errorList.ts';
 import { apiReferences } from './apiReferences.ts';
 import { applyApiDefaults } from './defaults.ts';
@@ -138,7 +140,7 @@ function kindOf(doc: Record<string, unknown>): { kind: string; error?: string } 
 
 /** The name of a pod that cannot be used as it is, where it says one. */
 function holds(doc: Record<string, unknown>, { nodeName }: DecodeOptions): { holds?: string } {
-  const { name, namespace } = isRecord(doc.metadata) ? doc.metadata : {};
+  const { name, namespace } = partOf(doc, 'metadata');
   if (typeof name !== 'string' || name === '') return {};
   const space = typeof namespace === 'string' && namespace !== '' ? namespace : 'default';
   return { holds: `${name}-${nodeName.toLowerCase()}_${space}` };

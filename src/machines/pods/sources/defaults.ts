@@ -1,9 +1,10 @@
 /** API defaulting of a decoded pod (spec: pod lifecycle 1.5): what the API server would have filled in. Pure. */
 
 import { own, put } from '../../data/own.ts';
-import { type Container, type LifecycleHandler, type Probe, VOLUME_SOURCES } from '../../kube/podTable.ts';
+import type { Container, LifecycleHandler, Probe } from '../../kube/podTable.ts';
 import { defaultPullPolicy } from '../../kube/pullPolicy.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
+import { VOLUME_SOURCES } from '../../kube/volumeTable.ts';
 import { isPodLevel } from '../../pod/resources/podLevel.ts';
 import { containersTotal } from '../../pod/resources/resources.ts';
 import { ASSUMED_FIELD, kindOfField } from '../../pod/volumes/kinds.ts';

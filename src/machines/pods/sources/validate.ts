@@ -12,9 +12,10 @@ import {
   qualifiedName,
   quantityValue,
 } from '../../kube/names.ts';
-import { type PodSpec, VOLUME_SOURCES } from '../../kube/podTable.ts';
+import type { PodSpec } from '../../kube/podTable.ts';
 import { compareQuantity } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
+import { VOLUME_SOURCES } from '../../kube/volumeTable.ts';
 import {
   DNS_POLICIES,
   OPERATING_SYSTEMS,

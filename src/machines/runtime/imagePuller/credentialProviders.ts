@@ -5,6 +5,7 @@
 
 import { parseImageRef } from '../../kube/imageRef.ts';
 import { isRecord } from '../../shape/conform.ts';
+import { recordOf, textOf } from '../../shape/lenient.ts';
 import { type Credential, credentialsAmong, locationMatches, type OwnedAuth } from './keyring.ts';
 
 const GROUP = 'credentialprovider.kubelet.k8s.io';
@@ -83,10 +84,10 @@ function unknown(value: Record<string, unknown>, known: readonly string[], at: s
 const FIELDS = ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env', 'tokenAttributes'];
 
 function readProvider(entry: unknown, at: string, { bad, parseDuration, tokens }: ReadOptions & { bad: Bad }): CredentialProvider {
-  const value = isRecord(entry) ? entry : {};
+  const value = recordOf(entry);
   if (!isRecord(entry)) bad(at, 'must be a mapping');
   unknown(value, FIELDS, at, bad);
-  const name = typeof value.name === 'string' ? value.name : '';
+  const name = textOf(value.name);
   if (name === '') bad(`${at}.name`, 'required');
   else if (/[/\s]/.test(name) || name === '.' || name === '..') bad(`${at}.name`, 'must be the name of a file, without slashes and blanks');
   const matchImages = texts(value.matchImages, `${at}.matchImages`, bad);
@@ -101,7 +102,7 @@ function readProvider(entry: unknown, at: string, { bad, parseDuration, tokens }
   else if (defaultCacheMs === undefined || defaultCacheMs < 0)
     bad(`${at}.defaultCacheDuration`, 'must be a duration such as 10m, not negative');
   const versions = VERSIONS.map((v) => `${GROUP}/${v}`);
-  const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : '';
+  const apiVersion = textOf(value.apiVersion);
   if (!versions.includes(apiVersion)) bad(`${at}.apiVersion`, `must be one of ${versions.join(', ')}`);
   const asks = value.tokenAttributes !== undefined && value.tokenAttributes !== null;
   if (asks && !tokens) bad(`${at}.tokenAttributes`, 'needs feature gate KubeletServiceAccountTokenForCredentialProviders');
@@ -130,10 +131,10 @@ const TOKEN_FIELDS = [
 const ANNOTATION_KEY = /^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
 
 function readTokenAttributes(entry: unknown, at: string, bad: Bad): TokenAttributes {
-  const value = isRecord(entry) ? entry : {};
+  const value = recordOf(entry);
   if (!isRecord(entry)) bad(at, 'must be a mapping');
   unknown(value, TOKEN_FIELDS, at, bad);
-  const audience = typeof value.serviceAccountTokenAudience === 'string' ? value.serviceAccountTokenAudience : '';
+  const audience = textOf(value.serviceAccountTokenAudience);
   if (audience === '') bad(`${at}.serviceAccountTokenAudience`, 'required');
   const cacheType = (['ServiceAccount', 'Token'] as const).find((t) => t === value.cacheType);
   if (cacheType === undefined) bad(`${at}.cacheType`, 'must be ServiceAccount or Token');
@@ -242,7 +243,7 @@ export function readAnswer(
   const auth = value.auth ?? {};
   if (!isRecord(auth)) throw new Error('printed an auth that is no mapping');
   const credentials = Object.entries(auth).map(([key, entry]): Credential => {
-    const { username, password } = isRecord(entry) ? entry : {};
+    const { username, password } = recordOf(entry);
     if (typeof username !== 'string' || typeof password !== 'string') throw new Error('printed an auth without a username and a password');
     return { key, auth: { username, password } };
   });

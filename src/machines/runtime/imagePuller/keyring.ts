@@ -4,6 +4,7 @@ import { own } from '../../data/own.ts';
 import { parseImageRef } from '../../kube/imageRef.ts';
 import type { ApiSecret } from '../../kube/objects.ts';
 import { isRecord } from '../../shape/conform.ts';
+import { textOf } from '../../shape/lenient.ts';
 import { trimEndOf } from '../../text/trim.ts';
 import type { AuthConfig } from '../../wire/cri.ts';
 
@@ -87,11 +88,10 @@ function entriesOf(secret: ApiSecret): Credential[] | string {
 }
 
 function authOf(entry: Record<string, unknown>): AuthConfig | null {
-  const text = (v: unknown): string => (typeof v === 'string' ? v : '');
-  if (text(entry.auth) === '') return { username: text(entry.username), password: text(entry.password) };
+  if (textOf(entry.auth) === '') return { username: textOf(entry.username), password: textOf(entry.password) };
   let decoded: string;
   try {
-    decoded = new TextDecoder().decode(Uint8Array.from(atob(text(entry.auth)), (c) => c.charCodeAt(0)));
+    decoded = new TextDecoder().decode(Uint8Array.from(atob(textOf(entry.auth)), (c) => c.charCodeAt(0)));
   } catch {
     return null;
   }

@@ -9,6 +9,7 @@ import { put } from '../../data/own.ts';
 import { parseImageRef } from '../../kube/imageRef.ts';
 import { goString } from '../../pod/goJson.ts';
 import { isRecord } from '../../shape/conform.ts';
+import { textOf } from '../../shape/lenient.ts';
 import type { AuthConfig } from '../../wire/cri.ts';
 import type { OwnedAuth, PullOwner } from './keyring.ts';
 
@@ -140,7 +141,6 @@ export function accessOf(access: AccessGranted | undefined, auths: readonly Owne
 
 // ---- files -------------------------------------------------------------------------------------------------------
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 function coordinates(value: unknown): Coordinates {
   const { uid, namespace, name } = isRecord(value) ? value : {};
   return { uid: textOf(uid), namespace: textOf(namespace), name: textOf(name) };

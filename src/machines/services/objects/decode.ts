@@ -2,8 +2,10 @@
 
 import { put } from '../../data/own.ts';
 import type { ApiConfigMap, ApiObject, ApiSecret } from '../../kube/objects.ts';
-import { isKubeRecord, type KubeObject, UNREADABLE } from '../../kube/request.ts';
+import { type KubeObject, UNREADABLE } from '../../kube/request.ts';
 import type { ObjectRef } from '../../pod/volumes/references.ts';
+import { isRecord } from '../../shape/conform.ts';
+import { textOf } from '../../shape/lenient.ts';
 
 export type DecodedObject = { ok: true; value: ApiObject; immutable: boolean } | { ok: false; message: string };
 
@@ -18,7 +20,7 @@ function bytesOf(base64: string): Uint8Array | null {
 /** Null: some value of it is no base64 text. */
 function binary(map: unknown): Record<string, Uint8Array> | null {
   const out: Record<string, Uint8Array> = {};
-  for (const [key, value] of Object.entries(isKubeRecord(map) ? map : {})) {
+  for (const [key, value] of Object.entries(isRecord(map) ? map : {})) {
     const bytes = typeof value === 'string' ? bytesOf(value) : null;
     if (bytes === null) return null;
     put(out, key, bytes);
@@ -40,14 +42,13 @@ export function decodeObject(ref: ObjectRef, object: KubeObject): DecodedObject 
     const data = binary(object.data);
     if (data === null) return malformed();
     const { uid = '' } = object.metadata;
-    const value: ApiSecret = { uid, type: typeof object.type === 'string' ? object.type : '', data };
+    const value: ApiSecret = { uid, type: textOf(object.type), data };
     return { ok: true, value, immutable };
   }
   const binaryData = binary(object.binaryData);
   if (binaryData === null) return malformed();
   const data: Record<string, string> = {};
-  for (const [key, value] of Object.entries(isKubeRecord(object.data) ? object.data : {}))
-    if (typeof value === 'string') put(data, key, value);
+  for (const [key, value] of Object.entries(isRecord(object.data) ? object.data : {})) if (typeof value === 'string') put(data, key, value);
   const value: ApiConfigMap = { data, binaryData };
   return { ok: true, value, immutable };
 }

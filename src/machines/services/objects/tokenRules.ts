@@ -1,8 +1,9 @@
 /** Tokens of service accounts: what is asked for, and when one is asked for again (resources and volumes 8.15). Pure. */
 
 import type { TokenRequest } from '../../kube/objects.ts';
-import { failureText, isKubeRecord, type KubeFailure } from '../../kube/request.ts';
+import { failureText, type KubeFailure } from '../../kube/request.ts';
 import type { WireTokenRequest } from '../../kube/wire.ts';
+import { isRecord } from '../../shape/conform.ts';
 
 /** A token is replaced when this share of its life is over, or when it is this old. */
 const REFRESH_SHARE = 0.8;
@@ -43,7 +44,7 @@ export function tokenFailure(path: string, failure: KubeFailure): string {
 
 /** Null: the answer holds no token. `random` in [0, 1). */
 export function toHeldToken(body: unknown, random: number): HeldToken | null {
-  if (!isKubeRecord(body) || !isKubeRecord(body.status) || !isKubeRecord(body.spec)) return null;
+  if (!isRecord(body) || !isRecord(body.status) || !isRecord(body.spec)) return null;
   const { token, expirationTimestamp } = body.status;
   const { expirationSeconds } = body.spec;
   const expiresAtMs = typeof expirationTimestamp === 'string' ? Date.parse(expirationTimestamp) : Number.NaN;

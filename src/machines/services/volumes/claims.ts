@@ -1,11 +1,12 @@
 /** What a persistent volume claim stands for on this node (resources and volumes 8.4, 8.18), in the words of the reference. Pure. */
 
+import { type NodeIdentityLabels, nodeMismatch } from '../../kube/nodeSelector.ts';
 import type { NodeSelectorTerm } from '../../kube/podTable.ts';
-import { isKubeRecord as isRecord } from '../../kube/request.ts';
 import type { Pod } from '../../kube/types.ts';
 import { PERSISTENT_KINDS, type PersistentSource } from '../../pod/volumes/kinds.ts';
-import { type NodeIdentityLabels, nodeMismatch } from '../../pods/admission/nodeAffinity.ts';
 import { type Built, built, refused } from '../../result.ts';
+import { isRecord } from '../../shape/conform.ts';
+import { listOf, partOf, textOf } from '../../shape/lenient.ts';
 
 export interface BoundClaim {
   uid: string;
@@ -15,34 +16,28 @@ export interface BoundClaim {
 /** Where the content of a persistent volume lies on this node, or who knows. */
 export type ClaimedVolume = { volume: string } & PersistentSource;
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const part = (value: unknown, key: string): Record<string, unknown> => {
-  const found = isRecord(value) ? value[key] : undefined;
-  return isRecord(found) ? found : {};
-};
-
 /** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
 export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
-  const metadata = part(pvc, 'metadata');
+  const metadata = partOf(pvc, 'metadata');
   if (owner !== null && !isControlledBy(metadata, owner)) {
     const { namespace, name } = owner.metadata;
     return refused(
-      `PVC ${text(metadata.namespace)}/${text(metadata.name)} was not created for pod ${namespace}/${name} (pod is not owner)`,
+      `PVC ${textOf(metadata.namespace)}/${textOf(metadata.name)} was not created for pod ${namespace}/${name} (pod is not owner)`,
     );
   }
   if (metadata.deletionTimestamp !== undefined) return refused('PVC is being deleted');
-  if (part(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
-  const volume = text(part(pvc, 'spec').volumeName);
-  return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: text(metadata.uid), volume });
+  if (partOf(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
+  const volume = textOf(partOf(pvc, 'spec').volumeName);
+  return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: textOf(metadata.uid), volume });
 }
 
 function isControlledBy(metadata: Record<string, unknown>, { metadata: { uid } }: Pod): boolean {
-  const owners = Array.isArray(metadata.ownerReferences) ? metadata.ownerReferences.filter(isRecord) : [];
+  const owners = listOf(metadata.ownerReferences).filter(isRecord);
   return owners.some((o) => o.controller === true && o.uid === uid);
 }
 
 function termsOf(value: unknown): NodeSelectorTerm[] | null {
-  const required = part(value, 'required');
+  const required = partOf(value, 'required');
   return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms.map((t) => (isTerm(t) ? t : NO_MATCH)) : null;
 }
 
@@ -71,12 +66,12 @@ export interface ClaimUse {
 /** Reads a PersistentVolume as the API shows it. */
 export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
   const { claim, name, node, block } = of;
-  const spec = part(pv, 'spec');
+  const spec = partOf(pv, 'spec');
   const { volume } = claim;
   if (!isRecord(spec.claimRef)) {
     return refused(`found PV object ${volume} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`);
   }
-  const holder = text(spec.claimRef.uid);
+  const holder = textOf(spec.claimRef.uid);
   if (holder !== claim.uid) {
     return refused(`found PV object ${volume} but its pv.Spec.ClaimRef.UID ${holder} does not point to claim.UID ${claim.uid}`);
   }

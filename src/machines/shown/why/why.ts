@@ -1,9 +1,10 @@
 /** Why a pod is as it is, as a chain a person can follow: what `actorctl why` prints. Pure. */
 
 import type { RecordedEvent } from '../../foundation/messages.ts';
-import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
-import { isRefused, isWanted, LIFE_STATES, type PodRecord, podManagerAddr, type WaitingPod } from '../../pods/manager/messages.ts';
-import { type ContainerSummary, workersAddr } from '../../pods/workers/messages.ts';
+import type { Pod, PodStatus } from '../../kube/types.ts';
+import type { WaitingPod } from '../../pods/admission/messages.ts';
+import { isRefused, isWanted, LIFE_STATES, type PodRecord, podManagerAddr } from '../../pods/manager/messages.ts';
+import { workersAddr } from '../../pods/workers/messages.ts';
 import { criAddr } from '../../runtime/cri/messages.ts';
 import { clockTime, shortDuration } from '../../text/duration.ts';
 import { printable } from '../../text/table.ts';
@@ -12,6 +13,7 @@ import { eventMessage } from '../eventLog.ts';
 import { type Findable, findPod, recordMeant } from '../findPod.ts';
 import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
+import { containerLines, explainedContainers } from './containers.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
 
 /** Events shown per pod. */
@@ -72,7 +74,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (isRefused(record)) lines.push(...rejection(status));
   lines.push(...leftAloneLines(record));
-  lines.push(...containerLines(record, status, i));
+  lines.push(...containerLines(explainedContainers(record, status), i.nowMs));
   if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
   lines.push(...runtimeLines(record.pod, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));
@@ -120,8 +122,8 @@ function fullNameOf(uid: string, i: WhyInput): string {
 const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
   later: 'the runtime or the node has to be read first',
   room: 'other pods have to end first, to make room for it',
-  allocating: 'devices or CPUs are being allocated to it',
-  readmitting: 'it runs already, and its devices or CPUs are being allocated anew',
+  allocating: 'resources are being allocated to it',
+  readmitting: 'it runs already, and its resources are being allocated anew',
   held: 'it does not fail for it: its controller would replace it without end, or it ran here already',
 };
 
@@ -154,54 +156,6 @@ function rejection(status: PodStatus | undefined): string[] {
     `  this node does not run it: ${why === '' ? 'the reason is in its events' : why}`,
     '  it is looked at again only when its specification changes',
   ];
-}
-
-function containerLines(record: PodRecord, status: PodStatus | undefined, i: WhyInput): string[] {
-  const inits = record.pod.spec.initContainers ?? [];
-  const regular = record.pod.spec.containers;
-  const lines: string[] = [];
-  for (const [list, statuses, init] of [
-    [inits, status?.initContainerStatuses, true],
-    [regular, status?.containerStatuses, false],
-  ] as const) {
-    for (const c of list) {
-      const seen = record.worker?.containers.find((s) => s.name === c.name && s.init === init);
-      const api = statuses?.find((s) => s.name === c.name);
-      if (seen === undefined && api === undefined) continue;
-      lines.push(...oneContainer({ name: c.name, init, seen, api }, i));
-    }
-  }
-  return lines.length === 0 ? [] : ['Containers', ...lines];
-}
-
-function oneContainer(
-  c: { name: string; init: boolean; seen: ContainerSummary | undefined; api: ContainerStatus | undefined },
-  i: WhyInput,
-): string[] {
-  const apiState = c.api?.state;
-  const kind = c.seen?.state ?? (apiState?.running ? 'running' : apiState?.terminated ? 'terminated' : 'waiting');
-  const reason = c.seen?.reason || apiState?.waiting?.reason || apiState?.terminated?.reason || '';
-  const message = c.seen?.message || apiState?.waiting?.message || apiState?.terminated?.message || '';
-  const restarts = Math.max(c.seen?.restartCount ?? 0, c.api?.restartCount ?? 0);
-  const parts = [kind + (reason === '' ? '' : ` (${reason})`)];
-  const started = apiState?.running?.startedAt;
-  if (kind === 'running' && started !== undefined) parts[0] = `${parts[0]} for ${shortDuration(i.nowMs - Date.parse(started))}`;
-  parts.push(restarts === 1 ? '1 restart' : `${restarts} restarts`);
-  const next = c.seen?.nextStartAtMs;
-  if (next !== undefined) {
-    parts.push(next > i.nowMs ? `next start in ${shortDuration(next - i.nowMs)} at ${clockTime(next)}` : 'next start is due now');
-  }
-  const lines = [`  ${c.init ? 'init ' : ''}${c.name}: ${parts.join(', ')}`];
-  if (message !== '') lines.push(`      ${message}`);
-  const ended = apiState?.terminated ?? c.api?.lastState.terminated;
-  if (ended !== undefined) {
-    const when = ended.finishedAt ? `, ended ${ago(Date.parse(ended.finishedAt), i)}` : '';
-    const how = ended.signal ? `signal ${ended.signal}` : `exit code ${ended.exitCode}`;
-    lines.push(
-      `      ${apiState?.terminated === undefined ? 'last run' : 'this run'}: ${how}${ended.reason ? ` (${ended.reason})` : ''}${when}`,
-    );
-  }
-  return lines;
 }
 
 function workerLines(uid: string, record: PodRecord, i: WhyInput): string[] {

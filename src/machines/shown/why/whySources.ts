@@ -3,8 +3,9 @@
 import type { RecordedEvent } from '../../foundation/messages.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
+import type { WaitingPods } from '../../pods/admission/messages.ts';
 import { podFields } from '../../pods/admission/supported.ts';
-import { isWanted, type PodRecord, type PodsView, type WaitingPods } from '../../pods/manager/messages.ts';
+import { isWanted, type PodRecord, type PodsView } from '../../pods/manager/messages.ts';
 import { keptPods, keptText } from '../../pods/podConfig/kept.ts';
 import type { ManifestsView, SourceError } from '../../pods/podConfig/messages.ts';
 import type { StatusView } from '../../pods/status/messages.ts';

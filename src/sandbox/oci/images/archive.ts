@@ -1,5 +1,6 @@
 /** What is in an archive of images: one of `docker save` or `podman save`, or a tar of an OCI layout. */
 import { statSync } from 'node:fs';
+import { textsOf } from '../../../machines/shape/lenient.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import { runProgram } from '../run.ts';
 import { within } from './budget.ts';
@@ -26,7 +27,7 @@ export async function archiveImages(path: string, o: { name: string; signal: Abo
   const docker = await read('manifest.json').catch(() => null);
   const oci = Array.isArray(docker) ? null : await read('index.json').catch(() => null);
   const found = Array.isArray(docker)
-    ? docker.map((m: { RepoTags?: unknown } | null, i) => ({ transport: `docker-archive:PATH:@${i}`, named: strings(m?.RepoTags) }))
+    ? docker.map((m: { RepoTags?: unknown } | null, i) => ({ transport: `docker-archive:PATH:@${i}`, named: textsOf(m?.RepoTags) }))
     : ociImages(oci);
   if (found.length === 0)
     throw refuse(path, 'it is no archive of images: neither manifest.json (docker save) nor index.json (OCI) is in it');
@@ -48,9 +49,8 @@ function ociImages(index: unknown): { transport: string; named: string[] }[] {
     const annotations = m?.annotations ?? {};
     const ref = annotations[OCI_NAME[1]];
     const selected = typeof ref === 'string' && manifests.length > 1 ? `:${ref}` : '';
-    return { transport: `oci-archive:PATH${selected}`, named: strings(OCI_NAME.map((key) => annotations[key])).slice(0, 1) };
+    return { transport: `oci-archive:PATH${selected}`, named: textsOf(OCI_NAME.map((key) => annotations[key])).slice(0, 1) };
   });
 }
 
-const strings = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v) => typeof v === 'string') : []);
 const refuse = (path: string, why: string): RuntimeRefusal => new RuntimeRefusal(CODE.invalidArgument, `cannot load ${path}: ${why}`);

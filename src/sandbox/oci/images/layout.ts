@@ -1,5 +1,6 @@
 /** An image in the OCI layout that skopeo wrote: read within bounds, and judged before anything of it is unpacked. */
 import { join } from 'node:path';
+import { listOf, recordOf, textOf, textsOf } from '../../../machines/shape/lenient.ts';
 import { readRegularSync } from '../../../process/regularFile.ts';
 import type { ImageConfig } from './records.ts';
 
@@ -21,38 +22,34 @@ export interface ReadImage {
 }
 
 type Json = { readonly [key: string]: unknown };
-const object = (value: unknown): Json => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {});
-const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const texts = (value: unknown): string[] => list(value).filter((v) => typeof v === 'string');
 
 /** @throws for an image of another platform, with too many layers, or of another form. */
 export function readLayout(dir: string, o: { layersMax: number }): ReadImage {
   const index = parse(join(dir, 'index.json'));
-  const manifest = blob(dir, object(list(index.manifests)[0]).digest);
-  const layers = list(manifest.layers);
+  const manifest = blob(dir, recordOf(listOf(index.manifests)[0]).digest);
+  const layers = listOf(manifest.layers);
   if (layers.length > o.layersMax) throw new Error(`the image has ${layers.length} layers, ${o.layersMax} is the most`);
-  const id = text(object(manifest.config).digest);
+  const id = textOf(recordOf(manifest.config).digest);
   const config = blob(dir, id);
-  const [os, arch] = [text(config.os) || 'linux', text(config.architecture)];
+  const [os, arch] = [textOf(config.os) || 'linux', textOf(config.architecture)];
   if (os !== 'linux' || arch !== architecture())
     throw new Error(`the image is for ${os}/${arch || 'no architecture that it names'}, this machine is linux/${architecture()}`);
-  const c = object(config.config);
+  const c = recordOf(config.config);
   return {
     id,
     config: {
-      ...{ env: texts(c.Env), entrypoint: texts(c.Entrypoint), cmd: texts(c.Cmd) },
-      ...{ user: text(c.User), workingDir: text(c.WorkingDir), stopSignal: text(c.StopSignal) },
+      ...{ env: textsOf(c.Env), entrypoint: textsOf(c.Entrypoint), cmd: textsOf(c.Cmd) },
+      ...{ user: textOf(c.User), workingDir: textOf(c.WorkingDir), stopSignal: textOf(c.StopSignal) },
     },
   };
 }
 
 function blob(dir: string, digest: unknown): Json {
-  const hex = DIGEST.exec(text(digest))?.[1];
+  const hex = DIGEST.exec(textOf(digest))?.[1];
   if (hex === undefined) throw new Error(`the image refers to ${JSON.stringify(digest)}, which is no sha256 digest`);
   return parse(join(dir, 'blobs', 'sha256', hex));
 }
 
 function parse(file: string): Json {
-  return object(JSON.parse(readRegularSync(file, { own: true, bytesMax: JSON_BYTES_MAX }).toString('utf8')));
+  return recordOf(JSON.parse(readRegularSync(file, { own: true, bytesMax: JSON_BYTES_MAX }).toString('utf8')));
 }

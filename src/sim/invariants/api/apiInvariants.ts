@@ -2,8 +2,9 @@
 
 import { apiView } from '../../../machines/api/messages.ts';
 import { apiSubject } from '../../../machines/faults/subjects.ts';
-import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
 import { ANNOTATION_MIRROR } from '../../../machines/pod/names.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import type { Checker, Scene } from '../checker.ts';
 
 const TERMINAL = new Set<unknown>(['Succeeded', 'Failed']);

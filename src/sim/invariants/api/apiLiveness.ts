@@ -1,9 +1,10 @@
 /** What the API server must say some time after everything healed: each pod as its node has it, and no other pod of that node. */
-import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
 import { NODE_PRESSURES } from '../../../machines/nodeFacts.ts';
 import { ANNOTATION_MIRROR } from '../../../machines/pod/names.ts';
 import { isRefused, isWanted, type PodsView } from '../../../machines/pods/manager/messages.ts';
 import type { StatusView } from '../../../machines/pods/status/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { apiName } from '../../nemesis/workload/apiUser.ts';
 import type { Operator } from '../../nemesis/workload/operator.ts';
 import type { SimKube } from '../../world/kube/types.ts';

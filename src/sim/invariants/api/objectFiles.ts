@@ -2,7 +2,8 @@
  * Files of volumes that are made of objects of the API: what a pod's definition makes of them, and what stands on disk.
  * Worked out apart from the node's own code, so that each is a check of the other.
  */
-import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { NAMESPACE } from '../../nemesis/workload/apiUser.ts';
 import { TOKEN_FILE } from '../../nemesis/workload/objects.ts';
 import type { SimKube } from '../../world/kube/types.ts';

@@ -6,9 +6,9 @@ import { CHECKPOINT_FILE, decodeCheckpoint } from '../../../machines/allocation/
 import { devicesAddr, devicesView } from '../../../machines/allocation/devices/messages.ts';
 import { type Allocation, deviceIds } from '../../../machines/allocation/devices/types.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
-import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { manifestName } from '../../steady.ts';
 import type { SimKube } from '../../world/kube/types.ts';
 import type { SimNode } from '../../world/node/types.ts';

@@ -1,9 +1,9 @@
 /** Invariants about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
 
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
-import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import type { CsiRequest } from '../../../machines/wire/csi.ts';
 import { DRIVER_VOLUME } from '../../nemesis/draws/node/drivers.ts';
 import { handleOf } from '../../nemesis/workload/objectBodies.ts';

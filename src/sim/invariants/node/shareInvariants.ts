@@ -1,9 +1,9 @@
 /** Invariants about what pods share a node by: whose ids of the host are whose, and who has to make room for whom. */
 
-import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
 import { CRITICAL_PRIORITY } from '../../../machines/pod/phase.ts';
 import { PREEMPTING } from '../../../machines/pods/admission/preemption.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { type Checker, type Scene, targetOf } from '../checker.ts';
 
 interface Asked {

@@ -1,10 +1,11 @@
 /** Invariants about what containers are given of claims and images, and with whose credentials images are pulled. */
 
-import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 
 import { repositoryOf } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import { locationMatches } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { CLAIM_VOLUME } from '../../nemesis/draws/pods/named.ts';
 import { IMAGE_VOLUME } from '../../nemesis/draws/pods/volumes.ts';
 import { claimedPath } from '../../nemesis/workload/objectBodies.ts';

@@ -1,6 +1,5 @@
 /** Invariants about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 
-import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
 import { PREEMPTING } from '../../../machines/pods/admission/preemption.ts';
 import { isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
 import { DEADLINE_OVERRIDE } from '../../../machines/pods/status/generate.ts';
@@ -8,6 +7,7 @@ import type { StatusEntry } from '../../../machines/pods/status/messages.ts';
 import { SANDBOX_LOST } from '../../../machines/pods/workers/decide.ts';
 import { EVICTED } from '../../../machines/reclaim/eviction/messages.ts';
 import { NOT_ADMITTED, TERMINATED } from '../../../machines/reclaim/nodeShutdown/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { manifestName } from '../../steady.ts';
 import { type Checker, type Scene, targetOf } from '../checker.ts';
 

@@ -1,5 +1,6 @@
 /** Another user of the API server: creates pods that are bound to a node, edits and deletes them, meddles with what the node wrote. */
-import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
+import { type KubeObject, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import type { SimKube } from '../../world/kube/types.ts';
 import type { SimNode } from '../../world/node/types.ts';
 import { isResizing, resized } from '../draws/pods/resizes.ts';
@@ -133,7 +134,7 @@ export function registerNode(node: SimNode, kube: SimKube): void {
 
 function edited(there: KubeObject, pod: SimPod): KubeObject {
   const object = structuredClone(there);
-  object.metadata.labels = { ...(isKubeRecord(object.metadata.labels) ? object.metadata.labels : {}), rev: String(pod.rev) };
+  object.metadata.labels = { ...(isRecord(object.metadata.labels) ? object.metadata.labels : {}), rev: String(pod.rev) };
   const spec = object.spec as { containers: { name: string; image: string }[]; initContainers?: { name: string; image: string }[] };
   for (const c of [...spec.containers, ...(spec.initContainers ?? [])]) c.image = pod.images[c.name] ?? c.image;
   return object;

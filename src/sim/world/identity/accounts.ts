@@ -1,5 +1,6 @@
 /** Users of a simulated cluster, what they may do on its nodes, and what the API server says when a node asks about them. */
-import { isKubeRecord } from '../../../machines/kube/request.ts';
+
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { ApiFault } from '../kube/kubeStore.ts';
 
 export interface Account {
@@ -32,7 +33,7 @@ export const REVIEWS = {
 /** Answer to a question about a token or a right; undefined for another path. */
 export function review(path: string, body: unknown, secret: string): object | undefined {
   if (path !== REVIEWS.token && path !== REVIEWS.access) return undefined;
-  if (!isKubeRecord(body) || !isKubeRecord(body.spec)) throw new ApiFault(400, 'BadRequest', 'the review has no spec');
+  if (!isRecord(body) || !isRecord(body.spec)) throw new ApiFault(400, 'BadRequest', 'the review has no spec');
   const { spec } = body;
   if (path === REVIEWS.token) {
     const account = ACCOUNTS.find((a) => tokenOf(a, secret) === spec.token);
@@ -42,7 +43,7 @@ export function review(path: string, body: unknown, secret: string): object | un
         : { authenticated: true, user: { username: account.name, groups: account.groups } };
     return { ...body, status };
   }
-  const asked = isKubeRecord(spec.resourceAttributes) ? spec.resourceAttributes : {};
+  const asked = isRecord(spec.resourceAttributes) ? spec.resourceAttributes : {};
   const nodes = asked.resource === 'nodes' && typeof asked.subresource === 'string';
   return { ...body, status: { allowed: nodes && isAllowed(String(spec.user), [String(asked.subresource)]) } };
 }

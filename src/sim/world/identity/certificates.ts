@@ -5,7 +5,7 @@
 
 import type { CertificateTemplate } from '../../../machines/api/certificates/messages.ts';
 import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
-import { isKubeRecord } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import type { Certificates, ClientCredentials } from '../../../ports/certificates.ts';
 import { sha256Hex } from '../../globals.ts';
 import type { SimDisk } from '../disk/types.ts';
@@ -43,7 +43,7 @@ export function certificateText(o: Omit<SimCertificate, 'fingerprint'>): string 
 function readCertificate(pem: string): SimCertificate {
   const found = /^CERT (.*)$/m.exec(pem)?.[1];
   const value: unknown = found === undefined ? null : parsed(found);
-  if (!isKubeRecord(value) || typeof value.publicKey !== 'string' || typeof value.notAfterMs !== 'number')
+  if (!isRecord(value) || typeof value.publicKey !== 'string' || typeof value.notAfterMs !== 'number')
     throw new Error('there is no certificate in it');
   // Only certificateText writes such lines.
   return value as unknown as SimCertificate;
@@ -59,7 +59,7 @@ export function readPair(certPem: string, keyPem: string): SimCertificate {
 /** What a request asks for; null for what is none. */
 export function readRequest(pem: string): SimRequest | null {
   const value = parsed(/^REQUEST (.*)$/m.exec(pem)?.[1] ?? '');
-  return isKubeRecord(value) && typeof value.publicKey === 'string' ? (value as unknown as SimRequest) : null;
+  return isRecord(value) && typeof value.publicKey === 'string' ? (value as unknown as SimRequest) : null;
 }
 
 /** The port of one daemon. */

@@ -3,7 +3,8 @@
  * here, so that they are renewed while one looks.
  */
 
-import { isKubeRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimKube } from '../kube/types.ts';
 import type { SimRng } from '../rng.ts';
@@ -172,7 +173,7 @@ class ClusterSigner implements Signer {
 }
 
 function requestOf(csr: KubeObject) {
-  const spec = isKubeRecord(csr.spec) ? csr.spec : {};
+  const spec = isRecord(csr.spec) ? csr.spec : {};
   try {
     return readRequest(atob(typeof spec.request === 'string' ? spec.request : ''));
   } catch {

@@ -1,6 +1,7 @@
 /** The way from one daemon to the simulated API server: delays, refusals, lost answers, partitions, credentials. */
 
-import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../machines/kube/request.ts';
+import { type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import type { KubeApi, KubeCallOptions } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimCertificate } from '../identity/certificates.ts';
@@ -171,9 +172,9 @@ function refusal({ status, reason, retryAfterMs }: NonNullable<KubeVerdict['refu
 /** Only an answer from the cache may be old; that is asked for with version 0. */
 function outdated({ trouble, store }: SimKube, { request, answer }: { request: KubeRequest; answer: KubeResult }): KubeResult {
   const fromCache = request.query?.resourceVersion === '0';
-  if (!trouble.behind || !fromCache || !answer.ok || !isKubeRecord(answer.body) || !Array.isArray(answer.body.items)) return answer;
+  if (!trouble.behind || !fromCache || !answer.ok || !isRecord(answer.body) || !Array.isArray(answer.body.items)) return answer;
   const metadata = {
-    ...(isKubeRecord(answer.body.metadata) ? answer.body.metadata : {}),
+    ...(isRecord(answer.body.metadata) ? answer.body.metadata : {}),
     resourceVersion: String(Math.max(1, store.resourceVersion - BEHIND)),
   };
   return { ...answer, body: { ...answer.body, metadata } };

@@ -2,7 +2,7 @@
  * How the API server applies patches: JSON merge patches, and strategic merge patches as far as node agents use them.
  * Written apart from `machines/api/statusPatch.ts`, which makes them, so that each is a check of the other.
  */
-import { isKubeRecord as isRecord } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 
 /** Lists merged by a key, by the name of their field; every other list is replaced as a whole. */
 const MERGE_KEYS: Readonly<Record<string, string>> = {

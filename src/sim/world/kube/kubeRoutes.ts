@@ -1,12 +1,7 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 
-import {
-  isKubeRecord as isRecord,
-  type KubeFailure,
-  type KubeObject,
-  type KubeRequest,
-  type KubeResult,
-} from '../../../machines/kube/request.ts';
+import type { KubeFailure, KubeObject, KubeRequest, KubeResult } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { review } from '../identity/accounts.ts';

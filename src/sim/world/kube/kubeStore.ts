@@ -4,9 +4,10 @@
  */
 
 import { sameData } from '../../../machines/data/sameData.ts';
-import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/kube/request.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 
 export interface Resource {
   name: string;

@@ -1,7 +1,7 @@
 /** What volumes of drivers need of the API, asked for each time: what a cache holds may be otherwise by now. */
 
 import { put } from '../../../../machines/data/own.ts';
-import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/kube/request.ts';
+import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/kube/request.ts';
 import type { SecretRef } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import {
   type Attachment,
@@ -10,6 +10,7 @@ import {
   driverRules,
   NO_DRIVER_OBJECT,
 } from '../../../../machines/services/volumes/csi/driver.ts';
+import { isRecord } from '../../../../machines/shape/conform.ts';
 import { kubeClient } from '../../../api/client.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
 
@@ -42,7 +43,7 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
       const got = await get(kubePath.secret(ref.namespace, ref.name), signal);
       const because = (why: string) => new Error(`failed to get secret ${ref.namespace}/${ref.name} for the driver: ${why}`);
       if (!got.ok) throw because(failureText(got.request, got.failure));
-      const data = isKubeRecord(got.body) && isKubeRecord(got.body.data) ? got.body.data : {};
+      const data = isRecord(got.body) && isRecord(got.body.data) ? got.body.data : {};
       const values: Record<string, string> = {};
       for (const [key, value] of Object.entries(data)) {
         if (typeof value !== 'string') throw because(`its key ${key} holds no text`);
@@ -63,9 +64,9 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
     async attachedToNode(signal) {
       const got = await get(kubePath.node(nodeName()), signal);
       if (!got.ok) throw new Error(failureText(got.request, got.failure));
-      const status = isKubeRecord(got.body) && isKubeRecord(got.body.status) ? got.body.status : {};
+      const status = isRecord(got.body) && isRecord(got.body.status) ? got.body.status : {};
       const list = Array.isArray(status.volumesAttached) ? status.volumesAttached : [];
-      return list.flatMap((v) => (isKubeRecord(v) && typeof v.name === 'string' ? [v.name] : []));
+      return list.flatMap((v) => (isRecord(v) && typeof v.name === 'string' ? [v.name] : []));
     },
   };
 }

@@ -1,7 +1,6 @@
 /** Where a volume of a driver stands, and what was written down of it there. */
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
-import { isKubeRecord } from '../../../../machines/kube/request.ts';
 import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
 import { CSI } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import { deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
@@ -9,6 +8,7 @@ import type { DriversView } from '../../../../machines/services/plugins/messages
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { isRecord } from '../../../../machines/shape/conform.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
@@ -123,7 +123,7 @@ async function readMarker(fs: HostFs, marker: string): Promise<Marked | null> {
     const value: unknown = JSON.parse(
       new TextDecoder().decode(await fs.readFile(`${marker}/ready`, { bytesMax: DATA_BYTES_MAX, own: true })),
     );
-    if (!isKubeRecord(value) || typeof value.at !== 'string') return null;
+    if (!isRecord(value) || typeof value.at !== 'string') return null;
     return {
       at: value.at,
       readOnly: value.readOnly === true,

@@ -2,8 +2,9 @@
 
 import { built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
+import { textOf } from '../../../shape/lenient.ts';
 import { honouredOfApi } from '../../fieldRule.ts';
-import { type InlineKind, textOf } from '../kind.ts';
+import type { InlineKind } from '../kind.ts';
 
 export interface Claim {
   kind: 'claim';

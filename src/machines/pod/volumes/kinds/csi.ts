@@ -2,10 +2,11 @@
 
 import { type Built, built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
+import { partOf, textFieldsOf, textOf, textsOf } from '../../../shape/lenient.ts';
 import { quoted } from '../../../text/errorList.ts';
 import { honouredOfApi } from '../../fieldRule.ts';
 import { isPathName, type PathName } from '../../pathName.ts';
-import { type InlineKind, listOf, type PersistentKind, textOf } from '../kind.ts';
+import type { InlineKind, PersistentKind } from '../kind.ts';
 
 /** As it stands in a pod: what a driver makes for that pod alone. */
 export interface InlineCsi {
@@ -74,14 +75,14 @@ export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
     driver,
     readOnly: value.readOnly === true,
     fsType: textOf(value.fsType),
-    attributes: strings(value.volumeAttributes),
+    attributes: textFieldsOf(value.volumeAttributes),
     secret: isRecord(value.nodePublishSecretRef) ? textOf(value.nodePublishSecretRef.name) : '',
   });
 }
 
 /** Reads a persistent volume's specification that has `csi`. `readOnly`: the claim's in the pod. */
 export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean }): Built<CsiVolume> {
-  const source = isRecord(spec.csi) ? spec.csi : {};
+  const source = partOf(spec, 'csi');
   const [driver, handle] = [textOf(source.driver), textOf(source.volumeHandle)];
   if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
   if (!isPathName(driver)) return refused(`PV ${of.volume}: csi.driver ${quoted(driver)} cannot be the name of a CSI driver`);
@@ -91,9 +92,9 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
     lifecycle: 'Persistent',
     readOnly: of.readOnly,
     fsType: textOf(source.fsType),
-    attributes: strings(source.volumeAttributes),
-    mountOptions: listOf(spec.mountOptions).filter((o) => typeof o === 'string'),
-    accessModes: listOf(spec.accessModes).filter((m) => typeof m === 'string'),
+    attributes: textFieldsOf(source.volumeAttributes),
+    mountOptions: textsOf(spec.mountOptions),
+    accessModes: textsOf(spec.accessModes),
     stageSecret: secretRef(source.nodeStageSecretRef),
     publishSecret: secretRef(source.nodePublishSecretRef),
     block: spec.volumeMode === 'Block',
@@ -103,8 +104,4 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
 function secretRef(value: unknown): SecretRef | null {
   const name = isRecord(value) ? textOf(value.name) : '';
   return !isRecord(value) || name === '' ? null : { name, namespace: textOf(value.namespace) };
-}
-
-function strings(value: unknown): Record<string, string> {
-  return Object.fromEntries(Object.entries(isRecord(value) ? value : {}).filter((e): e is [string, string] => typeof e[1] === 'string'));
 }

@@ -4,8 +4,9 @@ import { isZeroQuantity, quantityToInteger } from '../../../kube/quantity.ts';
 import type { Pod } from '../../../kube/types.ts';
 import { type Built, built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
+import { textOf } from '../../../shape/lenient.ts';
 import { honoured } from '../../fieldRule.ts';
-import { type InlineKind, textOf } from '../kind.ts';
+import type { InlineKind } from '../kind.ts';
 import { containersWithMounts } from '../mounting.ts';
 
 export interface EmptyDir {

@@ -1,9 +1,9 @@
 /** `hostPath`: a path of the node, named by a pod or by a PersistentVolume. */
 
 import { type Built, built, refused } from '../../../result.ts';
-import { isRecord } from '../../../shape/conform.ts';
+import { partOf, textOf } from '../../../shape/lenient.ts';
 import { type FieldRule, honoured } from '../../fieldRule.ts';
-import { type InlineKind, type PersistentKind, textOf } from '../kind.ts';
+import type { InlineKind, PersistentKind } from '../kind.ts';
 
 export const HOST_PATH_TYPES = [
   '',
@@ -49,7 +49,7 @@ export const hostPath: { inline: InlineKind<HostPath>; persistent: PersistentKin
     named: 'hostPath',
     mountOptions: false,
     decode: (spec, { volume }) => {
-      const source = isRecord(spec.hostPath) ? spec.hostPath : {};
+      const source = partOf(spec, 'hostPath');
       const [path, type] = [textOf(source.path), textOf(source.type)];
       const wrong = pathProblem(path, volume);
       if (wrong !== null) return refused(wrong);

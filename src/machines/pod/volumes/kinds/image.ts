@@ -3,8 +3,9 @@
 import { defaultPullPolicy } from '../../../kube/pullPolicy.ts';
 import type { PullPolicy } from '../../../kube/words.ts';
 import { built, refused } from '../../../result.ts';
+import { textOf } from '../../../shape/lenient.ts';
 import { honoured } from '../../fieldRule.ts';
-import { type InlineKind, textOf } from '../kind.ts';
+import type { InlineKind } from '../kind.ts';
 
 export interface Image {
   kind: 'image';

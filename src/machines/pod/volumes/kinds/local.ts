@@ -2,7 +2,8 @@
 
 import { built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
-import { type PersistentKind, textOf } from '../kind.ts';
+import { textOf } from '../../../shape/lenient.ts';
+import type { PersistentKind } from '../kind.ts';
 import { pathProblem } from './hostPath.ts';
 
 export interface Local {

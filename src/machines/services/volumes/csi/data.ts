@@ -1,6 +1,6 @@
 /** `vol_data.json`: what is known of a CSI volume without asking anybody, in the reference's own keys (resources and volumes 8.17). Pure. */
-import { isKubeRecord as isRecord } from '../../../kube/request.ts';
 import { isPathName, type PathName } from '../../../pod/pathName.ts';
+import { isRecord } from '../../../shape/conform.ts';
 
 export interface VolumeData {
   driver: PathName;

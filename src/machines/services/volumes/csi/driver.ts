@@ -1,5 +1,6 @@
 /** What the cluster says of a CSI driver: an object of kind CSIDriver, and what its absence means. Pure. */
-import { isKubeRecord as isRecord } from '../../../kube/request.ts';
+import { isRecord } from '../../../shape/conform.ts';
+import { listOf, partOf, textFieldsOf, textOf, textsOf } from '../../../shape/lenient.ts';
 
 export interface DriverRules {
   attachRequired: boolean;
@@ -26,9 +27,9 @@ export const NO_DRIVER_OBJECT: DriverRules = {
 };
 
 export function driverRules(object: unknown): DriverRules {
-  const spec = isRecord(object) && isRecord(object.spec) ? object.spec : {};
-  const modes = Array.isArray(spec.volumeLifecycleModes) ? spec.volumeLifecycleModes.filter((m) => typeof m === 'string') : [];
-  const requests = Array.isArray(spec.tokenRequests) ? spec.tokenRequests.filter(isRecord) : [];
+  const spec = partOf(object, 'spec');
+  const modes = textsOf(spec.volumeLifecycleModes);
+  const requests = listOf(spec.tokenRequests).filter(isRecord);
   return {
     attachRequired: spec.attachRequired !== false,
     podInfoOnMount: spec.podInfoOnMount === true,
@@ -37,7 +38,7 @@ export function driverRules(object: unknown): DriverRules {
     requiresRepublish: spec.requiresRepublish === true,
     tokensInSecrets: spec.serviceAccountTokenInSecrets === true,
     tokens: requests.map((r) => ({
-      audience: typeof r.audience === 'string' ? r.audience : '',
+      audience: textOf(r.audience),
       expirationSeconds: typeof r.expirationSeconds === 'number' ? r.expirationSeconds : TOKEN_SECONDS,
     })),
   };
@@ -49,22 +50,12 @@ export type Attachment =
 
 /** Reads a VolumeAttachment. `handle`: the volume's, for people. */
 export function attachmentOf(object: unknown, handle: string): Attachment {
-  const part = (value: unknown, key: string): Record<string, unknown> => {
-    const found = isRecord(value) ? value[key] : undefined;
-    return isRecord(found) ? found : {};
-  };
-  if (part(object, 'metadata').deletionTimestamp !== undefined) {
+  if (partOf(object, 'metadata').deletionTimestamp !== undefined) {
     return { state: 'failed', message: `volume attachment of ${handle} is being deleted` };
   }
-  const status = part(object, 'status');
-  if (status.attached === true) {
-    const metadata = Object.entries(part(status, 'attachmentMetadata'));
-    return {
-      state: 'attached',
-      publishContext: Object.fromEntries(metadata.filter((e): e is [string, string] => typeof e[1] === 'string')),
-    };
-  }
-  const { message } = part(status, 'attachError');
+  const status = partOf(object, 'status');
+  if (status.attached === true) return { state: 'attached', publishContext: textFieldsOf(status.attachmentMetadata) };
+  const { message } = partOf(status, 'attachError');
   return typeof message === 'string'
     ? { state: 'failed', message: `volume ${handle} cannot be attached: ${message}` }
     : { state: 'waiting', message: `volume ${handle} is not attached to this node yet` };

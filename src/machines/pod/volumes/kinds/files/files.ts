@@ -3,7 +3,8 @@
 import type { Quantity } from '../../../../kube/types.ts';
 import { type Built, built } from '../../../../result.ts';
 import { isRecord } from '../../../../shape/conform.ts';
-import { type InlineKind, listOf, textOf } from '../../kind.ts';
+import { listOf, recordOf, textOf } from '../../../../shape/lenient.ts';
+import type { InlineKind } from '../../kind.ts';
 
 interface KeyItem {
   key: string;
@@ -94,7 +95,7 @@ export function downwardItems(value: unknown): DownwardItem[] {
 /** Defaults of files of the downward API, in a volume of their own or among others. */
 export function defaultItems(source: unknown): void {
   for (const item of isRecord(source) ? listOf(source.items) : []) {
-    const { fieldRef, resourceFieldRef } = isRecord(item) ? item : {};
+    const { fieldRef, resourceFieldRef } = recordOf(item);
     if (isRecord(fieldRef)) fieldRef.apiVersion ||= 'v1';
     if (isRecord(resourceFieldRef)) resourceFieldRef.divisor ??= '0';
   }

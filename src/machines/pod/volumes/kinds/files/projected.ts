@@ -2,8 +2,9 @@
 
 import { type Built, refused } from '../../../../result.ts';
 import { isRecord } from '../../../../shape/conform.ts';
+import { listOf, textOf } from '../../../../shape/lenient.ts';
 import { honoured, honouredOfApi, refused as refusedField } from '../../../fieldRule.ts';
-import { type InlineKind, listOf, textOf } from '../../kind.ts';
+import type { InlineKind } from '../../kind.ts';
 import { DOWNWARD_ITEM, defaultItems, downwardItems, FILES, type Files, files, OBJECT, object, type ProjectionSource } from './files.ts';
 
 /** API default of `expirationSeconds`. */

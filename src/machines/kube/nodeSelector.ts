@@ -1,7 +1,7 @@
 /** Whether a node is one that a pod asks for: `nodeSelector` and the required node affinity. Pure. */
 
-import { own } from '../../data/own.ts';
-import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/podTable.ts';
+import { own } from '../data/own.ts';
+import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from './podTable.ts';
 
 /** Labels of the node that is asked about. */
 export interface NodeIdentityLabels {

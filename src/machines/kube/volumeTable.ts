@@ -1,0 +1,76 @@
+/** The shape of a volume in a pod: the part of `podTable.ts` that a new kind of volume adds to. */
+import { any, bool, integer, list, map, object, quantity, string } from '../shape/shape.ts';
+
+const int = integer();
+const keyItems = list(object({ key: string, path: string, mode: int }));
+const downwardItems = list(
+  object({
+    path: string,
+    fieldRef: object({ apiVersion: string, fieldPath: string }),
+    resourceFieldRef: object({ containerName: string, resource: string, divisor: quantity }),
+    mode: int,
+  }),
+);
+const labelSelector = object({
+  matchLabels: map(string),
+  matchExpressions: list(object({ key: string, operator: string, values: list(string) })),
+});
+
+/** Volume sources. The rare in-tree ones are only named: their inside is not looked at. */
+export const volumeSources = {
+  hostPath: object({ path: string, type: string }),
+  emptyDir: object({ medium: string, sizeLimit: quantity }),
+  configMap: object({ name: string, items: keyItems, defaultMode: int, optional: bool }),
+  secret: object({ secretName: string, items: keyItems, defaultMode: int, optional: bool }),
+  downwardAPI: object({ items: downwardItems, defaultMode: int }),
+  projected: object({
+    defaultMode: int,
+    sources: list(
+      object({
+        secret: object({ name: string, items: keyItems, optional: bool }),
+        configMap: object({ name: string, items: keyItems, optional: bool }),
+        downwardAPI: object({ items: downwardItems }),
+        serviceAccountToken: object({ audience: string, expirationSeconds: int, path: string }),
+        clusterTrustBundle: object({ name: string, signerName: string, labelSelector, optional: bool, path: string }),
+        podCertificate: any,
+      }),
+    ),
+  }),
+  persistentVolumeClaim: object({ claimName: string, readOnly: bool }),
+  image: object({ reference: string, pullPolicy: string }),
+  csi: object({
+    driver: string,
+    readOnly: bool,
+    fsType: string,
+    volumeAttributes: map(string),
+    nodePublishSecretRef: object({ name: string }),
+  }),
+  ephemeral: object({ volumeClaimTemplate: any }),
+  nfs: any,
+  iscsi: any,
+  fc: any,
+  flexVolume: any,
+  awsElasticBlockStore: any,
+  azureDisk: any,
+  azureFile: any,
+  cephfs: any,
+  cinder: any,
+  flocker: any,
+  gcePersistentDisk: any,
+  gitRepo: any,
+  glusterfs: any,
+  photonPersistentDisk: any,
+  portworxVolume: any,
+  quobyte: any,
+  rbd: any,
+  scaleIO: any,
+  storageos: any,
+  vsphereVolume: any,
+};
+export const VOLUME_SOURCES: readonly string[] = Object.keys(volumeSources);
+
+/** A volume is its name and exactly one source; the sources this node honours are named in the supported-field table. */
+export interface Volume {
+  name: string;
+  [source: string]: unknown;
+}

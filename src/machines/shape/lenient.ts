@@ -1,0 +1,24 @@
+/** Parts of data from outside, read leniently: a part that is missing, or of another type, is as empty. */
+import { isRecord } from './conform.ts';
+
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+/** Elements of a list that are texts. */
+export function textsOf(value: unknown): string[] {
+  return listOf(value).filter((v) => typeof v === 'string');
+}
+export function recordOf(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {};
+}
+/** The record in a field of a record. */
+export function partOf(value: unknown, key: string): Record<string, unknown> {
+  return recordOf(recordOf(value)[key]);
+}
+/** Fields of a record that are texts. */
+export function textFieldsOf(value: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(recordOf(value)).filter((e): e is [string, string] => typeof e[1] === 'string'));
+}
