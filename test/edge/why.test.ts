@@ -24,6 +24,7 @@ import {
 const waits: Omit<WaitingPod, 'pod'> = { source: 'api', sinceMonoMs: 2_000, wait: 'allocating', asked: null, leaving: new Map() };
 const asked = { id: 1, pod: pod('gpu'), answer: null, atMonoMs: 3_000, why: '' };
 const manifests = new Map([['/etc/kubernetes/manifests/web.yaml', { namespace: 'default', name: 'web-node1' }]]);
+/** By the name of its golden file. */
 const stories: Record<string, { input: WhyInput; found: boolean }> = {
   'a crashing pod': { input: why('web'), found: true },
   'a pod while the runtime is away': {
@@ -42,14 +43,14 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
     input: why('one', { pods: viewOfPods([record(pod('one'))]), statuses: statusView({ 'uid-one': running }) }),
     found: true,
   },
-  'a refused pod': {
+  'admission/a refused pod': {
     input: why('big', {
       pods: viewOfPods([record(pod('big'), { state: REFUSED, worker: null })]),
       statuses: statusView({ 'uid-big': { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected: needs 8 cpu, 2 are free' } }),
     }),
     found: true,
   },
-  'a pod that waits for devices': {
+  'admission/a pod that waits for devices': {
     input: why('gpu', {
       pods: viewOfPods([record(pod('one'))]),
       waiting: new Map([
@@ -58,14 +59,14 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
     }),
     found: true,
   },
-  'a pod that waits for room': {
+  'admission/a pod that waits for room': {
     input: why('uid-big', {
       pods: viewOfPods([record(pod('one'))]),
       waiting: new Map([['uid-big', { ...waits, pod: pod('big'), wait: 'room', leaving: new Map([['uid-one', 1_000]]) }]]),
     }),
     found: true,
   },
-  'a changed pod that waits to be let in again': {
+  'admission/a changed pod that waits to be let in again': {
     input: why('one', {
       pods: viewOfPods([record(pod('one'))]),
       waiting: new Map([['uid-one', { ...waits, pod: pod('one'), wait: 'later' }]]),
@@ -85,7 +86,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
     }),
     found: true,
   },
-  'a pod being stopped since its manifest broke': {
+  'manifests/a pod being stopped since its manifest broke': {
     input: why('db', {
       pods: viewOfPods([
         record(pod('db-node1'), {
@@ -110,10 +111,10 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
     }),
     found: true,
   },
-  'a pod that went since its manifest broke': { input: why('db', { sourceErrors: brokenManifest }), found: true },
-  'a manifest by its file name': { input: why('db.yaml', { sourceErrors: brokenManifest }), found: true },
-  'a manifest whose pod runs': { input: why('web.yaml', { manifests }), found: true },
-  'a manifest by its relative path': { input: why('./manifests/web.yaml', { manifests }), found: true },
+  'manifests/a pod that went since its manifest broke': { input: why('db', { sourceErrors: brokenManifest }), found: true },
+  'manifests/a manifest by its file name': { input: why('db.yaml', { sourceErrors: brokenManifest }), found: true },
+  'manifests/a manifest whose pod runs': { input: why('web.yaml', { manifests }), found: true },
+  'manifests/a manifest by its relative path': { input: why('./manifests/web.yaml', { manifests }), found: true },
   'a pod that is older than the daemon': { input: why('web', { startedAtMs: NOW - 5_000 }), found: true },
   'a pod that is gone': { input: why('default/web-node1', { pods: viewOfPods([]) }), found: true },
   'an unknown name': { input: why('nosuch', { sourceErrors: brokenManifest, pods: viewOfPods([crashRecord], false) }), found: false },

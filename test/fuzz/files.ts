@@ -22,7 +22,7 @@ import { FALLBACK_LOG_BYTES_MAX, fallbackText } from '../../src/machines/pod/run
 import { fromDocument } from '../../src/machines/pods/resize/allocation.ts';
 import { parseResolvConf } from '../../src/machines/pods/workers/config/dns.ts';
 import { envFileValue } from '../../src/machines/pods/workers/config/envFile.ts';
-import { mappingFrom, mappingText } from '../../src/machines/pods/workers/userNamespace.ts';
+import { mappingFrom, mappingText } from '../../src/machines/pods/workers/config/userNamespace.ts';
 import { type CredentialProvider, readAnswer } from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
 import { readIntent, readRecord } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
 import { decodeVolumeData, encodeVolumeData } from '../../src/machines/services/volumes/csi/data.ts';

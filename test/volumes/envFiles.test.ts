@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readEnvFiles } from '../../src/actors/pods/workers/envFiles.ts';
+import { readEnvFiles } from '../../src/actors/pods/workers/container/envFiles.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { ENV_FILE_BYTES_MAX, type EnvFile } from '../../src/machines/pods/workers/config/envFile.ts';
 import { container } from '../machines/pods/fixtures.ts';

@@ -4,7 +4,7 @@
  * node, with an API server that does, is `integration/resize`.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { memoryUsage, updateResources } from '../../../src/actors/pods/workers/resize.ts';
+import { memoryUsage, updateResources } from '../../../src/actors/pods/workers/container/resize.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
 import { hostMemoryControl } from '../../../src/boot/dependencies/machine/memoryControl.ts';

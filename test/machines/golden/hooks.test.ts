@@ -5,7 +5,7 @@ import type { Pod } from '../../../src/machines/kube/types.ts';
 import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../src/machines/pod/runtime/killOrder.ts';
 import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
 import { podPhase } from '../../../src/machines/pods/status/phase.ts';
-import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../src/machines/pods/workers/hooks.ts';
+import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../src/machines/pods/workers/container/hooks.ts';
 import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
 import { killTasks } from '../../../src/machines/pods/workers/stopMachine.ts';
 import { container, observed, pod, rc, sidecar } from '../pods/fixtures.ts';

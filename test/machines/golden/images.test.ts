@@ -4,7 +4,12 @@ import { TokenBucket } from '../../../src/machines/data/tokenBucket.ts';
 import { withDefaultTag } from '../../../src/machines/kube/imageRef.ts';
 import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { CrashBackoffEntry } from '../../../src/machines/pod/runtime/seen.ts';
-import { BACKOFF_BASE_MS, backoffKey, type CheckBackoffInput, checkBackoff } from '../../../src/machines/pods/workers/crashBackoff.ts';
+import {
+  BACKOFF_BASE_MS,
+  backoffKey,
+  type CheckBackoffInput,
+  checkBackoff,
+} from '../../../src/machines/pods/workers/container/crashBackoff.ts';
 import { afterFailure, type ImageBackoffEntry, remainingMs } from '../../../src/machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, imageEvents, imageFailures, pullDuration } from '../../../src/machines/runtime/imagePuller/imagePolicy.ts';
 import { locationMatches, pullCredentials } from '../../../src/machines/runtime/imagePuller/keyring.ts';

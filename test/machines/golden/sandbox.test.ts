@@ -1,5 +1,5 @@
 /** What the sandbox of a pod is told (pod lifecycle 5.4, resources and volumes 12.5), its names and hosts (5.5) and its resolver (5.6): a row for each line. */
-import { runtimeHandler } from '../../../src/actors/pods/workers/runtimeClass.ts';
+import { runtimeHandler } from '../../../src/actors/pods/workers/sandbox/runtimeClass.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { NodeFacts } from '../../../src/machines/nodeFacts.ts';

@@ -1,7 +1,7 @@
 /** Waits between exits and starts. */
 import { describe, expect, it } from 'vitest';
 import type { CrashBackoffEntry } from '../../../src/machines/pod/runtime/seen.ts';
-import { type CheckBackoffInput, checkBackoff } from '../../../src/machines/pods/workers/crashBackoff.ts';
+import { type CheckBackoffInput, checkBackoff } from '../../../src/machines/pods/workers/container/crashBackoff.ts';
 import { container, rc, T0_MS } from './fixtures.ts';
 
 const S = 1000;

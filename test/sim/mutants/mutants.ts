@@ -62,19 +62,19 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a preStop hook is skipped',
-    file: 'src/machines/pods/workers/containerStopMachine.ts',
+    file: 'src/machines/pods/workers/container/containerStopMachine.ts',
     find: 'hasHook: ({ context }) => context.step.preStop !== undefined,',
     replace: 'hasHook: () => false,',
   },
   {
     id: 'TERM comes before the preStop hook has ended',
-    file: 'src/machines/pods/workers/containerStopMachine.ts',
+    file: 'src/machines/pods/workers/container/containerStopMachine.ts',
     find: 'limitMs: step.graceSeconds * 1000,',
     replace: 'limitMs: 1,',
   },
   {
     id: 'a postStart hook is not run',
-    file: 'src/machines/pods/workers/containerSetup.ts',
+    file: 'src/machines/pods/workers/container/containerSetup.ts',
     find: 'if (context.job?.container.lifecycle?.postStart === undefined) return;',
     replace: 'if (context.job !== undefined) return;',
   },
@@ -194,7 +194,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a crashed container does not wait',
-    file: 'src/machines/pods/workers/crashBackoff.ts',
+    file: 'src/machines/pods/workers/container/crashBackoff.ts',
     find: 'if (waitMs > 0) return',
     replace: 'if (waitMs > 1e12) return',
   },
@@ -230,7 +230,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a container of a changed sandbox is started in the old one',
-    file: 'src/machines/pods/workers/containerMachine.ts',
+    file: 'src/machines/pods/workers/container/containerMachine.ts',
     find: "{ guard: 'stale' },\n          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },",
     replace: "{ guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },",
   },
@@ -333,7 +333,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'all pods with users of their own get the same',
-    file: 'src/machines/pods/workers/userNamespace.ts',
+    file: 'src/machines/pods/workers/config/userNamespace.ts',
     find: 'const mapping: IdMapping = { hostId: first, containerId: 0, length };',
     replace: 'const mapping: IdMapping = { hostId: first - first + length, containerId: 0, length };',
   },

@@ -21,8 +21,9 @@ import {
   generateContainerConfig,
 } from '../../../machines/pods/workers/config/containerConfig.ts';
 import { envVariables } from '../../../machines/pods/workers/config/env.ts';
-import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { EARLIER_START } from '../../../machines/pods/workers/containerSetup.ts';
+import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/container/containerMachine.ts';
+import { EARLIER_START } from '../../../machines/pods/workers/container/containerSetup.ts';
+import type { HookAnswer, HookJob } from '../../../machines/pods/workers/container/hookMachine.ts';
 import type {
   EffectOutcome,
   InspectionOf,
@@ -31,7 +32,6 @@ import type {
   WorkerIo,
   WorkerReport,
 } from '../../../machines/pods/workers/context.ts';
-import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import { removingDirs } from '../../../machines/reclaim/messages.ts';
@@ -43,17 +43,17 @@ import { containerShare } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { debugTarget } from './debugTarget.ts';
-import { readEnvFiles } from './envFiles.ts';
-import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
-import { runHook } from './hooks.ts';
-import { ensureImages } from './images.ts';
+import { debugTarget } from './container/debugTarget.ts';
+import { readEnvFiles } from './container/envFiles.ts';
+import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './container/files.ts';
+import { runHook } from './container/hooks.ts';
+import { ensureImages } from './container/images.ts';
+import { memoryUsage, updateResources } from './container/resize.ts';
+import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './container/volumes.ts';
 import { Inspector } from './inspect.ts';
-import { ensurePodGroup, resizePodGroup } from './podGroup.ts';
 import { Reports } from './reports.ts';
-import { memoryUsage, updateResources } from './resize.ts';
-import { newSandbox, presentSandbox } from './sandbox.ts';
-import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './volumes.ts';
+import { ensurePodGroup, resizePodGroup } from './sandbox/podGroup.ts';
+import { newSandbox, presentSandbox } from './sandbox/sandbox.ts';
 
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;

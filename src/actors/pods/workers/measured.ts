@@ -2,14 +2,14 @@
 
 import type { Pod } from '../../../machines/kube/types.ts';
 import { mountedImages } from '../../../machines/pod/volumes/volumes.ts';
-import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { POST_START_ERROR } from '../../../machines/pods/workers/containerSetup.ts';
+import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/container/containerMachine.ts';
+import { POST_START_ERROR } from '../../../machines/pods/workers/container/containerSetup.ts';
 import type { SandboxInput, WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import { DEFAULT_SECONDS as SECONDS } from '../../../machines/text/buckets.ts';
 import type { Metrics } from '../../../ports/ports.ts';
+import { HTTP_FALLBACK } from './container/hooks.ts';
 import { type EffectOptions, Effects } from './effects.ts';
-import { HTTP_FALLBACK } from './hooks.ts';
 
 const CONTAINERS = [1, 2, 4, 8, 16];
 /** Labels of the reference; a sidecar is one of the init containers there. */

@@ -13,14 +13,14 @@ import { messageOf } from '../../text/errors.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { dottedState, reasonOf } from '../../xstate/words.ts';
-import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './containerMachine.ts';
-import type { EffectOutcome } from './containerStopMachine.ts';
+import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './container/containerMachine.ts';
+import type { EffectOutcome } from './container/containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from './messages.ts';
 import type { ResizeIo, resizeMachine } from './resizeMachine.ts';
 import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stopMachine.ts';
 
-export type { EffectOutcome } from './containerStopMachine.ts';
+export type { EffectOutcome } from './container/containerStopMachine.ts';
 
 /** What a step may ask for. */
 export interface WorkerFacts extends Moment {

@@ -3,9 +3,9 @@
 import { sameData } from '../../data/sameData.ts';
 import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../pod/runtime/listed.ts';
-import type { ContainerReport } from './containerMachine.ts';
-import { CONFIG_ERROR } from './containerSetup.ts';
-import type { PreStopEnded } from './containerStopMachine.ts';
+import type { ContainerReport } from './container/containerMachine.ts';
+import { CONFIG_ERROR } from './container/containerSetup.ts';
+import type { PreStopEnded } from './container/containerStopMachine.ts';
 import { ACTS_IN_ROW_MAX, CALM_AFTER_MS, decisionNow, facts, isDeleting, planActions, type WorkerContext } from './context.ts';
 import { type Decision, deadlineAtMs } from './decide.ts';
 import type { WorkerEvent } from './messages.ts';

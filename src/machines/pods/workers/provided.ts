@@ -8,13 +8,13 @@ import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { afterStep, type Own, provided, providedForMany } from '../../xstate/provide.ts';
-import { containerMachine } from './containerMachine.ts';
-import { containerStopMachine, type EffectOutcome, type StopRequest } from './containerStopMachine.ts';
+import { containerMachine } from './container/containerMachine.ts';
+import { containerStopMachine, type EffectOutcome, type StopRequest } from './container/containerStopMachine.ts';
+import { type HookAnswer, type HookJob, hookMachine } from './container/hookMachine.ts';
+import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from './container/startJob.ts';
 import { type SandboxInput, summarize, type WorkerIo } from './context.ts';
-import { type HookAnswer, type HookJob, hookMachine } from './hookMachine.ts';
 import { podWorkerMachine } from './podWorkerMachine.ts';
 import { resizeMachine, type Update } from './resizeMachine.ts';
-import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from './startJob.ts';
 import { type SandboxesInput, stopMachine } from './stopMachine.ts';
 
 /** For all pods of a node: gives the worker of one pod, with its effects and the reader of its facts. The children read `moment`. */

@@ -14,8 +14,9 @@ import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
-import { type ActOutcome, containerMachine } from './containerMachine.ts';
-import type { EffectOutcome } from './containerStopMachine.ts';
+import { type ActOutcome, containerMachine } from './container/containerMachine.ts';
+import type { EffectOutcome } from './container/containerStopMachine.ts';
+import { BACKOFF_RESET_MS } from './container/crashBackoff.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,
@@ -35,7 +36,6 @@ import {
   type WorkerContext,
   type WorkerInput,
 } from './context.ts';
-import { BACKOFF_RESET_MS } from './crashBackoff.ts';
 import { deadlineAtMs } from './decide.ts';
 import { concerns, guards, type WorkerMachineEvent } from './guards.ts';
 import { resizeMachine } from './resizeMachine.ts';

@@ -10,7 +10,7 @@ import type { KillContainer, PodRuntimeStatus } from '../../pod/runtime/seen.ts'
 import { messageOf } from '../../text/errors.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovided } from '../../xstate/provide.ts';
-import { containerStopMachine, type EffectOutcome, type PreStopEnded, type Stopped } from './containerStopMachine.ts';
+import { containerStopMachine, type EffectOutcome, type PreStopEnded, type Stopped } from './container/containerStopMachine.ts';
 
 export interface SandboxesInput {
   pod: Pod;

@@ -7,10 +7,10 @@ import { ANNOTATION_AGENT } from '../../../pod/names.ts';
 import { overheadResources, sandboxResources } from '../../../pod/resources/resources.ts';
 import { podFolder, podLogDir } from '../../../pod/runtime/logNames.ts';
 import { CRI_LABELS, type PodSandboxConfig, type PortMapping, type UserNamespace } from '../../../wire/cri.ts';
-import { asksForUserNamespace } from '../userNamespace.ts';
 import { type DnsWarning, podDns } from './dns.ts';
 import { podHostname } from './hosts.ts';
 import { sandboxSecurity } from './security.ts';
+import { asksForUserNamespace } from './userNamespace.ts';
 
 export type SandboxConfigResult =
   | { ok: true; config: PodSandboxConfig; warnings: DnsWarning[] }

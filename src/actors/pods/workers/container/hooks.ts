@@ -1,14 +1,14 @@
 /** One hook of a container: a command by the runtime, or an HTTP request by way of the probes' port. */
 
-import type { Pod } from '../../../machines/kube/types.ts';
-import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/pod/probes/netRequests.ts';
-import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
-import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/workers/hooks.ts';
-import { messageOf } from '../../../machines/text/errors.ts';
-import { CriError } from '../../../ports/ports.ts';
-import { PlainAnswerError } from '../../../ports/prober.ts';
-import type { CriClient } from '../../runtime/client.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../../machines/pod/probes/netRequests.ts';
+import type { HookAnswer, HookJob } from '../../../../machines/pods/workers/container/hookMachine.ts';
+import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../../machines/pods/workers/container/hooks.ts';
+import { messageOf } from '../../../../machines/text/errors.ts';
+import { CriError } from '../../../../ports/ports.ts';
+import { PlainAnswerError } from '../../../../ports/prober.ts';
+import type { CriClient } from '../../../runtime/client.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** Codes for nobody there: ABORTED where the link took no question, UNAVAILABLE where it or the runtime went away. */
 const AWAY: readonly number[] = [10, 14];

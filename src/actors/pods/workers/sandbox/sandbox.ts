@@ -1,8 +1,8 @@
 /** What the runtime is told of the sandbox of a pod: of one that is to be made, and of the one that is there. */
-import type { Pod } from '../../../machines/kube/types.ts';
-import type { NodeFacts } from '../../../machines/nodeFacts.ts';
-import { generateSandboxConfig, type SandboxConfigResult } from '../../../machines/pods/workers/config/sandboxConfig.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import { generateSandboxConfig, type SandboxConfigResult } from '../../../../machines/pods/workers/config/sandboxConfig.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 import { podGroupOf } from './podGroup.ts';
 import { runtimeHandler } from './runtimeClass.ts';
 import { claimUserNamespace, heldUserNamespace } from './userNamespace.ts';

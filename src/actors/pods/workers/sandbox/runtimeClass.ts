@@ -1,9 +1,9 @@
 /** The handler of the runtime that a pod's runtime class stands for (resources 12.5). */
-import { failureText, type KubeRequest, kubePath } from '../../../machines/kube/request.ts';
-import type { Pod } from '../../../machines/kube/types.ts';
-import { isRecord } from '../../../machines/shape/conform.ts';
-import { kubeClient } from '../../api/client.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+import { failureText, type KubeRequest, kubePath } from '../../../../machines/kube/request.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { isRecord } from '../../../../machines/shape/conform.ts';
+import { kubeClient } from '../../../api/client.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** A sandbox waits no longer than this for an answer about its class; it is asked again with the next try. */
 const CLASS_TIMEOUT_MS = 10_000;

@@ -1,12 +1,12 @@
 /** Names of the container's machine: its context and events, its actors, actions, guards and delays. Actions are total. */
 
 import { assertEvent, assign, sendParent } from 'xstate';
-import { podDescription } from '../../pod/podDescription.ts';
-import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../../pod/runtime/seen.ts';
-import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
-import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
-import { setupWith } from '../../xstate/setup.ts';
+import { podDescription } from '../../../pod/podDescription.ts';
+import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../../../pod/runtime/seen.ts';
+import type { ImageResult } from '../../../runtime/imagePuller/messages.ts';
+import { retryDelayMs } from '../../../supervision/restartPolicy.ts';
+import { unprovided, unprovidedAction } from '../../../xstate/provide.ts';
+import { setupWith } from '../../../xstate/setup.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
 import { checkBackoff } from './crashBackoff.ts';
 import { type HookOutcome, hookMachine } from './hookMachine.ts';

@@ -1,6 +1,6 @@
 /** What a lifecycle hook asks for, and how its end is judged (pod lifecycle 5.13). Pure. */
-import type { LifecycleHandler } from '../../kube/podTable.ts';
-import { type HttpProbe, httpRequest, type Wanted } from '../../pod/probes/netRequests.ts';
+import type { LifecycleHandler } from '../../../kube/podTable.ts';
+import { type HttpProbe, httpRequest, type Wanted } from '../../../pod/probes/netRequests.ts';
 import type { HookJob, HookOutcome } from './hookMachine.ts';
 
 /** Minor version of the kubelet this node stands for. */

@@ -7,10 +7,10 @@
  * is on the disk before the pod's own file, which is there before the runtime is told.
  */
 
-import type { Pod } from '../../../machines/kube/types.ts';
-import type { NodeFacts } from '../../../machines/nodeFacts.ts';
-import { pathName } from '../../../machines/pod/pathName.ts';
-import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import { pathName } from '../../../../machines/pod/pathName.ts';
+import { podDir } from '../../../../machines/pod/volumes/volumePaths.ts';
 import {
   asksForUserNamespace,
   firstIds,
@@ -20,15 +20,15 @@ import {
   mappingText,
   namespaceFrom,
   userNamespaceRefusal,
-} from '../../../machines/pods/workers/userNamespace.ts';
-import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
-import { type Built, built, refused } from '../../../machines/result.ts';
-import { criView } from '../../../machines/runtime/cri/messages.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { UserNamespace } from '../../../machines/wire/cri.ts';
-import { LastingFolder } from '../../../ports/lastingFolder.ts';
-import type { HostFs } from '../../../ports/ports.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+} from '../../../../machines/pods/workers/config/userNamespace.ts';
+import { userNamespaceClaims } from '../../../../machines/reclaim/userNamespaces.ts';
+import { type Built, built, refused } from '../../../../machines/result.ts';
+import { criView } from '../../../../machines/runtime/cri/messages.ts';
+import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
+import type { UserNamespace } from '../../../../machines/wire/cri.ts';
+import { LastingFolder } from '../../../../ports/lastingFolder.ts';
+import type { HostFs } from '../../../../ports/ports.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 const MAPPING_FILE = 'userns';
 const MAPPING_BYTES_MAX = 4_096;

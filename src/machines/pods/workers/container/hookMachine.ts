@@ -4,11 +4,11 @@
  */
 
 import { assign, setup } from 'xstate';
-import type { Container, LifecycleHandler } from '../../kube/podTable.ts';
-import type { Pod } from '../../kube/types.ts';
-import { messageOf } from '../../text/errors.ts';
-import { podName, projecting } from '../../xstate/projection.ts';
-import { unprovided } from '../../xstate/provide.ts';
+import type { Container, LifecycleHandler } from '../../../kube/podTable.ts';
+import type { Pod } from '../../../kube/types.ts';
+import { messageOf } from '../../../text/errors.ts';
+import { podName, projecting } from '../../../xstate/projection.ts';
+import { unprovided } from '../../../xstate/provide.ts';
 
 export interface HookJob {
   which: 'postStart' | 'preStop';

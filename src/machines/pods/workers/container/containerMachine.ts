@@ -4,9 +4,9 @@
  * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
  */
 import { assign } from 'xstate';
-import { containerGraceSeconds } from '../../pod/runtime/killOrder.ts';
-import { messageOf } from '../../text/errors.ts';
-import { projecting } from '../../xstate/projection.ts';
+import { containerGraceSeconds } from '../../../pod/runtime/killOrder.ts';
+import { messageOf } from '../../../text/errors.ts';
+import { projecting } from '../../../xstate/projection.ts';
 import { type Context, containerSetup, hookStartFailure, OBSERVE_AGAIN_MS, required, STOP_RETRY_MS } from './containerSetup.ts';
 
 export type {

@@ -1,8 +1,8 @@
 /** What a container's statechart is given and what it asks and tells: one start of one container. */
-import type { Container } from '../../kube/podTable.ts';
-import type { Pod } from '../../kube/types.ts';
-import type { RuntimeContainer, StartFailure } from '../../pod/runtime/seen.ts';
-import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
+import type { Container } from '../../../kube/podTable.ts';
+import type { Pod } from '../../../kube/types.ts';
+import type { RuntimeContainer, StartFailure } from '../../../pod/runtime/seen.ts';
+import type { ImageResult } from '../../../runtime/imagePuller/messages.ts';
 import type { StopIo } from './containerStopMachine.ts';
 
 export type ContainerKind = 'init' | 'regular' | 'ephemeral';

@@ -1,10 +1,10 @@
 /** Reads what `fileKeyRef`s of a container name. Containers wrote it, so it is trusted with nothing but text. */
 
-import type { Container } from '../../../machines/kube/podTable.ts';
-import type { MountedVolume } from '../../../machines/pod/volumes/containerMounts.ts';
-import { ENV_FILE_BYTES_MAX, type EnvFile, type EnvFiles, envFileKey } from '../../../machines/pods/workers/config/envFile.ts';
-import { codeOf } from '../../../machines/text/errors.ts';
-import type { HostFs } from '../../../ports/ports.ts';
+import type { Container } from '../../../../machines/kube/podTable.ts';
+import type { MountedVolume } from '../../../../machines/pod/volumes/containerMounts.ts';
+import { ENV_FILE_BYTES_MAX, type EnvFile, type EnvFiles, envFileKey } from '../../../../machines/pods/workers/config/envFile.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import type { HostFs } from '../../../../ports/ports.ts';
 
 /** `mounted`: asked for only where a variable comes from a file. */
 export async function readEnvFiles(

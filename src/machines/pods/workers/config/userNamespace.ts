@@ -1,9 +1,9 @@
 /** User namespaces of pods (`hostUsers: false`): which ids of the host those of a pod are. Pure. */
 
-import type { Pod } from '../../kube/types.ts';
-import { type Built, built, refused } from '../../result.ts';
-import type { RuntimeHandlerView } from '../../runtime/cri/messages.ts';
-import type { IdMapping, UserNamespace } from '../../wire/cri.ts';
+import type { Pod } from '../../../kube/types.ts';
+import { type Built, built, refused } from '../../../result.ts';
+import type { RuntimeHandlerView } from '../../../runtime/cri/messages.ts';
+import type { IdMapping, UserNamespace } from '../../../wire/cri.ts';
 
 /** What every pod gets where `userNamespaces.idsPerPod` says nothing else: all ids that are 16 bits wide. */
 export const IDS_PER_POD = 65_536;

@@ -4,14 +4,14 @@
  */
 
 import { assign, sendParent } from 'xstate';
-import type { Container } from '../../kube/podTable.ts';
-import type { Pod } from '../../kube/types.ts';
-import { type KillStep, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
-import type { StartFailure } from '../../pod/runtime/seen.ts';
-import { messageOf } from '../../text/errors.ts';
-import { names, podName, projecting } from '../../xstate/projection.ts';
-import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
-import { setupWith } from '../../xstate/setup.ts';
+import type { Container } from '../../../kube/podTable.ts';
+import type { Pod } from '../../../kube/types.ts';
+import { type KillStep, stopTimeoutSeconds } from '../../../pod/runtime/killOrder.ts';
+import type { StartFailure } from '../../../pod/runtime/seen.ts';
+import { messageOf } from '../../../text/errors.ts';
+import { names, podName, projecting } from '../../../xstate/projection.ts';
+import { unprovided, unprovidedAction } from '../../../xstate/provide.ts';
+import { setupWith } from '../../../xstate/setup.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
 
 /** What an effect without a result came to. */

@@ -3,9 +3,9 @@
  * Back-off is data. What a daemon forgets by restarting is inferred from the restart count and the times that the
  * runtime kept, so that a crash loop does not begin anew.
  */
-import type { Container } from '../../kube/podTable.ts';
-import { hashNameAndImage, matchesHash } from '../../pod/runtime/containerHash.ts';
-import type { CrashBackoffEntry, RuntimeContainer } from '../../pod/runtime/seen.ts';
+import type { Container } from '../../../kube/podTable.ts';
+import { hashNameAndImage, matchesHash } from '../../../pod/runtime/containerHash.ts';
+import type { CrashBackoffEntry, RuntimeContainer } from '../../../pod/runtime/seen.ts';
 
 /** First wait. The longest is the node's to say (`crashLoopBackOff.maxContainerRestartPeriod`, default 300 s). */
 export const BACKOFF_BASE_MS = 10_000;

@@ -1,11 +1,11 @@
 /** What a worker asks about the cgroup of its pod. On a node without any it asks nobody. */
 
-import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
-import { groupPath, plainParent, podGroupName } from '../../../machines/allocation/cgroups/names.ts';
-import type { Pod } from '../../../machines/kube/types.ts';
-import type { NodeFacts } from '../../../machines/nodeFacts.ts';
-import type { ReplyTo } from '../../../machines/supervision/address.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../../machines/allocation/cgroups/messages.ts';
+import { groupPath, plainParent, podGroupName } from '../../../../machines/allocation/cgroups/names.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import type { ReplyTo } from '../../../../machines/supervision/address.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** A few files are written; systemd has 30 s to make a slice (`dependencies/cgroups/systemd.ts`). */
 const ANSWER_MS = 45_000;

@@ -1,15 +1,15 @@
 /** Images that a container waits for: its own, and those that it mounts as volumes (resources and volumes 8.20). */
 
-import type { PullPolicy } from '../../../machines/kube/words.ts';
-import { podRef } from '../../../machines/pod/names.ts';
-import { eventFieldPath } from '../../../machines/pod/runtime/killOrder.ts';
-import { mountedImages } from '../../../machines/pod/volumes/volumes.ts';
-import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { type ImageResult, imagePullerAddr } from '../../../machines/runtime/imagePuller/messages.ts';
-import type { ReplyTo } from '../../../machines/supervision/address.ts';
-import type { ImageSpec, PodSandboxConfig } from '../../../machines/wire/cri.ts';
-import { credentialsFor, serviceAccountOf } from '../../services/client.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+import type { PullPolicy } from '../../../../machines/kube/words.ts';
+import { podRef } from '../../../../machines/pod/names.ts';
+import { eventFieldPath } from '../../../../machines/pod/runtime/killOrder.ts';
+import { mountedImages } from '../../../../machines/pod/volumes/volumes.ts';
+import type { StartJob } from '../../../../machines/pods/workers/container/containerMachine.ts';
+import { type ImageResult, imagePullerAddr } from '../../../../machines/runtime/imagePuller/messages.ts';
+import type { ReplyTo } from '../../../../machines/supervision/address.ts';
+import type { ImageSpec, PodSandboxConfig } from '../../../../machines/wire/cri.ts';
+import { credentialsFor, serviceAccountOf } from '../../../services/client.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
 const PULL_ANSWER_MS = 24 * 3_600_000;

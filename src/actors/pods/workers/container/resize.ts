@@ -1,8 +1,8 @@
 /** What changing a container's resources in place asks of the runtime. */
-import type { Pod } from '../../../machines/kube/types.ts';
-import type { ResizeStep } from '../../../machines/pod/resources/actuation.ts';
-import { type CriClient, criCall } from '../../runtime/client.ts';
-import type { Inspector } from './inspect.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import type { ResizeStep } from '../../../../machines/pod/resources/actuation.ts';
+import { type CriClient, criCall } from '../../../runtime/client.ts';
+import type { Inspector } from '../inspect.ts';
 
 /** The working set, as the reference takes it; null: the runtime does not say. */
 export async function memoryUsage(cri: CriClient, containerId: string, signal: AbortSignal): Promise<number | null> {

@@ -1,16 +1,16 @@
 /** Files that the node makes for one container: hosts, termination message, the link to its log. */
 
-import type { NodeFacts } from '../../../machines/nodeFacts.ts';
-import { etcHostsPath } from '../../../machines/pod/names.ts';
-import { isPathName, pathName } from '../../../machines/pod/pathName.ts';
-import { containerLogDir, containerLogLink, podFolder } from '../../../machines/pod/runtime/logNames.ts';
-import { containerDir, podDir } from '../../../machines/pod/volumes/volumePaths.ts';
-import { etcHosts } from '../../../machines/pods/workers/config/hosts.ts';
-import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { Mount } from '../../../machines/wire/cri.ts';
-import type { HostFs } from '../../../ports/ports.ts';
-import type { ActorCtx } from '../../supervision/types.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import { etcHostsPath } from '../../../../machines/pod/names.ts';
+import { isPathName, pathName } from '../../../../machines/pod/pathName.ts';
+import { containerLogDir, containerLogLink, podFolder } from '../../../../machines/pod/runtime/logNames.ts';
+import { containerDir, podDir } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { etcHosts } from '../../../../machines/pods/workers/config/hosts.ts';
+import type { StartJob } from '../../../../machines/pods/workers/container/containerMachine.ts';
+import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
+import type { Mount } from '../../../../machines/wire/cri.ts';
+import type { HostFs } from '../../../../ports/ports.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
 export const POD_DIR_MODE = 0o750;

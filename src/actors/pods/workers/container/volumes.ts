@@ -1,24 +1,24 @@
 /** What a worker asks of the volume manager. A lost answer is no failure of the pod's: it is asked again. */
 
-import type { Container } from '../../../machines/kube/podTable.ts';
-import type { Pod } from '../../../machines/kube/types.ts';
-import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/pod/volumes/containerMounts.ts';
-import { usedVolumes } from '../../../machines/pod/volumes/mounting.ts';
-import type { Built } from '../../../machines/result.ts';
-import { criView } from '../../../machines/runtime/cri/messages.ts';
+import type { Container } from '../../../../machines/kube/podTable.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { containerDevices, containerMounts, type MountedVolume } from '../../../../machines/pod/volumes/containerMounts.ts';
+import { usedVolumes } from '../../../../machines/pod/volumes/mounting.ts';
+import type { Built } from '../../../../machines/result.ts';
+import { criView } from '../../../../machines/runtime/cri/messages.ts';
 import {
   type SubPathsResult,
   VOLUMES_WAIT_MS,
   type VolumesResult,
   volumesAddr,
   volumesView,
-} from '../../../machines/services/volumes/messages.ts';
-import { type SubPathPart, subPathParts } from '../../../machines/services/volumes/subPaths.ts';
-import type { Answer, ReplyTo } from '../../../machines/supervision/address.ts';
-import type { Device, ImageSpec, Mount } from '../../../machines/wire/cri.ts';
-import type { ActorCtx, Registry } from '../../supervision/types.ts';
+} from '../../../../machines/services/volumes/messages.ts';
+import { type SubPathPart, subPathParts } from '../../../../machines/services/volumes/subPaths.ts';
+import type { Answer, ReplyTo } from '../../../../machines/supervision/address.ts';
+import type { Device, ImageSpec, Mount } from '../../../../machines/wire/cri.ts';
+import type { ActorCtx, Registry } from '../../../supervision/types.ts';
+import { runtimeHandler } from '../sandbox/runtimeClass.ts';
 import { imageKey } from './images.ts';
-import { runtimeHandler } from './runtimeClass.ts';
 
 /** Somewhat more than the volume manager's own wait: it tells what is missing. */
 const ANSWER_MS = VOLUMES_WAIT_MS + 10_000;

@@ -1,8 +1,8 @@
 /** The container whose processes an ephemeral one is to see. */
 
-import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { CRI_LABELS } from '../../../machines/wire/cri.ts';
-import type { CriClient } from '../../runtime/client.ts';
+import type { StartJob } from '../../../../machines/pods/workers/container/containerMachine.ts';
+import { CRI_LABELS } from '../../../../machines/wire/cri.ts';
+import type { CriClient } from '../../../runtime/client.ts';
 
 /** Its newest instance, for the container's configuration; nothing where no container is aimed at, or there is none. */
 export async function debugTarget(
