@@ -10,7 +10,7 @@ const QUIET_MS = 2_000;
 const ASK: SweeperEvent = { type: 'gc.run', why: 'a pod has ended' };
 
 /** `tookMs`: how long each sweep takes. Moments at which one began, seconds. */
-function bench(tookMs = 0) {
+function bench({ tookMs = 0, isDue = (): boolean => true } = {}) {
   const time = virtualTime();
   const beganMs: number[] = [];
   const sweep = fromPromise<string>(async () => {
@@ -18,7 +18,7 @@ function bench(tookMs = 0) {
     if (tookMs > 0) await new Promise<void>((done) => time.clock.setTimeout(done, tookMs));
     return '';
   });
-  const logic = provided(sweeperMachine, { actors: { sweep } });
+  const logic = provided(sweeperMachine, { actors: { sweep } }, () => ({ due: isDue() }));
   const clock = {
     setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
     clearTimeout: (id: number) => time.clock.clearTimeout(id),
@@ -63,11 +63,22 @@ it('sweeps at once for whoever cannot wait', async () => {
 });
 
 it('sweeps once more when it is asked during a sweep', async () => {
-  const { time, actor, began } = bench(5_000);
+  const { time, actor, began } = bench({ tookMs: 5_000 });
   actor.send({ ...ASK, urgent: true });
   await time.advance(1_000);
   actor.send(ASK);
   actor.send({ ...ASK, urgent: true });
   await time.advance(20_000);
   expect(began()).toEqual([0, 5]);
+});
+
+it('sweeps at its time only where something may have changed, and whenever it is asked', async () => {
+  let isDue = false;
+  const { time, actor, began } = bench({ isDue: () => isDue });
+  await time.advance(2.5 * EVERY_MS);
+  actor.send(ASK);
+  await time.advance(5_000);
+  isDue = true;
+  await time.advance(EVERY_MS);
+  expect(began()).toEqual([152, 212]);
 });

@@ -19,7 +19,7 @@ import {
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
 import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { alwaysDue, sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
@@ -54,7 +54,7 @@ export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGc
     backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 64, key: ({ urgent }) => (urgent === true ? 'urgent' : 'run') },
     start: (ctx) => ({
-      logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, opts, signal)) } }),
+      logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, opts, signal)) } }, alwaysDue),
       input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
     }),
   };

@@ -17,19 +17,20 @@ import { containerGcAddr, type HousekeepingEvent, removingDirs } from '../../mac
 import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
+import type { ViewKey } from '../../machines/supervision/address.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { rmdirIfFree } from '../../ports/removal.ts';
 import { criClient } from '../runtime/client.ts';
-import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { listOrEmpty, removeTree } from './files.ts';
 import { giveBackUserNamespaces } from './userNamespaces.ts';
 
 export interface HousekeepingOptions {
   rootDir: string;
 }
-/** Pod lifecycle 2.1. A sweep that finds both views unchanged costs nothing. */
+/** Pod lifecycle 2.1. Where all views are unchanged nothing is swept. */
 const PERIOD_MS = 2_000;
 /** Even with unchanged views the directories are looked at this often. */
 const FULL_PERIOD_MS = 60_000;
@@ -52,7 +53,13 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
         metrics: orphanMetrics(ctx.ports.metrics),
       };
       return {
-        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, { opts, seen, signal })) } }),
+        logic: provided(
+          sweeperMachine,
+          { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, { opts, seen, signal })) } },
+          () => ({
+            due: isDue(ctx, seen),
+          }),
+        ),
         input: { everyMs: PERIOD_MS, quietMs: 100 },
       };
     },
@@ -88,17 +95,27 @@ function orphanMetrics(metrics: Metrics) {
   };
 }
 
+function isDue({ registry, ports }: ActorCtx<HousekeepingEvent>, seen: Seen): boolean {
+  const pods = registry.read(podsView);
+  // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
+  if (pods?.value.sourcesReady !== true || registry.read(runtimePodsView) === undefined) return false;
+  const sinceMs = ports.clock.monoMs() - seen.fullAtMonoMs;
+  return versionsOf(registry) !== seen.versions || sinceMs >= (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS);
+}
+/** Versions of the views that a sweep looks at. */
+function versionsOf(registry: Registry): string {
+  const views: readonly ViewKey<unknown>[] = [podsView, runtimePodsView, sourceErrorsView, waitingPodsView, volumesView];
+  return views.map((view) => registry.read(view)?.version ?? 0).join('/');
+}
+
 async function sweep(
   ctx: ActorCtx<HousekeepingEvent>,
   { opts, seen, signal }: { opts: HousekeepingOptions; seen: Seen; signal: AbortSignal },
 ): Promise<string> {
   const pods = ctx.registry.read(podsView);
   const listed = ctx.registry.read(runtimePodsView);
-  // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
-  if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
-  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(sourceErrorsView)?.version ?? 0}/${ctx.registry.read(waitingPodsView)?.version ?? 0}/${ctx.registry.read(volumesView)?.version ?? 0}`;
-  const nowMonoMs = ctx.ports.clock.monoMs();
-  if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS)) return '';
+  if (pods === undefined || listed === undefined || !isDue(ctx, seen)) return '';
+  const [versions, nowMonoMs] = [versionsOf(ctx.registry), ctx.ports.clock.monoMs()];
   const records = () => ctx.registry.read(podsView)?.value.records ?? pods.value.records;
   forgetStatuses(ctx, records());
   const dirs = await listOrEmpty(ctx.ports.fs, podsDir(opts));

@@ -9,7 +9,7 @@ import { pathName } from '../../machines/pod/pathName.ts';
 import { containerLogDir, containerLogPath, podFolder } from '../../machines/pod/runtime/logNames.ts';
 import type { ListedPod } from '../../machines/pod/runtime/seen.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { alwaysDue, sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -58,7 +58,7 @@ export function logRotationSpec(o: LogRotationOptions): ActorSpec {
     start: (ctx) => {
       const rotation = new Rotation(ctx, o);
       return {
-        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => rotation.sweep(signal)) } }),
+        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => rotation.sweep(signal)) } }, alwaysDue),
         input: { everyMs: o.everyMs, quietMs: 0 },
       };
     },

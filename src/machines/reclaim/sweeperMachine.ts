@@ -1,13 +1,14 @@
 /**
  * The shape of every reclaiming actor: idle, and from time to time, or when asked, one sweep. Those who ask one after the
  * other get one sweep: a hundred pods that end in ten seconds want the runtime for themselves. Asked during a sweep it sweeps
- * once more. A failed sweep says why and is tried again at the next time.
+ * once more. A failed sweep says why and is tried again at the next time. Where nothing has changed, it stays idle.
  */
 
-import { assign, setup } from 'xstate';
+import { assign } from 'xstate';
 import { messageOf } from '../text/errors.ts';
 import { projecting } from '../xstate/projection.ts';
 import { unprovided } from '../xstate/provide.ts';
+import { setupWith } from '../xstate/setup.ts';
 
 /** The longest that one who asked waits for quiet: on a busy node there is always another who asks. */
 const GATHER_MS_MAX = 15_000;
@@ -28,6 +29,15 @@ interface Context extends SweeperInput {
 }
 export type SweeperEvent = { type: 'gc.run'; why: string; urgent?: true } | { type: 'housekeeping.run'; why: string };
 
+export interface SweepFacts {
+  /** A periodic sweep may find something: what it looks at has changed since the last one, or that was long ago. */
+  readonly due: boolean;
+}
+/** For an actor that cannot tell before it looks. */
+export const alwaysDue = (): SweepFacts => ({ due: true });
+
+const { setup, facts } = setupWith<SweepFacts>();
+
 export const sweeperMachine = setup({
   types: { context: {} as Context, events: {} as SweeperEvent, input: {} as SweeperInput },
   /** Answers what it did, one short sentence, or '' for nothing. */
@@ -44,7 +54,7 @@ export const sweeperMachine = setup({
     longest: ({ context }) => Math.min(context.everyMs, GATHER_MS_MAX),
     quiet: ({ context }) => context.quietMs,
   },
-  guards: { asked: ({ context }) => context.asked !== null, urgent: ({ context }) => context.urgent },
+  guards: { asked: ({ context }) => context.asked !== null, urgent: ({ context }) => context.urgent, due: () => facts().due },
 }).createMachine({
   id: 'sweeper',
   meta: projecting<Context>(({ everyMs, asked, why, last, error }) => ({ everyMs, asked, why, last, error })),
@@ -59,7 +69,12 @@ export const sweeperMachine = setup({
         message: ({ error, last }: Context) => error ?? last,
       },
       always: { guard: 'asked', target: 'gathering' },
-      after: { every: { target: 'sweeping' } },
+      after: {
+        every: [
+          { guard: 'due', target: 'sweeping' },
+          { target: 'idle', reenter: true },
+        ],
+      },
     },
     gathering: {
       meta: { reason: 'Gathering', message: 'it was asked for a sweep, and others may ask for the same' },

@@ -14,7 +14,7 @@ import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
-import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
+import { type SweepFacts, sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -47,7 +47,7 @@ export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent>
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       const reaper = new Reaper(ctx, cgroups, o);
       return {
-        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => reaper.sweep(signal)) } }),
+        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => reaper.sweep(signal)) } }, () => reaper),
         input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
       };
     },
@@ -59,7 +59,7 @@ interface Found {
   path: string;
 }
 
-class Reaper {
+class Reaper implements SweepFacts {
   readonly #ctx: ActorCtx<HousekeepingEvent>;
   readonly #port: Cgroups;
   readonly #o: ReaperOptions;
@@ -75,14 +75,23 @@ class Reaper {
     this.#o = o;
   }
 
-  async sweep(signal: AbortSignal): Promise<string> {
-    const { registry, ports } = this.#ctx;
+  get due(): boolean {
+    const versions = this.#versions();
+    return versions !== '' && (versions !== this.#seen || this.#ctx.ports.clock.monoMs() - this.#fullAtMonoMs >= FULL_PERIOD_MS);
+  }
+  /** Versions of the views that a sweep looks at; '': it is too early for one. */
+  #versions(): string {
+    const { registry } = this.#ctx;
     const [pods, listed, volumes] = [registry.read(podsView), registry.read(runtimePodsView), registry.read(volumesView)];
     // Before every source has delivered, an unknown pod may only be one we have not been told of yet.
-    if (pods === undefined || listed === undefined || volumes === undefined || !pods.value.sourcesReady) return '';
-    const versions = `${pods.version}/${listed.version}/${volumes.version}`;
-    const now = ports.clock.monoMs();
-    if (versions === this.#seen && now - this.#fullAtMonoMs < FULL_PERIOD_MS) return '';
+    if (pods?.value.sourcesReady !== true || listed === undefined || volumes === undefined) return '';
+    return `${pods.version}/${listed.version}/${volumes.version}`;
+  }
+
+  async sweep(signal: AbortSignal): Promise<string> {
+    if (!this.due) return '';
+    const { registry, ports } = this.#ctx;
+    const [versions, now] = [this.#versions(), ports.clock.monoMs()];
     const driver = this.#o.driver();
     if (driver === undefined) return '';
     const found = await this.#podGroups(driver);
