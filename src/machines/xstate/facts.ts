@@ -64,8 +64,11 @@ export function factsOfStep(): object {
   return current;
 }
 
-/** Reads facts of type `F`; without an event for the first step, or for a person who looks. */
-export type Read<F extends object = object> = (event?: object) => F;
+/**
+ * Reads facts of type `F`. `before`: the snapshot that the step begins with, where a machine asks for the states of its children.
+ * Without both for the first step, or for a person who looks.
+ */
+export type Read<F extends object = object> = (event?: object, before?: object) => F;
 
 const READING = Symbol('reading');
 
@@ -75,7 +78,7 @@ export function reading<M extends AnyStateMachine>(machine: M, read: Read): M {
   type Initial = (scope: unknown, input: unknown) => unknown;
   const step = machine.transition as unknown as Transition;
   const begin = machine.getInitialSnapshot as unknown as Initial;
-  const transition: Transition = (snapshot, event, scope) => withFacts(read(event), () => step(snapshot, event, scope));
+  const transition: Transition = (snapshot, event, scope) => withFacts(read(event, snapshot as object), () => step(snapshot, event, scope));
   const getInitialSnapshot: Initial = (scope, input) => withFacts(read(), () => begin(scope, input));
   return Object.assign(Object.create(machine) as M, { transition, getInitialSnapshot, [READING]: { machine, read } });
 }

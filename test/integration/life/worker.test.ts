@@ -3,7 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
-import type { WorkerFacts, WorkerInput, WorkerIo, WorkerReport } from '../../../src/machines/pods/workers/context.ts';
+import {
+  childStates,
+  type WorkerFacts,
+  type WorkerInput,
+  type WorkerIo,
+  type WorkerReport,
+} from '../../../src/machines/pods/workers/context.ts';
 import { workerMachineWith } from '../../../src/machines/pods/workers/provided.ts';
 import { dottedState } from '../../../src/machines/xstate/words.ts';
 import { box, container, FACTS, observed, pod, rc } from '../../machines/pods/fixtures.ts';
@@ -49,7 +55,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     Object.entries(all).map(([k, fn]) => [k, said(k, fn as (...a: unknown[]) => unknown)]),
   ) as unknown as WorkerIo;
   const moment = () => ({ wallMs: time.clock.wallMs(), monoMs: time.clock.monoMs(), random: 0 });
-  const facts = (): WorkerFacts => ({
+  const facts = (_event?: object, before?: object): WorkerFacts => ({
     ...moment(),
     node: FACTS,
     network: { ready: true, reason: '' },
@@ -58,6 +64,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     ownIds: new Set(),
     quiet: false,
     probes: new Map(),
+    children: childStates(before),
   });
   const actor = createActor(workerMachineWith(moment)(spied, facts), {
     clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },

@@ -106,7 +106,7 @@ function reared(machine: AnyStateMachine): AnyStateMachine {
 export function impurities({ machine, before, event }: Step): string[] {
   const reads = readingOf(machine);
   // A machine that reads facts gets them before the lock, as plain values.
-  const facts = reads === null ? null : asData(before === null ? reads.read() : reads.read(event));
+  const facts = reads === null ? null : asData(before === null ? reads.read() : reads.read(event, before));
   const grown = reared(reads?.machine ?? machine);
   const pure = child(grown);
   const run = () => {

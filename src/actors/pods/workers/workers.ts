@@ -16,7 +16,7 @@ import { isTerminal } from '../../../machines/pod/phase.ts';
 import type { RuntimePodsView } from '../../../machines/pod/runtime/seen.ts';
 import { evictedStatus, evictionOf, isWanted, podManagerAddr, podsView, refusalOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
-import type { WorkerFacts, WorkerInput, WorkerTimes } from '../../../machines/pods/workers/context.ts';
+import { childStates, type WorkerFacts, type WorkerInput, type WorkerTimes } from '../../../machines/pods/workers/context.ts';
 import { joinDirty, type WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import { workerMachineWith } from '../../../machines/pods/workers/provided.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
@@ -119,7 +119,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { sh
       const { machine, metrics } = opts.shared(ctx.ports);
       const { input, io } = workerInput(ctx, first, { ...opts, metrics });
       const of = { ctx, uid, life: first.life, io, node: opts.facts };
-      return { logic: machine(io, () => new WorkerMoment(of)), input };
+      return { logic: machine(io, (_event, before) => new WorkerMoment(of, before)), input };
     },
   };
 }
@@ -180,12 +180,21 @@ function nothingListed(listing: RuntimePodsView | undefined, uid: string): numbe
   return listing === undefined || listing.pods.has(uid) ? null : listing.atMonoMs;
 }
 
+interface WorkedPod {
+  ctx: ActorCtx<WorkerEvent>;
+  uid: string;
+  life: number;
+  io: MeasuredEffects;
+  node: () => NodeFacts;
+}
 class WorkerMoment extends LazyMoment implements WorkerFacts {
-  readonly #of: { ctx: ActorCtx<WorkerEvent>; uid: string; life: number; io: MeasuredEffects; node: () => NodeFacts };
+  readonly #of: WorkedPod;
+  readonly #before: object | undefined;
 
-  constructor(of: { ctx: ActorCtx<WorkerEvent>; uid: string; life: number; io: MeasuredEffects; node: () => NodeFacts }) {
+  constructor(of: WorkedPod, before: object | undefined) {
     super(of.ctx.ports);
     this.#of = of;
+    this.#before = before;
   }
   get node(): NodeFacts {
     return this.#of.node();
@@ -212,5 +221,8 @@ class WorkerMoment extends LazyMoment implements WorkerFacts {
   }
   get probes(): WorkerFacts['probes'] {
     return this.#of.ctx.registry.read(probesView)?.value ?? new Map();
+  }
+  get children(): WorkerFacts['children'] {
+    return childStates(this.#before);
   }
 }

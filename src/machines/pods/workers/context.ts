@@ -1,6 +1,5 @@
 /** What a pod worker knows, what it is given, and small questions about both. */
 
-import type { ActorRefFrom } from 'xstate';
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
@@ -13,11 +12,11 @@ import { messageOf } from '../../text/errors.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { dottedState, reasonOf } from '../../xstate/words.ts';
-import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './container/containerMachine.ts';
+import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes } from './container/containerMachine.ts';
 import type { EffectOutcome } from './container/containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from './messages.ts';
-import type { ResizeIo, resizeMachine } from './resizeMachine.ts';
+import type { ResizeIo } from './resizeMachine.ts';
 import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stopMachine.ts';
 
 export type { EffectOutcome } from './container/containerStopMachine.ts';
@@ -36,7 +35,19 @@ export interface WorkerFacts extends Moment {
   readonly quiet: boolean;
   /** Probe results by container id. */
   readonly probes: ProbeLedger;
+  /** State of each child for a container, by its name; absent: it has only begun. */
+  readonly children: ReadonlyMap<string, string>;
 }
+/** {@link WorkerFacts.children}, in the snapshot that a step begins with. */
+export function childStates(before: object | undefined): ReadonlyMap<string, string> {
+  const { children = {} } = (before ?? {}) as { children?: Readonly<Record<string, { getSnapshot(): { value?: unknown } } | undefined>> };
+  const found = Object.entries(children).filter(([id]) => id.startsWith(CONTAINER_CHILD));
+  return new Map(found.map(([id, child]) => [id.slice(CONTAINER_CHILD.length), String(child?.getSnapshot().value)]));
+}
+const CONTAINER_CHILD = 'container:';
+/** Id of the child for a container. */
+export const childId = (name: string): string => `${CONTAINER_CHILD}${name}`;
+
 /** Milliseconds. */
 export interface WorkerTimes extends ContainerTimes {
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
@@ -92,7 +103,8 @@ export interface WorkerContext {
   /** Containers of unknown state that this worker stopped with success; only those still there. */
   stoppedUnknown: ReadonlySet<string>;
   sinceWallMs: number;
-  children: ReadonlyMap<string, ActorRefFrom<typeof containerMachine>>;
+  /** Containers that have a child. */
+  children: ReadonlySet<string>;
   /** A hint arrived while something was under way: look again after it; `listed`: unless the listing shows the same. */
   dirty: 'no' | 'listed' | 'yes';
   /** Acts of this worker had their effect since the last inspection began. */
@@ -118,8 +130,8 @@ export interface WorkerContext {
   calmed: boolean;
   /** Resources that this worker changed in place, by container id. */
   inForce: InForce;
-  /** The child that changes them: there once something is to be changed. */
-  resizer: ActorRefFrom<typeof resizeMachine> | null;
+  /** There is a child that changes them: once something is to be changed. */
+  resizes: boolean;
   /** Why that failed at last, or null. */
   resizeError: string | null;
 }

@@ -1,6 +1,6 @@
 /** Names of the worker's statechart: its actors, actions, guards and delays. Actions are total. */
 
-import { type ActorRefFrom, assign } from 'xstate';
+import { assign } from 'xstate';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
 import { ofPresent, withStep } from '../../pod/resources/actuation.ts';
 import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
@@ -23,6 +23,7 @@ import {
   CALM_AFTER_MS,
   CALM_BASE_MS,
   CHASE_DELAYS_MS,
+  childId,
   containersOf,
   decisionNow,
   facts,
@@ -47,6 +48,8 @@ const SANDBOX_CHANGED = {
   message: 'Pod sandbox changed, it will be killed and re-created.',
 } as const;
 
+/** Id of the child that changes resources in place. */
+const RESIZER = 'resize';
 /** A container in one of these is not on its way: nobody waits for its hook. */
 const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
 /**
@@ -55,8 +58,8 @@ const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
  */
 const STARTS_AT_ONCE = 8;
 const ON_ITS_WAY: ReadonlySet<string> = new Set(['pulling', 'creating', 'starting']);
-const rests = (ref: ActorRefFrom<typeof containerMachine>): boolean => RESTS_FAILED.has(String(ref.getSnapshot().value));
-const isOnItsWay = (ref: ActorRefFrom<typeof containerMachine>): boolean => ON_ITS_WAY.has(String(ref.getSnapshot().value));
+const rests = (state: string | undefined): boolean => RESTS_FAILED.has(state ?? '');
+const isOnItsWay = (state: string | undefined): boolean => ON_ITS_WAY.has(state ?? '');
 
 function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
   return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
@@ -183,14 +186,13 @@ export const workerSetup = effects.extend({
     }),
     /** What of the granted resources is not in force; nobody is asked for it before there is something. */
     feedResize: effects.enqueueActions(({ context, enqueue }) => {
-      const { decision, pod, resizer } = context;
+      const { decision, pod, resizes } = context;
       if (decision === null || decision.plan.kind !== 'steady') return;
       const { steps } = decision.resize;
-      if (resizer !== null) enqueue.sendTo(resizer, { type: 'resize.wanted', pod, steps });
+      if (resizes) enqueue.sendTo(RESIZER, { type: 'resize.wanted', pod, steps });
       else if (steps.length > 0) {
-        enqueue.assign(({ spawn }) => ({
-          resizer: spawn('resize', { id: 'resize', input: { pod, steps } }),
-        }));
+        enqueue.spawnChild('resize', { id: RESIZER, input: { pod, steps } });
+        enqueue.assign({ resizes: true });
       }
     }),
     noteResized: assign(({ context, event }) => {
@@ -250,12 +252,12 @@ export const workerSetup = effects.extend({
       let heldBack = false;
       let queued = false;
       let hookBefore = false;
-      let onTheirWay = [...context.children.values()].filter(isOnItsWay).length;
+      const states = facts().children;
+      let onTheirWay = [...states.values()].filter(isOnItsWay).length;
       for (const [name, kind] of containersOf(pod)) {
-        const ref = context.children.get(name);
         const current = firstStatus(status, name) ?? null;
-        if (ref === undefined) continue;
-        enqueue.sendTo(ref, { type: 'container.observed', current, observedAtMonoMs: status.observedAtMonoMs });
+        if (!context.children.has(name)) continue;
+        enqueue.sendTo(childId(name), { type: 'container.observed', current, observedAtMonoMs: status.observedAtMonoMs });
         const held = kind === 'regular' && hookBefore;
         if (kind === 'regular' && context.hookAhead.has(name)) hookBefore = true;
         if (decision.plan.kind !== 'steady') continue;
@@ -264,7 +266,8 @@ export const workerSetup = effects.extend({
         const spec = specOf(pod, name);
         if (spec === undefined) continue;
         // A container that rests after a failure takes no place: it begins in its own time.
-        const isNew = !isOnItsWay(ref) && !rests(ref);
+        const state = states.get(name);
+        const isNew = !isOnItsWay(state) && !rests(state);
         if (held) {
           heldBack = true;
           continue;
@@ -275,10 +278,10 @@ export const workerSetup = effects.extend({
         }
         if (isNew) onTheirWay += 1;
         // The ones after it start when its hook has ended, or when it turned out that it does not start now (trap 46).
-        if (kind === 'regular' && spec.lifecycle?.postStart !== undefined && !rests(ref)) {
+        if (kind === 'regular' && spec.lifecycle?.postStart !== undefined && !rests(state)) {
           hookBefore = true;
         }
-        enqueue.sendTo(ref, {
+        enqueue.sendTo(childId(name), {
           type: 'container.start',
           job: {
             pod,
@@ -306,47 +309,37 @@ export const workerSetup = effects.extend({
     dropRemoved: effects.enqueueActions(({ context, enqueue }) => {
       const wanted = new Set(containersOf(context.pod).map(([name]) => name));
       const kept = <V>(map: ReadonlyMap<string, V>) => new Map([...map].filter(([name]) => wanted.has(name)));
-      for (const [name, ref] of context.children) if (!wanted.has(name)) enqueue.stopChild(ref);
-      const hookAhead = new Set([...context.hookAhead].filter((name) => wanted.has(name)));
+      const among = (names: ReadonlySet<string>) => new Set([...names].filter((name) => wanted.has(name)));
+      for (const name of context.children) if (!wanted.has(name)) enqueue.stopChild(childId(name));
       enqueue.assign({
-        children: kept(context.children),
+        children: among(context.children),
         failures: kept(context.failures),
         nextStarts: kept(context.nextStarts),
-        hookAhead,
+        hookAhead: among(context.hookAhead),
       });
     }),
     ensureChildren: assign(({ context, spawn }) => {
-      const wanted = containersOf(context.pod);
-      const children = new Map(context.children);
-      for (const [name, kind] of wanted) {
-        if (!children.has(name))
-          children.set(
-            name,
-            spawn('container', {
-              id: `container:${name}`,
-              input: { name, kind, times: context.times, sinceWallMs: context.sinceWallMs },
-            }),
-          );
-      }
-      return { children };
+      const { pod, children, times, sinceWallMs } = context;
+      const missing = containersOf(pod).filter(([name]) => !children.has(name));
+      for (const [name, kind] of missing) spawn('container', { id: childId(name), input: { name, kind, times, sinceWallMs } });
+      return { children: new Set([...children, ...missing.map(([name]) => name)]) };
     }),
     cancelChildren: effects.enqueueActions(({ context, enqueue }) => {
-      for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
+      for (const name of context.children) enqueue.sendTo(childId(name), { type: 'container.cancel' });
     }),
     reportSandboxGone: effects.enqueueActions(({ context, enqueue }) => {
-      for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.sandboxGone' });
+      for (const name of context.children) enqueue.sendTo(childId(name), { type: 'container.sandboxGone' });
     }),
     /** A hook of what is stopped anyway is not waited for. */
     cancelKilled: effects.enqueueActions(({ context, enqueue }) => {
       for (const { name } of planActions(context)?.containersToKill ?? []) {
-        const ref = context.hookAhead.has(name) ? context.children.get(name) : undefined;
-        if (ref !== undefined) enqueue.sendTo(ref, { type: 'container.cancel' });
+        if (context.hookAhead.has(name) && context.children.has(name)) enqueue.sendTo(childId(name), { type: 'container.cancel' });
       }
     }),
     dropChildren: effects.enqueueActions(({ context, enqueue }) => {
-      for (const ref of context.children.values()) enqueue.stopChild(ref);
-      if (context.resizer !== null) enqueue.stopChild(context.resizer);
-      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, queued: false, resizer: null });
+      for (const name of context.children) enqueue.stopChild(childId(name));
+      if (context.resizes) enqueue.stopChild(RESIZER);
+      enqueue.assign({ children: new Set(), hookAhead: new Set(), heldBack: false, queued: false, resizes: false });
     }),
     trouble: assign(({ context }, trouble: Trouble) => ({ trouble, failuresInRow: context.failuresInRow + 1 })),
   },
