@@ -1,14 +1,23 @@
 /** References of pods to objects, the chart of one object, and the age of tokens. */
 
 import { describe, expect, it } from 'vitest';
-import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
+import { type AnyActorLogic, createActor, fromCallback, fromPromise, setup } from 'xstate';
 import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ObjectRef } from '../../../src/machines/pod/volumes/references.ts';
-import type { Fetched, ObjectReply, ObjectStrategy } from '../../../src/machines/services/objects/objectMachine.ts';
-import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
+import type { PodsView } from '../../../src/machines/pods/manager/messages.ts';
+import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
+import {
+  type Fetched,
+  type ObjectReply,
+  type ObjectStrategy,
+  objectMachine,
+  type Question,
+} from '../../../src/machines/services/objects/objectMachine.ts';
+import { OBJECT_WATCHES_MAX, objectsMachine, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
 import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
+import { provided } from '../../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 
@@ -259,5 +268,60 @@ describe('a token', () => {
     expect(tokenRequestBody(request)).toMatchObject({
       spec: { audiences: ['a'], expirationSeconds: 600, boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: 'u' } },
     });
+  });
+});
+
+describe('the objects of a node', () => {
+  /** A pod that asks for its object; `worker`: what the pod manager shows of its worker meanwhile. */
+  function asking(worker: WorkerSummary | null) {
+    const asker = naming('a', 's');
+    const records = new Map([
+      ['a', { pod: asker, source: 'api', state: { is: 'running', listed: null }, seenAtMs: 0, worker }],
+    ]) as PodsView['records'];
+    const time = virtualTime();
+    const kept: number[] = [];
+    const told: ObjectReply[] = [];
+    const fetch = fromPromise<Fetched, Question>(async () => found(object('5')));
+    const child = provided(objectMachine, { actors: { fetch }, actions: { reply: (_, r) => told.push(r), follow: () => {} } }, () => ({
+      ttlMs: 60_000,
+    }));
+    const actions = {
+      hold: (_: unknown, { ask }: { ask: number }) => kept.push(ask),
+      reply: (_: unknown, r: ObjectReply) => told.push(r),
+      markPods: () => {},
+    };
+    const logic = provided(objectsMachine, { actors: { object: child }, actions }, () => ({ pods: { records, sourcesReady: true } }));
+    const clock = {
+      setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
+      clearTimeout: (id: number) => time.clock.clearTimeout(id),
+    };
+    const actor = createActor(logic, { clock, input: { strategy: 'Get' } }).start();
+    actor.send({ type: 'object.get', pod: asker, ref: REF, replyTo: {} as never });
+    return { time, told, named: () => actor.getSnapshot().context.entries.size };
+  }
+  const summary = (phase: WorkerSummary['phase']) => ({
+    phase,
+    state: '',
+    reason: '',
+    message: '',
+    sinceMs: 0,
+    containers: [],
+    causes: [],
+  });
+
+  it('answers a pod whose worker nobody has heard of yet, and keeps what it names', async () => {
+    const b = asking(null);
+    await b.time.advance(10_000);
+    expect(b.told.map(({ result }) => result.kind)).toEqual(['found']);
+    expect(b.named()).toBe(1);
+  });
+
+  it('answers a pod that is over by now, and drops what it named afterwards', async () => {
+    const b = asking(summary('terminated'));
+    await b.time.advance(0);
+    expect(b.told.map(({ result }) => result.kind)).toEqual(['found']);
+    expect(b.named()).toBe(1);
+    await b.time.advance(2_001);
+    expect(b.named()).toBe(0);
   });
 });

@@ -52,8 +52,12 @@ type Event =
 
 /** Static pods name nothing of the API: those that do are refused. */
 export function mayNameObjects(record: PodRecord): boolean {
+  return !namesNothing(record) && record.worker !== null;
+}
+/** It never names an object again. A worker that asks may not have been heard of yet: its pod still names what it named. */
+function namesNothing(record: PodRecord): boolean {
   const phase = record.worker?.phase;
-  return record.source === 'api' && !isRefused(record) && phase !== undefined && phase !== 'terminated' && phase !== 'finished';
+  return record.source !== 'api' || isRefused(record) || phase === 'terminated' || phase === 'finished';
 }
 
 /** What the references of pods come to: added before anything is dropped (trap 66). */
@@ -142,7 +146,7 @@ const deciding = effects.extend({
       const pods = [...records.values()].filter(mayNameObjects).map((r) => r.pod);
       const gone = [...context.pods.keys()].filter((uid) => {
         const record = records.get(uid);
-        return record === undefined || !mayNameObjects(record);
+        return record === undefined || namesNothing(record);
       });
       const news = pods.filter((p) => context.pods.get(p.metadata.uid)?.pod !== p);
       if (news.length + gone.length > 0) enqueue.raise({ type: 'pods.take', pods: news, gone });
@@ -195,6 +199,8 @@ export const objectsMachine = deciding.createMachine({
     pods: some(pods.values(), ({ pod }) => podName(pod)),
   })),
   context: ({ input }) => ({ ...input, entries: new Map(), pods: new Map(), lastId: 0 }),
+  // From time to time, and never in a step with a question: a look that drops an object would end it before it hears of that.
+  entry: ['look'],
   initial: 'idle',
   on: {
     'object.get': { actions: ['noteAsker'] },
@@ -213,15 +219,13 @@ export const objectsMachine = deciding.createMachine({
   states: {
     idle: {
       meta: { reason: 'Ready', message: '' },
-      entry: ['look'],
       always: { guard: 'someNamed', target: 'following' },
-      after: { [OBJECTS_LOOK_MS]: { target: 'idle', reenter: true } },
+      after: { [OBJECTS_LOOK_MS]: { target: 'idle', reenter: true, actions: ['look'] } },
     },
     following: {
       meta: { reason: 'Ready', message: ({ entries }: ObjectsContext) => `${entries.size} secrets and config maps are named by pods` },
-      entry: ['look'],
       always: { guard: 'noneNamed', target: 'idle' },
-      after: { [OBJECTS_LOOK_MS]: { target: 'following', reenter: true } },
+      after: { [OBJECTS_LOOK_MS]: { target: 'following', reenter: true, actions: ['look'] } },
     },
   },
 });
