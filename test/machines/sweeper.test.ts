@@ -10,7 +10,7 @@ const QUIET_MS = 2_000;
 const ASK: SweeperEvent = { type: 'gc.run', why: 'a pod has ended' };
 
 /** `tookMs`: how long each sweep takes. Moments at which one began, seconds. */
-function bench({ tookMs = 0, isDue = () => true } = {}) {
+function bench({ tookMs = 0, isDue = (): boolean => true } = {}) {
   const time = virtualTime();
   const beganMs: number[] = [];
   const sweep = fromPromise<string>(async () => {

@@ -4,7 +4,7 @@ import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/kube/
 import type { Container } from '../../machines/kube/podTable.ts';
 import { failureText, isKubeObject, kubePath } from '../../machines/kube/request.ts';
 import type { Pod } from '../../machines/kube/types.ts';
-import { ANNOTATION_SOURCE } from '../../machines/pod/names.ts';
+import { isOfApi } from '../../machines/pod/phase.ts';
 import { serviceVariables } from '../../machines/pod/serviceEnv.ts';
 import { containerReferences, pullSecretNames, refKey } from '../../machines/pod/volumes/references.ts';
 import type { EnvSources } from '../../machines/pods/workers/config/env.ts';
@@ -25,10 +25,6 @@ const ACCOUNT_TIMEOUT_MS = 30_000;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'registry'>;
 
-function fromApi(pod: Pod): boolean {
-  return pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
-}
-
 /** Undefined in standalone mode. */
 export async function envSources(
   ctx: Ctx,
@@ -36,10 +32,10 @@ export async function envSources(
   signal: AbortSignal,
 ): Promise<Built<EnvSources | undefined>> {
   if (ctx.ports.kube === undefined) return built(undefined);
-  if (fromApi(pod)) await servicesKnown(ctx, signal);
+  if (isOfApi(pod)) await servicesKnown(ctx, signal);
   const services = ctx.registry.read(servicesView)?.value;
   // Static pods may be what the API server itself runs in: they wait for nobody.
-  if (services === undefined && fromApi(pod)) return refused('services have not yet been read at least once, cannot construct envvars');
+  if (services === undefined && isOfApi(pod)) return refused('services have not yet been read at least once, cannot construct envvars');
   const { namespace } = pod.metadata;
   const variables = serviceVariables(services ?? [], { namespace, links: pod.spec.enableServiceLinks !== false });
   const source = objectSource(ctx);
@@ -75,7 +71,7 @@ export async function credentialsFor(
   { pod, image }: { pod: Pod; image: string },
   signal: AbortSignal,
 ): Promise<{ credentials: PullCredentials; missing: readonly string[] }> {
-  const names = ctx.ports.kube === undefined || !fromApi(pod) ? [] : pullSecretNames(pod);
+  const names = ctx.ports.kube === undefined || !isOfApi(pod) ? [] : pullSecretNames(pod);
   const source = objectSource(ctx);
   const results = await Promise.all(names.map((name) => source.secret(pod, name, signal)));
   const found: PullSecret[] = [];
@@ -95,7 +91,7 @@ export function volumeUsage(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | '
 
 /** The service account, in the pod's namespace. '' = it has none: what is not of the API is nobody there. */
 export function serviceAccountOf(pod: Pod): string {
-  return fromApi(pod) ? (pod.spec.serviceAccountName ?? '') : '';
+  return isOfApi(pod) ? (pod.spec.serviceAccountName ?? '') : '';
 }
 
 /** Service accounts, and tokens of them for pods of this node. Never rejects. */

@@ -8,13 +8,17 @@ export function isTerminal(phase: PodPhase | undefined): phase is 'Succeeded' | 
 
 /** Static pods, mirrors and the system's own are never evicted, and are admitted under any pressure. */
 export function isCritical(pod: Pod): boolean {
-  const { annotations } = pod.metadata;
-  if (annotations?.[ANNOTATION_SOURCE] !== 'api' || annotations[ANNOTATION_MIRROR] !== undefined) return true;
+  if (!isOfApi(pod) || isMirror(pod)) return true;
   return (pod.spec.priority ?? 0) >= CRITICAL_PRIORITY;
 }
 
 /** Priorities from here on are the system's own. */
 export const CRITICAL_PRIORITY = 2_000_000_000;
+
+/** From the API server; every other pod is static, or found in the runtime alone. */
+export function isOfApi(pod: Pod): boolean {
+  return pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
+}
 
 export function isMirror(pod: Pod): boolean {
   return pod.metadata.annotations?.[ANNOTATION_MIRROR] !== undefined;

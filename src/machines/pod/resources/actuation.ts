@@ -4,7 +4,7 @@ import type { Container, ResourceRequirements } from '../../kube/podTable.ts';
 import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
 import { CRI_ANNOTATIONS, type LinuxContainerResources } from '../../wire/cri.ts';
-import { ANNOTATION_SOURCE } from '../names.ts';
+import { isOfApi } from '../phase.ts';
 import { firstStatus } from '../runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer } from '../runtime/seen.ts';
 import {
@@ -72,7 +72,7 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
   const restart = new Set<string>();
   const steps: (ResizeStep & { grows: boolean })[] = [];
   const noted = new Map<string, Amounts>();
-  const containers = pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api' ? resizableContainers(pod) : [];
+  const containers = isOfApi(pod) ? resizableContainers(pod) : [];
   for (const container of containers) {
     const from = firstStatus(status, container.name);
     const given = from?.state === 'running' ? givenAmounts(from, inForce) : null;

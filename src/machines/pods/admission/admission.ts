@@ -6,8 +6,7 @@
 import { nodeMismatch } from '../../kube/nodeSelector.ts';
 import type { Pod, Taint } from '../../kube/types.ts';
 import { beyondBounds } from '../../pod/bounds.ts';
-import { ANNOTATION_SOURCE } from '../../pod/names.ts';
-import { isCritical } from '../../pod/phase.ts';
+import { isCritical, isOfApi } from '../../pod/phase.ts';
 import { type RequestOf, shortages } from '../../pod/resources/requests.ts';
 import { enumerated } from '../../text/errorList.ts';
 import { wantsAppArmor } from './appArmor.ts';
@@ -120,7 +119,7 @@ export const UNSUPPORTED = 'UnsupportedField';
 
 /** What it sets that this node does not have. `extendedResources`: except for these. */
 export function unsupported(pod: Pod, o: { podGroups: boolean; extendedResources: boolean }): Refusal | null {
-  const { refused: fields } = podFields(pod, { api: !isStatic(pod), ...o });
+  const { refused: fields } = podFields(pod, { api: isOfApi(pod), ...o });
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
   return { reason: UNSUPPORTED, message, about: 'pod' };
@@ -161,15 +160,10 @@ function misplaced({ pod, others, node }: AdmissionInput): Refusal | null {
     return { reason: 'NodePorts', message, about: 'room' };
   }
   // Only what would also drive out a running pod counts: whether to schedule here was decided elsewhere.
-  const taint = isStatic(pod) ? null : untolerated(node.taints, pod.spec.tolerations ?? [], 'NoExecute');
+  const taint = isOfApi(pod) ? untolerated(node.taints, pod.spec.tolerations ?? [], 'NoExecute') : null;
   if (taint !== null) {
     const message = `Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate (${taintText(taint)})`;
     return { reason: 'TaintToleration', message, about: 'placement' };
   }
   return null;
-}
-
-/** One that did not come from the API server. */
-function isStatic(pod: Pod): boolean {
-  return pod.metadata.annotations?.[ANNOTATION_SOURCE] !== 'api';
 }

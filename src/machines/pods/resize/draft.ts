@@ -2,8 +2,7 @@
 
 import { type Draft, SharedMap } from '../../data/sharedMap.ts';
 import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
-import { ANNOTATION_SOURCE } from '../../pod/names.ts';
-import { isTerminal } from '../../pod/phase.ts';
+import { isOfApi, isTerminal } from '../../pod/phase.ts';
 import { rememberedRequest } from '../../pod/resources/requests.ts';
 import { isRefused, isWanted } from '../manager/messages.ts';
 import type { Facts, Out, Rec } from '../manager/records.ts';
@@ -68,7 +67,7 @@ export class ResizeDraft {
   /** What is known to be granted in place of what is asked for; decides nothing. */
   form(pod: Pod): Pod {
     const { uid } = pod.metadata;
-    const allocation = isStatic(pod) ? undefined : this.allocations.get(uid);
+    const allocation = isOfApi(pod) ? this.allocations.get(uid) : undefined;
     if (allocation === undefined || isGranted(pod, allocation)) return pod;
     const pending = this.waiting.get(uid)?.pending;
     return { ...allocatedPod(pod, allocation), ...(pending === undefined ? {} : { resize: pending }) };
@@ -76,7 +75,7 @@ export class ResizeDraft {
 
   /** A pod that is admitted, or has changed: with what it is granted. */
   take(pod: Pod): Pod {
-    if (isStatic(pod)) return pod;
+    if (!isOfApi(pod)) return pod;
     const { uid } = pod.metadata;
     if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) {
       this.giveUp(uid);
@@ -173,8 +172,4 @@ function saidBefore({ conditions = [] }: PodStatus): ResizePending {
   const said = conditions.find((c) => c.type === 'PodResizePending');
   const reason = said?.reason === 'Infeasible' ? 'Infeasible' : 'Deferred';
   return { reason, message: said?.message ?? 'every source of pods is heard before room is given away' };
-}
-
-function isStatic(pod: Pod): boolean {
-  return pod.metadata.annotations?.[ANNOTATION_SOURCE] !== 'api';
 }

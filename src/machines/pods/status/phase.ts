@@ -2,13 +2,12 @@
 
 import type { PodSpec } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
+import { ANNOTATION_SOURCE } from '../../pod/names.ts';
 import { isRestartableInit, podRestartPolicy, restartsAfter } from '../../pod/runtime/shouldRestart.ts';
-
-const CONFIG_SOURCE_ANNOTATION = 'kubernetes.io/config.source';
 
 /** From a file or URL, not from the API server. */
 export function isStaticPod(pod: Pod): boolean {
-  const source = pod.metadata.annotations?.[CONFIG_SOURCE_ANNOTATION];
+  const source = pod.metadata.annotations?.[ANNOTATION_SOURCE];
   return source !== undefined && source !== 'api';
 }
 
