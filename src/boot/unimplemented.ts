@@ -83,6 +83,7 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
 /** Gates whose feature is there with them and without: to turn one off asks for something. */
 export const ALWAYS_GATES: readonly string[] = [
   'CPUManagerPolicyOptions',
+  'CSIServiceAccountTokenSecrets',
   'ContainerRestartRules',
   'ContainerStopSignals',
   'ContextualLogging',
@@ -98,6 +99,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'KubeletCgroupDriverFromCRI',
   'KubeletPSI',
   'LoggingBetaOptions',
+  'MutableCSINodeAllocatableCount',
   'NodeLogQuery',
   'NodeSwap',
   'PLEGOnDemandRelist',
@@ -108,6 +110,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'PodObservedGenerationTracking',
   'PodReadyToStartContainersCondition',
   'ProcMountType',
+  'RecoverVolumeExpansionFailure',
   'RecursiveReadOnlyMounts',
   'ReloadKubeletClientCAFile',
   'ReloadKubeletServerCertificateFile',

@@ -49,6 +49,8 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     },
     tearDown: () => operate('unmount'),
     mountFailed: (_, __, message) => void said.push(message),
+    grow: async () => ({ kind: 'looked', next: 'idle' }),
+    growthFailed: (_, message) => void said.push(message),
     tearDownFailed: (_, message) => void said.push(message),
   };
   // There is no manager to tell.

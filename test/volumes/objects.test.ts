@@ -62,8 +62,18 @@ beforeEach(() => {
     facts: () => FACTS,
     objects,
     claims: null,
-    csi: { drivers: () => new Map(), ledger: new CsiLedger(), inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
+    growth: null,
+    csi: {
+      drivers: () => new Map(),
+      ledger: new CsiLedger(),
+      exhausted: () => undefined,
+      inUseChanged: () => undefined,
+      api: null,
+      reportedInUse: () => [],
+    },
     warn: () => undefined,
+    say: () => undefined,
+    measure: () => (work) => work,
   });
   settle = async (work) => {
     let over = false;

@@ -1,15 +1,16 @@
 /**
  * Tells the cluster which CSI drivers are on this node.
  *
- * State held: which drivers were seen, to know those that have gone.
+ * State held: which drivers were seen, to know those that have gone; when each is asked again how many volumes it can take.
  * Lost on restart: that; what a driver that went meanwhile left stays until it comes again.
  * Rebuilt from: the view of drivers, the objects in the API server.
  */
 import { fromPromise } from 'xstate';
-import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
+import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch, renewals } from '../../machines/api/csiNodeMachine.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
+import { allocatablePeriodMs } from '../../machines/kube/csiDriver.ts';
 import { failureText, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
-import { driversView } from '../../machines/services/plugins/messages.ts';
+import { driversView, pluginsAddr } from '../../machines/services/plugins/messages.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
 import { provided } from '../../machines/xstate/provide.ts';
@@ -21,7 +22,7 @@ export interface CsiNodeOptions {
 }
 
 /** An update for what goes and one for what comes, and somebody else's in between. */
-const ROUNDS_MAX = 4;
+const ROUNDS_MAX = 5;
 
 export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
   return {
@@ -43,13 +44,16 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
       ];
       ctx.signal.addEventListener('abort', () => watching.map((w) => w[Symbol.dispose]()), { once: true });
       let complained = '';
+      let due: ReadonlyMap<string, number> = new Map();
       const logic = provided(
         csiNodeMachine,
         {
           actors: {
-            converge: fromPromise<void>(async ({ signal }) => {
+            converge: fromPromise<number | null>(async ({ signal }) => {
               await converge(ctx, { nodeName: o.nodeName, seen }, signal);
+              due = await renewDrivers(ctx, due, signal);
               complained = '';
+              return due.size === 0 ? null : Math.max(0, Math.min(...due.values()) - ctx.ports.clock.monoMs());
             }),
           },
           actions: {
@@ -87,6 +91,7 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
   const { patch, conflicts } = nodeMetadataPatch(metadata, input);
   for (const conflict of conflicts) ctx.log.warn({ node: o.nodeName }, `${conflict}; the label stays as it is`);
   if (patch !== null) await need({ verb: 'PATCH', path: kubePath.node(o.nodeName), body: patch, patchType: 'strategic' });
+  let inPlace = true;
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const held = await ask({ verb: 'GET', path: kubePath.csiNode(o.nodeName) });
     if (!held.ok && held.failure.code !== 404) throw new Error(failureText(held.request, held.failure));
@@ -94,9 +99,32 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
       await need({ verb: 'POST', path: kubePath.csiNodes, body: newCsiNode(input) });
       return;
     }
-    const next = isRecord(held.body) ? csiNodeUpdate(held.body, input) : null;
+    const next = isRecord(held.body) ? csiNodeUpdate(held.body, { ...input, inPlace }) : null;
     if (next === null) return;
-    await need({ verb: 'PUT', path: kubePath.csiNode(o.nodeName), body: next });
+    const put = await ask({ verb: 'PUT', path: kubePath.csiNode(o.nodeName), body: next });
+    if (put.ok) continue;
+    // An API server of before 1.34 lets no entry be changed.
+    if (put.failure.code !== 422 || !inPlace) throw new Error(failureText(put.request, put.failure));
+    inPlace = false;
   }
   throw new Error(`CSINode ${o.nodeName} is not as it should be after ${ROUNDS_MAX} updates`);
+}
+
+/** Drivers of which the cluster wants it are asked again how many volumes they can take, each at its time. */
+async function renewDrivers(
+  ctx: ActorCtx<CsiNodeEvent>,
+  due: ReadonlyMap<string, number>,
+  signal: AbortSignal,
+): Promise<Map<string, number>> {
+  const periods = new Map<string, number>();
+  for (const name of ctx.registry.read(driversView)?.value.keys() ?? []) {
+    const request: KubeRequest = { verb: 'GET', path: kubePath.csiDriver(name) };
+    const got = await kubeClient(ctx).request(request, { signal });
+    if (!got.ok && got.failure.code !== 404) throw new Error(failureText(request, got.failure));
+    const ms = got.ok ? allocatablePeriodMs(got.body) : null;
+    if (ms !== null) periods.set(name, ms);
+  }
+  const next = renewals(due, periods, ctx.ports.clock.monoMs());
+  for (const driver of next.now) ctx.registry.send(pluginsAddr, { type: 'plugins.renew', driver });
+  return next.due;
 }

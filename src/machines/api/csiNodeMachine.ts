@@ -49,9 +49,13 @@ export function newCsiNode({ node, drivers }: CsiNodeInput): WireCsiNode {
 
 /**
  * The object as it should be, or null where it is. An entry cannot be changed, only taken out and put in: one that differs
- * goes with one update and comes with the next.
+ * goes with one update and comes with the next. `inPlace`: the API server is of a version that lets the count of volumes be
+ * changed (1.34). Default true.
  */
-export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput): Record<string, unknown> | null {
+export function csiNodeUpdate(
+  existing: Record<string, unknown>,
+  { inPlace = true, ...o }: CsiNodeInput & { inPlace?: boolean },
+): Record<string, unknown> | null {
   const spec = partOf(existing, 'spec');
   const held = Array.isArray(spec.drivers) ? spec.drivers.filter(isRecord) : [];
   const wanted = new Map(o.drivers.map((d) => [d.name, entryOf(d)]));
@@ -62,13 +66,15 @@ export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput
   };
   const plain = (entry: Record<string, unknown> | DriverEntry) => ({ ...entry, topologyKeys: ordered(entry.topologyKeys) });
   const same = (entry: Record<string, unknown>, want: DriverEntry) => sameData(plain(entry), plain(want));
-  const kept = held.filter((entry) => {
+  const kept = held.flatMap((entry) => {
     const name = textOf(entry.name);
     const want = wanted.get(name);
-    return want === undefined ? !o.gone.has(name) : same(entry, want);
+    if (want === undefined) return o.gone.has(name) ? [] : [entry];
+    if (same(entry, want)) return [entry];
+    return inPlace && same({ ...entry, allocatable: want.allocatable }, want) ? [{ ...entry, allocatable: want.allocatable }] : [];
   });
   const missing = [...wanted.values()].filter((want) => !held.some((entry) => entry.name === want.name));
-  if (kept.length === held.length && missing.length === 0) return null;
+  if (missing.length === 0 && kept.length === held.length && kept.every((entry, i) => entry === held[i])) return null;
   return { ...existing, spec: { ...spec, drivers: [...kept, ...missing] } };
 }
 
@@ -117,7 +123,24 @@ const BACKOFF_MAX_MS = 30_000;
 /** What others did to these objects is put right this often. */
 const LOOK_MS = 300_000;
 
+/**
+ * When the drivers are asked again how many volumes the node can take, monotonic ms. `periods`: of those that the cluster wants
+ * asked, by name.
+ */
+export function renewals(
+  due: ReadonlyMap<string, number>,
+  periods: ReadonlyMap<string, number>,
+  nowMonoMs: number,
+): { now: string[]; due: Map<string, number> } {
+  const next = new Map([...periods].map(([name, ms]) => [name, Math.min(due.get(name) ?? Number.POSITIVE_INFINITY, nowMonoMs + ms)]));
+  const now = [...next].filter(([, at]) => at <= nowMonoMs).map(([name]) => name);
+  for (const name of now) next.set(name, nowMonoMs + (periods.get(name) ?? 0));
+  return { now, due: next };
+}
+
 interface Context {
+  /** Until the next look, where nothing is told before. */
+  lookMs: number;
   again: boolean;
   attempts: number;
   error: string;
@@ -126,16 +149,20 @@ interface Context {
 const { setup, facts } = setupWith();
 export const csiNodeMachine = setup({
   types: { context: {} as Context, events: {} as { type: 'csiNode.look' } },
-  actors: { converge: unprovided<void>() },
+  actors: {
+    /** How long until a driver is to be asked again; null: none is. */
+    converge: unprovided<number | null>(),
+  },
   actions: { sayFailed: unprovidedAction<{ error: string }>() },
   guards: { again: ({ context }) => context.again },
   delays: {
+    look: ({ context }) => context.lookMs,
     wait: ({ context }) => retryDelayMs({ minMs: BACKOFF_MIN_MS, maxMs: BACKOFF_MAX_MS, jitter: 0.2 }, context.attempts, facts().random),
   },
 }).createMachine({
   id: 'csiNode',
-  meta: projecting<Context>(({ again, attempts, error }) => ({ again, attempts, error })),
-  context: { again: false, attempts: 0, error: '' },
+  meta: projecting<Context>(({ again, attempts, error, lookMs }) => ({ again, attempts, error, lookMs })),
+  context: { lookMs: LOOK_MS, again: false, attempts: 0, error: '' },
   initial: 'converging',
   states: {
     converging: {
@@ -143,7 +170,10 @@ export const csiNodeMachine = setup({
       entry: [assign({ again: false })],
       invoke: {
         src: 'converge',
-        onDone: { target: 'settled', actions: [assign({ attempts: 0, error: '' })] },
+        onDone: {
+          target: 'settled',
+          actions: [assign(({ event }) => ({ attempts: 0, error: '', lookMs: Math.min(LOOK_MS, event.output ?? LOOK_MS) }))],
+        },
         onError: {
           target: 'failed',
           actions: [
@@ -160,7 +190,7 @@ export const csiNodeMachine = setup({
     settled: {
       meta: { reason: 'Settled', message: '' },
       always: { guard: 'again', target: 'converging' },
-      after: { [LOOK_MS]: { target: 'converging' } },
+      after: { look: { target: 'converging' } },
       on: { 'csiNode.look': { target: 'converging' } },
     },
     failed: {

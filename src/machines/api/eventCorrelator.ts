@@ -88,7 +88,8 @@ export class EventCorrelator {
 
   take(event: RecordedEvent, now: { wallMs: number; monoMs: number }): void {
     // Each type by itself: warnings that go on and on leave what is ordinary its place.
-    const owner = `${event.type} ${event.pod?.uid ?? ''}`;
+    const about = event.claim ?? event.pod;
+    const owner = `${event.type} ${about?.uid ?? ''}`;
     const bucket = this.#buckets.get(owner) ?? new TokenBucket(OBJECT_PER_SECOND, OBJECT_BURST);
     this.#buckets.put(owner, bucket);
     const { key, message } = this.#combine(event, now.monoMs);
@@ -98,13 +99,13 @@ export class EventCorrelator {
     }
     const before = this.#waiting.get(key);
     const written = this.#written.get(key);
-    const namespace = event.pod?.namespace ?? NODE_NAMESPACE;
+    const namespace = about?.namespace ?? NODE_NAMESPACE;
     this.#sequence += 1n;
     const stamp = (BigInt(Math.floor(now.wallMs)) * 1_000_000n + (this.#sequence % 1_000_000n)).toString(16);
     this.#waiting.set(key, {
       key,
       namespace,
-      name: before?.name ?? written?.name ?? `${event.pod?.name ?? this.#nodeName}.${stamp}`,
+      name: before?.name ?? written?.name ?? `${about?.name ?? this.#nodeName}.${stamp}`,
       count: (before?.count ?? written?.count ?? 0) + 1,
       firstAtMs: before?.firstAtMs ?? written?.firstAtMs ?? event.atMs,
       lastAtMs: event.atMs,
@@ -146,7 +147,7 @@ export class EventCorrelator {
   }
 
   #combine(event: RecordedEvent, nowMs: number): { key: string; message: string } {
-    const kind = JSON.stringify([event.pod?.uid ?? '', event.type, event.reason]);
+    const kind = JSON.stringify([(event.claim ?? event.pod)?.uid ?? '', event.type, event.reason]);
     let group = this.#similar.get(kind);
     if (group === undefined || nowMs - group.lastMs > SIMILAR_MS) group = { lastMs: nowMs, messages: new Set() };
     group.lastMs = nowMs;
@@ -160,20 +161,15 @@ export class EventCorrelator {
 
 /** The object on the wire. */
 export function eventObject(p: PendingEvent, nodeName: string): WireEvent {
-  const { pod, fieldPath, type, reason } = p.event;
+  const { claim, pod = claim, fieldPath, type, reason } = p.event;
   const time = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  const { namespace = '', name = '', uid = '' } = claim ?? pod ?? {};
+  const kind = claim === undefined ? 'Pod' : 'PersistentVolumeClaim';
   const involvedObject =
     pod === undefined
       ? // The reference names the node by its name here, not by its UID.
         { kind: 'Node', name: nodeName, uid: nodeName }
-      : {
-          apiVersion: 'v1',
-          kind: 'Pod',
-          namespace: pod.namespace,
-          name: pod.name,
-          uid: pod.uid,
-          ...(fieldPath === undefined ? {} : { fieldPath }),
-        };
+      : { apiVersion: 'v1', kind, namespace, name, uid, ...(fieldPath === undefined ? {} : { fieldPath }) };
   return {
     apiVersion: 'v1',
     kind: 'Event',

@@ -9,6 +9,8 @@ export interface RecordedEvent {
   reason: string;
   message: string;
   pod?: PodRef;
+  /** It is about a claim of that pod. */
+  claim?: PodRef;
   /** `spec.containers{name}` and its siblings. */
   fieldPath?: string;
   count: number;

@@ -82,7 +82,14 @@ export function createEventLog(limits: EventLogLimits = EVENT_LOG_LIMITS, kept: 
 }
 
 function keyOf(e: EventsEvent['event']): string {
-  return JSON.stringify([e.pod?.uid ?? NODE, e.type, e.reason, e.fieldPath ?? '', e.message]);
+  return JSON.stringify([
+    e.pod?.uid ?? NODE,
+    ...(e.claim === undefined ? [] : [e.claim.uid]),
+    e.type,
+    e.reason,
+    e.fieldPath ?? '',
+    e.message,
+  ]);
 }
 
 /** With the part of the pod that it is about, as kubectl shows it. */

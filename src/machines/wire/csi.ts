@@ -52,6 +52,21 @@ export interface CsiCalls {
   NodeUnstageVolume: { request: { volumeId: string; stagingTargetPath: string }; response: Record<never, never> };
   NodePublishVolume: { request: PublishRequest; response: Record<never, never> };
   NodeUnpublishVolume: { request: { volumeId: string; targetPath: string }; response: Record<never, never> };
+  NodeExpandVolume: {
+    request: {
+      volumeId: string;
+      /** Where it is published: a directory, or the device itself. */
+      volumePath: string;
+      /** Whole numbers as text. */
+      capacityRange: { requiredBytes: string };
+      /** '' = it is not staged. */
+      stagingTargetPath: string;
+      volumeCapability: VolumeCapability;
+      /** Secret. */
+      secrets: Strings;
+    };
+    response: { capacityBytes: string };
+  };
   NodeGetVolumeStats: {
     request: { volumeId: string; volumePath: string; stagingTargetPath: string };
     response: {

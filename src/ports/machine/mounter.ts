@@ -62,6 +62,11 @@ export interface Mounter {
    * could not be changed is told, and is no failure.
    */
   giveToGroup(path: string, of: { gid: number; onRootMismatch: boolean }, call: MountCall): Promise<{ left: string }>;
+  /**
+   * Makes a file system use all of its device while it is mounted: ext2 to ext4, xfs and btrfs. A device that has none is left
+   * as it is. `path`: where it is mounted.
+   */
+  growFileSystem(device: string, path: string, call: MountCall): Promise<void>;
   /** Changes the owner of a path of our own; a link is changed itself. Absent ids stay as they are. */
   chown(path: string, owner: { uid?: number; gid?: number }): Promise<void>;
 }

@@ -327,7 +327,7 @@ describe('a claim that a driver serves', () => {
     await h.until('Ready', () => isReady(h, 'web'));
     await h.crash();
     const before = order(h).length;
-    const asked = () => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).length;
+    const asked = () => h.kube.calls.filter((c) => c.request.path.includes('persistentvolumes/')).length;
     const [calls] = [asked()];
     await h.boot();
     await h.until('Ready', () => isReady(h, 'web'));

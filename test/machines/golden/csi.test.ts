@@ -32,6 +32,7 @@ const VOLUME: CsiVolume = {
   accessModes: ['ReadWriteOnce'],
   stageSecret: null,
   publishSecret: null,
+  expandSecret: null,
   block: false,
 };
 const INLINE: CsiVolume = { ...VOLUME, lifecycle: 'Ephemeral', accessModes: [] };

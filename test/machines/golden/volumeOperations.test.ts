@@ -69,6 +69,8 @@ const story =
       },
       tearDown: () => operate('taken down'),
       mountFailed: (_, its, message) => say(`event ${mountFailure(its, message)?.reason}`),
+      grow: async () => ({ kind: 'looked', next: 'idle' }),
+      growthFailed: () => undefined,
       tearDownFailed: () => say('logged, no event'),
     };
     let last: VolumePhase | undefined;

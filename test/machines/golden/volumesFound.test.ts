@@ -42,8 +42,18 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     facts: () => FACTS,
     objects: null,
     claims: null,
-    csi: { drivers: () => new Map(), ledger, inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
+    growth: null,
+    csi: {
+      drivers: () => new Map(),
+      ledger,
+      exhausted: () => undefined,
+      inUseChanged: () => undefined,
+      api: null,
+      reportedInUse: () => [],
+    },
     warn: () => undefined,
+    say: () => undefined,
+    measure: () => (work) => work,
   });
   const { found: refs, strange } = await plugins.scan();
   const inUse = ledger.inUse();

@@ -107,6 +107,8 @@ const managed =
       tearDown: async ({ name }) => void did.push(`taken down: ${name}`),
       mountFailed: (_, v, message) => void did.push(`said of ${v.name}: ${message}`),
       tearDownFailed: () => undefined,
+      grow: async () => ({ kind: 'looked', next: 'idle' }),
+      growthFailed: () => undefined,
     };
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
     const actor = createActor(

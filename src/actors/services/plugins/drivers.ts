@@ -1,5 +1,6 @@
 /** CSI drivers that registered through the folder of plugins: the volume manager is told of them by a view. */
 
+import { sameData } from '../../../machines/data/sameData.ts';
 import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
 import { type Admitted, admitDriver } from '../../../machines/services/plugins/rules.ts';
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
@@ -7,12 +8,12 @@ import type { PluginInfo } from '../../../machines/wire/csi.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 export class CsiDrivers {
-  readonly #ctx: ActorCtx;
+  readonly #ctx: Pick<ActorCtx, 'registry' | 'log' | 'publish'>;
   readonly #drivers: Map<string, CsiDriver>;
   /** Names taken, also of those that are still about to be registered. */
   readonly #names: Map<string, { socket: string; version: string }>;
 
-  constructor(ctx: ActorCtx) {
+  constructor(ctx: Pick<ActorCtx, 'registry' | 'log' | 'publish'>) {
     this.#ctx = ctx;
     this.#drivers = new Map(ctx.registry.read(driversView)?.value);
     this.#names = new Map([...this.#drivers].map(([name, { socket, version }]) => [name, { socket, version }]));
@@ -20,6 +21,10 @@ export class CsiDrivers {
 
   sockets(): string[] {
     return [...this.#drivers.values()].map((d) => d.socket);
+  }
+
+  at(socket: string): CsiDriver | undefined {
+    return [...this.#drivers.values()].find((d) => d.socket === socket);
   }
 
   /** Takes its name. Throws with what is wrong. */
@@ -42,6 +47,8 @@ export class CsiDrivers {
   registered(socket: string, driver: CsiDriver): boolean {
     const { name, endpoint, version, nodeId } = driver;
     if (this.#names.get(name)?.socket !== socket) return false;
+    // It was only asked again, and says the same.
+    if (sameData(this.#drivers.get(name), driver)) return true;
     this.#drivers.set(name, driver);
     this.#ctx.log.info({ driver: name, endpoint, version, nodeId, socket }, 'CSI driver registered');
     this.#publish();

@@ -8,7 +8,7 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
-import type { CsiDriver, Registered } from '../../../machines/services/plugins/messages.ts';
+import type { CsiDriver, PluginsEvent, Registered } from '../../../machines/services/plugins/messages.ts';
 import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
 import { type FoundSocket, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, describeDriver } from '../../../machines/services/plugins/rules.ts';
@@ -36,7 +36,7 @@ const INFO_TIMEOUT_MS = 10_000;
 const NOTIFY_TIMEOUT_MS = 5_000;
 const NODE_INFO_TIMEOUT_MS = 30_000;
 
-export function pluginsSpec(o: PluginsOptions): ActorSpec {
+export function pluginsSpec(o: PluginsOptions): ActorSpec<PluginsEvent> {
   return {
     type: 'actor',
     id: 'plugins',
@@ -45,7 +45,10 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
       const plugin = provided(
         pluginMachine,
         {
-          actors: { register: fromPromise<Registered, { socket: string }>(({ input, signal }) => folder.register(input.socket, signal)) },
+          actors: {
+            register: fromPromise<Registered, { socket: string }>(({ input, signal }) => folder.register(input.socket, signal)),
+            renew: fromPromise<Registered, { socket: string }>(({ input, signal }) => folder.renew(input.socket, signal)),
+          },
           actions: { sayFailed: (_, { socket, error }) => folder.failed(socket, error) },
         },
         momentOf(ctx.ports),
@@ -67,7 +70,7 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
 }
 
 class FolderOfPlugins {
-  readonly #ctx: ActorCtx;
+  readonly #ctx: ActorCtx<PluginsEvent>;
   readonly #folder: string;
   readonly #drivers: CsiDrivers;
   readonly #devices: WatchedDevices;
@@ -76,7 +79,7 @@ class FolderOfPlugins {
   readonly #said = new Map<string, string>();
   #looked = false;
 
-  constructor(ctx: ActorCtx, folder: string) {
+  constructor(ctx: ActorCtx<PluginsEvent>, folder: string) {
     this.#ctx = ctx;
     this.#folder = folder;
     this.#drivers = new CsiDrivers(ctx);
@@ -130,6 +133,15 @@ class FolderOfPlugins {
     }
   }
 
+  /** Rejects where no driver of volumes is registered through that socket. */
+  async renew(socket: string, signal: AbortSignal): Promise<Registered> {
+    const { csi } = this.#ctx.ports;
+    const known = this.#drivers.at(socket);
+    if (csi === undefined || known === undefined) throw new Error(`no CSI driver is registered through ${socket}`);
+    const driver = await nodeInfo(csi, known, signal);
+    return { name: driver.name, driver };
+  }
+
   registered(socket: string, plugin: Registered): void {
     if ('device' in plugin) this.#devices.registered(socket, plugin.device);
     else if (!this.#drivers.registered(socket, plugin.driver)) return;
@@ -160,7 +172,7 @@ async function nodeInfo(csi: Csi, who: Admitted, signal: AbortSignal): Promise<C
 }
 
 /** Names with a dot in front are not for us (trap 64). */
-async function socketsBelow(ctx: ActorCtx, dir: string, depth: number): Promise<FoundSocket[]> {
+async function socketsBelow(ctx: Pick<ActorCtx, 'ports'>, dir: string, depth: number): Promise<FoundSocket[]> {
   const { fs } = ctx.ports;
   const found: FoundSocket[] = [];
   for (const name of await listOrNone(ctx, dir)) {
@@ -177,7 +189,7 @@ async function socketsBelow(ctx: ActorCtx, dir: string, depth: number): Promise<
   }
   return found;
 }
-async function listOrNone(ctx: ActorCtx, dir: string): Promise<string[]> {
+async function listOrNone(ctx: Pick<ActorCtx, 'ports'>, dir: string): Promise<string[]> {
   try {
     return await ctx.ports.fs.readdir(dir);
   } catch (error) {
@@ -190,7 +202,7 @@ function isMissing(error: unknown): boolean {
 }
 
 /** Folders below are found by the looks in between. */
-function watchFolder(ctx: ActorCtx, folder: string, hint: () => void): () => void {
+function watchFolder(ctx: Pick<ActorCtx, 'ports' | 'log'>, folder: string, hint: () => void): () => void {
   let open: Disposable | null = null;
   const { log, ports } = ctx;
   const failed = (error: unknown) => log.debug({ folder, err: String(error) }, 'no watch on the folder of plugins; it is looked at');

@@ -10,12 +10,16 @@ import type { NodeFacts } from '../../../machines/nodeFacts.ts';
 import type { Claim } from '../../../machines/pod/volumes/kinds/claim.ts';
 import type { PersistentSource } from '../../../machines/pod/volumes/kinds.ts';
 import { type VolumeRef, volumePath } from '../../../machines/pod/volumes/volumePaths.ts';
-import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
+import type { ClaimSizes } from '../../../machines/services/volumes/growth.ts';
+import type { VolumeEventSaid } from '../../../machines/services/volumes/said.ts';
+import type { GrowJob, GrowthOutcome, SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import type { Mounter } from '../../../ports/machine/mounter.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import type { ClaimSource } from './claims.ts';
 import type { CsiApi } from './csi/api.ts';
 import type { CsiOptions } from './csi/place.ts';
+import type { GrowthApi } from './growth/api.ts';
+import type { StorageMetrics } from './measured.ts';
 
 /** Acts on a volume that a pod names. */
 export interface InlineActs<S> {
@@ -27,6 +31,8 @@ export interface InlineActs<S> {
   found?(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef>;
   /** Where it stands. Absent: in its directory. */
   root?(o: VolumeTools, ref: VolumeRef, source: S): Promise<string>;
+  /** One look at whether it has grown, and what follows. Absent: it does not grow. */
+  grow?(o: VolumeTools, job: GrowJob & { source: S }, until: GrowUntil): Promise<GrowthOutcome>;
 }
 
 /** Acts on a volume behind a claim. Its directory has the name of claims, whatever its kind. */
@@ -38,6 +44,19 @@ export interface PersistentActs<P> {
   takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;
   /** Where it stands. Null or absent: in its directory. */
   root?(o: VolumeTools, ref: VolumeRef): Promise<string | null>;
+  /** Makes what stands use the size that the cluster has given it. Absent: it cannot, and need not. @throws GrowthFailure */
+  grow?(o: VolumeTools, job: GrowVolumeJob<P>, signal: AbortSignal): Promise<void>;
+}
+/** `asked`: ends the look. `signal`: the end of the volume manager ends a call of a driver, too. */
+export interface GrowUntil {
+  asked: AbortSignal;
+  signal: AbortSignal;
+}
+export interface GrowVolumeJob<P> {
+  volume: VolumeRef;
+  behind: P;
+  /** A quantity. */
+  size: string;
 }
 interface ClaimedJob extends SetUpJob {
   source: Claim;
@@ -52,9 +71,13 @@ export interface VolumeTools {
   /** Null on a node without an API. */
   objects: ObjectSource | null;
   claims: ClaimSource | null;
-  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
+  growth: GrowthApi | null;
+  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged' | 'exhausted'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
   /** To the events of the pod. */
   warn(pod: Pod, reason: string, message: string): void;
+  /** `claim`: the event is about it, and not about its pod. */
+  say(pod: Pod, said: VolumeEventSaid, claim?: ClaimSizes['claim']): void;
+  measure: StorageMetrics['operation'];
   behindClaims: BehindClaims;
 }
 /** The kinds that can be behind a claim. */

@@ -8,7 +8,13 @@ import { type Built, built, refused } from '../../../machines/result.ts';
 import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
 import type { ActualState } from '../../../machines/services/volumes/reconcile.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
-import { type SetUpDone, type SetUpJob, volumeMachine } from '../../../machines/services/volumes/volumeMachine.ts';
+import {
+  type GrowJob,
+  type GrowthOutcome,
+  type SetUpDone,
+  type SetUpJob,
+  volumeMachine,
+} from '../../../machines/services/volumes/volumeMachine.ts';
 import { type BindJob, type VolumesFacts, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Moment } from '../../../machines/xstate/facts.ts';
@@ -18,7 +24,10 @@ import { Replies } from '../../supervision/mailbox/replies.ts';
 export interface VolumeIo {
   setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
   tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void>;
+  /** One look at the claim of a volume that stands, and what follows. */
+  grow(job: GrowJob, signal: AbortSignal): Promise<GrowthOutcome>;
   mountFailed(pod: Pod, volume: PodVolume, message: string): void;
+  growthFailed(pod: Pod, message: string): void;
   tearDownFailed(ref: VolumeRef, message: string): void;
 }
 export interface VolumesIo extends VolumeIo {
@@ -37,10 +46,12 @@ export function volumeEffects(io: VolumeIo) {
   return {
     actors: {
       setUp: fromPromise<SetUpDone | null, { job: SetUpJob }>(({ input, signal }) => io.setUp(input.job, signal)),
+      grow: fromPromise<GrowthOutcome, { job: GrowJob }>(({ input, signal }) => io.grow(input.job, signal)),
       tearDown: fromPromise<void, { ref: VolumeRef }>(({ input, signal }) => io.tearDown(input.ref, signal)),
     },
     actions: {
       sayMountFailed: (_: object, o: { pod: Pod; volume: PodVolume; message: string }) => io.mountFailed(o.pod, o.volume, o.message),
+      sayGrowthFailed: (_: object, o: { pod: Pod; message: string }) => io.growthFailed(o.pod, o.message),
       sayTearDownFailed: (_: object, o: { ref: VolumeRef; message: string }) => io.tearDownFailed(o.ref, o.message),
     },
   };

@@ -4,7 +4,7 @@ import { pluginName, type VolumeRef, volumeKey } from '../../../machines/pod/vol
 import { STORAGE_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
-type StorageOperation = 'volume_mount' | 'volume_unmount';
+type StorageOperation = 'volume_mount' | 'volume_unmount' | 'volume_fs_resize';
 /** The whole of a mount, all its attempts together. */
 const MOUNT = 'overall_volume_mount';
 
@@ -50,7 +50,7 @@ export function storageMetrics({ metrics, clock }: Pick<Ports, 'metrics' | 'cloc
       if (signal.aborted) return;
       duration.observe((clock.monoMs() - beganMs) / 1000, { volume_plugin, operation_name, status, migrated: 'false' });
       if (operation_name === 'volume_mount') mounted(ref, beganMs, status === 'success');
-      else tried.delete(volumeKey(ref));
+      else if (operation_name === 'volume_unmount') tried.delete(volumeKey(ref));
     };
     return async (work) => {
       try {

@@ -5,11 +5,11 @@ import { kindOf, kindOfPlugin } from '../../../machines/pod/volumes/kinds.ts';
 import { subPathsDir, type VolumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
-import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
+import type { GrowJob, GrowthOutcome, SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { cleanSubPaths } from './disk/directory.ts';
 import { DIR_MODE, mountCall } from './disk/limits.ts';
 import { type FoundVolumes, foundVolumes } from './found.ts';
-import { directoryOf, mounterOf, type VolumeTools } from './kind.ts';
+import { directoryOf, type GrowUntil, mounterOf, type VolumeTools } from './kind.ts';
 import { behindClaims, inlineActs } from './kinds.ts';
 
 export class Plugins {
@@ -22,6 +22,11 @@ export class Plugins {
   setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null> {
     const { source } = job.volume;
     return inlineActs(source.kind).setUp(this.#o, { ...job, source }, signal);
+  }
+
+  async grow(job: GrowJob, until: GrowUntil): Promise<GrowthOutcome> {
+    const { source } = job.volume;
+    return (await inlineActs(source.kind).grow?.(this.#o, { ...job, source }, until)) ?? { kind: 'looked', next: 'never' };
   }
 
   /** Directories of volumes of all pods; those of plugins we do not have are left alone, and said. */

@@ -15,11 +15,11 @@ import { pluginShown } from '../../../machines/pod/volumes/volumes.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { type Built, refused } from '../../../machines/result.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
-import { driversView } from '../../../machines/services/plugins/messages.ts';
+import { driversView, pluginsAddr } from '../../../machines/services/plugins/messages.ts';
 import { type VolumesEvent, volumesAddr, volumesInUseView, volumesView } from '../../../machines/services/volumes/messages.ts';
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
-import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
+import type { GrowthOutcome, SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
 import type { VolumesFacts } from '../../../machines/services/volumes/volumesMachine.ts';
 import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import { joinSignals } from '../../supervision/signals.ts';
@@ -27,6 +27,8 @@ import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
 import { CsiLedger } from './csi/state.ts';
+import { growthApi } from './growth/api.ts';
+import type { VolumeTools } from './kind.ts';
 import { type VolumesIo, volumesLogic } from './logic.ts';
 import { storageMetrics } from './measured.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
@@ -84,9 +86,10 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
-  const say = (pod: Pod, said: { type: 'Normal' | 'Warning'; reason: string; message: string }): void => {
+  const say: VolumeTools['say'] = (pod, said, about) => {
     const { name, namespace, uid } = pod.metadata;
-    registry.send(eventsAddr, { type: 'event.record', event: { ...said, pod: { name, namespace, uid } } });
+    const claim = about === undefined ? {} : { claim: { namespace: about.namespace, name: about.name, uid: about.uid } };
+    registry.send(eventsAddr, { type: 'event.record', event: { ...said, ...claim, pod: { name, namespace, uid } } });
   };
   const warn = (pod: Pod, reason: string, message: string): void => say(pod, { type: 'Warning', reason, message });
   // The cluster attaches what this node says that it uses, and what is attached shows in the node's status.
@@ -98,6 +101,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     drivers: () => registry.read(driversView)?.value ?? new Map(),
     ledger,
     inUseChanged: publishInUse,
+    exhausted: (driver: string) => void registry.send(pluginsAddr, { type: 'plugins.renew', driver }),
     api: ports.kube === undefined ? null : csiApi(ctx, () => opts.facts().nodeName),
     reportedInUse: () => registry.read(apiView.volumes)?.value.inUse ?? [],
   };
@@ -105,8 +109,10 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     const watching = registry.watch(apiView.volumes, () => registry.send(volumesAddr, { type: 'volumes.retry' }));
     ctx.signal.addEventListener('abort', () => watching[Symbol.dispose](), { once: true });
   }
-  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects, claims, csi, warn });
   const measure = storageMetrics(ports);
+  const growth = ports.kube === undefined ? null : growthApi(ctx);
+  const tools = { log, facts: opts.facts, objects, claims, growth, csi, warn, say, measure: measure.operation };
+  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, ...tools });
   let published: ActualState | undefined;
   return {
     async scan() {
@@ -130,6 +136,15 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
       operations.run(ref, signal, () =>
         measure.operation('volume_unmount', ref, signal)(plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
       ),
+    grow: async (job, asked) => {
+      let outcome: GrowthOutcome = { kind: 'looked', next: 'idle' };
+      // A look is given up when the volume is to be taken down. A driver that is at work is waited for by the taking down.
+      await operations.run(job.volume, asked, async () => {
+        outcome = await plugins(fsUntil(ports.fs, ctx.signal)).grow(job, { asked, signal: ctx.signal });
+      });
+      return outcome;
+    },
+    growthFailed: (pod, message) => warn(pod, 'VolumeResizeFailed', message),
     bindSubPath: async (part, { asked, signal }) => {
       using joined = joinSignals(asked, signal);
       let result: Built<string> = refused('nothing was bound');

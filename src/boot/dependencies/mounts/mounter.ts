@@ -13,6 +13,7 @@ import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounte
 import { startProcess } from '../../../process/startProcess.ts';
 import { bindSubPath } from '../subPath/bind.ts';
 import { SubPathHelpers } from '../subPath/helper.ts';
+import { GROW_SCRIPT } from './fileSystems.ts';
 import { MountBatches } from './mountBatches.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
@@ -154,6 +155,9 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     },
     async giveToGroup(path, of, call) {
       return { left: await helpers.giveToGroup({ path, ...of }, call) };
+    },
+    async growFileSystem(device, path, call) {
+      await runHelper('/bin/sh', ['-c', GROW_SCRIPT, 'sh', device, path], call);
     },
     // -1 leaves that id as it is.
     chown: (path, { uid, gid }) => lchown(path, uid ?? -1, gid ?? -1),

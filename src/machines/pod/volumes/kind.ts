@@ -54,6 +54,8 @@ export interface InlineKind<S extends { kind: string }> {
   readonly device?: { is(source: S): boolean; of(source: S): S };
   /** Its bytes are the pod's own use of the node's disk. */
   onDisk?(volume: Volume | undefined): boolean;
+  /** The cluster can give it more room, which the node has to make use of. Absent: never. */
+  grows?(source: S): boolean;
   /** Name of the claim behind it. */
   claimName?(volume: Volume, pod: Pod): string | null;
 }

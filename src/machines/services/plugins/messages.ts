@@ -1,7 +1,7 @@
 /** What is published of plugins that registered themselves beside this node. */
 
 import type { WatchedPlugin } from '../../allocation/devices/messages.ts';
-import { viewKey } from '../../supervision/address.ts';
+import { address, type Message, viewKey } from '../../supervision/address.ts';
 
 export interface CsiDriver {
   name: string;
@@ -23,3 +23,7 @@ export type Registered = { name: string } & ({ driver: CsiDriver } | { device: W
 
 export type DriversView = ReadonlyMap<string, CsiDriver>;
 export const driversView = viewKey<DriversView>('csiDrivers');
+
+/** Ask this driver again what it says of the node: how many volumes it can take changes. */
+export type PluginsEvent = Message & { type: 'plugins.renew'; driver: string };
+export const pluginsAddr = address<PluginsEvent>('node/services/plugins');

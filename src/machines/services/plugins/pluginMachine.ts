@@ -22,10 +22,15 @@ interface PluginContext extends PluginInput {
 }
 export type PluginSaid = { type: 'plugin.registered'; socket: string; plugin: Registered };
 
+type PluginEvent = { type: 'plugin.renew'; name: string };
+
 const { setup, facts } = setupWith();
 export const pluginMachine = setup({
-  types: { context: {} as PluginContext, input: {} as PluginInput },
-  actors: { register: unprovided<Registered, { socket: string }>() },
+  types: { context: {} as PluginContext, events: {} as PluginEvent, input: {} as PluginInput },
+  actors: {
+    register: unprovided<Registered, { socket: string }>(),
+    renew: unprovided<Registered, { socket: string }>(),
+  },
   actions: {
     tell: sendParent(
       ({ context }, params: { plugin: Registered }): PluginSaid => ({
@@ -41,6 +46,7 @@ export const pluginMachine = setup({
     })),
     sayFailed: unprovidedAction<{ socket: string; error: string }>(),
   },
+  guards: { isMeant: ({ context, event }) => event.name === context.name },
   delays: { wait: ({ context }) => context.waitMs },
 }).createMachine({
   id: 'plugin',
@@ -75,6 +81,20 @@ export const pluginMachine = setup({
     },
     registered: {
       meta: { reason: 'Registered', message: ({ name }: PluginContext) => name },
+      on: { 'plugin.renew': { guard: 'isMeant', target: 'renewing' } },
+    },
+    /** It serves meanwhile. */
+    renewing: {
+      meta: { reason: 'Renewing', message: ({ name }: PluginContext) => `asking ${name} again what it says of this node` },
+      invoke: {
+        src: 'renew',
+        input: ({ context: { socket } }) => ({ socket }),
+        onDone: { target: 'registered', actions: [{ type: 'tell', params: ({ event }) => ({ plugin: event.output }) }] },
+        onError: {
+          target: 'registered',
+          actions: [{ type: 'sayFailed', params: ({ context: { socket }, event }) => ({ socket, error: messageOf(event.error) }) }],
+        },
+      },
     },
   },
 });

@@ -7,7 +7,7 @@ import { assign, setup } from 'xstate';
 import { messageOf } from '../../text/errors.ts';
 import { names, projecting } from '../../xstate/projection.ts';
 import { enqueuing, unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
-import type { Registered } from './messages.ts';
+import type { PluginsEvent, Registered } from './messages.ts';
 import { type PluginSaid, pluginMachine } from './pluginMachine.ts';
 
 /** Between looks at the folder, where no hint came. */
@@ -26,7 +26,7 @@ export interface PluginsContext {
   lastId: number;
   error: string;
 }
-type Event = { type: 'folder.hint' } | PluginSaid;
+type Event = { type: 'folder.hint' } | PluginSaid | PluginsEvent;
 
 const effects = setup({
   types: { context: {} as PluginsContext, events: {} as Event },
@@ -60,6 +60,10 @@ const deciding = effects.extend({
       }
       enqueue.assign({ sockets, lastId: context.lastId + fresh.length, error: '' });
     }),
+    renew: effects.enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'plugins.renew') return;
+      for (const { child } of context.sockets.values()) enqueue.sendTo(child, { type: 'plugin.renew', name: event.driver });
+    }),
     later: assign({ again: true }),
     noteFailure: assign((_, params: { error: unknown }) => ({
       error: messageOf(params.error),
@@ -76,6 +80,7 @@ export const pluginsMachine = deciding.createMachine({
   initial: 'looking',
   on: {
     'folder.hint': { actions: ['later'] },
+    'plugins.renew': { actions: ['renew'] },
     'plugin.registered': { actions: [{ type: 'tell', params: ({ event: { socket, plugin } }) => ({ socket, plugin }) }] },
   },
   states: {

@@ -9,6 +9,8 @@ import type { SubPathPart } from './subPaths.ts';
 
 /** What a worker gets for its question: `mounts` by volume name. */
 export type VolumesResult = { ok: true; mounts: ReadonlyMap<string, MountedVolume> } | { ok: false; failure: StartFailure };
+/** Reason of a failure that no wait mends: the pod fails, so that another node gets it. */
+export const ATTACHMENT_LIMIT = 'VolumeAttachmentLimitExceeded';
 export type SubPathsResult = Built<ReadonlyMap<number, string>>;
 export type VolumesEvent = Message &
   /** Set up what this pod's containers mount; answered when all of it is, or after 2 min 3 s with what is missing. */

@@ -4,7 +4,7 @@ import { isDevice, type PodVolume } from '../../pod/volumes/volumes.ts';
 import { isWait } from './csi/volume.ts';
 import type { SetUpDone } from './volumeMachine.ts';
 
-interface VolumeEventSaid {
+export interface VolumeEventSaid {
   type: 'Normal' | 'Warning';
   reason: string;
   message: string;

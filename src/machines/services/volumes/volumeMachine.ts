@@ -5,7 +5,7 @@
 
 import { assign, sendParent } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
-import type { VolumeSource } from '../../pod/volumes/kinds.ts';
+import { kindOf, type VolumeSource } from '../../pod/volumes/kinds.ts';
 import type { VolumeRef } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, redefined, refreshes } from '../../pod/volumes/volumes.ts';
 import { messageOf } from '../../text/errors.ts';
@@ -15,6 +15,18 @@ import { setupWith } from '../../xstate/setup.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
+
+/** A claim that a controller is growing is looked at this often, */
+const GROWTH_LOOK_MS = 1_000;
+/** and so many times. Then it waits for its turn among all claims. */
+const GROWTH_LOOKS_MAX = 600;
+
+export interface GrowJob {
+  volume: PodVolume;
+  pod: Pod;
+}
+/** `soon`: its controller is at work. `never`: it cannot grow while it stands here. */
+export type GrowthOutcome = { kind: 'looked'; next: 'idle' | 'soon' | 'never' } | { kind: 'failed'; message: string };
 
 export interface SetUpJob {
   volume: PodVolume;
@@ -53,6 +65,10 @@ export interface VolumeContext {
   attempts: number;
   error: string;
   waitMs: number;
+  /** Looks at a claim whose controller is at work, one after the other. */
+  looks: number;
+  /** It stands, and does not grow until it is set up anew. */
+  fixed: boolean;
 }
 export type VolumeEvent =
   | { type: 'volume.want'; volume: PodVolume; pod: Pod }
@@ -60,6 +76,8 @@ export type VolumeEvent =
   | { type: 'volume.refresh'; volume: PodVolume; pod: Pod; changed?: boolean }
   /** Something that was missing may be there now. */
   | { type: 'volume.retry' }
+  /** Its turn has come to see whether its claim has grown. */
+  | { type: 'volume.look' }
   | { type: 'volume.unwant' };
 export interface VolumeChanged {
   type: 'volume.changed';
@@ -84,11 +102,23 @@ function jobOf(context: VolumeContext): { job: SetUpJob } {
   if (context.job === null) throw new Error(`volume ${keyOf(context.ref)}: set up without a definition`);
   return { job: { ...context.job, first: !context.everMounted } };
 }
+function growJobOf(context: VolumeContext): { job: GrowJob } {
+  const { volume, pod } = jobOf(context).job;
+  return { job: { volume, pod } };
+}
 const error = (context: VolumeContext): string => context.error;
 function failedMount(context: VolumeContext): { pod: Pod; volume: PodVolume; message: string } {
   const { pod, volume } = jobOf(context).job;
   return { pod, volume, message: context.error };
 }
+
+const LOOKED = { type: 'noteLook', params: ({ event }: { event: { output: GrowthOutcome } }) => ({ outcome: event.output }) } as const;
+/** Nothing is being done with it. */
+const STANDS = {
+  'volume.want': [{ guard: 'changed', target: 'refreshing', actions: ['take'] }, { actions: ['take'] }],
+  'volume.refresh': { guard: 'refreshes', target: 'refreshing', actions: ['take'] },
+  'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
+} as const;
 
 const { setup, facts } = setupWith();
 
@@ -97,6 +127,8 @@ export const volumeMachine = setup({
   actors: {
     /** Does nothing where nothing is to be done: it is repeated at each refresh and after each restart. */
     setUp: unprovided<SetUpDone | null, { job: SetUpJob }>(),
+    /** May be given up at any time: a call of a driver goes on, and taking down waits for it. */
+    grow: unprovided<GrowthOutcome, { job: GrowJob }>(),
     /** Succeeds where there is nothing left. */
     tearDown: unprovided<void, { ref: VolumeRef }>(),
   },
@@ -111,7 +143,7 @@ export const volumeMachine = setup({
       }),
     ),
     take: assign(({ context, event }) => {
-      if (event.type === 'volume.unwant' || event.type === 'volume.retry') return {};
+      if (event.type !== 'volume.want' && event.type !== 'volume.refresh') return {};
       return { job: { volume: event.volume, pod: event.pod }, wanted: context.wanted || event.type === 'volume.want' };
     }),
     unwant: assign({ wanted: false }),
@@ -119,7 +151,13 @@ export const volumeMachine = setup({
     /** Another operation than the one that failed is not held back for it (trap 46). */
     beginAnew: assign({ attempts: 0, error: '' }),
     clearAgain: assign({ again: false }),
-    noteMounted: assign((_, params: { done: SetUpDone | null }) => ({ everMounted: true, attempts: 0, error: '', done: params.done })),
+    noteMounted: assign((_, params: { done: SetUpDone | null }) => ({
+      everMounted: true,
+      attempts: 0,
+      error: '',
+      looks: 0,
+      done: params.done,
+    })),
     noteFailure: assign(({ context }, params: { error: unknown }) => ({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
@@ -127,6 +165,13 @@ export const volumeMachine = setup({
         Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
         (1 + 0.1 * facts().random),
     })),
+    noteLook: assign(({ context }, { outcome }: { outcome: GrowthOutcome }) => ({
+      attempts: 0,
+      error: '',
+      looks: outcome.kind === 'looked' && outcome.next === 'soon' ? context.looks + 1 : 0,
+      fixed: outcome.kind === 'looked' && outcome.next === 'never',
+    })),
+    sayGrowthFailed: unprovidedAction<{ pod: Pod; message: string }>(),
     sayMountFailed: unprovidedAction<{ pod: Pod; volume: PodVolume; message: string }>(),
     sayTearDownFailed: unprovidedAction<{ ref: VolumeRef; message: string }>(),
   },
@@ -135,6 +180,11 @@ export const volumeMachine = setup({
     found: ({ context }) => context.job === null,
     wanted: ({ context }) => context.wanted,
     unwanted: ({ context }) => !context.wanted,
+    grows: ({ context }) =>
+      !context.fixed && context.job !== null && kindOf(context.job.volume.source).grows?.(context.job.volume.source) === true,
+    growthFailed: (_, { outcome }: { outcome: GrowthOutcome }) => outcome.kind === 'failed',
+    lookSoon: ({ context }, { outcome }: { outcome: GrowthOutcome }) =>
+      outcome.kind === 'looked' && outcome.next === 'soon' && context.looks < GROWTH_LOOKS_MAX,
     askedAgain: ({ context }) => context.again && context.job !== null && renews(context, context.job.volume.source),
     sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
     refreshes: ({ context, event }) => event.type === 'volume.refresh' && renews(context, event.volume.source),
@@ -143,8 +193,20 @@ export const volumeMachine = setup({
   },
 }).createMachine({
   id: 'volume',
-  meta: projecting<VolumeContext>(({ ref, wanted, again, everMounted, done, attempts, error, waitMs }) => ({
-    ...{ uid: ref.uid, plugin: ref.plugin, name: ref.name, wanted, again, everMounted, at: done?.at ?? null, attempts, error, waitMs },
+  meta: projecting<VolumeContext>(({ ref, wanted, again, everMounted, done, attempts, error, waitMs, looks }) => ({
+    ...{
+      uid: ref.uid,
+      plugin: ref.plugin,
+      name: ref.name,
+      wanted,
+      again,
+      everMounted,
+      at: done?.at ?? null,
+      attempts,
+      error,
+      waitMs,
+      looks,
+    },
   })),
   context: ({ input }) => ({
     ref: input.ref,
@@ -156,6 +218,8 @@ export const volumeMachine = setup({
     attempts: 0,
     error: '',
     waitMs: 0,
+    looks: 0,
+    fixed: false,
   }),
   initial: 'starting',
   states: {
@@ -209,11 +273,48 @@ export const volumeMachine = setup({
     mounted: {
       meta: { reason: 'Mounted', message: '' },
       entry: [{ type: 'tell', params: { phase: 'mounted' } }],
+      on: { ...STANDS, 'volume.look': { guard: 'grows', target: 'growing' } },
+    },
+    /** Containers have it meanwhile: to them it is mounted. */
+    growing: {
+      meta: { reason: 'Growing', message: 'its size is compared with that of its claim, and grown where it is less' },
+      entry: ['clearAgain'],
+      invoke: {
+        src: 'grow',
+        input: ({ context }) => growJobOf(context),
+        onDone: [
+          {
+            guard: { type: 'growthFailed', params: ({ event }) => ({ outcome: event.output }) },
+            target: 'growFailed',
+            actions: [
+              { type: 'noteFailure', params: ({ event }) => ({ error: event.output.kind === 'failed' ? event.output.message : '' }) },
+            ],
+          },
+          { guard: 'askedAgain', target: 'refreshing', actions: [LOOKED] },
+          { guard: { type: 'lookSoon', params: ({ event }) => ({ outcome: event.output }) }, target: 'growthPending', actions: [LOOKED] },
+          { target: 'mounted', actions: [LOOKED] },
+        ],
+        onError: { target: 'growFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
+      },
       on: {
-        'volume.want': [{ guard: 'changed', target: 'refreshing', actions: ['take'] }, { actions: ['take'] }],
-        'volume.refresh': { guard: 'refreshes', target: 'refreshing', actions: ['take'] },
+        'volume.want': { actions: ['take', 'later'] },
+        'volume.refresh': { actions: ['take', 'later'] },
         'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
       },
+    },
+    growthPending: {
+      meta: { reason: 'GrowthPending', message: 'its claim asks for more room; the cluster has not given it yet' },
+      after: { [GROWTH_LOOK_MS]: { target: 'growing' } },
+      on: STANDS,
+    },
+    growFailed: {
+      meta: { reason: 'GrowFailed', message: error },
+      entry: [
+        { type: 'sayGrowthFailed', params: ({ context }) => ({ pod: jobOf(context).job.pod, message: context.error }) },
+        { type: 'tell', params: { phase: 'mounted' } },
+      ],
+      after: { wait: { target: 'growing' } },
+      on: STANDS,
     },
     refreshing: {
       meta: { reason: 'Refreshing', message: 'its content is compared with what it should be' },
@@ -253,7 +354,7 @@ export const volumeMachine = setup({
     },
     unmounting: {
       meta: { reason: 'Unmounting', message: 'being taken down' },
-      entry: [{ type: 'tell', params: { phase: 'unmounting' } }, assign({ everMounted: false })],
+      entry: [{ type: 'tell', params: { phase: 'unmounting' } }, assign({ everMounted: false, fixed: false, looks: 0 })],
       invoke: {
         src: 'tearDown',
         input: ({ context: { ref } }) => ({ ref }),

@@ -4,6 +4,7 @@
  */
 
 import { assign, type DoneActorEvent, stopChild } from 'xstate';
+import { kindOfPlugin } from '../../pod/volumes/kinds.ts';
 import { type VolumeRef, volumeKey } from '../../pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../pod/volumes/volumes.ts';
 import { type Built, built, refused } from '../../result.ts';
@@ -52,6 +53,8 @@ export interface VolumesContext extends VolumesInput {
   /** Pods that nobody minds, and since when. */
   unminded: ReadonlyMap<string, number>;
   lastId: number;
+  /** Key of the volume whose claim was looked at last. */
+  lookedAt: string;
   error: string;
   attempts: number;
 }
@@ -183,8 +186,13 @@ const deciding = effects.extend({
       if (was === undefined) return;
       const actual = new Map(context.actual);
       if (event.phase !== 'gone') {
+        if (was.phase === event.phase && was.error === event.error && was.done === event.done) return;
         actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: facts().wallMs, done: event.done });
-        return enqueue.assign({ actual });
+        enqueue.assign({ actual });
+        // Of one that an earlier daemon has left it is not known what became of its claim since.
+        const machine = context.machines.get(event.key) ?? '';
+        if (event.phase === 'mounted' && was.phase === 'mounting' && machine.endsWith('#0')) enqueue.sendTo(machine, LOOK);
+        return;
       }
       actual.delete(event.key);
       const machines = new Map(context.machines);
@@ -219,6 +227,11 @@ const deciding = effects.extend({
         if (context.unminded.size > 0) enqueue.assign({ unminded: new Map() });
         return;
       }
+      const next = nextToGrow(context);
+      if (next !== undefined) {
+        enqueue.assign({ lookedAt: next });
+        enqueue.sendTo(context.machines.get(next) ?? '', LOOK);
+      }
       const { pods, listed, monoMs } = facts();
       const look: Look = { pods, listed, nowMonoMs: monoMs };
       const { desired: asked, actual, unminded: before } = context;
@@ -251,6 +264,17 @@ function concerns(event: Event, uid: string): boolean {
 
 function refreshAt({ refreshMs }: VolumesContext, { monoMs, random }: Moment): number {
   return monoMs + refreshMs * (1 + 0.5 * random);
+}
+
+const LOOK = { type: 'volume.look' } satisfies VolumeEvent;
+
+/**
+ * Nodes may not watch claims, only read one at a time. So the claims take turns, and a node costs the API server the same
+ * however many it has.
+ */
+function nextToGrow({ actual, lookedAt }: VolumesContext): string | undefined {
+  const keys = [...actual].filter(([, a]) => a.phase === 'mounted' && kindOfPlugin(a.ref.plugin)?.grows !== undefined).map(([key]) => key);
+  return keys[keys.indexOf(lookedAt) + 1] ?? keys[0];
 }
 
 /** A volume that is being taken down, or was released, has no parts. */
@@ -299,6 +323,7 @@ export const volumesMachine = deciding.createMachine({
     waiters: [],
     unminded: new Map(),
     lastId: 0,
+    lookedAt: '',
     error: '',
     attempts: 0,
   }),

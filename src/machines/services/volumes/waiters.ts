@@ -3,7 +3,8 @@
 import type { Pod } from '../../kube/types.ts';
 import { volumeKey } from '../../pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../pod/volumes/volumes.ts';
-import type { VolumesResult } from './messages.ts';
+import { NO_ROOM } from './csi/volume.ts';
+import { ATTACHMENT_LIMIT, type VolumesResult } from './messages.ts';
 import { type ActualState, mountedVolumes, timedOut, unmountedNames, volumesOfPod } from './reconcile.ts';
 
 export interface Waiter {
@@ -13,6 +14,7 @@ export interface Waiter {
   /** Null: waits for the end. */
   pod: Pod | null;
 }
+const LIMIT_REACHED = 'Node has reached its volume attachment limit, rejecting pod.';
 /** What an answer follows from. */
 interface Waited {
   rootDir: string;
@@ -38,6 +40,7 @@ export function lateness({ actual, scanned, error }: Waited & { scanned: boolean
     const failed = volumesOfPod(actual, waiter.uid).filter((a) => a.phase === 'failed');
     const names = unmountedNames(waiter.pod, actual, volumeKey);
     const message = timedOut(names, failed.map((a) => a.ref.name).sort());
+    if (failed.some((a) => a.error.endsWith(NO_ROOM))) return { reason: ATTACHMENT_LIMIT, message: `${LIMIT_REACHED} ${message}` };
     return { reason: 'FailedMount', message: scanned ? message : `${message}; ${error}` };
   }
   const left = volumesOfPod(actual, waiter.uid).map((a) => (a.error === '' ? a.ref.name : `${a.ref.name} (${a.error})`));

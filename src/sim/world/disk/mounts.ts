@@ -165,6 +165,7 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
         owners.set(path, `-:${gid}`);
         return { left: '' };
       }),
+    growFileSystem: (_device, path, call) => run('grow', { path, call }, () => {}),
     chown: async (path, { uid, gid }) => {
       if (!power.on) return never();
       await disk.fs.lstat(path);

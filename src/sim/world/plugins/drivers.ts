@@ -24,6 +24,8 @@ export interface SimDriver {
   published: Map<string, string>;
   /** Target directories of its own making, which a power failure leaves behind. */
   made: Set<string>;
+  /** Bytes that the file system of a volume uses, by handle, once it was grown. */
+  grown: Map<string, number>;
 }
 export interface DriverCall {
   driver: string;
@@ -96,6 +98,7 @@ class Drivers implements SimDrivers {
       staged: new Map(),
       published: new Map(),
       made: new Set(),
+      grown: new Map(),
       ...o,
     };
     this.sockets.set(socket, driver);
@@ -245,6 +248,17 @@ async function act(b: Bench, method: CsiMethod, request: unknown): Promise<objec
     case 'NodeGetVolumeStats':
       // No driver of this world says that it can, and nobody asks one that does not.
       throw fail(12, 'this driver counts nothing');
+    case 'NodeExpandVolume': {
+      const { volumeId, volumePath: path, capacityRange } = request as CsiRequest<'NodeExpandVolume'>;
+      if (!driver.capabilities.has('EXPAND_VOLUME')) b.wrong(`${driver.name}: volume ${volumeId} grown by a driver that does not`);
+      if (driver.published.get(path) !== volumeId) {
+        b.wrong(`${driver.name}: volume ${volumeId} grown at ${path}, where it is not published`);
+        throw fail(5, `volume ${volumeId} is not published at ${path}`);
+      }
+      const bytes = Number(capacityRange.requiredBytes);
+      driver.grown.set(volumeId, Math.max(bytes, driver.grown.get(volumeId) ?? 0));
+      return { capacityBytes: capacityRange.requiredBytes };
+    }
     case 'NodeStageVolume': {
       const { volumeId, stagingTargetPath: path } = request as CsiRequest<'NodeStageVolume'>;
       if (!stages) b.wrong(`${driver.name}: volume ${volumeId} staged by a driver that does not`);

@@ -1,7 +1,7 @@
 /** Who minds plugins beside the node, and who tells the cluster of them, killed in each state of each of their charts. */
 
 import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { driversView } from '../../../../src/machines/services/plugins/messages.ts';
+import { driversView, pluginsAddr } from '../../../../src/machines/services/plugins/messages.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
 import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
@@ -99,6 +99,15 @@ export const DRIVER_CASES: KillCase[] = [
     at: (h) => chart(h) === 'failed',
   }),
   story('plugin registered', PLUGINS, { at: (h) => chart(h) === 'registered' }),
+  story('plugin renewing', PLUGINS, {
+    arrange: async (h) => {
+      bring(h);
+      await h.until('all is at rest', () => atRest(h));
+      h.drivers.latencyMs = (method) => (method === 'NodeGetInfo' ? 2_000 : 1);
+      h.tree.registry.send(pluginsAddr, { type: 'plugins.renew', driver: NAME });
+    },
+    at: (h) => chart(h) === 'renewing',
+  }),
   story('csiNode settled', CSI_NODE),
   story('csiNode converging', CSI_NODE, {
     arrange: async (h) => {

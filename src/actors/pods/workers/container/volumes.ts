@@ -4,9 +4,11 @@ import type { Container } from '../../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
 import { containerDevices, containerMounts, type MountedVolume } from '../../../../machines/pod/volumes/containerMounts.ts';
 import { usedVolumes } from '../../../../machines/pod/volumes/mounting.ts';
+import { podManagerAddr } from '../../../../machines/pods/manager/messages.ts';
 import type { Built } from '../../../../machines/result.ts';
 import { criView } from '../../../../machines/runtime/cri/messages.ts';
 import {
+  ATTACHMENT_LIMIT,
   type SubPathsResult,
   VOLUMES_WAIT_MS,
   type VolumesResult,
@@ -28,7 +30,11 @@ export async function askForVolumes(registry: Registry, pod: Pod, signal: AbortS
   if (usedVolumes(pod).size === 0) return { ok: true, mounts: new Map() };
   const { uid } = pod.metadata;
   const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.mount' as const, uid, pod, replyTo });
-  return result(await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal }));
+  const answer = result(await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal }));
+  // Waiting is of no use: the cluster starts it on another node.
+  if (!answer.ok && answer.failure.reason === ATTACHMENT_LIMIT)
+    registry.send(podManagerAddr, { type: 'pods.evict', uid, eviction: { ...answer.failure, graceSeconds: 0 } });
+  return answer;
 }
 
 /** Waits until nothing of them is left. A manager that knows of no volume has none to take down; one that has not looked yet is asked. */

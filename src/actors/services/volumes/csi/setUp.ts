@@ -17,6 +17,7 @@ import {
   groupApplies,
   isFinal,
   lifecycleRefusal,
+  NO_ROOM,
   NOT_ATTACHED,
   NOT_REPORTED,
   podContext,
@@ -58,18 +59,26 @@ export async function setUpCsi(o: CsiSetUpOptions, job: CsiJob, signal: AbortSig
   const refusal = lifecycleRefusal(csi, rules);
   if (refusal !== null) throw new Error(`kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${refusal}`);
   const attach = csi.lifecycle === 'Persistent' && rules.attachRequired;
-  const publishContext = attach ? await attached(o, job, signal) : {};
+  const publishContext = attach ? await attached(o, { ...job, rules }, signal) : {};
   return o.ledger.run(deviceOf(csi), signal, () => publish(o, { ...job, driver, rules, attach, publishContext }, signal));
 }
 
 /** What the attacher left for the driver. Rejects until the volume is attached. */
-async function attached(o: CsiSetUpOptions, { ref, csi }: CsiJob, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+async function attached(
+  o: CsiSetUpOptions,
+  { ref, csi, rules }: CsiJob & { rules: DriverRules },
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
   const name = uniqueName(csi);
   if (o.ledger.use(volumeKey(ref), name)) o.inUseChanged();
   if (!o.reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
   if (!(await o.api.attachedToNode(signal)).includes(name)) throw new Error(NOT_ATTACHED);
   const attachment = await o.api.attachment(idOf(o, csi), csi.handle, signal);
-  if (attachment.state !== 'attached') throw new Error(attachment.message);
+  if (attachment.state !== 'attached') {
+    if (attachment.exhausted !== true || rules.allocatablePeriodMs === null) throw new Error(attachment.message);
+    o.exhausted(csi.driver);
+    throw new Error(`${attachment.message}: ${NO_ROOM}`);
+  }
   return attachment.publishContext;
 }
 

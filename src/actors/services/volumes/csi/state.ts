@@ -9,6 +9,8 @@ export class CsiLedger {
   readonly #inUse = new Map<string, string>();
   /** Devices that this daemon has seen staged. */
   readonly staged = new Set<string>();
+  /** Volumes of pods, by key, that could not be grown, and nothing is under way. */
+  readonly refusedGrowth = new Set<string>();
 
   /** After all that was begun on that device before, however it ended. */
   async run<T>(device: string, signal: AbortSignal, operation: () => Promise<T>): Promise<T> {

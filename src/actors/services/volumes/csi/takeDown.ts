@@ -7,6 +7,7 @@ import { mountsAt, mountsBelow } from '../../../../machines/host/mountinfo.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
+import { removeMarker } from '../disk/directory.ts';
 import { lstatIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../disk/files.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
@@ -48,9 +49,8 @@ async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
 async function unpublish(o: CsiOptions, leftover: Leftover, signal: AbortSignal): Promise<void> {
   const { data, place } = leftover;
   const driver = driverNamed(o, data.driver, 'unmounter.TearDownAt failed to get CSI client');
-  // These go first: a look in between sees a volume that is not set up.
-  await unlinkIfThere(o.ports.fs, `${place.marker}/ready`);
-  await rmdirIfEmpty(o.ports.fs, place.marker);
+  // This goes first: a look in between sees a volume that is not set up.
+  await removeMarker(o.ports.fs, place.marker);
   await driver.call('NodeUnpublishVolume', { volumeId: data.handle, targetPath: place.target }, signal);
   const staged = (await lstatIfThere(o.ports.fs, place.stageDir)) !== null;
   await removeLeftovers(o, leftover, staged ? { driver, signal } : null);

@@ -5,7 +5,7 @@ import type { Pod } from '../../../../machines/kube/types.ts';
 import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import type { FileInfo } from '../../../../ports/ports.ts';
+import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 import { rmdirIfFree } from '../../../../ports/removal.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
 import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, unlinkIfThere } from './files.ts';
@@ -18,6 +18,8 @@ export type Mount = ((path: string) => Promise<void>) | null;
 /** Mounts one over another at one path, of which somebody took part: more are not undone in one go. */
 const STACKED_MOUNTS_MAX = 8;
 const VOLUME_MODE = 0o777;
+/** Beside the marker of a claim's volume: the size that its file system uses. */
+export const SIZE_FILE = 'size';
 
 /** True when it was not there before. */
 export async function setUpDirectory(o: Disk, ref: VolumeRef, mount: Mount): Promise<boolean> {
@@ -76,8 +78,11 @@ export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef):
 }
 /** The first step of taking down: a look in between sees a volume that is not set up. */
 export async function unmark({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
-  const marker = markerDir(facts().rootDir, ref);
-  await unlinkIfThere(fs, `${marker}/ready`);
+  await removeMarker(fs, markerDir(facts().rootDir, ref));
+}
+
+export async function removeMarker(fs: HostFs, marker: string): Promise<void> {
+  for (const file of ['ready', SIZE_FILE]) await unlinkIfThere(fs, `${marker}/${file}`);
   await rmdirIfEmpty(fs, marker);
 }
 

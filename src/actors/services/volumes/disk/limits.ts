@@ -8,11 +8,14 @@ const MOUNT_TIMEOUT_MS = 60_000;
 const LOOK_TIMEOUT_MS = 10_000;
 /** A tree of many files takes its time. */
 const GROUP_TIMEOUT_MS = 600_000;
+/** A large file system takes its time, and its pod runs on meanwhile. */
+const GROW_TIMEOUT_MS = 600_000;
 /** Mode of directories that hold volumes, markers and links. */
 export const DIR_MODE = 0o750;
 
 export const mountCall = (signal: AbortSignal): MountCall => ({ timeoutMs: MOUNT_TIMEOUT_MS, signal });
 export const lookCall = (signal: AbortSignal): MountCall => ({ timeoutMs: LOOK_TIMEOUT_MS, signal });
+export const growCall = (signal: AbortSignal): MountCall => ({ timeoutMs: GROW_TIMEOUT_MS, signal });
 export const groupCall = (signal: AbortSignal): MountCall => ({ timeoutMs: GROUP_TIMEOUT_MS, signal });
 
 export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/'));

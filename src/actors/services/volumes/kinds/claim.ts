@@ -5,10 +5,12 @@
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
+import { volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { linkedDevice, unlinkDevice } from '../disk/claimed.ts';
 import { isReady, unmark, unmountAll } from '../disk/directory.ts';
 import { lstatIfThere, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
 import { parentOf } from '../disk/limits.ts';
+import { growMounted, growWhileMounting } from '../growth/grow.ts';
 import { directoryOf, type InlineActs, mounterOf } from '../kind.ts';
 
 export const claim: { inline: InlineActs<Claim> } = {
@@ -31,10 +33,13 @@ export const claim: { inline: InlineActs<Claim> } = {
       const found = await o.claims({ pod, volume: volume.name, claim, readOnly, block }, signal);
       if (!found.ok) throw new Error(found.message);
       const behind = found.value;
-      return o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted, behind }, signal);
+      const done = await o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted, behind }, signal);
+      if (job.first) await growWhileMounting(o, { ...job, found: behind }, signal);
+      return done;
     },
     /** What is behind a claim is seen by what it left. */
     async takeDown(o, ref, signal) {
+      o.csi.ledger.refusedGrowth.delete(volumeKey(ref));
       for (const kind of o.behindClaims.all) await kind.takeDown?.(o, ref, signal);
       const dir = directoryOf(o, ref);
       await unmark(o, ref);
@@ -44,6 +49,7 @@ export const claim: { inline: InlineActs<Claim> } = {
       await rmdirIfThere(o.ports.fs, dir);
       await rmdirIfEmpty(o.ports.fs, parentOf(dir));
     },
+    grow: growMounted,
     async root(o, ref) {
       for (const kind of o.behindClaims.all) {
         const root = (await kind.root?.(o, ref)) ?? null;

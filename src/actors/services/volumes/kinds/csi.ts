@@ -5,6 +5,7 @@ import { type CsiVolume, CSI as DIRECTORY, type InlineCsi } from '../../../../ma
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { csiPath, ephemeralCsi, uniqueName } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { growCsi } from '../csi/grow.ts';
 import { type CsiOptions, readData, standing } from '../csi/place.ts';
 import { setUpCsi } from '../csi/setUp.ts';
 import { takeDownCsi } from '../csi/takeDown.ts';
@@ -34,6 +35,7 @@ export const csi: { inline: InlineActs<{ kind: 'csi'; csi: InlineCsi }>; persist
     standing: stands,
     takeDown,
     root: published,
+    grow: (o, { volume, behind, size }, signal) => growCsi({ ...options(o), api: o.csi.api }, { volume, csi: behind.csi, size }, signal),
   },
 };
 

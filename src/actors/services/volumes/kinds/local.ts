@@ -8,6 +8,7 @@ import type { PodVolume } from '../../../../machines/pod/volumes/volumes.ts';
 import { bindBehindClaim, linkBehindClaim } from '../disk/claimed.ts';
 import { markReady } from '../disk/directory.ts';
 import { giveForeignTree } from '../disk/group.ts';
+import { growCall, lookCall } from '../disk/limits.ts';
 import { directoryOf, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
 
 export const local: { persistent: PersistentActs<Local> } = {
@@ -19,6 +20,13 @@ export const local: { persistent: PersistentActs<Local> } = {
       if (!source.readOnly) await giveToGroup(o, job, signal);
       await markReady(o, volume);
       return null;
+    },
+    /** A directory has the room of the file system that it is on. */
+    async grow(o, { volume, behind }, signal) {
+      const is = await mounterOf(o).kindOf(behind.path, lookCall(signal));
+      if (is === 'dir' || behind.type === 'BlockDevice') return;
+      if (is !== 'block') throw new Error('only directory and block device are supported');
+      await mounterOf(o).growFileSystem(behind.path, directoryOf(o, volume), growCall(signal));
     },
   },
 };

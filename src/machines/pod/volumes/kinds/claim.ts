@@ -40,6 +40,7 @@ export const claim: { inline: InlineKind<Claim> } = {
     fromApi: true,
     mounted: ({ readOnly }, dir) => ({ hostPath: dir, readOnly, managed: !readOnly }),
     device: { is: ({ block }) => block, of: (source) => ({ ...source, block: true }) },
+    grows: ({ readOnly }) => !readOnly,
     claimName: (volume, { metadata: { name } }) => {
       const { persistentVolumeClaim, ephemeral } = volume;
       const named = isRecord(persistentVolumeClaim) ? textOf(persistentVolumeClaim.claimName) : '';

@@ -28,6 +28,7 @@ export interface CsiVolume {
   accessModes: readonly string[];
   stageSecret: SecretRef | null;
   publishSecret: SecretRef | null;
+  expandSecret: SecretRef | null;
   block: boolean;
 }
 export interface SecretRef {
@@ -97,6 +98,7 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
     accessModes: textsOf(spec.accessModes),
     stageSecret: secretRef(source.nodeStageSecretRef),
     publishSecret: secretRef(source.nodePublishSecretRef),
+    expandSecret: secretRef(source.nodeExpandSecretRef),
     block: spec.volumeMode === 'Block',
   });
 }

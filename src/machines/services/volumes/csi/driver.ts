@@ -1,4 +1,5 @@
 /** What the cluster says of a CSI driver: an object of kind CSIDriver, and what its absence means. Pure. */
+import { allocatablePeriodMs } from '../../../kube/csiDriver.ts';
 import { isRecord } from '../../../shape/conform.ts';
 import { listOf, partOf, textFieldsOf, textOf, textsOf } from '../../../shape/lenient.ts';
 
@@ -12,6 +13,8 @@ export interface DriverRules {
   tokens: readonly { audience: string; expirationSeconds: number }[];
   /** Tokens go with the secrets of a publish, which drivers do not log, and not with the attributes of the volume. */
   tokensInSecrets: boolean;
+  /** How often the node asks it how many volumes it can take. Null: once. */
+  allocatablePeriodMs: number | null;
 }
 /** API default of `expirationSeconds`. */
 const TOKEN_SECONDS = 3_600;
@@ -24,6 +27,7 @@ export const NO_DRIVER_OBJECT: DriverRules = {
   requiresRepublish: false,
   tokens: [],
   tokensInSecrets: false,
+  allocatablePeriodMs: null,
 };
 
 export function driverRules(object: unknown): DriverRules {
@@ -37,6 +41,7 @@ export function driverRules(object: unknown): DriverRules {
     lifecycleModes: modes.length === 0 ? ['Persistent'] : modes,
     requiresRepublish: spec.requiresRepublish === true,
     tokensInSecrets: spec.serviceAccountTokenInSecrets === true,
+    allocatablePeriodMs: allocatablePeriodMs(object),
     tokens: requests.map((r) => ({
       audience: textOf(r.audience),
       expirationSeconds: typeof r.expirationSeconds === 'number' ? r.expirationSeconds : TOKEN_SECONDS,
@@ -44,9 +49,13 @@ export function driverRules(object: unknown): DriverRules {
   };
 }
 
+/** gRPC code ResourceExhausted: the node has no room for another volume. */
+const EXHAUSTED_CODE = 8;
+
 export type Attachment =
   | { state: 'attached'; publishContext: Readonly<Record<string, string>> }
-  | { state: 'waiting' | 'failed'; message: string };
+  /** `exhausted`: the node has no room for it. */
+  | { state: 'waiting' | 'failed'; message: string; exhausted?: true };
 
 /** Reads a VolumeAttachment. `handle`: the volume's, for people. */
 export function attachmentOf(object: unknown, handle: string): Attachment {
@@ -55,8 +64,9 @@ export function attachmentOf(object: unknown, handle: string): Attachment {
   }
   const status = partOf(object, 'status');
   if (status.attached === true) return { state: 'attached', publishContext: textFieldsOf(status.attachmentMetadata) };
-  const { message } = partOf(status, 'attachError');
+  const { message, errorCode } = partOf(status, 'attachError');
+  const exhausted = errorCode === EXHAUSTED_CODE ? { exhausted: true as const } : {};
   return typeof message === 'string'
-    ? { state: 'failed', message: `volume ${handle} cannot be attached: ${message}` }
+    ? { state: 'failed', message: `volume ${handle} cannot be attached: ${message}`, ...exhausted }
     : { state: 'waiting', message: `volume ${handle} is not attached to this node yet` };
 }

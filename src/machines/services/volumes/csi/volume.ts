@@ -22,6 +22,7 @@ export function ephemeralCsi(inline: InlineCsi, of: { pod: Pod; name: string; sh
     accessModes: [],
     stageSecret: null,
     publishSecret: secret === '' ? null : { namespace, name: secret },
+    expandSecret: null,
     block: false,
   };
 }
@@ -107,3 +108,6 @@ export const NOT_ATTACHED = 'Volume not attached according to node status';
 export function isWait(message: string): boolean {
   return message.includes(NOT_REPORTED) || message.includes(NOT_ATTACHED);
 }
+
+/** A driver whose count of volumes changes has said that the node has no room for another. */
+export const NO_ROOM = 'this node has no room for another volume of its driver';
