@@ -233,6 +233,29 @@ describe('the CRI link', () => {
     expect(result).toMatchObject({ ok: false, error: { code: 1, outcome: 'unknown' } });
   });
 
+  it('lets a start that was given up end for ten seconds: the next act of its pod waits so long', async () => {
+    w = await world({ only: ['cri'] });
+    const abort = new AbortController();
+    const starts = ['u', 'v'].map((uid) =>
+      client().act(uid, 1, [criCall('StartContainer', { containerId: uid })], { signal: abort.signal }),
+    );
+    await w.ports.settle();
+    abort.abort();
+    const stops = ['u', 'v'].map((uid) => client().act(uid, 2, [stopOf(uid)]));
+    await w.ports.advance(9_900);
+    const [u, v] = w.cri.of('StartContainer');
+    expect([u?.signal.aborted, w.cri.of('StopContainer').length]).toEqual([false, 0]);
+    u?.resolve({});
+    await w.ports.settle();
+    expect(w.cri.of('StopContainer').map((c) => c.request)).toMatchObject([{ containerId: 'u' }]);
+    await w.ports.advance(200);
+    expect([u?.signal.aborted, v?.signal.aborted]).toEqual([false, true]);
+    for (const stop of w.cri.of('StopContainer')) stop.resolve({});
+    await w.ports.settle();
+    expect((await Promise.all(stops)).every(([result]) => result?.ok)).toBe(true);
+    expect(await Promise.all(starts)).toMatchObject([[{ ok: false }], [{ ok: false }]]);
+  });
+
   it('refuses an act of an older incarnation, as surely not done', async () => {
     w = await world({ only: ['cri'] });
     const fence = client().fence('u', 2);

@@ -24,6 +24,11 @@ interface Job {
 const CANCELLED = 1;
 const NOT_FOUND = 5;
 const UNAVAILABLE = 14;
+/**
+ * A start that was sent and given up may go on for so long: containerd (seen in 2.1) holds a container for "starting" for ever, and
+ * refuses to stop and to remove it, when the caller of its start goes away. Starts end sooner; a runtime that hangs holds up one pod.
+ */
+const GIVEN_UP_START_MS = 10_000;
 
 export interface ServerOptions {
   cri: Cri;
@@ -213,14 +218,41 @@ export class CriServer {
     this.#o.onBusy(busy);
   }
 
+  /** Aborted {@link GIVEN_UP_START_MS} after its asker gave up, with this server at once. */
+  #lasting(given: AbortSignal): { signal: AbortSignal; end(): void } {
+    const { clock, signal: own } = this.#o;
+    const abort = new AbortController();
+    const now = () => abort.abort();
+    let timer: unknown;
+    const later = () => {
+      timer ??= clock.setTimeout(now, GIVEN_UP_START_MS);
+    };
+    own.addEventListener('abort', now, { once: true });
+    given.addEventListener('abort', later, { once: true });
+    if (own.aborted) now();
+    else if (given.aborted) later();
+    return {
+      signal: abort.signal,
+      end: () => {
+        own.removeEventListener('abort', now);
+        given.removeEventListener('abort', later);
+        if (timer !== undefined) clock.clearTimeout(timer);
+      },
+    };
+  }
+
   async #call(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
     const id = this.#nextCall++;
     const sinceMonoMs = this.#o.clock.monoMs();
     this.#inFlight.set(id, { method, sinceMonoMs });
     let ok = true;
+    const lasting = method === 'StartContainer' ? this.#lasting(signal) : undefined;
     try {
       // The request's type was checked against its method where it was written (actors/runtime/client.ts).
-      return { ok: true, value: await this.#o.cri.call(method, request as CriRequest<typeof method>, { timeoutMs, signal }) };
+      return {
+        ok: true,
+        value: await this.#o.cri.call(method, request as CriRequest<typeof method>, { timeoutMs, signal: lasting?.signal ?? signal }),
+      };
     } catch (error) {
       if (!(error instanceof CriError)) throw error;
       if (error.code === NOT_FOUND && CRI_METHODS[method].notFoundIsDone) return { ok: true, value: {} };
@@ -228,6 +260,7 @@ export class CriServer {
       if (error.code === UNAVAILABLE) this.#o.onUnavailable();
       return { ok: false, error: { method, code: error.code, outcome: error.outcome, details: error.details } };
     } finally {
+      lasting?.end();
       this.#inFlight.delete(id);
       this.#o.metrics.ended(method, (this.#o.clock.monoMs() - sinceMonoMs) / 1000, ok);
     }
