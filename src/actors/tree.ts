@@ -109,7 +109,7 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 }
 
 /**
- * What of the node is allocated to pods and containers, in start order: groups, then providers and their coordinator. Each child
+ * Resources of the node that pods and containers get, in start order: groups, then providers and their coordinator. Each child
  * is there where its options are not null (`treeOptions.ts`), and is ready when it has read what it allocated before: the layers
  * after it, the pod manager and workers above all, ask it from their first moment on.
  */

@@ -36,7 +36,7 @@ export interface NodeFacts {
 
 export type GroupDriver = 'cgroupfs' | 'systemd';
 
-/** What of this the host has, and what the configuration asks for. */
+/** Facts of the host about memory, and what the configuration asks for. */
 export interface MemoryControl {
   cgroupVersion: 1 | 2;
   /** The kernel counts swap by cgroup: without that nobody can be kept from it, and nothing is said of it. */

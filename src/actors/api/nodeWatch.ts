@@ -40,7 +40,7 @@ export function nodeWatchSpec(o: { nodeName: string; streams: boolean }): ActorS
   };
 }
 
-/** What of a node other programs decide, and this one acts on. */
+/** Fields of a node that other programs decide, and this one acts on. */
 function ofOthers({ metadata, spec, status }: KubeObject): unknown {
   const { uid, deletionTimestamp, labels, annotations } = metadata;
   const { volumesAttached: attached, capacity = {} } = isRecord(status) ? status : {};

@@ -80,7 +80,7 @@ export interface NodeObjectView {
 export interface PlacementView {
   labels: Readonly<Record<string, string>>;
   taints: readonly Taint[];
-  /** What of extended resources that others count for this node (an administrator patched its capacity) pods may use. */
+  /** Extended resources that pods may use and others count for this node (an administrator patched its capacity). */
   extended: Readonly<Record<string, string>>;
   /** Monotonic ms at which the server was asked. */
   readAtMonoMs: number;

@@ -61,7 +61,7 @@ export function withoutUnknown(
   return known.length === 0 ? null : Object.fromEntries(known);
 }
 
-/** What of `sent` the server's answer does not have, and what it still does not have of what it left out before. */
+/** Fields of `sent` that the server's answer does not have, and those that it still does not have of what it left out before. */
 export function leftOutOf(
   answer: PodStatus,
   sent: Readonly<Record<string, unknown>>,
@@ -95,7 +95,7 @@ function conditionPatch(api: readonly PodCondition[], next: readonly PodConditio
   return out;
 }
 
-/** What of the API's status this node answers for, as one text: a change of it by somebody else is put right. */
+/** The part of the API's status that this node answers for, as one text: a change of it by somebody else is put right. */
 export function ownPart(status: PodStatus): string {
   const conditions = (status.conditions ?? []).filter((c) => isOwnedCondition(c.type)).sort((a, b) => (a.type < b.type ? -1 : 1));
   return canonicalJson({ ...Object.fromEntries(FIELDS.map((f) => [f, status[f] ?? null])), conditions });

@@ -3,7 +3,7 @@
 /** A mounted hierarchy: of one or more controllers, or the one of the second version. */
 export interface GroupMount {
   at: string;
-  /** What of the hierarchy is mounted there. */
+  /** The part of the hierarchy that is mounted there. */
   root: string;
   /** Null: the second version, with all controllers. */
   controllers: readonly string[] | null;

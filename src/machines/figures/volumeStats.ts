@@ -94,7 +94,7 @@ export function volumeStats(v: MeasuredVolume, usage: VolumeUsage, time: string)
   };
 }
 
-/** What of it counts as the pod's own use of the node's disk, and all that is told of its volumes. */
+/** Volumes that count as the pod's own use of the node's disk, and all that is told of its volumes. */
 export interface PodVolumes {
   all: readonly VolumeStats[];
   ephemeral: readonly VolumeStats[];

@@ -39,7 +39,7 @@ export function pathName(text: string): PathName {
   return text;
 }
 
-/** What of a pod names files and cannot, with its field; null where all can. */
+/** A part of a pod that names files and cannot, with its field; null where all can. */
 export function unsafeName(pod: Pod): string | null {
   const { metadata, spec } = pod;
   for (const key of ['uid', 'namespace', 'name'] as const) if (!isPathName(metadata[key])) return said(`metadata.${key}`, metadata[key]);

@@ -4,7 +4,7 @@ import { sameData } from '../data/sameData.ts';
 import type { Pod } from '../kube/types.ts';
 import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE } from './names.ts';
 
-/** What of a pod makes an update when it changes. */
+/** Whether nothing of the pod has changed that makes an update. */
 export function sameDesired(a: Pod, b: Pod): boolean {
   const [m, n] = [a.metadata, b.metadata];
   return (

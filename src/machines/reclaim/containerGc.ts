@@ -1,5 +1,5 @@
 /**
- * What of the dead is taken back, as plans (pod lifecycle 9.1, 9.2): containers, sandboxes, log directories, dead links.
+ * Remains of pods that are taken back, as plans (pod lifecycle 9.1, 9.2): containers, sandboxes, log directories, dead links.
  * Nothing here removes anything; the collector does, and asks again before it does.
  */
 

@@ -3,7 +3,7 @@ import { isWanted, type LifeState, type PodRecord } from '../pods/manager/messag
 import { UID_PREFIX_CHARS_MIN } from '../supervision/actorState.ts';
 import { didYouMean } from '../text/nearest.ts';
 
-/** What of a pod a person may name. */
+/** The parts of a pod that a person may name. */
 export interface Findable {
   readonly pod: { readonly metadata: { readonly namespace: string; readonly name: string } };
   readonly source: PodRecord['source'];

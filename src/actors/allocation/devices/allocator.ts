@@ -65,7 +65,6 @@ export class DeviceAllocator {
   ledger: DeviceLedger = NO_DEVICES;
   /** Devices that are being given just now, by resource. */
   private readonly reserved = new Map<string, Set<string>>();
-  /** What is done for one pod is done one after the other. */
   /** The record on disk is older than the ledger. */
   private unsaved = false;
 

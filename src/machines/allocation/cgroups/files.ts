@@ -88,7 +88,7 @@ export function usageFile(version: 1 | 2): GroupFile {
   return { controller: 'memory', file: version === 1 ? 'memory.usage_in_bytes' : 'memory.current' };
 }
 
-/** What of a group tells its present values: those that a resize may change. */
+/** Files of a group that tell its present values: those that a resize may change. */
 export function valueFiles(version: 1 | 2): readonly GroupFile[] {
   return version === 1
     ? [

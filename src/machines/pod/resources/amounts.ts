@@ -1,4 +1,4 @@
-/** What of a container's resources can change while it runs: requests and limits of cpu and memory. */
+/** The part of a container's resources that can change while it runs: requests and limits of cpu and memory. */
 import type { Container } from '../../kube/podTable.ts';
 import { compareQuantity, parseQuantity } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';

@@ -41,7 +41,7 @@ export interface HttpSourceContext extends HttpSourceInput {
   digest: string;
   /** What is wrong with the last document. */
   documentError: string | null;
-  /** What of the last good document was read leniently. */
+  /** Parts of the last good document that were read leniently. */
   notes: readonly string[];
   failures: number;
   startedAtMs: number;

@@ -184,7 +184,7 @@ export const workerSetup = effects.extend({
       const decision = decisionNow(context, status, facts());
       return { decision, apiStatus: decision.apiStatus, inForce: ofPresent(decision.resize.inForce, status) };
     }),
-    /** What of the granted resources is not in force; nobody is asked for it before there is something. */
+    /** Granted resources that are not in force; nobody is asked for them before there are some. */
     feedResize: effects.enqueueActions(({ context, enqueue }) => {
       const { decision, pod, resizes } = context;
       if (decision === null || decision.plan.kind !== 'steady') return;

@@ -191,7 +191,7 @@ export interface ProviderAccount {
   token: string;
 }
 
-/** What of an account's annotations the provider is told; null where one that it needs is missing. */
+/** Annotations of an account that the provider is told; null where one that it needs is missing. */
 export function askedAnnotations(t: TokenAttributes, all: Readonly<Record<string, string>>): Record<string, string> | null {
   if (t.requiredAnnotations.some((key) => all[key] === undefined)) return null;
   const keys = [...t.requiredAnnotations, ...t.optionalAnnotations].sort();
@@ -255,7 +255,7 @@ export function cacheKeys(image: string): Record<ProviderAnswer['keyType'], stri
   return { Image: `image ${image}`, Registry: `registry ${repositoryOf(image)?.domain ?? ''}`, Global: 'global' };
 }
 
-/** What of an answer the image is pulled with, best first. */
+/** Credentials of an answer that the image is pulled with, best first. */
 export function authsFor({ credentials }: ProviderAnswer, image: string): readonly OwnedAuth[] {
   const at = repositoryOf(image);
   return at === null ? [] : credentialsAmong(credentials, at.repository);
