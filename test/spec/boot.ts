@@ -15,7 +15,7 @@ const cluster = 'integration/cluster.test.ts';
 const clusterNode = 'integration/cluster/clusterNode.test.ts';
 const config = 'boot/config/config.test.ts';
 const flags = 'boot/config/flags.test.ts';
-const goldenNode = 'machines/golden/node.test.ts';
+const goldenNode = 'machines/golden/node/node.test.ts';
 const logs = 'machines/kubeletApi/logs.test.ts';
 const logPages = 'edge/https/logs/logs.test.ts';
 const nodeObject = 'machines/api/objects.test.ts';
@@ -111,9 +111,9 @@ export const bootAndNode: Traps = {
   24: held(
     'some methods have no verb',
     [auth, 'are asked for with an empty verb for other methods (trap 24)'],
-    ['machines/golden/access.test.ts', 'OPTIONS'],
+    ['machines/golden/edge/access.test.ts', 'OPTIONS'],
   ),
-  25: held('names of pages end at a border', ['machines/golden/access.test.ts', '/statsx']),
+  25: held('names of pages end at a border', ['machines/golden/edge/access.test.ts', '/statsx']),
   26: held('a right that could not be looked up is 500, one that is not there 403', [
     auth,
     'that could not be looked up are 500, never a grant, and are looked up again (trap 26)',
@@ -251,7 +251,7 @@ export const bootAndNode: Traps = {
     [boot, 'prints help or the version and ends with 0 before any file is read (trap 61)'],
     [boot, 'finds a bad flag before help, and help before version'],
   ),
-  62: held('a threshold of 100 switches the collection off', ['machines/golden/imageGc.test.ts', 'room: 100 % is never']),
+  62: held('a threshold of 100 switches the collection off', ['machines/golden/reclaim/imageGc.test.ts', 'room: 100 % is never']),
   63: held('run-once without a pod fails', [boot, 'fails when there is no pod within a second (trap 63)']),
   64: {
     says: 'another configuration ends the process with 0',

@@ -5,7 +5,7 @@ export const CRI_TRAPS = 15;
 
 const held = (says: string, ...tests: Held[]): Trap => ({ says, tests });
 const proto = 'runtime/proto.test.ts';
-const volumes = 'machines/golden/volumes.test.ts';
+const volumes = 'machines/golden/volumes/volumes.test.ts';
 
 export const cri: Traps = {
   1: held(

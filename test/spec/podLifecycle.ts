@@ -182,7 +182,7 @@ export const podLifecycle: Traps = {
   31: held(
     'a deletion by force leaves 2 s and runs no preStop hook',
     [hooks, 'of a pod deleted by force is skipped, and TERM still has 2 s (trap 31)'],
-    ['machines/golden/hooks.test.ts', 'stop: deletion by force'],
+    ['machines/golden/workers/hooks.test.ts', 'stop: deletion by force'],
   ),
   32: held(
     'whole seconds of the preStop hook are taken from the grace, of which 2 s are left',

@@ -18,7 +18,7 @@ export const resources: Traps = {
     says: 'as much as the threshold is enough',
     tests: [
       ['machines/eviction/pass.test.ts', 'is met by less, not by as much'],
-      ['machines/golden/eviction.test.ts', 'met: as much as the threshold'],
+      ['machines/golden/reclaim/eviction.test.ts', 'met: as much as the threshold'],
     ],
   },
   4: {
@@ -85,7 +85,7 @@ export const resources: Traps = {
   13: {
     says: 'a pod is limited as a whole only where all of its containers are',
     tests: [
-      ['machines/golden/cgroups.test.ts', 'Burstable with a limit of memory on one of two (trap 13)'],
+      ['machines/golden/allocation/cgroups/cgroups.test.ts', 'Burstable with a limit of memory on one of two (trap 13)'],
       ['integration/resources/cgroups.test.ts', 'trap 13: limits a pod as a whole only where all of its containers are limited'],
       [
         'e2e/node/cgroups.test.ts',
@@ -96,7 +96,7 @@ export const resources: Traps = {
   14: {
     says: 'the class Guaranteed has no group of its own',
     tests: [
-      ['machines/golden/cgroups.test.ts', 'a Guaranteed pod stands right below kubepods (trap 14)'],
+      ['machines/golden/allocation/cgroups/cgroups.test.ts', 'a Guaranteed pod stands right below kubepods (trap 14)'],
       [
         'integration/resources/cgroups.test.ts',
         'traps 14 and 16: puts each pod into its group before its sandbox is made, one that is Guaranteed right below kubepods',
@@ -109,13 +109,18 @@ export const resources: Traps = {
   },
   15: {
     says: 'names of systemd slices nest',
-    tests: [['machines/golden/cgroups.test.ts', 'a Burstable pod: dashes of its UID are escaped, and slices nest (trap 15)']],
+    tests: [
+      ['machines/golden/allocation/cgroups/cgroups.test.ts', 'a Burstable pod: dashes of its UID are escaped, and slices nest (trap 15)'],
+    ],
   },
   16: {
     says: 'pages that nobody asked for are limited to none, but not for the classes',
     tests: [
-      ['machines/golden/cgroups.test.ts', 'huge pages: what is asked for, and nothing of the other size (trap 16)'],
-      ['machines/golden/cgroups.test.ts', 'the classes weigh what their pods ask for; pages are not limited there (trap 16)'],
+      ['machines/golden/allocation/cgroups/cgroups.test.ts', 'huge pages: what is asked for, and nothing of the other size (trap 16)'],
+      [
+        'machines/golden/allocation/cgroups/cgroups.test.ts',
+        'the classes weigh what their pods ask for; pages are not limited there (trap 16)',
+      ],
       [
         'integration/resources/cgroups.test.ts',
         'traps 14 and 16: puts each pod into its group before its sandbox is made, one that is Guaranteed right below kubepods',
@@ -125,7 +130,10 @@ export const resources: Traps = {
   17: {
     says: 'hard eviction is kept back from what is told, not from what is enforced',
     tests: [
-      ['machines/golden/cgroups.test.ts', 'kubepods: the machine without what is reserved, eviction thresholds not taken off (trap 17)'],
+      [
+        'machines/golden/allocation/cgroups/cgroups.test.ts',
+        'kubepods: the machine without what is reserved, eviction thresholds not taken off (trap 17)',
+      ],
       [
         'integration/resources/cgroups.test.ts',
         'trap 17: what hard eviction defends is kept back from what is told, not from what is enforced',
@@ -147,7 +155,7 @@ export const resources: Traps = {
   21: {
     says: 'only whole CPUs are exclusive',
     tests: [
-      ['machines/golden/cpus.test.ts', 'alone: 1500m share (trap 21)'],
+      ['machines/golden/allocation/cpus.test.ts', 'alone: 1500m share (trap 21)'],
       [
         'integration/resources/cpus.test.ts',
         'has the whole CPUs that it asks for alone, and no quota of time on them; 1500m share (trap 21)',
@@ -166,7 +174,7 @@ export const resources: Traps = {
   23: {
     says: 'what init containers held is used again',
     tests: [
-      ['machines/golden/cpus.test.ts', 'grant: what init containers held is used again (trap 23)'],
+      ['machines/golden/allocation/cpus.test.ts', 'grant: what init containers held is used again (trap 23)'],
       ['integration/resources/cpus.test.ts', 'uses again what init containers held, and a sidecar keeps its own (trap 23)'],
     ],
   },
@@ -181,7 +189,7 @@ export const resources: Traps = {
   25: {
     says: 'another policy over an old state ends the node',
     tests: [
-      ['machines/golden/cpus.test.ts', 'open: of policy none, under static (trap 25)'],
+      ['machines/golden/allocation/cpus.test.ts', 'open: of policy none, under static (trap 25)'],
       ['boot/cpuState.test.ts', 'of another policy ends the start, with what to do (trap 25)'],
       ['integration/resources/cpus.test.ts', 'ends the CPU manager and in the end the node, with what to do'],
     ],
@@ -189,8 +197,8 @@ export const resources: Traps = {
   26: {
     says: 'checksums are over texts with names of types',
     tests: [
-      ['machines/golden/cpus.test.ts', 'checksum: two containers of a pod (trap 26)'],
-      ['machines/golden/cpus.test.ts', 'checksum: the older file, by ids of containers (trap 26)'],
+      ['machines/golden/allocation/cpus.test.ts', 'checksum: two containers of a pod (trap 26)'],
+      ['machines/golden/allocation/cpus.test.ts', 'checksum: the older file, by ids of containers (trap 26)'],
     ],
   },
   27: {
@@ -200,7 +208,7 @@ export const resources: Traps = {
         'integration/resources/devices.test.ts',
         'resources trap 27, boot trap 51: a dead plugin leaves its capacity for 5 minutes and nothing to give, then 0',
       ],
-      ['machines/golden/devices.test.ts', 'inventory: its plugin is gone (trap 27)'],
+      ['machines/golden/allocation/devices.test.ts', 'inventory: its plugin is gone (trap 27)'],
     ],
   },
   28: {
@@ -228,13 +236,13 @@ export const resources: Traps = {
         'integration/resources/devices.test.ts',
         'resources trap 30: after a restart a pod with a device runs on before its plugin is back, and keeps it',
       ],
-      ['machines/golden/devices.test.ts', 'plan: it has them, and runs, whatever became of the plugin (trap 30)'],
+      ['machines/golden/allocation/devices.test.ts', 'plan: it has them, and runs, whatever became of the plugin (trap 30)'],
     ],
   },
   31: {
     says: 'images found at the start count as old',
     tests: [
-      ['machines/golden/imageGc.test.ts', 'found: at the first look all are old (trap 31)'],
+      ['machines/golden/reclaim/imageGc.test.ts', 'found: at the first look all are old (trap 31)'],
       [
         'integration/node/imageGc.test.ts',
         'resources trap 31: removes what nobody uses and was there before, at once; what came later not before it is two minutes old',
@@ -244,7 +252,7 @@ export const resources: Traps = {
   32: {
     says: 'images of ended containers are in use',
     tests: [
-      ['machines/golden/imageGc.test.ts', 'used: by the id, of a container that has ended (trap 32)'],
+      ['machines/golden/reclaim/imageGc.test.ts', 'used: by the id, of a container that has ended (trap 32)'],
       [
         'integration/node/imageGc.test.ts',
         'resources trap 32: keeps the image of a container that has ended, of a pod that is to run, and the sandbox image',
@@ -431,7 +439,7 @@ export const resources: Traps = {
     tests: [
       ['volumes/objects.test.ts', 'of type %j where there is %s: %s (trap 59)'],
       ['volumes/mounter.test.ts', 'are made with their mode; an existing file is left as it is, and parents of a file are not made'],
-      ['machines/golden/volumeKinds.test.ts', 'hostPath: type FileOrCreate, below what is not there'],
+      ['machines/golden/volumes/volumeKinds.test.ts', 'hostPath: type FileOrCreate, below what is not there'],
     ],
   },
   60: {
@@ -451,13 +459,13 @@ export const resources: Traps = {
   },
   62: {
     says: 'ClusterFirst on the host’s network is Default',
-    tests: [['machines/golden/names.test.ts', 'policy ClusterFirst, host network: as the host (resources trap 62)']],
+    tests: [['machines/golden/config/names.test.ts', 'policy ClusterFirst, host network: as the host (resources trap 62)']],
   },
   63: {
     says: 'search domains of the host stand behind those of the cluster and are cut from the end, which is said',
     tests: [
-      ['machines/golden/names.test.ts', 'searches: ten of the host stand behind those of the cluster (resources trap 63)'],
-      ['machines/golden/names.test.ts', 'searches: from the 33rd on they are left out, from the end (resources trap 63)'],
+      ['machines/golden/config/names.test.ts', 'searches: ten of the host stand behind those of the cluster (resources trap 63)'],
+      ['machines/golden/config/names.test.ts', 'searches: from the 33rd on they are left out, from the end (resources trap 63)'],
     ],
   },
   64: {
@@ -499,8 +507,8 @@ export const resources: Traps = {
   69: {
     says: 'one reason is told, those of room first',
     tests: [
-      ['machines/golden/admission.test.ts', 'selector: comes after resources'],
-      ['machines/golden/admission.test.ts', 'cpu: comes before memory'],
+      ['machines/golden/admission/admission.test.ts', 'selector: comes after resources'],
+      ['machines/golden/admission/admission.test.ts', 'cpu: comes before memory'],
     ],
   },
   70: {
@@ -525,16 +533,16 @@ export const resources: Traps = {
   72: {
     says: 'only burstable containers may swap',
     tests: [
-      ['machines/golden/memoryControls.test.ts', '1.12 LimitedSwap: Guaranteed gets none (trap 72)'],
-      ['machines/golden/memoryControls.test.ts', '1.12 LimitedSwap: BestEffort gets none (trap 72)'],
+      ['machines/golden/allocation/memoryControls.test.ts', '1.12 LimitedSwap: Guaranteed gets none (trap 72)'],
+      ['machines/golden/allocation/memoryControls.test.ts', '1.12 LimitedSwap: BestEffort gets none (trap 72)'],
       ['e2e/pods/resize.test.ts', 'is given more and less while it runs, and is not started anew'],
     ],
   },
   73: {
     says: 'throttling is left out where it would be of no use',
     tests: [
-      ['machines/golden/memoryControls.test.ts', '1.11 memory.high: not where it may use what it asks for (trap 73)'],
-      ['machines/golden/memoryControls.test.ts', '1.11 memory.high: not where it asks for more than pods may use (trap 73)'],
+      ['machines/golden/allocation/memoryControls.test.ts', '1.11 memory.high: not where it may use what it asks for (trap 73)'],
+      ['machines/golden/allocation/memoryControls.test.ts', '1.11 memory.high: not where it asks for more than pods may use (trap 73)'],
     ],
   },
   74: {
@@ -549,7 +557,7 @@ export const resources: Traps = {
   75: {
     says: 'one of two forms ends a record about memory that ran out',
     tests: [
-      ['machines/golden/oom.test.ts', "what the kernel's log says of memory that ran out is read as recorded (trap 75)"],
+      ['machines/golden/runtime/oom.test.ts', "what the kernel's log says of memory that ran out is read as recorded (trap 75)"],
       ['integration/node/oomWatcher.test.ts', 'tells once that the node ran out of memory, and nothing of what has a limit of its own'],
     ],
   },
