@@ -31,7 +31,7 @@ export function managerFacts(o: Partial<Facts> = {}): Facts {
 
 /** The same pod, with a volume that no manifest can have: admission refuses it, also while it runs. */
 export function refusable(pod: Pod): Pod {
-  return { ...pod, spec: { ...pod.spec, volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } };
+  return { ...pod, spec: { ...pod.spec, volumes: [{ name: 'v', quobyte: { registry: 's', volume: 'x' } }] } };
 }
 
 /** Only pods of the API wait or fail for want of room: a pod of a manifest is critical. */

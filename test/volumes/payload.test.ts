@@ -115,7 +115,7 @@ describe('a pod', () => {
 
   it('uses no volume that no container mounts, and names what cannot be decoded', () => {
     const pod = podWith({}, { name: 'v', hostPath: { path: '/a/../b' } });
-    pod.spec.volumes?.push({ name: 'unused', nfs: {} });
+    pod.spec.volumes?.push({ name: 'unused', quobyte: {} });
     expect(podVolumes(pod)).toEqual({ volumes: [], failed: [{ name: 'v', message: expect.stringContaining('".."') }] });
   });
 

@@ -44,8 +44,8 @@ describe('a pod that does not fit', () => {
       ['NodePorts', /^Pod was rejected: Predicate NodePorts failed/, { containers: [steady('main', { ports: [port] })] }],
       [
         'UnsupportedField',
-        /^Pod was rejected: this node cannot honour the fields? spec\.volumes\[0\]\.nfs/,
-        { containers: [steady()], volumes: [{ name: 'far', nfs: { server: 'nfs.invalid', path: '/' } }] as never },
+        /^Pod was rejected: this node cannot honour the fields? spec\.volumes\[0\]\.quobyte/,
+        { containers: [steady()], volumes: [{ name: 'far', quobyte: { registry: 'gluster.invalid', volume: 'x' } }] as never },
       ],
     ];
     for (const [reason, message, spec] of cases) {

@@ -5,7 +5,7 @@ import { pod, type VirtualNode } from '../virtualNode.ts';
 import type { KillCase } from './killing.ts';
 
 const PINNED = { uid: 'pinned-subject', life: 'term=5s' };
-const NFS = { ...PINNED, spec: { volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } };
+const UNKNOWN = { ...PINNED, spec: { volumes: [{ name: 'v', quobyte: { registry: 's', volume: 'x' } }] } };
 
 const failed = (h: VirtualNode) => h.phase('subject') === 'Failed' && h.running('subject').length === 0;
 
@@ -39,7 +39,7 @@ export const LIFE_CASES: KillCase[] = [
     },
     rests: replaced,
   }),
-  of('idle', 'refused', { arrange: async (h) => h.write('subject', pod('subject', NFS)), rests: failed }),
+  of('idle', 'refused', { arrange: async (h) => h.write('subject', pod('subject', UNKNOWN)), rests: failed }),
   of('working', 'running', {
     arrange: async (h) => h.write('subject', pod('subject')),
     rests: runs,
@@ -64,7 +64,7 @@ export const LIFE_CASES: KillCase[] = [
 export const FAILING = of('working', 'failing', {
   arrange: async (h) => {
     await up(h, pod('subject', PINNED));
-    h.write('subject', pod('subject', NFS));
+    h.write('subject', pod('subject', UNKNOWN));
   },
   rests: failed,
 });

@@ -146,7 +146,7 @@ describe('an edited manifest', () => {
   it('with a field that this node cannot honour fails the pod, also when its worker is killed while it stops it', async () => {
     await using h = await virtualNode();
     await running(h, 'web', pod('web', { uid: 'pinned-1', life: 'term=5s' }));
-    h.write('web', pod('web', { uid: 'pinned-1', life: 'term=5s', spec: { volumes: [{ name: 'v', nfs: {} }] } }));
+    h.write('web', pod('web', { uid: 'pinned-1', life: 'term=5s', spec: { volumes: [{ name: 'v', quobyte: {} }] } }));
     await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
     h.kill(h.workerPath('web'));
     await h.until('the pod has failed', () => h.phase('web') === 'Failed', 120_000);

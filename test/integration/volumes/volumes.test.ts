@@ -119,10 +119,16 @@ describe('volumes of a pod', () => {
   });
 
   it('are refused as a whole where the kind is not there', async () => {
-    const manifest = withVolumes('web', { volumes: [{ name: 'cache', nfs: { server: 'a', path: '/b' } }], volumeMounts: mounts('cache') });
+    const manifest = withVolumes('web', {
+      volumes: [{ name: 'cache', quobyte: { registry: 'a', volume: 'x' } }],
+      volumeMounts: mounts('cache'),
+    });
     await using h = await virtualNode({ manifests: { web: manifest } });
     await h.until('it was refused', () => h.phase('web') === 'Failed');
-    expect(h.status('web')?.status).toMatchObject({ reason: 'UnsupportedField', message: expect.stringContaining('spec.volumes[0].nfs') });
+    expect(h.status('web')?.status).toMatchObject({
+      reason: 'UnsupportedField',
+      message: expect.stringContaining('spec.volumes[0].quobyte'),
+    });
   });
 
   it('do not delay a deletion while a mount hangs: the containers stop, the volume follows', async () => {

@@ -144,14 +144,14 @@ describe('the table of supported fields', () => {
       {
         volumes: [
           { name: 'a', secret: { secretName: 's', optional: true } },
-          { name: 'b', nfs: { server: 's', path: '/p' } },
+          { name: 'b', quobyte: { registry: 's', volume: 'x' } },
           { name: 'c', projected: { sources: [{ serviceAccountToken: { path: 't' } }] } },
         ],
       },
       {},
       [
         `spec.volumes[0].secret${API_ONLY}`,
-        'spec.volumes[1].nfs (there is no plugin for this kind of volume)',
+        'spec.volumes[1].quobyte (there is no plugin for this kind of volume)',
         `spec.volumes[2].projected.sources[0].serviceAccountToken${API_ONLY}`,
       ],
     ],

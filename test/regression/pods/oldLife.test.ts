@@ -7,7 +7,7 @@ import { statusAddr } from '../../../src/machines/pods/status/messages.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 const good = pod('web', { uid: 'pinned-1', life: 'term=1s' });
-const refused = pod('web', { uid: 'pinned-1', life: 'term=1s', spec: { volumes: [{ name: 'v', nfs: {} }] } });
+const refused = pod('web', { uid: 'pinned-1', life: 'term=1s', spec: { volumes: [{ name: 'v', quobyte: {} }] } });
 
 it('a new life does not begin with the end of the one before, which is still being forgotten', async () => {
   await using h = await virtualNode();

@@ -5,7 +5,7 @@ import { isRefused } from '../../../src/machines/pods/manager/messages.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 const good = { uid: 'pinned-1', life: 'term=3s' };
-const bad = { ...good, spec: { volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } };
+const bad = { ...good, spec: { volumes: [{ name: 'v', quobyte: { registry: 's', volume: 'x' } }] } };
 
 it('runs when its manifest with a pinned UID is put right', async () => {
   await using h = await virtualNode();

@@ -109,7 +109,7 @@ const API: readonly ((name: string) => Record<string, unknown>)[] = [
   (n) =>
     podOf(n, { ...container({ volumeMounts: [{ name: 'v', mountPath: '/v' }] }), volumes: [{ name: 'v', configMap: { name: 'bomb' } }] }),
   (n) => podOf(n, { nodeSelector: { no: 'such' } }),
-  (n) => podOf(n, { volumes: [{ name: 'v', nfs: { server: 's', path: '/p' } }] }),
+  (n) => podOf(n, { volumes: [{ name: 'v', quobyte: { registry: 's', volume: 'x' } }] }),
   (n) => podOf(n, {}, { annotations: { a: 'x'.repeat(20 * KIB) } }),
   (n) => podOf(n, container({ image: 'registry.invalid/none:1' })),
   (n) => podOf(n, container({ command: ['false'] })),

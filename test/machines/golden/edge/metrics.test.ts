@@ -59,7 +59,7 @@ async function lived(): Promise<{ families: Families; text: string }> {
   await provideClaim(h);
   create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s' } });
   create(h, 'disk', CLAIMING);
-  create(h, 'refused', { spec: { volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } });
+  create(h, 'refused', { spec: { volumes: [{ name: 'v', quobyte: { registry: 's', volume: 'x' } }] } });
   await h.until('both are ready', () => isReady(h, 'web') && isReady(h, 'disk'), 300_000);
   await h.until('one is refused', () => inApi(h, 'refused')?.status.phase === 'Failed');
   drop(h, 'pods/web');

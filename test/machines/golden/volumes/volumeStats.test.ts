@@ -30,7 +30,7 @@ goldenTable('what is found out of a volume is as recorded', 'volumes/volumeStats
   'a claim': claimed,
   'a claim that was made for the pod': of('local-volume', { ephemeral: { volumeClaimTemplate: {} } }),
   'of a driver, in the pod': of('csi', { csi: { driver: 'd' } }),
-  'of a kind that is not known': of('nfs', { nfs: {} }),
+  'of a kind that is not known': of('quobyte', { quobyte: {} }),
   'driver: bytes and inodes': driver([BYTES, INODES]),
   'driver: bytes alone': driver([BYTES]),
   'driver: nothing': driver([]),

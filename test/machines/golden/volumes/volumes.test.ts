@@ -105,7 +105,7 @@ const ROWS: Record<string, () => unknown> = {
   'volume: of another claim': () => claimed({ local: { path: '/mnt/disk' }, claimRef: { uid: 'c2' } }),
   'volume: a block device': () => claimed({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }),
   'volume: with mount options': () => claimed({ local: { path: '/mnt/disk' }, mountOptions: ['noatime'] }),
-  'volume: of another kind': () => claimed({ nfs: { server: 'd', path: '/' } }),
+  'volume: of another kind': () => claimed({ quobyte: { registry: 'd', volume: 'x' } }),
   'volume: a block device, as a device': () => claimed({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }, true),
   'volume: a directory, as a device': () => claimed({ local: { path: '/mnt/disk' } }, true),
   'volume: of a driver': () =>

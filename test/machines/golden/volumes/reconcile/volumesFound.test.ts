@@ -83,6 +83,6 @@ goldenTable('what an earlier daemon left of volumes is found as recorded', 'volu
   '8.9 CSI: inline': found({ [`${OWN}csi/disk/vol_data.json`]: data({ lifecycle: 'Ephemeral' }) }),
   '8.9 CSI: without its data': directory('csi'),
   '8.9 CSI: its data is torn': found({ [`${OWN}csi/disk/vol_data.json`]: '{"driverName":"d' }),
-  '8.9 of a kind that this node does not know': directory('nfs'),
+  '8.9 of a kind that this node does not know': directory('quobyte'),
   '8.9 of several pods': found({ [`${OWN}secret/a/`]: '', [`${FACTS.rootDir}/pods/uid-2/volumes/kubernetes.io~secret/b/`]: '' }),
 });

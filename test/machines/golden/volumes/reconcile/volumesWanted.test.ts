@@ -193,9 +193,9 @@ goldenTable('which volumes are wanted is as recorded', 'volumes/reconcile/volume
   '8.4 a device for one, mounted by the other': used({ containers: [given('web', 'v'), mounting('log', 'v')] }, [CLAIM]),
   '8.4 mounted twice': used({ containers: [mounting('web', 'v'), mounting('log', 'v')] }),
   '8.4 used by nobody (resources trap 43)': used({}),
-  '8.4 used by nobody, of a kind without a plugin': used({}, [volume('v', { nfs: { server: 'd', path: '/' } })]),
+  '8.4 used by nobody, of a kind without a plugin': used({}, [volume('v', { quobyte: { registry: 'd', volume: 'x' } })]),
   '8.4 mounted, of a kind without a plugin': used({ containers: [mounting('web', 'v')] }, [
-    volume('v', { nfs: { server: 'd', path: '/' } }),
+    volume('v', { quobyte: { registry: 'd', volume: 'x' } }),
   ]),
   '8.4 mounted, and not a volume of the pod': used({ containers: [mounting('web', 'gone')] }),
   '8.4 a claim: read-only as the pod says': used({ containers: [mounting('web', 'v')] }, [CLAIM]),
@@ -251,10 +251,13 @@ goldenTable('which volumes are wanted is as recorded', 'volumes/reconcile/volume
     },
     ['s'],
   ),
-  '8.4 asked for: of a kind without a plugin': managed([volume('v', { nfs: { server: 'd', path: '/' } })], async ({ ask, advance }) => {
-    ask('volumes.mount');
-    await advance(1_000);
-  }),
+  '8.4 asked for: of a kind without a plugin': managed(
+    [volume('v', { quobyte: { registry: 'd', volume: 'x' } })],
+    async ({ ask, advance }) => {
+      ask('volumes.mount');
+      await advance(1_000);
+    },
+  ),
   '8.4 released': managed([V, SECRET], async ({ ask, advance }) => {
     ask('volumes.mount');
     await advance(1_000);
