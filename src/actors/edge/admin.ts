@@ -14,6 +14,7 @@ import { manifestsView, sourceErrorsView } from '../../machines/pods/podConfig/m
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
+import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { Explanation } from '../../machines/shown/answers.ts';
 import { findPod, recordMeant, uidOf } from '../../machines/shown/findPod.ts';
 import { logFileOf } from '../../machines/shown/podLogs.ts';
@@ -22,6 +23,7 @@ import { renderTree } from '../../machines/shown/tree.ts';
 import { treeHealth } from '../../machines/shown/treeHealth.ts';
 import { explainPod } from '../../machines/shown/why/why.ts';
 import { explainNode } from '../../machines/shown/why/whyNode.ts';
+import { stuckVolumes } from '../../machines/shown/why/whyVolumes.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, HttpReply, HttpRequest } from '../../ports/ports.ts';
@@ -165,6 +167,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           manifests: registry.read(manifestsView)?.value,
           startedAtMs: inspect.started?.wallMs,
           cri: registry.read(criView)?.value,
+          volumes: registry.read(volumesView)?.value,
           actorAt: (path) => inspect.stateAt(path),
         }),
       );
@@ -174,7 +177,12 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
 
 function whyNode(registry: Registry, inspect: Inspect, clock: Clock): Explanation {
   const errors = [...(registry.read(sourceErrorsView)?.value ?? [])];
+  const nameOf = (uid: string) => {
+    const metadata = registry.read(podsView)?.value.records.get(uid)?.pod.metadata;
+    return metadata === undefined ? uid : `${metadata.namespace}/${metadata.name}`;
+  };
   return explainNode({
+    volumes: stuckVolumes(registry.read(volumesView)?.value ?? new Map(), clock.wallMs(), nameOf),
     known: nodePage(registry, inspect),
     state: inspect.state(),
     lost: lostPeers(registry, inspect, clock.monoMs()),

@@ -128,6 +128,7 @@ function whyOf(node: PodSource, uid: string): readonly string[] {
     sourceErrors: registry.read(sourceErrorsView)?.value,
     listed: registry.read(runtimePodsView)?.value.pods,
     cri: registry.read(criView)?.value,
+    volumes: registry.read(volumesView)?.value,
     actorAt: (path) => node.tree.stateAt(path),
   }).lines;
 }

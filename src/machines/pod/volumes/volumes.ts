@@ -93,7 +93,7 @@ export function isDevice({ source }: PodVolume): boolean {
 }
 
 /** As a person is told. */
-export function pluginShown({ plugin }: VolumeRef): string {
+export function pluginShown({ plugin }: Pick<VolumeRef, 'plugin'>): string {
   return kindOfPlugin(plugin)?.shown ?? pluginName(plugin);
 }
 

@@ -15,6 +15,7 @@ import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
+import { volumeLines } from './whyVolumes.ts';
 
 /** Events shown per pod. */
 const EVENTS_MAX = 8;
@@ -76,6 +77,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(...leftAloneLines(record));
   lines.push(...containerLines(explainedContainers(record, status), i.nowMs));
   if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
+  lines.push(...volumeLines(i.volumes?.get(uid) ?? [], i.nowMs));
   lines.push(...runtimeLines(record.pod, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));
   lines.push(...historyLines(status, i));

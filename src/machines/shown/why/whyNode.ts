@@ -17,10 +17,12 @@ export interface WhyNodeInput {
   lost: ReadonlyMap<string, string>;
   /** Sources that cannot be read, in words. */
   sourceErrors: readonly string[];
+  /** Volumes that cannot be set up or taken down, in words. */
+  volumes?: readonly string[];
   nowMs: number;
 }
 
-export function explainNode({ known, state, lost, sourceErrors, nowMs }: WhyNodeInput): Explanation {
+export function explainNode({ known, state, lost, sourceErrors, volumes = [], nowMs }: WhyNodeInput): Explanation {
   const { runtime, api } = known;
   const unwell = treeHealth(state, lost).filter((h) => !h.ok);
   const pending = known.pods.filter((p) => p.phase === 'Pending');
@@ -39,6 +41,7 @@ export function explainNode({ known, state, lost, sourceErrors, nowMs }: WhyNode
       'Not running',
       [...failed, ...pending].map((p) => `${p.namespace}/${p.name}: ${p.phase} (actorctl why ${p.namespace}/${p.name})`),
     ),
+    ...named('Volumes', volumes),
     ...named('Sources', sourceErrors),
     ...named('Waiting for the API server', awaiting(state)),
     ...named(

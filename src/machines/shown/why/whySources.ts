@@ -10,6 +10,7 @@ import { keptPods, keptText } from '../../pods/podConfig/kept.ts';
 import type { ManifestsView, SourceError } from '../../pods/podConfig/messages.ts';
 import type { StatusView } from '../../pods/status/messages.ts';
 import type { CriView } from '../../runtime/cri/messages.ts';
+import type { VolumesView } from '../../services/volumes/messages.ts';
 import type { ActorView } from '../../supervision/actorState.ts';
 
 export interface Located extends SourceError {
@@ -98,7 +99,13 @@ export interface WhyInput {
   /** What the runtime holds. Absent: it was not listed yet. */
   listed?: RuntimePodsView['pods'] | undefined;
   cri: CriView | undefined;
+<<<<<<< HEAD
   /** State of one actor of the tree. */
+=======
+  /** Absent before the disk was looked at. */
+  volumes?: VolumesView | undefined;
+  /** Of one actor of the tree. */
+>>>>>>> bba8ada7 (why: name volumes that cannot be set up or taken down)
   actorAt(path: string): ActorView | undefined;
   /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */
   startedAtMs?: number | undefined;
