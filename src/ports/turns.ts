@@ -20,3 +20,31 @@ export function inTurn<T>(owner: object, key: string, work: () => Promise<T>): P
   });
   return mine;
 }
+
+/**
+ * At most so many at once of one key, in the order of the asking. The key is what may hang, so that what a dead server holds
+ * up waits behind its like alone.
+ */
+export class AtOnce {
+  readonly #max: number;
+  readonly #keys = new Map<string, { running: number; waiting: (() => void)[] }>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  async run<T>(key: string, act: () => Promise<T>): Promise<T> {
+    const turns = this.#keys.get(key) ?? { running: 0, waiting: [] };
+    this.#keys.set(key, turns);
+    if (turns.running === this.#max) await new Promise<void>((resolve) => turns.waiting.push(resolve));
+    else turns.running += 1;
+    try {
+      return await act();
+    } finally {
+      const next = turns.waiting.shift();
+      if (next !== undefined) next();
+      else if (turns.running > 1) turns.running -= 1;
+      else this.#keys.delete(key);
+    }
+  }
+}

@@ -197,7 +197,10 @@ describe('pod.json', () => {
       'a port out of range': withContainer({ ports: [{ containerPort: 70_000 }] }),
       'a strange amount': withContainer({ resources: { limits: { cpu: 'much' } } }),
       'objects of an API server': withContainer({ envFrom: [{ configMapRef: { name: 'c' } }] }),
-      'a kind of volume without a plugin': { ...rich, spec: { ...rich.spec, volumes: [{ name: 'a', quobyte: { registry: 's', volume: 'x' } }] } },
+      'a kind of volume without a plugin': {
+        ...rich,
+        spec: { ...rich.spec, volumes: [{ name: 'a', quobyte: { registry: 's', volume: 'x' } }] },
+      },
       'another system': { ...rich, spec: { ...rich.spec, os: { name: 'windows' } } },
       'another kind': { ...rich, kind: 'Deployment' },
     })) {

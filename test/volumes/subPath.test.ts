@@ -274,7 +274,7 @@ describe('helpers', () => {
       return '{"kind":"bound"}';
     });
     const request = { volume: '/v', subPath: 'a', target: '/t', foreign: true };
-    const ask = (signal: AbortSignal) => helpers.bind(request, { timeoutMs: 1_000, signal });
+    const ask = (signal: AbortSignal) => helpers.bind(request, { server: '', timeoutMs: 1_000, signal });
     const kept = Array.from({ length: 10 }, () => ask(new AbortController().signal));
     const given = ask(controller.signal);
     controller.abort();
@@ -283,11 +283,27 @@ describe('helpers', () => {
     expect(await Promise.all([...kept, later])).toHaveLength(11);
     expect(most).toBe(4);
   });
+  it('for a server that hangs hold up those for another not at all, and those behind them no longer than their own deadline', async () => {
+    let begun = 0;
+    const helpers = new SubPathHelpers((_command, args, call) => {
+      begun += 1;
+      if (!args.some((arg) => arg.includes('/dead'))) return Promise.resolve('{"kind":"bound"}');
+      return new Promise((_resolve, reject) => {
+        setTimeout(() => reject(Object.assign(new Error('late'), { code: 'ETIMEDOUT' })), call.timeoutMs);
+      });
+    });
+    const ask = (volume: string, server: string) =>
+      helpers.bind({ volume, subPath: 'a', target: '/t', foreign: true }, { server, timeoutMs: 200, signal: new AbortController().signal });
+    const dead = Array.from({ length: 10 }, () => ask('/dead', 'files').catch((error: { code: string }) => error.code));
+    expect(await ask('/alive', '')).toEqual({ kind: 'bound' });
+    expect(await Promise.all(dead)).toEqual(Array.from({ length: 10 }, () => 'ETIMEDOUT'));
+    expect(begun).toBeLessThan(11);
+  });
   it('that say something else are not believed', async () => {
     const said = (text: string) =>
       new SubPathHelpers(async () => text).bind(
         { volume: '/v', subPath: 'a', target: '/t', foreign: true },
-        { timeoutMs: 1_000, signal: new AbortController().signal },
+        { server: '', timeoutMs: 1_000, signal: new AbortController().signal },
       );
     expect(await said('{"kind":"refused","step":"create","why":"x"}')).toEqual({ kind: 'refused', step: 'create', why: 'x' });
     await expect(said('{"kind":"done"}')).rejects.toThrow('said');

@@ -46,7 +46,7 @@ export const volumeSources = {
     nodePublishSecretRef: object({ name: string }),
   }),
   ephemeral: object({ volumeClaimTemplate: any }),
-  nfs: any,
+  nfs: object({ server: string, path: string, readOnly: bool }),
   iscsi: any,
   fc: any,
   flexVolume: any,

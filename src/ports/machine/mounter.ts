@@ -4,6 +4,8 @@
  * never touch it.
  */
 import type { MountEntry } from '../../machines/host/mountinfo.ts';
+import type { UnmountWay } from '../../machines/host/unmounting.ts';
+import type { ToolAnswer } from '../../machines/services/volumes/devices/format.ts';
 
 export type PathKind = 'absent' | 'dir' | 'file' | 'socket' | 'char' | 'block' | 'other';
 
@@ -50,6 +52,8 @@ export interface Mounter {
   bindSubPath(request: SubPathRequest, call: MountCall): Promise<SubPathResult>;
   /** Takes the topmost mount of that very path away. `type`: of its file system, from {@link list}. */
   unmount(path: string, type: string, call: MountCall): Promise<void>;
+  /** The same where that did not do it: something uses the mount, or its server does not answer. It need not have ended when the mount is gone. */
+  detach(path: string, way: Exclude<UnmountWay, 'plain'>, call: MountCall): Promise<void>;
   /** Follows links. */
   kindOf(path: string, call: MountCall): Promise<PathKind>;
   /** With parents; all of them get `mode` as it stands. */
@@ -67,6 +71,13 @@ export interface Mounter {
    * as it is. `path`: where it is mounted.
    */
   growFileSystem(device: string, path: string, call: MountCall): Promise<void>;
+  /**
+   * Runs a program of this host that knows its disks. Any exit code is an answer; rejects with `ENOENT` where the host does
+   * not have the program. What begins is not cut short by the signal: nobody could say what became of it.
+   */
+  tool(name: string, args: readonly string[], call: MountCall): Promise<ToolAnswer>;
+  /** Writes to a file of the kernel, which may ask a device before it takes it. */
+  tellKernel(path: string, text: string, call: MountCall): Promise<void>;
   /** Changes the owner of a path of our own; a link is changed itself. Absent ids stay as they are. */
   chown(path: string, owner: { uid?: number; gid?: number }): Promise<void>;
 }

@@ -279,9 +279,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a part of a volume is given before it is bound',
     file: 'src/actors/services/volumes/plugins.ts',
-    find: 'const result = await mounterOf(this.#o).bindSubPath(request, mountCall(signal));',
+    find: 'const result = await mounterOf(this.#o).bindSubPath(request, (foreign ? serverCall : mountCall)(signal));',
     replace:
-      "mounterOf(this.#o).bindSubPath(request, mountCall(signal)).catch(() => undefined); const result: SubPathResult = { kind: 'bound' };",
+      "mounterOf(this.#o).bindSubPath(request, (foreign ? serverCall : mountCall)(signal)).catch(() => undefined); const result: SubPathResult = { kind: 'bound' };",
   },
   {
     id: 'parts of a volume stay mounted when it goes',

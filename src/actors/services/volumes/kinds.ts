@@ -9,11 +9,12 @@ import { files } from './kinds/files.ts';
 import { hostPath } from './kinds/hostPath.ts';
 import { image } from './kinds/image.ts';
 import { local } from './kinds/local.ts';
+import { nfs } from './kinds/nfs.ts';
 
 type Acts<K extends string> = (K extends VolumeSource['kind'] ? { inline: InlineActs<VolumeSource & { kind: K }> } : unknown) &
   (K extends PersistentSource['kind'] ? { persistent: PersistentActs<PersistentSource & { kind: K }> } : unknown);
 
-const KINDS = { emptyDir, local, hostPath, image, claim, csi, files } satisfies {
+const KINDS = { emptyDir, local, hostPath, image, claim, csi, files, nfs } satisfies {
   [K in VolumeSource['kind'] | PersistentSource['kind']]: Acts<K>;
 };
 

@@ -13,6 +13,7 @@ import {
   type VolumeUsage,
   volumeStats,
 } from '../../../machines/figures/volumeStats.ts';
+import { serverOf } from '../../../machines/host/unmounting.ts';
 import { volumeKey, volumePath, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
@@ -23,6 +24,7 @@ import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { DiskUsage } from '../../../ports/machine/diskUsage.ts';
 import type { Metrics } from '../../../ports/ports.ts';
+import { AtOnce } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { readData } from './csi/place.ts';
@@ -42,9 +44,8 @@ type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
 /** A caller is answered after this with what is known by then. */
 const ANSWER_MS = 2_000;
 const MEASURE_TIMEOUT_MS = 30_000;
-/** Helpers at once on disks of this node, and calls at once of one driver. */
+/** Helpers at once on disks of this node, and of one server; calls at once of one driver. */
 const AT_ONCE_MAX = 4;
-const DISK = 'disk of the node';
 
 interface Entry {
   volume: MeasuredVolume;
@@ -145,7 +146,7 @@ class KnownVolumes {
 class UsageMeter {
   readonly #ctx: Ctx;
   readonly #o: VolumeUsageOptions;
-  readonly #turns = new Map<string, Turns>();
+  readonly #atOnce = new AtOnce(AT_ONCE_MAX);
   readonly #duration: ReturnType<Metrics['histogram']>;
 
   constructor(ctx: Ctx, o: VolumeUsageOptions) {
@@ -163,9 +164,12 @@ class UsageMeter {
   async usageOf(v: MeasuredVolume): Promise<VolumeUsage | null> {
     const { ports } = this.#ctx;
     const data = v.by === 'claim' ? await readData(ports.fs, csiPath.dir(this.#o.rootDir, v.ref.uid, v.ref.name)) : null;
-    if (data !== null) return this.#turnsOf(`driver ${data.driver}`).run(() => this.#ofDriver(v, data));
-    const { diskUsage } = ports;
-    return diskUsage === undefined ? null : this.#turnsOf(DISK).run(() => this.#onDisk(v, diskUsage));
+    if (data !== null) return this.#atOnce.run(`driver ${data.driver}`, () => this.#ofDriver(v, data));
+    const { diskUsage, mounter } = ports;
+    if (diskUsage === undefined) return null;
+    const dir = volumePath(this.#o.rootDir, v.ref);
+    const server = v.by === 'tree' ? '' : serverOf((await mounter?.list(`${this.#o.rootDir}/pods`, dir)) ?? [], dir);
+    return this.#atOnce.run(`disk ${server}`, () => this.#onDisk(v, diskUsage));
   }
 
   async #onDisk(v: MeasuredVolume, diskUsage: DiskUsage): Promise<VolumeUsage> {
@@ -205,30 +209,6 @@ class UsageMeter {
       return await work();
     } finally {
       this.#duration.observe((clock.monoMs() - beganMs) / 1000, { metric_source });
-    }
-  }
-
-  #turnsOf(who: string): Turns {
-    const turns = this.#turns.get(who) ?? new Turns();
-    this.#turns.set(who, turns);
-    return turns;
-  }
-}
-
-/** Only so many at once; the others wait for their turn. */
-class Turns {
-  #free = AT_ONCE_MAX;
-  readonly #waiting: (() => void)[] = [];
-
-  async run<T>(act: () => Promise<T>): Promise<T> {
-    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#free -= 1;
-    try {
-      return await act();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
     }
   }
 }

@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { MountCall } from '../../../ports/machine/mounter.ts';
+import { AtOnce } from '../../../ports/turns.ts';
 import { startProcess } from '../../../process/startProcess.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 
@@ -19,6 +20,8 @@ const CALLS_BYTES_MAX = 96 * 1024;
 const HELPERS_MAX = 2;
 /** Local mounts take milliseconds. A helper that takes longer has met something that hangs: the next one begins without it. */
 const SLOW_MS = 250;
+/** Helpers for one server. */
+const ALONE_MAX = 32;
 /** How much is kept of the output of a call that failed. */
 const WORDS_BYTES_MAX = 400;
 
@@ -76,6 +79,7 @@ class Call {
 
 export class MountBatches {
   readonly #waiting: Call[] = [];
+  readonly #alone = new AtOnce(ALONE_MAX);
   #helpers = 0;
   #due = false;
 
@@ -94,11 +98,25 @@ export class MountBatches {
     return one.answered;
   }
 
+  /**
+   * The same in a helper of its own, which ends at the deadline with all that it started: what may hang must not come to its
+   * end later, over what was done since.
+   */
+  alone(words: readonly string[], server: string, call: MountCall): Promise<void> {
+    const one = new Call(words, call);
+    void this.#alone.run(server, async () => {
+      if (one.dropped()) return;
+      this.#begin([one], () => undefined);
+      await one.answered.catch(() => undefined);
+    });
+    return one.answered;
+  }
+
   #next(): void {
     this.#due = false;
     while (this.#helpers < HELPERS_MAX && this.#waiting.length > 0) {
       const calls = this.#waiting.splice(0, this.#fitting()).filter((one) => !one.dropped());
-      if (calls.length > 0) this.#begin(calls);
+      if (calls.length > 0) this.#counted(calls);
     }
   }
 
@@ -112,7 +130,7 @@ export class MountBatches {
     return over < 0 ? this.#waiting.length : over;
   }
 
-  #begin(calls: readonly Call[]): void {
+  #counted(calls: readonly Call[]): void {
     this.#helpers += 1;
     let counted = true;
     const free = () => {
@@ -123,6 +141,10 @@ export class MountBatches {
       this.#next();
     };
     const slow = setTimeout(free, SLOW_MS);
+    this.#begin(calls, free);
+  }
+
+  #begin(calls: readonly Call[], free: () => void): void {
     const script = [RUN, ...calls.map((one, n) => `run ${n} ${one.text} &`), 'wait'].join('\n');
     let why = 'the helper ended before it said what became of it';
     const over = () => {

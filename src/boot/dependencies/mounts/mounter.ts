@@ -8,6 +8,7 @@ import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { parseMountinfo } from '../../../machines/host/mountinfo.ts';
+import { mayHang, serverOf, serverOfSource } from '../../../machines/host/unmounting.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounter.ts';
 import { startProcess } from '../../../process/startProcess.ts';
@@ -22,15 +23,24 @@ import { createTmpfsCalls, TMPFS } from './tmpfs.ts';
 /** Helpers say at most a line or two. */
 const OUTPUT_CHARS_MAX = 4096;
 
-/** Rejects unless the helper ends with 0 in time. */
-export function runHelper(command: string, args: readonly string[], call: MountCall): Promise<string> {
+interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  out: string;
+  err: string;
+}
+
+/** Runs a program in a process group of its own. Rejects where it cannot be run, at the deadline, and when it is cancelled. */
+function runToEnd(command: string, args: readonly string[], call: MountCall): Promise<Ended> {
   const what = [command, ...args].join(' ');
   return new Promise((resolve, reject) => {
     if (call.signal.aborted) return reject(new MountError('ECANCELED', `${command}: cancelled`));
-    const cannotRun = (error: unknown) => new MountError('EIO', `${command} cannot be run: ${messageOf(error)}`);
+    const cannotRun = (error: unknown) =>
+      new MountError(codeOf(error) === 'ENOENT' ? 'ENOENT' : 'EIO', `${command} cannot be run: ${messageOf(error)}`);
     let child: ChildProcessByStdio<null, Readable, Readable>;
     try {
-      child = startProcess(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' } });
+      const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C' };
+      child = startProcess(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true });
     } catch (error) {
       return reject(cannotRun(error));
     }
@@ -45,7 +55,7 @@ export function runHelper(command: string, args: readonly string[], call: MountC
     });
     const abandon = (code: string, message: string) => {
       finish();
-      child.kill('SIGKILL');
+      endGroup(child);
       child.unref();
       child.stdout.destroy();
       child.stderr.destroy();
@@ -67,10 +77,27 @@ export function runHelper(command: string, args: readonly string[], call: MountC
     });
     child.once('close', (code, signal) => {
       finish();
-      if (code === 0) return resolve(out);
-      reject(mountErrorOf(err.trim().replace(SHELL, '') || out.trim() || `ended with ${code ?? signal}`));
+      resolve({ code, signal, out, err });
     });
   });
+}
+/** What it has started ends with it. */
+function endGroup(child: { pid?: number | undefined; kill(signal: 'SIGKILL'): boolean }): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    child.kill('SIGKILL');
+  }
+}
+
+/** Rejects unless the helper ends with 0 in time. */
+export async function runHelper(command: string, args: readonly string[], call: MountCall): Promise<string> {
+  const { code, signal, out, err } = await runToEnd(command, args, call).catch((error: unknown) => {
+    // `ENOENT` is what a helper says of a path.
+    throw codeOf(error) === 'ENOENT' ? new MountError('EIO', messageOf(error)) : error;
+  });
+  if (code === 0) return out;
+  throw mountErrorOf(err.trim().replace(SHELL, '') || out.trim() || `ended with ${code ?? signal}`);
 }
 
 /** One word about "$1". A link that leads nowhere counts as absent, as it does for the reference. */
@@ -92,6 +119,8 @@ const MKFILE_SCRIPT = [
   '[ -d "$dir" ] || { echo "cannot make the file $1: $dir: No such file or directory" >&2; exit 1; }',
   'umask "$2" && set -C && : > "$1"',
 ].join('; ');
+const TELL_SCRIPT = 'printf %s "$2" > "$1"';
+const NEVER = new AbortController().signal;
 /** Before what a shell says of a line of a script. */
 const SHELL = /^(?:\S*\/)?sh: \d+: /;
 
@@ -117,6 +146,8 @@ export function createMounter(o: MounterOptions = {}): Mounter {
   const helpers = new SubPathHelpers(runHelper);
   const batches = new MountBatches();
   const tmpfs = createTmpfsCalls();
+  // Never looked at: a path of a dead server must not be.
+  const server = async (path: string) => serverOf(parseMountinfo(await table()), path);
   return {
     async list(dir, at = dir) {
       const real = await realPath(dir);
@@ -127,16 +158,21 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     async mount({ type, source, path, options }, call) {
       if (type === TMPFS && source === TMPFS && (await tmpfs.mount(path, options, call))) return;
       const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
+      if (mayHang(type)) return batches.alone(['mount', ...args], serverOfSource(source), call);
       await batches.run(['mount', ...args], call);
     },
-    bindSubPath(request, call) {
-      if (request.foreign) return helpers.bind(request, call);
+    async bindSubPath(request, call) {
+      if (request.foreign) return helpers.bind(request, { ...call, server: await server(request.volume) });
       return bindSubPath(request, (command, args) => runHelper(command, args, call));
     },
     async unmount(path, type, call) {
       if (type === TMPFS && (await tmpfs.unmount(path, call))) return;
+      if (mayHang(type)) return batches.alone(['umount', '--', path], await server(path), call);
       await batches.run(['umount', '--', path], call);
     },
+    // Neither the helper of the file system (-i) nor a look at the path (-c): both would ask the server.
+    detach: async (path, way, call) =>
+      batches.alone(['umount', '-i', '-c', ...(way === 'forced' ? ['-f'] : []), '-l', '--', path], await server(path), call),
     async kindOf(path, call) {
       const word = (await runHelper('/bin/sh', ['-c', KIND_SCRIPT, 'sh', path], call)).trim();
       const kind = KINDS.find((k) => k === word);
@@ -154,7 +190,15 @@ export function createMounter(o: MounterOptions = {}): Mounter {
       }
     },
     async giveToGroup(path, of, call) {
-      return { left: await helpers.giveToGroup({ path, ...of }, call) };
+      return { left: await helpers.giveToGroup({ path, ...of }, { ...call, server: await server(path) }) };
+    },
+    async tool(name, args, { timeoutMs }) {
+      const { code, signal, out, err } = await runToEnd(name, args, { timeoutMs, signal: NEVER });
+      if (code === null) throw new MountError('EIO', `${name} was ended by ${signal}`);
+      return { code, out, err };
+    },
+    async tellKernel(path, text, call) {
+      await runHelper('/bin/sh', ['-c', TELL_SCRIPT, 'sh', path, text], call);
     },
     async growFileSystem(device, path, call) {
       await runHelper('/bin/sh', ['-c', GROW_SCRIPT, 'sh', device, path], call);

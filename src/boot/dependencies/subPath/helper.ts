@@ -3,7 +3,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/machine/mounter.ts';
+import { AtOnce } from '../../../ports/turns.ts';
 import { NODE_FLAGS } from '../../../process/startProcess.ts';
+import { MountError } from '../mounts/mountError.ts';
 import type { GroupRequest } from './group.ts';
 
 /** Each is a process of some 45 MB for some 100 ms. */
@@ -31,27 +33,27 @@ function resultOf(text: string): SubPathResult {
   throw new Error(`the helper that binds parts of volumes said ${JSON.stringify(text)}`);
 }
 
+/** `server`: what has to answer, as `serverOf` says. */
+export type HelperCall = MountCall & { server: string };
 export type RunHelper = (command: string, args: readonly string[], call: MountCall) => Promise<string>;
 
-/** Helpers of one kind: at most {@link HELPERS_MAX} at once, in the order of the asking; a helper that is cancelled while it waits never runs. */
+/** Helpers of one kind, at most {@link HELPERS_MAX} at once of one server. */
 class Helpers {
   readonly #run: RunHelper;
-  #running = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #atOnce = new AtOnce(HELPERS_MAX);
 
   constructor(run: RunHelper) {
     this.#run = run;
   }
 
-  async run(kind: 'bind' | 'group', request: object, call: MountCall): Promise<string> {
-    while (this.#running >= HELPERS_MAX) await new Promise<void>((go) => this.#waiting.push(go));
-    this.#running += 1;
-    try {
-      return await this.#run(process.execPath, [...NODE_FLAGS, helperEntry(), kind, JSON.stringify(request)], call);
-    } finally {
-      this.#running -= 1;
-      this.#waiting.shift()?.();
-    }
+  /** The wait for a turn counts: behind those that hang until their deadline the next ones need not begin. */
+  run(kind: 'bind' | 'group', request: object, { server, timeoutMs, signal }: HelperCall): Promise<string> {
+    const askedMs = performance.now();
+    return this.#atOnce.run(server, () => {
+      const leftMs = timeoutMs - (performance.now() - askedMs);
+      if (leftMs <= 0) throw new MountError('ETIMEDOUT', `${timeoutMs} ms went by behind calls that "${server}" does not answer`);
+      return this.#run(process.execPath, [...NODE_FLAGS, helperEntry(), kind, JSON.stringify(request)], { timeoutMs: leftMs, signal });
+    });
   }
 }
 
@@ -65,12 +67,12 @@ export class SubPathHelpers {
     this.#groups = new Helpers(run);
   }
 
-  async bind({ volume, subPath, target }: SubPathRequest, call: MountCall): Promise<SubPathResult> {
+  async bind({ volume, subPath, target }: SubPathRequest, call: HelperCall): Promise<SubPathResult> {
     return resultOf(await this.#binds.run('bind', { volume, subPath, target }, call));
   }
 
   /** What could not be changed, in lines. */
-  async giveToGroup({ path, gid, onRootMismatch }: GroupRequest, call: MountCall): Promise<string> {
+  async giveToGroup({ path, gid, onRootMismatch }: GroupRequest, call: HelperCall): Promise<string> {
     return (await this.#groups.run('group', { path, gid, onRootMismatch }, call)).trim();
   }
 }

@@ -60,6 +60,14 @@ export interface InlineKind<S extends { kind: string }> {
   claimName?(volume: Volume, pod: Pod): string | null;
 }
 
+interface OfPersistent {
+  /** Its name. */
+  volume: string;
+  /** Of the claim in the pod. */
+  readOnly: boolean;
+  /** Of its specification, or of the annotation that came before. */
+  mountOptions: readonly string[];
+}
 /** A volume of this kind behind a claim. */
 export interface PersistentKind<P extends { kind: string }> {
   /** The field of a PersistentVolume's specification, and of what it comes to. */
@@ -68,6 +76,6 @@ export interface PersistentKind<P extends { kind: string }> {
   readonly named: string;
   /** It does something about `mountOptions`. */
   readonly mountOptions: boolean;
-  /** `spec`: whole, with access modes, mount options and capacity. `readOnly`: of the claim in the pod. */
-  decode(spec: Fields, of: { volume: string; readOnly: boolean }): Built<P>;
+  /** `spec`: whole, with access modes, mount options and capacity. */
+  decode(spec: Fields, of: OfPersistent): Built<P>;
 }

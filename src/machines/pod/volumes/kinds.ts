@@ -15,9 +15,10 @@ import { secret } from './kinds/files/secret.ts';
 import { hostPath } from './kinds/hostPath.ts';
 import { image } from './kinds/image.ts';
 import { local } from './kinds/local.ts';
+import { nfs } from './kinds/nfs.ts';
 
 /** A volume is of the first kind whose field it has. */
-const KINDS = [emptyDir, local, hostPath, image, claim, csi, configMap, secret, downwardApi, projected] as const;
+const KINDS = [emptyDir, local, hostPath, image, claim, csi, nfs, configMap, secret, downwardApi, projected] as const;
 
 /** A volume that names no kind is taken for one of these, by the API server too. */
 export const ASSUMED_FIELD = 'emptyDir';

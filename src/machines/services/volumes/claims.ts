@@ -6,7 +6,7 @@ import type { Pod } from '../../kube/types.ts';
 import { PERSISTENT_KINDS, type PersistentSource } from '../../pod/volumes/kinds.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
-import { listOf, partOf, textOf } from '../../shape/lenient.ts';
+import { listOf, partOf, textOf, textsOf } from '../../shape/lenient.ts';
 
 export interface BoundClaim {
   uid: string;
@@ -86,13 +86,21 @@ export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
     }
   }
   const kind = PERSISTENT_KINDS.find(({ field }) => isRecord(spec[field]));
-  if (kind?.mountOptions !== true && Array.isArray(spec.mountOptions) && spec.mountOptions.length > 0) {
-    return refused(`mount options of PV ${volume} are not honoured by this node: ${spec.mountOptions.join(',')}`);
+  const mountOptions = mountOptionsOf(pv, spec);
+  if (kind?.mountOptions !== true && mountOptions.length > 0) {
+    return refused(`mount options of PV ${volume} are not honoured by this node: ${mountOptions.join(',')}`);
   }
   if (kind === undefined) {
     const kinds = PERSISTENT_KINDS.map(({ named }) => named).join(' nor ');
     return refused(`PV ${volume} is neither ${kinds}: there is no plugin for its kind of volume`);
   }
-  const source = kind.decode(spec, { volume, readOnly: of.readOnly });
+  const source = kind.decode(spec, { volume, readOnly: of.readOnly, mountOptions });
   return source.ok ? built({ volume, ...source.value }) : source;
+}
+
+/** Where there is the annotation, it alone counts. */
+const MOUNT_OPTIONS = 'volume.beta.kubernetes.io/mount-options';
+function mountOptionsOf(pv: unknown, { mountOptions }: Record<string, unknown>): string[] {
+  const annotated = textOf(partOf(partOf(pv, 'metadata'), 'annotations')[MOUNT_OPTIONS]);
+  return (annotated === '' ? textsOf(mountOptions) : annotated.split(',')).filter((option) => option.trim() !== '');
 }

@@ -114,8 +114,8 @@ export function mountedVolumes(pod: Pod, actual: ActualState, rootDir: string): 
 }
 function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): MountedVolume {
   if (done !== null) {
-    const { at, readOnly, device } = done;
-    return { hostPath: at, readOnly, managed: !readOnly, ...(device ? { device: true as const } : {}) };
+    const { at, readOnly, device, labelled } = done;
+    return { hostPath: at, readOnly, managed: !readOnly && labelled !== false, ...(device ? { device: true as const } : {}) };
   }
   return kindOf(v.source).mounted(v.source, volumePath(rootDir, v));
 }

@@ -43,6 +43,8 @@ export interface SetUpDone {
   device: boolean;
   /** Its driver wants it set up again at each refresh. */
   republish: boolean;
+  /** Absent: its files may be labelled. */
+  labelled?: false;
 }
 
 /** `mounted` is set up as wanted; `stale` is set up, and its last refresh failed; `uncertain` was found on disk. */

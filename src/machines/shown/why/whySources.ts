@@ -99,13 +99,9 @@ export interface WhyInput {
   /** What the runtime holds. Absent: it was not listed yet. */
   listed?: RuntimePodsView['pods'] | undefined;
   cri: CriView | undefined;
-<<<<<<< HEAD
-  /** State of one actor of the tree. */
-=======
   /** Absent before the disk was looked at. */
   volumes?: VolumesView | undefined;
-  /** Of one actor of the tree. */
->>>>>>> bba8ada7 (why: name volumes that cannot be set up or taken down)
+  /** State of one actor of the tree. */
   actorAt(path: string): ActorView | undefined;
   /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */
   startedAtMs?: number | undefined;

@@ -3,6 +3,8 @@
  */
 
 import type { MountEntry } from '../../../machines/host/mountinfo.ts';
+import { mayHang, serverOf, serverOfSource } from '../../../machines/host/unmounting.ts';
+import type { ToolAnswer } from '../../../machines/services/volumes/devices/format.ts';
 import { codeOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind, SubPathResult } from '../../../ports/machine/mounter.ts';
 import type { Clock, HostFs } from '../../../ports/ports.ts';
@@ -31,6 +33,12 @@ export interface SimMounts {
   readonly table: readonly (MountEntry & { options: readonly string[] })[];
   /** Owners given so far, by path: `uid:gid`, `-` for an id left alone. */
   readonly owners: ReadonlyMap<string, string>;
+  /** Type of the file system on each device that has one; what mkfs made, too. */
+  readonly formatted: Map<string, string>;
+  /** Devices that mkfs was called for although something was on them. */
+  readonly overwritten: readonly string[];
+  /** Servers that answer nothing: what asks them hangs until its deadline, and has no effect. */
+  readonly dead: Set<string>;
   /** A user of the machine mounts something. */
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
   take(path: string): void;
@@ -49,9 +57,10 @@ function failure(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
+const NO_TROUBLE: MountTrouble = { delayMs: () => 0, failing: () => undefined, hanging: () => false };
 const LINKS_MAX = 40;
-/** What is on these goes when they are unmounted. */
-const IN_MEMORY: readonly string[] = ['tmpfs', 'hugetlbfs'];
+/** What is on these was never on the disk: it is not there when they are unmounted. */
+const isElsewhere = (type: string): boolean => ['tmpfs', 'hugetlbfs'].includes(type) || mayHang(type);
 
 /** Where a part of a volume is, links that stay inside followed; what is missing is made. */
 async function resolveBelow(
@@ -91,9 +100,30 @@ export function simMounts(): SimMounts {
 }
 
 class Mounts implements SimMounts {
-  trouble: MountTrouble = { delayMs: () => 0, failing: () => undefined, hanging: () => false };
+  trouble: MountTrouble = { ...NO_TROUBLE };
   readonly table: (MountEntry & { options: readonly string[] })[] = [];
   readonly owners = new Map<string, string>();
+  readonly formatted = new Map<string, string>();
+  readonly overwritten: string[] = [];
+  readonly dead = new Set<string>();
+
+  /** It would ask a dead server. `source`: of what is to be mounted. */
+  asksTheDead(path: string, source = ''): boolean {
+    if (this.dead.size === 0) return false;
+    return this.dead.has(serverOf(this.table, path)) || (source !== '' && this.dead.has(serverOfSource(source)));
+  }
+
+  /** blkid, mkfs.TYPE and fsck; all others end well. */
+  tool(name: string, args: readonly string[]): ToolAnswer {
+    const device = args.at(-1) ?? '';
+    const type = this.formatted.get(device);
+    if (name === 'blkid') return type === undefined ? { code: 2, out: '', err: '' } : { code: 0, out: `TYPE=${type}\n`, err: '' };
+    if (name.startsWith('mkfs.')) {
+      if (type !== undefined) this.overwritten.push(device);
+      this.formatted.set(device, name.slice('mkfs.'.length));
+    }
+    return { code: 0, out: '', err: '' };
+  }
 
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void {
     this.table.push({ root: '/', options: [], ...entry });
@@ -104,7 +134,7 @@ class Mounts implements SimMounts {
   }
 
   powerLoss(disk: Pick<MountedDisk, 'emptyDir'>): void {
-    for (const entry of this.table.splice(0)) if (IN_MEMORY.includes(entry.type)) disk.emptyDir(entry.path);
+    for (const entry of this.table.splice(0)) if (isElsewhere(entry.type)) disk.emptyDir(entry.path);
   }
 
   connect(machine: Connected): Mounter {
@@ -116,13 +146,24 @@ class Mounts implements SimMounts {
     return this.table.findLastIndex((e) => e.path === path);
   }
 
+  /** Of what is mounted there; '' where nothing is. */
+  sourceOf(path: string): string {
+    return this.table[this.topmost(path)]?.source ?? '';
+  }
+
+  remount(path: string, options: readonly string[]): void {
+    const there = this.table[this.topmost(path)];
+    if (there === undefined) throw failure('EINVAL', `mount: ${path}: mount point not mounted or bad option.`);
+    there.options = options;
+  }
+
   unmount(path: string, disk: MountedDisk): void {
     const at = this.topmost(path);
     if (at < 0) throw failure('EINVAL', `umount: ${path}: not mounted.`);
     const below = this.table.find((e) => e.path.startsWith(`${path}/`));
     if (below !== undefined) throw failure('EBUSY', `umount: ${path}: target is busy.`);
     const [gone] = this.table.splice(at, 1);
-    if (gone !== undefined && IN_MEMORY.includes(gone.type)) disk.emptyDir(path);
+    if (gone !== undefined && isElsewhere(gone.type)) disk.emptyDir(path);
   }
 
   async bindSubPath(o: { volume: string; subPath: string; target: string }, disk: MountedDisk): Promise<SubPathResult> {
@@ -135,7 +176,9 @@ class Mounts implements SimMounts {
     const { kind } = await disk.fs.lstat(found.path);
     if (kind === 'dir') await disk.fs.mkdirp(target, 0o750);
     else await disk.fs.writeFile(target, '');
-    this.table.push({ path: target, root: found.path, type: 'none', source: volume, options: ['bind'] });
+    const of = this.table[this.topmost(volume)];
+    const served = of !== undefined && mayHang(of.type) ? { type: of.type, source: of.source } : { type: 'none', source: volume };
+    this.table.push({ path: target, root: found.path, ...served, options: ['bind'] });
     return { kind: 'bound' };
   }
 }
@@ -145,18 +188,26 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
   const { table, owners } = mounts;
   const { disk, power } = machine;
   const never = <T>() => new Promise<T>(() => {});
-  const run = <T>(op: string, o: { path: string; call: MountCall }, act: () => T | Promise<T>): Promise<T> =>
-    new Promise<T>((resolve, reject) => timed({ op, ...o, trouble: mounts.trouble, machine, act, resolve, reject }));
+  const run = <T>(op: string, o: { path: string; call: MountCall; source?: string }, act: () => T | Promise<T>): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      const dead = mounts.asksTheDead(o.path, o.source);
+      // The table forgets such a mount at once, and its clean-up waits for the server.
+      if (dead && (op === 'lazy' || op === 'forced')) mounts.unmount(o.path, disk);
+      const silence = { act: () => new Promise<T>(() => {}), trouble: NO_TROUBLE };
+      timed({ op, ...o, machine, ...(dead ? silence : { act, trouble: mounts.trouble }), resolve, reject });
+    });
   return {
     list: async (dir) =>
       power.on ? table.filter((e) => e.path === dir || e.path.startsWith(`${dir}/`)).map(({ options: _, ...entry }) => entry) : never(),
     mount: ({ type, source, path, options }, call) =>
-      run('mount', { path, call }, async () => {
+      run('mount', { path, call, source }, async () => {
         if ((await kindOf(disk, path)) === 'absent') throw failure('ENOENT', `mount: ${path}: mount point does not exist.`);
+        if (options.includes('remount')) return mounts.remount(path, options);
         table.push({ path, root: '/', type: type === '' ? 'none' : type, source, options });
       }),
-    bindSubPath: (o, call) => run('mount', { path: o.target, call }, () => mounts.bindSubPath(o, disk)),
+    bindSubPath: (o, call) => run('mount', { path: o.target, call, source: mounts.sourceOf(o.volume) }, () => mounts.bindSubPath(o, disk)),
     unmount: (path, _type, call) => run('unmount', { path, call }, () => mounts.unmount(path, disk)),
+    detach: (path, way, call) => run(way, { path, call }, () => mounts.unmount(path, disk)),
     kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(disk, path)),
     makeDir: (path, mode, call) => run('makeDir', { path, call }, async () => void (await disk.fs.mkdirp(path, mode))),
     makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),
@@ -166,6 +217,8 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
         return { left: '' };
       }),
     growFileSystem: (_device, path, call) => run('grow', { path, call }, () => {}),
+    tool: (name, args, call) => run(name, { path: args.at(-1) ?? '', call }, () => mounts.tool(name, args)),
+    tellKernel: (path, _text, call) => run('tellKernel', { path, call }, () => undefined),
     chown: async (path, { uid, gid }) => {
       if (!power.on) return never();
       await disk.fs.lstat(path);

@@ -15,6 +15,11 @@ export function linkedDevice({ facts }: Disk, { volume, source }: { volume: Volu
   return { at: deviceLink(facts().rootDir, volume), readOnly: source.readOnly, device: true, republish: false };
 }
 
+/** What a server serves is not labelled: each file would be a call. */
+export function servedAt(at: string, { readOnly }: Claim): SetUpDone {
+  return { at, readOnly, device: false, republish: false, labelled: false };
+}
+
 export async function linkBehindClaim(
   o: Disk,
   { path, ...job }: { volume: VolumeRef; source: Claim; path: string },
@@ -40,22 +45,32 @@ export async function unlinkDevice(o: Disk, ref: VolumeRef): Promise<void> {
   await rmdirIfEmpty(fs, `${podDir(rootDir, ref.uid)}/${VOLUME_DEVICES}`);
 }
 
-export async function bindBehindClaim(o: Disk, { volume, path }: { volume: VolumeRef; path: string }, signal: AbortSignal): Promise<void> {
-  const is = await mounterOf(o).kindOf(path, lookCall(signal));
-  if (is === 'absent') throw new Error(`path "${path}" does not exist`);
-  if (is !== 'dir') throw new Error(`path "${path}" is not a directory`);
-  await mountBehindClaim(o, { volume, type: '', source: path, options: ['bind'] }, signal);
-}
-
-/** Its directory is taken down with the claim: what is mounted there goes first, and nothing in it is ever removed. */
-async function mountBehindClaim(
+/** A directory of the node. Its claim unmounts what is mounted there, and nothing in it is ever removed. */
+export async function bindBehindClaim(
   o: Disk,
-  { volume, ...request }: { volume: VolumeRef; type: string; source: string; options: readonly string[] },
+  {
+    volume,
+    mounted,
+    behind: { path, options = [] },
+  }: { volume: VolumeRef; mounted: boolean; behind: { path: string; options?: readonly string[] } },
   signal: AbortSignal,
 ): Promise<void> {
   const { fs } = o.ports;
-  const path = directoryOf(o, volume);
-  await fs.mkdirp(parentOf(path), DIR_MODE);
-  await fs.mkdirp(path, DIR_MODE);
-  await mounterOf(o).mount({ ...request, path }, mountCall(signal));
+  const dir = directoryOf(o, volume);
+  if (!mounted) {
+    await fs.mkdirp(parentOf(dir), DIR_MODE);
+    await fs.mkdirp(dir, DIR_MODE);
+  }
+  await bind(o, { from: path, dir, options, bound: mounted }, signal);
+}
+
+/** A bind takes options only when it is mounted again; a crash in between is mended here. */
+export async function bind(
+  o: Pick<VolumeTools, 'ports'>,
+  { from, dir, options, bound }: { from: string; dir: string; options: readonly string[]; bound: boolean },
+  signal: AbortSignal,
+): Promise<void> {
+  const mount = (...own: string[]) => mounterOf(o).mount({ type: '', source: from, path: dir, options: own }, mountCall(signal));
+  if (!bound) await mount('bind', ...options.filter((option) => option === '_netdev'));
+  if (options.length > 0) await mount('bind', 'remount', ...options.filter((option) => !['bind', 'remount'].includes(option)));
 }

@@ -1,14 +1,15 @@
 /** Directories of volumes: made, mounted on, marked as set up in full, and taken down. */
 
-import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import { type MountEntry, mountsAt } from '../../../../machines/host/mountinfo.ts';
+import { mayHang, unmountSteps } from '../../../../machines/host/unmounting.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
 import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
+import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 import { rmdirIfFree } from '../../../../ports/removal.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
-import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, unlinkIfThere } from './files.ts';
+import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
 import { DIR_MODE, mountCall, parentOf } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
@@ -64,7 +65,9 @@ async function isMounted(o: Disk, dir: string, { dev }: FileInfo): Promise<boole
   return (parent !== null && parent.dev !== dev) || mountsAt(await mountsNear(o, dir), dir).length > 0;
 }
 async function mountsNear(o: Disk, at: string) {
-  return (await o.ports.mounter?.list(`${o.facts().rootDir}/pods`, at)) ?? [];
+  const { rootDir } = o.facts();
+  const pods = `${rootDir}/pods`;
+  return (await o.ports.mounter?.list(at.startsWith(`${pods}/`) ? pods : rootDir, at)) ?? [];
 }
 
 /** It was set up in full. */
@@ -103,20 +106,52 @@ async function removeAll(o: Disk, dir: string, signal: AbortSignal): Promise<voi
   for (let unmounted = 0; ; unmounted++) {
     if (await rmdirIfFree(fs, dir)) return;
     const mounts = await mountsNear(o, dir);
-    const topmost = mountsAt(mounts, dir).at(-1);
-    if (topmost === undefined) return removeTree(fs, dir, mounts);
+    const stack = mountsAt(mounts, dir);
+    if (stack.length === 0) return removeTree(fs, dir, mounts);
     if (unmounted === STACKED_MOUNTS_MAX) throw stillMounted(dir);
-    await mounterOf(o).unmount(dir, topmost.type, mountCall(signal));
+    await unmountTopmost(o, stack, signal);
   }
+}
+
+/** A directory of ours on which something of somebody else's is mounted: it goes only when it is empty. */
+export async function takeDownMount(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
+  const dir = directoryOf(o, ref);
+  await unmark(o, ref);
+  await unmountAll(o, dir, signal);
+  await rmdirIfThere(o.ports.fs, dir);
+  await rmdirIfEmpty(o.ports.fs, parentOf(dir));
 }
 
 export async function unmountAll(o: Disk, path: string, signal: AbortSignal): Promise<void> {
   for (let i = 0; i < STACKED_MOUNTS_MAX; i++) {
-    const topmost = mountsAt(await mountsNear(o, path), path).at(-1);
-    if (topmost === undefined) return;
-    await mounterOf(o).unmount(path, topmost.type, mountCall(signal));
+    const stack = mountsAt(await mountsNear(o, path), path);
+    if (stack.length === 0) return;
+    await unmountTopmost(o, stack, signal);
   }
   throw stillMounted(path);
+}
+
+/** What umount(8) says is not what it did: it may hang, or fail, when the mount is gone. The table tells. */
+async function unmountTopmost(o: Disk, stack: readonly MountEntry[], signal: AbortSignal): Promise<void> {
+  const topmost = stack.at(-1);
+  if (topmost === undefined) return;
+  const { path, type, source } = topmost;
+  const mounter = mounterOf(o);
+  let why: unknown;
+  for (const { way, timeoutMs } of unmountSteps(type)) {
+    try {
+      const call = { timeoutMs, signal };
+      return await (way === 'plain' ? mounter.unmount(path, type, call) : mounter.detach(path, way, call));
+    } catch (error) {
+      why = error;
+      if (mountsAt(await mountsNear(o, path), path).length < stack.length) return;
+      signal.throwIfAborted();
+    }
+  }
+  if (!mayHang(type)) throw why;
+  throw new Error(
+    `${path} is still mounted (${type} of ${source}), which neither lazy nor forced unmounting has changed: ${messageOf(why)}`,
+  );
 }
 const stillMounted = (path: string): Error => new Error(`${path} is still mounted after ${STACKED_MOUNTS_MAX} unmounts`);
 
@@ -127,9 +162,10 @@ export async function cleanSubPaths(o: Disk, ref: VolumeRef, signal: AbortSignal
   // Most pods have none.
   if (await rmdirIfFree(fs, parentOf(dir))) return;
   for (const container of await listIfThere(fs, dir)) {
-    for (const index of await listIfThere(fs, `${dir}/${container}`)) {
-      const path = `${dir}/${container}/${index}`;
-      await unmountAll(o, path, signal);
+    const parts = (await listIfThere(fs, `${dir}/${container}`)).map((index) => `${dir}/${container}/${index}`);
+    // Side by side: each may take its time.
+    await Promise.all(parts.map((path) => unmountAll(o, path, signal)));
+    for (const path of parts) {
       const info = await lstatIfThere(fs, path);
       if (info?.kind === 'dir') await fs.rmdir(path);
       else await unlinkIfThere(fs, path);

@@ -4,12 +4,12 @@
  */
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
+import { mayHang } from '../../../../machines/host/unmounting.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import { volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
-import { linkedDevice, unlinkDevice } from '../disk/claimed.ts';
-import { isReady, unmark, unmountAll } from '../disk/directory.ts';
-import { lstatIfThere, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
-import { parentOf } from '../disk/limits.ts';
+import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
+import { isReady, takeDownMount, unmark } from '../disk/directory.ts';
+import { lstatIfThere } from '../disk/files.ts';
 import { growMounted, growWhileMounting } from '../growth/grow.ts';
 import { directoryOf, type InlineActs, mounterOf } from '../kind.ts';
 
@@ -19,9 +19,9 @@ export const claim: { inline: InlineActs<Claim> } = {
     async setUp(o, job, signal) {
       const { volume, pod, source } = job;
       const dir = directoryOf(o, volume);
-      const mounted = mountsAt(await mounterOf(o).list(`${o.facts().rootDir}/pods`, dir), dir).length > 0;
+      const mount = mountsAt(await mounterOf(o).list(`${o.facts().rootDir}/pods`, dir), dir).at(-1);
       const ready = await isReady(o, volume);
-      if (mounted && ready) return null;
+      if (mount !== undefined && ready) return mayHang(mount.type) ? servedAt(dir, source) : null;
       const linked = linkedDevice(o, job);
       if (source.block && ready && (await lstatIfThere(o.ports.fs, linked.at)) !== null) return linked;
       for (const kind of o.behindClaims.all) {
@@ -33,7 +33,7 @@ export const claim: { inline: InlineActs<Claim> } = {
       const found = await o.claims({ pod, volume: volume.name, claim, readOnly, block }, signal);
       if (!found.ok) throw new Error(found.message);
       const behind = found.value;
-      const done = await o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted, behind }, signal);
+      const done = await o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted: mount !== undefined, behind }, signal);
       if (job.first) await growWhileMounting(o, { ...job, found: behind }, signal);
       return done;
     },
@@ -41,13 +41,9 @@ export const claim: { inline: InlineActs<Claim> } = {
     async takeDown(o, ref, signal) {
       o.csi.ledger.refusedGrowth.delete(volumeKey(ref));
       for (const kind of o.behindClaims.all) await kind.takeDown?.(o, ref, signal);
-      const dir = directoryOf(o, ref);
       await unmark(o, ref);
       await unlinkDevice(o, ref);
-      await unmountAll(o, dir, signal);
-      // What was mounted there is somebody else's: the directory goes only when it is empty.
-      await rmdirIfThere(o.ports.fs, dir);
-      await rmdirIfEmpty(o.ports.fs, parentOf(dir));
+      await takeDownMount(o, ref, signal);
     },
     grow: growMounted,
     async root(o, ref) {

@@ -21,10 +21,13 @@ export const hostPath: { inline: InlineActs<HostPath>; persistent: PersistentAct
   persistent: {
     async setUp(o, job, signal) {
       const { behind, source, mounted, volume } = job;
-      if (source.block) return linkBehindClaim(o, { ...job, path: behind.path }, signal);
+      const { path } = behind;
+      if (source.block) return linkBehindClaim(o, { ...job, path }, signal);
       if (!mounted) {
         await check(o, behind, signal);
-        await bindBehindClaim(o, { volume, path: behind.path }, signal);
+        const is = await mounterOf(o).kindOf(path, lookCall(signal));
+        if (is !== 'dir') throw new Error(`path "${path}" ${is === 'absent' ? 'does not exist' : 'is not a directory'}`);
+        await bindBehindClaim(o, { volume, mounted, behind: { path } }, signal);
       }
       await markReady(o, volume);
       return null;

@@ -3,26 +3,36 @@
 import { built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
 import { textOf } from '../../../shape/lenient.ts';
+import { isPathName, type PathName } from '../../pathName.ts';
 import type { PersistentKind } from '../kind.ts';
 import { pathProblem } from './hostPath.ts';
 
 export interface Local {
   kind: 'local';
   path: string;
-  /** What has to be there. */
-  type: 'Directory' | 'BlockDevice';
+  /** Names the directory in which its device is mounted. */
+  volume: PathName;
+  /** Containers are given the device itself. */
+  block: boolean;
+  /** Of the file system that an empty device is given. */
+  fsType: string;
+  /** Of mount(8). */
+  options: readonly string[];
 }
 
 export const local: { persistent: PersistentKind<Local> } = {
   persistent: {
     field: 'local',
     named: 'local',
-    mountOptions: false,
-    decode: (spec, { volume }) => {
-      const path = textOf(isRecord(spec.local) ? spec.local.path : '');
+    mountOptions: true,
+    decode: (spec, { volume, readOnly, mountOptions }) => {
+      const source = isRecord(spec.local) ? spec.local : {};
+      const path = textOf(source.path);
       const wrong = pathProblem(path, volume);
       if (wrong !== null) return refused(wrong);
-      return built({ kind: 'local', path, type: spec.volumeMode === 'Block' ? 'BlockDevice' : 'Directory' });
+      if (!isPathName(volume)) return refused('the name of the PV cannot name a directory');
+      const options = [...new Set([...mountOptions, ...(readOnly ? ['ro'] : [])])].sort();
+      return built({ kind: 'local', path, volume, block: spec.volumeMode === 'Block', fsType: textOf(source.fsType) || 'ext4', options });
     },
   },
 };

@@ -1,0 +1,45 @@
+/** Mounts a block device. mkfs is called only where blkid finds nothing, and nothing is done where blkid does not answer. */
+
+import { checked, contentOf, looking, preparing } from '../../../../machines/services/volumes/devices/format.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import { deviceCall, formatCall, lookCall } from '../disk/limits.ts';
+import { mounterOf, type VolumeTools } from '../kind.ts';
+
+interface Mounted {
+  device: string;
+  path: string;
+  fsType: string;
+  options: readonly string[];
+}
+
+export async function formatAndMount(o: Pick<VolumeTools, 'ports' | 'log'>, of: Mounted, signal: AbortSignal): Promise<void> {
+  const mounter = mounterOf(o);
+  const { device, path, fsType, options } = of;
+  const look = looking(device);
+  const content = contentOf(await mounter.tool(look.tool, look.args, lookCall(signal)), device);
+  if (!content.ok) throw new Error(content.message);
+  const prepare = preparing({ content: content.value, device, fsType, readOnly: options.includes('ro') });
+  if (!prepare.ok) throw new Error(prepare.message);
+  if (prepare.value !== null) await run(o, { ...prepare.value, device }, signal);
+  await mounter.mount({ type: fsType, source: device, path, options: [...options, 'defaults'] }, deviceCall(signal));
+}
+
+async function run(
+  o: Pick<VolumeTools, 'ports' | 'log'>,
+  { tool, args, device }: { tool: string; args: readonly string[]; device: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const isCheck = tool === 'fsck';
+  try {
+    const answer = await mounterOf(o).tool(tool, args, formatCall(signal));
+    if (isCheck) {
+      const result = checked(answer, device);
+      if (!result.ok) throw new Error(result.message);
+    } else if (answer.code !== 0) throw new Error(`${tool} ${device} ended with ${answer.code}: ${answer.err.trim() || answer.out.trim()}`);
+    else o.log.info({ device, tool }, 'an empty disk was given a file system');
+  } catch (error) {
+    // A disk is mounted without a check where there is no program for it.
+    if (!isCheck || codeOf(error) !== 'ENOENT') throw error;
+    o.log.warn({ device }, 'this host has no fsck; the disk is mounted unchecked');
+  }
+}

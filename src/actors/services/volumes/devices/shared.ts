@@ -1,0 +1,139 @@
+/**
+ * Devices that pods of this node share: one is attached and mounted once, bound for each pod, and goes with the last. What is
+ * done with one device is done one after the other. Each step looks at what there is first, so all of it may be repeated.
+ */
+
+import { type MountEntry, mountsAt } from '../../../../machines/host/mountinfo.ts';
+import { isPathName } from '../../../../machines/pod/pathName.ts';
+import { markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { DEVICE_RECORD, decodeDeviceRecord, encodeDeviceRecord } from '../../../../machines/services/volumes/devices/record.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import { bind, unlinkDevice } from '../disk/claimed.ts';
+import { unmark, unmountAll } from '../disk/directory.ts';
+import { listIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../disk/files.ts';
+import { DIR_MODE, parentOf } from '../disk/limits.ts';
+import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
+import { formatAndMount } from './format.ts';
+
+const RECORD_BYTES_MAX = 16 * 1024;
+
+export interface SharedDevice {
+  /** Where it is mounted for all pods. */
+  global: string;
+  fsType: string;
+  /** Of mount(8); `ro` among them where nothing may be written. */
+  options: readonly string[];
+  /** Its path, once it is there. */
+  attach(): Promise<string>;
+}
+interface Kind {
+  /** Directory of the node in which its devices are mounted. */
+  root: string;
+  /** The last pod that had it has gone, and nothing is mounted any more. What is left in `global` is its own. */
+  detach?(global: string): Promise<void>;
+}
+
+/** Binds it to the directory of the volume. */
+export async function setUpShared(
+  o: VolumeTools,
+  { volume, device }: { volume: VolumeRef; device: SharedDevice },
+  signal: AbortSignal,
+): Promise<void> {
+  const { fs } = o.ports;
+  const mounter = mounterOf(o);
+  const dir = directoryOf(o, volume);
+  const { global, fsType, options } = device;
+  await o.csi.ledger.run(global, signal, async () => {
+    const isMounted = async (path: string) => mountsAt(await mounter.list(o.facts().rootDir, path), path).length > 0;
+    const bound = await isMounted(dir);
+    if (!bound) {
+      await fs.mkdirp(parentOf(dir), DIR_MODE);
+      await fs.mkdirp(dir, DIR_MODE);
+    }
+    await writeRecord(o, volume, global);
+    if (!(await isMounted(global))) {
+      const path = await device.attach();
+      await fs.mkdirp(global, DIR_MODE);
+      await formatAndMount(o, { device: path, path: global, fsType, options }, signal);
+    }
+    await bind(o, { from: global, dir, options, bound }, signal);
+  });
+}
+
+/** Succeeds where the volume has no device of that kind. */
+export async function takeDownShared(o: VolumeTools, { ref, kind }: { ref: VolumeRef; kind: Kind }, signal: AbortSignal): Promise<void> {
+  const { fs } = o.ports;
+  const dir = directoryOf(o, ref);
+  const known = await globalOf(o, ref, kind.root);
+  if (known === null) return;
+  const { global } = known;
+  await o.csi.ledger.run(global, signal, async () => {
+    await unmark(o, ref);
+    await unlinkDevice(o, ref);
+    await unmountAll(o, dir, signal);
+    if (!(await isUsed(o, ref, global))) {
+      await unmountAll(o, global, signal);
+      await kind.detach?.(global);
+      await rmdirIfThere(fs, global);
+      await rmdirIfEmpty(fs, parentOf(global));
+    }
+    await removeRecord(o, ref);
+  });
+}
+
+/** Another agent wrote no record: what is mounted on the volume is mounted there too. */
+async function globalOf(o: VolumeTools, ref: VolumeRef, root: string): Promise<{ global: string } | null> {
+  const record = await readRecord(o, ref);
+  if (record !== null) return record.global.startsWith(`${root}/`) ? record : null;
+  const { rootDir } = o.facts();
+  const dir = directoryOf(o, ref);
+  const mine = mountsAt(await mounterOf(o).list(`${rootDir}/pods`, dir), dir).at(-1);
+  if (mine === undefined) return null;
+  const there = (await mounterOf(o).list(root)).find((m) => sameDevice(m, mine) && m.path !== root);
+  return there === undefined ? null : { global: there.path };
+}
+const sameDevice = (a: MountEntry, b: MountEntry): boolean => a.source === b.source && a.type === b.type && a.source.startsWith('/dev/');
+
+/** By another pod's record, or by a mount that another agent made for a pod. */
+async function isUsed(o: VolumeTools, ref: VolumeRef, global: string): Promise<boolean> {
+  const { fs } = o.ports;
+  const { rootDir } = o.facts();
+  for (const uid of (await listIfThere(fs, `${rootDir}/pods`)).filter(isPathName)) {
+    const markers = parentOf(markerDir(rootDir, volumeRef(uid, ref.plugin, ref.name)));
+    for (const marker of await listIfThere(fs, markers)) {
+      const own = `${markers}/${marker}` === markerDir(rootDir, ref);
+      if (!own && (await recordAt(o, `${markers}/${marker}`))?.global === global) return true;
+    }
+  }
+  const mounts = await mounterOf(o).list(rootDir);
+  const [mine] = mountsAt(mounts, global);
+  return mine !== undefined && mounts.some((m) => m.path.startsWith(`${rootDir}/pods/`) && sameDevice(m, mine));
+}
+
+async function writeRecord(o: VolumeTools, ref: VolumeRef, global: string): Promise<void> {
+  const { fs } = o.ports;
+  const marker = markerDir(o.facts().rootDir, ref);
+  if ((await recordAt(o, marker))?.global === global) return;
+  await fs.mkdirp(marker, DIR_MODE);
+  const fresh = `${marker}/${DEVICE_RECORD}.new`;
+  await fs.writeFile(fresh, encodeDeviceRecord({ global }), { fsync: true });
+  await fs.rename(fresh, `${marker}/${DEVICE_RECORD}`);
+}
+function readRecord(o: VolumeTools, ref: VolumeRef): Promise<{ global: string } | null> {
+  return recordAt(o, markerDir(o.facts().rootDir, ref));
+}
+async function recordAt(o: VolumeTools, marker: string): Promise<{ global: string } | null> {
+  try {
+    const bytes = await o.ports.fs.readFile(`${marker}/${DEVICE_RECORD}`, { bytesMax: RECORD_BYTES_MAX, own: true });
+    return decodeDeviceRecord(new TextDecoder().decode(bytes), o.facts().rootDir);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
+    throw error;
+  }
+}
+async function removeRecord(o: VolumeTools, ref: VolumeRef): Promise<void> {
+  const { fs } = o.ports;
+  const marker = markerDir(o.facts().rootDir, ref);
+  for (const name of [`${DEVICE_RECORD}.new`, DEVICE_RECORD]) await unlinkIfThere(fs, `${marker}/${name}`);
+  await rmdirIfEmpty(fs, marker);
+}

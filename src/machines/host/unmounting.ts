@@ -1,0 +1,53 @@
+/** How mounts are taken away, and which of them may have a server that does not answer. Pure. */
+
+import type { MountEntry } from './mountinfo.ts';
+
+/**
+ * `plain`: umount(8) as it is. `lazy`: gone from the mount table at once; the kernel cleans up when nothing uses it.
+ * `forced`: lazy, and calls that wait for its server fail, those of other mounts of the same export too.
+ */
+export type UnmountWay = 'plain' | 'lazy' | 'forced';
+interface UnmountStep {
+  way: UnmountWay;
+  timeoutMs: number;
+}
+
+/** A local unmount takes milliseconds, and minutes where much has to be written. */
+const LOCAL: readonly UnmountStep[] = [{ way: 'plain', timeoutMs: 60_000 }];
+/**
+ * Together less than the 30 s in which a pod of a dead server has to be gone. Lazy comes before forced: pods that have the
+ * same export mounted share its connection, and force would fail what they wait for.
+ */
+const NETWORK: readonly UnmountStep[] = [
+  { way: 'plain', timeoutMs: 10_000 },
+  { way: 'lazy', timeoutMs: 5_000 },
+  { way: 'forced', timeoutMs: 5_000 },
+];
+
+/** A file system that asks somebody else: a server, or a program that serves it (FUSE). */
+const ASKING = /^(?:nfs4?|cifs|smb3?|smbfs|ceph|glusterfs|lustre|gpfs|beegfs|afs|9p|virtiofs|fuse(?:\..+)?)$/;
+
+export function mayHang(type: string): boolean {
+  return ASKING.test(type);
+}
+
+/** Each is tried when the one before it did not take the mount away. */
+export function unmountSteps(type: string): readonly UnmountStep[] {
+  return mayHang(type) ? NETWORK : LOCAL;
+}
+
+/** What has to answer for a path to answer: a server, or '' for the disks of this node. The deepest mount above the path says it. */
+export function serverOf(entries: readonly MountEntry[], path: string): string {
+  let deepest: MountEntry | undefined;
+  for (const entry of entries) {
+    const above = entry.path === '/' || entry.path === path || path.startsWith(`${entry.path}/`);
+    // Of mounts one over another the last is seen.
+    if (above && entry.path.length >= (deepest?.path.length ?? 0)) deepest = entry;
+  }
+  return deepest === undefined || !mayHang(deepest.type) ? '' : serverOfSource(deepest.source);
+}
+
+/** Of `server:/path`, `[fd00::1]:/path` or `//server/share`; of another source all of it. */
+export function serverOfSource(source: string): string {
+  return /^(?:\/\/)?(\[[^\]]*\]|[^:/]+)/.exec(source)?.[1] ?? source;
+}

@@ -1,0 +1,61 @@
+/** `nfs`: a directory that a server exports, named by a pod or by a PersistentVolume. */
+
+import { type Built, built, refused } from '../../../result.ts';
+import { isRecord } from '../../../shape/conform.ts';
+import { textOf } from '../../../shape/lenient.ts';
+import { honoured } from '../../fieldRule.ts';
+import type { InlineKind, PersistentKind } from '../kind.ts';
+
+export interface Nfs {
+  kind: 'nfs';
+  server: string;
+  path: string;
+  /** Of mount(8). */
+  options: readonly string[];
+}
+
+export const nfs: { inline: InlineKind<Nfs>; persistent: PersistentKind<Nfs> } = {
+  inline: {
+    kind: 'nfs',
+    plugin: 'kubernetes.io~nfs',
+    fields: { nfs: (content) => decode(content, { readOnly: content.readOnly === true, mountOptions: [] }) },
+    rules: honoured('nfs.server', 'nfs.path', 'nfs.readOnly'),
+    stands: 'here',
+    foreign: true,
+    refreshes: false,
+    problems: ({ server, path }) => [
+      ...(textOf(server) === '' ? [{ field: 'server', what: 'required' }] : []),
+      ...(textOf(path).startsWith('/') ? [] : [{ field: 'path', what: 'must be an absolute path' }]),
+    ],
+    // A label of each file would be a call of the server.
+    mounted: ({ options }, dir) => ({ hostPath: dir, readOnly: options.includes('ro'), managed: false }),
+  },
+  persistent: {
+    field: 'nfs',
+    named: 'nfs',
+    mountOptions: true,
+    decode: (spec, of) => decode(isRecord(spec.nfs) ? spec.nfs : {}, of),
+  },
+};
+
+function decode(content: Record<string, unknown>, of: { readOnly: boolean; mountOptions: readonly string[] }): Built<Nfs> {
+  const [server, path] = [textOf(content.server), textOf(content.path)];
+  if (server === '' || /[\s\0]/.test(server)) return refused(`nfs.server "${server}" is not the name of a server`);
+  if (!path.startsWith('/')) return refused(`nfs.path "${path}" must be absolute`);
+  return built({ kind: 'nfs', server, path, options: [...new Set([...of.mountOptions, ...(of.readOnly ? ['ro'] : [])])].sort() });
+}
+
+/** As mount(8) takes it. */
+export function exportOf({ server, path }: Nfs): string {
+  return `${server.includes(':') && !server.startsWith('[') ? `[${server}]` : server}:${path}`;
+}
+
+/** What is wrong, for who reads the pod's events. `said`: by mount(8). */
+export function mountProblem(volume: Nfs, said: { code: string; message: string }): string {
+  const from = exportOf(volume);
+  if (said.code === 'ETIMEDOUT') return `the NFS server of ${from} does not answer; the mount is tried again`;
+  // util-linux guesses a missing helper from the options that the kernel did not understand.
+  if (/need a \/sbin\/mount\.|unknown filesystem type/.test(said.message))
+    return `this node cannot mount ${from}: it has no mount.nfs (package nfs-common or nfs-utils), or its kernel has no NFS: ${said.message}`;
+  return `mount of ${from} failed: ${said.message}`;
+}

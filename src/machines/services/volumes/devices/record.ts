@@ -1,0 +1,35 @@
+/**
+ * Of a volume on a device: where the device is mounted for all pods of the node. It is written before anything is done and
+ * removed last, so records are the count of users of a device, and a crash loses none. Pure.
+ */
+
+import { isRecord } from '../../../shape/conform.ts';
+
+/** Beside the marker of the volume. */
+export const DEVICE_RECORD = 'device.json';
+
+export interface DeviceRecord {
+  /** Directory of the node, the same for each pod that has the device. */
+  global: string;
+}
+
+export function encodeDeviceRecord({ global }: DeviceRecord): string {
+  return JSON.stringify({ global });
+}
+
+/** Null for what is no such file. `rootDir`: of the node; nothing outside of its plugins is believed. */
+export function decodeDeviceRecord(text: string, rootDir: string): DeviceRecord | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isRecord(value) || typeof value.global !== 'string') return null;
+    const { global } = value;
+    return global.startsWith(`${rootDir}/plugins/`) && !global.split('/').includes('..') ? { global } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Directories in which the reference mounts devices of a kind for all pods. */
+export function pluginRoot(rootDir: string, plugin: string): string {
+  return `${rootDir}/plugins/kubernetes.io/${plugin}`;
+}

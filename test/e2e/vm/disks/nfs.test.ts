@@ -1,0 +1,103 @@
+/** NFS with a real server: mounted, shared, and a server that stops answering under pods, the daemon's start and its end. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { buildDaemon } from '../../daemon.ts';
+import { hasMachine, Machine, staticPod } from '../machine.ts';
+import { NFS_SERVER, nfsServer } from './nfsServer.ts';
+
+const vm = new Machine(`nfs-${randomBytes(4).toString('hex')}`);
+const server = nfsServer(vm);
+const ROOT = '/root/actorlet/root';
+
+interface NfsOptions {
+  readOnly?: boolean;
+  subPath?: string;
+  command?: string;
+}
+const withNfs = (name: string, o: NfsOptions = {}): object =>
+  staticPod(name, {
+    spec: {
+      containers: [
+        {
+          ...{ name: 'main', image: 'localhost/busybox:1', command: ['sh', '-c', o.command ?? 'sleep 3600'] },
+          volumeMounts: [{ name: 'files', mountPath: '/files', ...(o.subPath === undefined ? {} : { subPath: o.subPath }) }],
+        },
+      ],
+      volumes: [{ name: 'files', nfs: { server: NFS_SERVER, path: '/', ...(o.readOnly === true ? { readOnly: true } : {}) } }],
+    },
+  });
+const mounts = () => vm.run(`grep ${ROOT}/pods /proc/mounts | grep -E ' nfs4? ' || true`);
+const gone = (name: string) =>
+  vm.wait(`${name} to be gone`, async () => !(await vm.pods()).some((p) => p.metadata.name === `${name}-vm`), 60_000);
+const why = (name: string) => vm.run(`curl -s --unix-socket ${ROOT}/actorlet.sock 'http://x/why?pod=${name}' | sed 's/\\\\n/\\n/g'`);
+/** Threads of the daemon that wait in the kernel for something that cannot be interrupted. */
+const stuckThreads = () =>
+  vm.run(`grep -l '^State:.D' /proc/$(systemctl show actorlet -p MainPID --value)/task/*/status 2>/dev/null | wc -l`);
+
+beforeAll(async () => {
+  if (!hasMachine) throw new Error('the machine of these tests is not there: npm run e2e:setup');
+  await buildDaemon();
+  await server.start();
+  await vm.start();
+}, 300_000);
+afterEach(async () => {
+  await server.answer();
+  await vm.clear();
+});
+afterAll(() => vm.dispose());
+
+it('is mounted for containers, read-only where asked for, a part of it where asked for, and nothing of it stays', async () => {
+  await vm.put('w', withNfs('w', { command: 'echo hello >/files/from-w; sleep 3600' }));
+  await vm.put('r', withNfs('r', { readOnly: true, command: 'echo no >/files/from-r || touch /tmp/refused; sleep 3600' }));
+  await vm.put('p', withNfs('p', { subPath: 'part/of', command: 'echo deep >/files/inside; sleep 3600' }));
+  for (const name of ['w', 'r', 'p']) await vm.running(name);
+  await vm.wait('the files to be on the server', () => vm.holds('grep -q hello /export/from-w && grep -q deep /export/part/of/inside'));
+  expect(await vm.holds('test -e /export/from-r')).toBe(false);
+  expect((await mounts()).split('\n').filter((line) => line.includes('vers=4.2'))).toHaveLength(4);
+  for (const name of ['w', 'r', 'p']) await vm.remove(name);
+  for (const name of ['w', 'r', 'p']) await gone(name);
+  expect(await mounts()).toBe('');
+  expect(await vm.holds('test -e /export/from-w')).toBe(true);
+}, 300_000);
+
+it('of version 3 is mounted too, and a node without mount.nfs says what it lacks', async () => {
+  await vm.run(`printf '[ NFSMount_Global_Options ]\\nDefaultvers=3\\nLock=False\\n' >/etc/nfsmount.conf`);
+  await vm.put('three', withNfs('three'));
+  await vm.running('three');
+  expect(await mounts()).toContain('vers=3');
+  await vm.remove('three');
+  await gone('three');
+  await vm.run('rm /etc/nfsmount.conf; mv /usr/sbin/mount.nfs /usr/sbin/mount.nfs.away');
+  await vm.put('without', withNfs('without'));
+  await vm.wait('the reason to be told', async () => (await why('without')).includes('it has no mount.nfs (package nfs-common'));
+  await vm.run('mv /usr/sbin/mount.nfs.away /usr/sbin/mount.nfs');
+  await vm.running('without');
+}, 300_000);
+
+it('whose server is dead holds up neither other pods, nor statistics, nor a start or an end; its pods go all the same', async () => {
+  await vm.put('held', withNfs('held', { subPath: 'part', command: 'while :; do echo x >>/files/log; sleep 1; done' }));
+  await vm.running('held');
+  await server.silence();
+  // A look at what the volume uses hangs from now on.
+  expect(await vm.run('curl -s -m 10 http://127.0.0.1:10255/stats/summary | grep -c podRef')).not.toBe('0');
+  await vm.put('late', withNfs('late'));
+  await vm.put('other', staticPod('other'));
+  await vm.running('other', 60_000);
+  await vm.wait('the dead server to be named', async () =>
+    (await why('late')).includes(`the NFS server of ${NFS_SERVER}:/ does not answer`),
+  );
+  expect([await vm.run('curl -s http://127.0.0.1:10248/healthz'), await stuckThreads()]).toEqual(['ok', '0']);
+
+  await vm.end('SIGKILL');
+  await vm.start();
+  await vm.running('other', 60_000);
+  expect(await stuckThreads()).toBe('0');
+  const removed = Date.now();
+  for (const name of ['held', 'late']) await vm.remove(name);
+  for (const name of ['held', 'late']) await gone(name);
+  // A grace period of 1 s, and what a slow machine takes to look.
+  expect(Date.now() - removed).toBeLessThan(45_000);
+  expect(await mounts()).toBe('');
+  await vm.end();
+  await vm.start();
+}, 400_000);

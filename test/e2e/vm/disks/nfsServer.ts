@@ -1,0 +1,34 @@
+/** An NFS server in the machine, on its own loopback: it answers, or says nothing. */
+import type { Machine } from '../machine.ts';
+
+export const NFS_SERVER = '127.0.0.1';
+const THREADS = 8;
+
+export interface NfsServer {
+  /** Exports /export as `/`. */
+  start(): Promise<void>;
+  /** From now on it answers nothing. */
+  silence(): Promise<void>;
+  answer(): Promise<void>;
+}
+
+export function nfsServer(vm: Machine): NfsServer {
+  return {
+    async start() {
+      await vm.run(
+        [
+          'set -e',
+          'for m in nfsd nfs nfsv3 nfsv4; do modprobe $m; done',
+          'mkdir -p /export/part && chmod 777 /export /export/part',
+          `echo '/export 127.0.0.0/8(rw,sync,no_root_squash,no_subtree_check,fsid=0)' >/etc/exports`,
+          // Else the first file waits for 90 s of grace.
+          'mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd',
+          'echo 10 >/proc/fs/nfsd/nfsv4leasetime; echo 10 >/proc/fs/nfsd/nfsv4gracetime',
+          'systemctl start nfs-server',
+        ].join('\n'),
+      );
+    },
+    silence: async () => void (await vm.run('echo 0 >/proc/fs/nfsd/threads')),
+    answer: async () => void (await vm.run(`[ "$(cat /proc/fs/nfsd/threads)" != 0 ] || echo ${THREADS} >/proc/fs/nfsd/threads`)),
+  };
+}
