@@ -5,6 +5,7 @@
  */
 import type { Container, ContainerPort, LifecycleHandler } from '../kube/podTable.ts';
 import { canonicalQuantity } from '../kube/quantity.ts';
+import { isRecord } from '../shape/conform.ts';
 
 /**
  * How a Go field is encoded.
@@ -256,10 +257,6 @@ function goPlain(value: unknown): string {
   if (typeof value === 'string') return goString(value);
   if (Array.isArray(value)) return `[${value.map(goPlain).join(',')}]`;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : 'null';
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isZero(value: unknown): boolean {

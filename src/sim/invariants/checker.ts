@@ -2,6 +2,7 @@
 
 import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { KubeRequest } from '../../machines/kube/request.ts';
+import type { Pod } from '../../machines/kube/types.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { evictionOf, podsView } from '../../machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
@@ -98,6 +99,11 @@ export function isEvicted(node: SimNode, uid: string): boolean {
     isByShutdown(status) ||
     isForDevices(status ?? {})
   );
+}
+
+/** As the node's pod manager has it. */
+export function podOf({ node }: Scene, uid: string): Pod | undefined {
+  return node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
 }
 
 /** Pod UID, and container or sandbox id, that a call is about; '' where the runtime knows it no more. */

@@ -3,6 +3,7 @@ import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 
 export const NOT_FOUND: HttpReply = { status: 404, body: '404: Page Not Found' };
 export const METHOD_NOT_ALLOWED: HttpReply = { status: 405, body: '405: Method Not Allowed' };
+export const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
 
 export function json(value: unknown, o: { status?: number; headers?: Record<string, string> } = {}): HttpReply {
   return {

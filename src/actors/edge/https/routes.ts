@@ -10,7 +10,7 @@ import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../admin/answers.ts';
+import { isGet, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../admin/answers.ts';
 import { podListReply } from '../admin/podList.ts';
 import { readView, staleHeaders } from '../admin/views.ts';
 import { adminPages } from '../admin.ts';
@@ -142,7 +142,6 @@ function* zPages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Generator<[string
   }
 }
 
-const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
 const getOnly =
   (route: Route): Route =>
   (req) =>

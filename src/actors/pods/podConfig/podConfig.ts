@@ -8,7 +8,7 @@
  */
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
-import { byCreation, fullName, type PodRef } from '../../../machines/pod/names.ts';
+import { byCreation, fullName, type PodRef, podRef } from '../../../machines/pod/names.ts';
 import type { ListedPod, SourceName } from '../../../machines/pod/runtime/seen.ts';
 import { shellOf } from '../../../machines/pod/setAside.ts';
 import { type PodOpEvent, podManagerAddr } from '../../../machines/pods/manager/messages.ts';
@@ -45,10 +45,6 @@ function keptFor(ctx: ActorCtx<ConfigEvent>, { errors, storage }: Delivery, erro
   return keptPods(unknown, source, [error]).map(({ uid, name, namespace }) => ({ uid, name, namespace }));
 }
 
-function refOf(pod: Pod): PodRef {
-  return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
-}
-
 function podsByName(storage: PodStorage): Map<string, Pod> {
   const pods = new Map<string, Pod>();
   for (const stored of storage.pods.values()) for (const s of stored.values()) pods.set(s.fullName, s.pod);
@@ -62,7 +58,7 @@ function deliver(ctx: ActorCtx<ConfigEvent>, delivery: Delivery): void {
   const warn = (message: string, pod?: Pod | PodRef, reason = 'FailedValidation') => {
     ctx.registry.send(eventsAddr, {
       type: 'event.record',
-      event: { type: 'Warning', reason, message, ...(pod === undefined ? {} : { pod: 'uid' in pod ? pod : refOf(pod) }) },
+      event: { type: 'Warning', reason, message, ...(pod === undefined ? {} : { pod: 'uid' in pod ? pod : podRef(pod) }) },
     });
   };
   const podsOf = (storage: PodStorage, of: readonly SourceError[]) =>
@@ -95,7 +91,7 @@ function deliver(ctx: ActorCtx<ConfigEvent>, delivery: Delivery): void {
   for (const { pod, from } of taken?.adopted ?? []) {
     const message = `runs already in the runtime, started from the same definition: taken over with its UID (this node would have given ${from})`;
     ctx.log.info({ source: event.source, uid: pod.metadata.uid, pod: fullName(pod) }, message);
-    const record = { type: 'Normal' as const, reason: 'TakenOver', message, pod: refOf(pod) };
+    const record = { type: 'Normal' as const, reason: 'TakenOver', message, pod: podRef(pod) };
     ctx.registry.send(eventsAddr, { type: 'event.record', event: record });
   }
   const complete = result.ops.length === 0 ? [] : [...(result.state.pods.get(event.source)?.keys() ?? [])];

@@ -54,8 +54,8 @@ export function inspect(pem: Uint8Array, key?: Uint8Array): CertificateFacts {
   const of = (kind: string): string[] => names.flatMap((n) => (n.startsWith(`${kind}:`) ? [n.slice(kind.length + 1)] : []));
   return {
     fingerprint: leaf.fingerprint256,
-    commonName: values(subject?.CN).at(-1) ?? '',
-    organizations: values(subject?.O),
+    commonName: valuesOf(subject?.CN).at(-1) ?? '',
+    organizations: valuesOf(subject?.O),
     dnsNames: of('DNS').sort(),
     ips: of('IP Address')
       .map((ip) => canonicalIp(ip) ?? ip)
@@ -65,7 +65,8 @@ export function inspect(pem: Uint8Array, key?: Uint8Array): CertificateFacts {
   };
 }
 
-function values(field: unknown): string[] {
+/** Values of one field of a name, which may come once or in a list. */
+export function valuesOf(field: unknown): string[] {
   const all: unknown[] = Array.isArray(field) ? field : [field];
   return all.filter((v): v is string => typeof v === 'string');
 }

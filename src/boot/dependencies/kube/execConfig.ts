@@ -1,5 +1,6 @@
 /** The `exec` section of a kubeconfig user: which program gives the credentials. */
 import { dirname, isAbsolute, resolve } from 'node:path';
+import { isRecord } from '../../../machines/shape/conform.ts';
 
 const EXEC_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'] as const;
 type ExecVersion = (typeof EXEC_VERSIONS)[number];
@@ -13,10 +14,6 @@ export interface ExecConfig {
   env: readonly { name: string; value: string }[];
   installHint: string;
   provideClusterInfo: boolean;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** @throws what `fail` throws, with the field and what is wrong, never with a value of `env`. */

@@ -7,6 +7,8 @@
 
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { isRecord } from '../../../machines/shape/conform.ts';
+import { recordOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { readRegular } from '../../../process/regularFile.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
@@ -35,10 +37,6 @@ export interface KubeConfigFile {
 }
 
 type Named = { name: string; value: Record<string, unknown> };
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** @throws Error that names the file, the field and what is wrong; never with a credential in it. */
 export async function readKubeConfig(path: string): Promise<KubeConfigFile> {
@@ -141,5 +139,5 @@ function find(list: unknown, name: unknown, inner: string): Named | undefined {
   const entry: unknown = list.find((e: unknown) => isRecord(e) && e.name === name);
   if (!isRecord(entry)) return undefined;
   const value = entry[inner];
-  return { name, value: isRecord(value) ? value : {} };
+  return { name, value: recordOf(value) };
 }

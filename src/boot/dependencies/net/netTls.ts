@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { ClientCertificate, TlsMaterial, TlsServing } from '../../../ports/ports.ts';
+import { valuesOf } from '../certificates/pki.ts';
 import { type Connections, HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
 import { afterHello, HANDSHAKES_PER_TURN, paced } from './netHello.ts';
 
@@ -139,9 +140,4 @@ function clientCertificate(socket: TLSSocket): ClientCertificate {
     organizations: valuesOf(cert.subject?.O),
     notAfterMs: Date.parse(cert.valid_to),
   };
-}
-
-function valuesOf(field: unknown): string[] {
-  const all: unknown[] = Array.isArray(field) ? field : [field];
-  return all.filter((v): v is string => typeof v === 'string');
 }

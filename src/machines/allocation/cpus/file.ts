@@ -1,5 +1,6 @@
 /** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
 
+import { isRecord } from '../../shape/conform.ts';
 import { fnv1a32, goMap } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
@@ -97,9 +98,6 @@ export function decodeCpuState(text: string): CpuStateRead {
   return { ok: true, policyName, ledger: { shared: left, entries: ledger } };
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 function isFlat(entries: Record<string, unknown>): entries is Record<string, string> {
   return Object.values(entries).every((value) => typeof value === 'string');
 }

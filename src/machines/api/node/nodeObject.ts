@@ -7,6 +7,7 @@ import { NODE_PRESSURES, type NodeIdentity, type NodePressure } from '../../node
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import type { CriView } from '../../runtime/cri/messages.ts';
 import { shortDuration } from '../../text/duration.ts';
+import { rfc3339 } from '../../text/go/goTime.ts';
 import { HUGE_PAGES_PREFIX } from './nodeCapacity.ts';
 
 export interface NodeCondition {
@@ -123,10 +124,6 @@ const ATTACH_DETACH = 'volumes.kubernetes.io/controller-managed-attach-detach';
 const PROVIDED_IPS = 'alpha.kubernetes.io/provided-node-ip';
 const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
 const UNINITIALIZED = 'node.cloudprovider.kubernetes.io/uninitialized';
-
-function rfc3339(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
 
 export function initialNode(id: NodeIdentity, status: NodeStatus): NodeObject {
   const taints = id.taints.map((t) => ({ key: t.key, ...(t.value === '' ? {} : { value: t.value }), effect: t.effect }));

@@ -28,7 +28,7 @@ export function effectiveLimit(pod: Pod, container: Container, resource: string)
   return limit === undefined || isZeroQuantity(limit) ? (podLevel(pod, 'limits', resource) ?? limit) : limit;
 }
 
-/** Containers that run side by side once the pod is up. */
+/** Containers that run side by side once the pod is up: regular ones and sidecars. They alone may have probes. */
 export function lastingContainers(pod: Pod): Container[] {
   return [...(pod.spec.initContainers ?? []).filter(isRestartableInit), ...pod.spec.containers];
 }

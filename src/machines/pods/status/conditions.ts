@@ -2,7 +2,7 @@
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../kube/types.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
-import { rfc3339 } from './containers.ts';
+import { rfc3339 } from '../../text/go/goTime.ts';
 import { anyRegularEverStarted } from './phase.ts';
 
 const OWNED: ReadonlySet<string> = new Set([

@@ -5,15 +5,11 @@ import { actualResources, type InForce } from '../../pod/resources/actuation.ts'
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, shouldRestart } from '../../pod/runtime/shouldRestart.ts';
+import { rfc3339 } from '../../text/go/goTime.ts';
 
 /** Exit code for an instance whose end nobody saw. */
 export const UNKNOWN_EXIT_CODE = 137;
 export const STATUS_UNKNOWN_REASON = 'ContainerStatusUnknown';
-
-/** Whole seconds, as the API keeps times. */
-export function rfc3339(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
 
 export interface ContainersInput {
   pod: Pod;

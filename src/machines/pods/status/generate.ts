@@ -7,9 +7,10 @@ import type { InForce } from '../../pod/resources/actuation.ts';
 import { qosClass } from '../../pod/resources/qos.ts';
 import type { PodRuntimeStatus, StartFailures } from '../../pod/runtime/seen.ts';
 import { isIPv6, onePerFamily } from '../../text/addresses.ts';
+import { rfc3339 } from '../../text/go/goTime.ts';
 import { checkSandbox } from '../workers/podActions.ts';
 import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
-import { containerStatuses, rfc3339 } from './containers.ts';
+import { containerStatuses } from './containers.ts';
 import { podPhase } from './phase.ts';
 
 export interface StatusOverride {

@@ -5,8 +5,9 @@
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../kube/types.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
+import { rfc3339 } from '../../text/go/goTime.ts';
 import { isOwnedCondition, stampTransitions } from './conditions.ts';
-import { rfc3339, STATUS_UNKNOWN_REASON, UNKNOWN_EXIT_CODE } from './containers.ts';
+import { STATUS_UNKNOWN_REASON, UNKNOWN_EXIT_CODE } from './containers.ts';
 import { normalizeStatus, sameStatus } from './normalize.ts';
 import { anyRegularEverStarted, isStaticPod } from './phase.ts';
 

@@ -3,8 +3,8 @@
 import { sameData } from '../../data/sameData.ts';
 import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from '../../kube/types.ts';
 import { headBytes, messageBytesMax } from '../../pod/runtime/terminationMessage.ts';
+import { rfc3339 } from '../../text/go/goTime.ts';
 import { isOwnedCondition } from './conditions.ts';
-import { rfc3339 } from './containers.ts';
 
 /** Whole seconds in UTC. A text that is no time is left for the reader to see. */
 function wholeSeconds(text: string): string {

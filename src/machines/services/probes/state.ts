@@ -14,9 +14,9 @@ import {
   type ProbeTarget,
   type ProbeType,
 } from '../../pod/probes/probes.ts';
+import { lastingContainers } from '../../pod/resources/podLevel.ts';
 import { containerFieldPath } from '../../pod/runtime/killOrder.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
-import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 
 /** One pod as the probes see it. */
 export interface PodFacts {
@@ -28,11 +28,6 @@ export interface PodFacts {
 }
 
 const INITIAL: Readonly<Record<ProbeType, ProbeResult>> = { startup: 'unknown', readiness: 'failure', liveness: 'success' };
-
-/** Containers that may have probes: regular ones and sidecars. */
-export function probedContainers(pod: Pod): Container[] {
-  return [...(pod.spec.initContainers ?? []).filter(isRestartableInit), ...pod.spec.containers];
-}
 
 /** `containerd://abc` is `abc`. */
 function bareId(containerID: string | undefined): string {
@@ -68,7 +63,7 @@ export function probeVerdicts(pod: Pod, status: PodRuntimeStatus, ledger: ProbeL
   const ready = new Map<string, boolean>();
   const liveness = new Map<string, ProbeResult>();
   const startup = new Map<string, ProbeResult>();
-  const probed = new Map(probedContainers(pod).map((c) => [c.name, c]));
+  const probed = new Map(lastingContainers(pod).map((c) => [c.name, c]));
   for (const { id, name, state } of status.containers) {
     const container = probed.get(name);
     if (container === undefined || state !== 'running') continue;
@@ -93,7 +88,7 @@ interface Instance {
 function instances({ pod, status }: PodFacts): Instance[] {
   if (status.phase === 'Failed' || status.phase === 'Succeeded') return [];
   const shown = new Map(statusesOf(status).map((s) => [s.name, s]));
-  return probedContainers(pod).flatMap((container) => {
+  return lastingContainers(pod).flatMap((container) => {
     const s = shown.get(container.name);
     const id = bareId(s?.containerID);
     if (s?.state.running === undefined || id === '') return [];
@@ -141,7 +136,7 @@ export function lookedAt(ledger: ProbeLedger, facts: PodFacts): ProbeLedger {
 /** Containers with probes of which no instance runs: the next one starts here. */
 export function unstarted(facts: PodFacts): ReadonlySet<string> {
   const running = new Set(instances(facts).map(({ container }) => container.name));
-  const probed = probedContainers(facts.pod).filter((c) => PROBE_TYPES.some((type) => c[PROBE_FIELDS[type]] !== undefined));
+  const probed = lastingContainers(facts.pod).filter((c) => PROBE_TYPES.some((type) => c[PROBE_FIELDS[type]] !== undefined));
   return new Set(probed.map((c) => c.name).filter((name) => !running.has(name)));
 }
 

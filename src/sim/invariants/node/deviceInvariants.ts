@@ -7,7 +7,6 @@ import { devicesAddr, devicesView } from '../../../machines/allocation/devices/m
 import { type Allocation, deviceIds } from '../../../machines/allocation/devices/types.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { manifestName } from '../../steady.ts';
 import type { SimKube } from '../../world/kube/types.ts';
@@ -15,7 +14,7 @@ import type { SimNode } from '../../world/node/types.ts';
 import { DEVICE_FOLDER } from '../../world/paths.ts';
 import { responseFor } from '../../world/plugins/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../../world/plugins/machineDevices.ts';
-import { type Checker, isForDevices, type Scene, targetOf } from '../checker.ts';
+import { type Checker, isForDevices, podOf, targetOf } from '../checker.ts';
 import { DeviceRoom } from './deviceRoom.ts';
 
 interface Config {
@@ -28,9 +27,6 @@ interface Config {
 }
 const DEV = '/dev/';
 
-function podOf(s: Scene, uid: string): Pod | undefined {
-  return s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
-}
 function containerOf(pod: Pod | undefined, name: string): Container | undefined {
   return pod === undefined ? undefined : allocationOrder(pod).find(({ container }) => container.name === name)?.container;
 }

@@ -1,7 +1,6 @@
 /** Invariants about what containers are given of claims and images, and with whose credentials images are pulled. */
 
 import type { KubeObject } from '../../../machines/kube/request.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
 
 import { repositoryOf } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import { locationMatches } from '../../../machines/runtime/imagePuller/keyring.ts';
@@ -9,14 +8,10 @@ import { isRecord } from '../../../machines/shape/conform.ts';
 import { CLAIM_VOLUME } from '../../nemesis/draws/pods/named.ts';
 import { IMAGE_VOLUME } from '../../nemesis/draws/pods/volumes.ts';
 import { claimedPath } from '../../nemesis/workload/objectBodies.ts';
-import { type Checker, type Scene, targetOf } from '../checker.ts';
+import { type Checker, podOf, targetOf } from '../checker.ts';
 
 interface Created {
   config?: { metadata?: { name?: string }; mounts?: readonly { containerPath?: string; hostPath?: string; image?: { image?: string } }[] };
-}
-
-function podOf(s: Scene, uid: string) {
-  return s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
 }
 
 /** A container that mounts a claim gets what that claim's volume holds, after the claim was bound; one that mounts an image gets that. */

@@ -20,9 +20,10 @@ import {
   type ProbeTarget,
   type ProbeType,
 } from '../../../../src/machines/pod/probes/probes.ts';
+import { lastingContainers } from '../../../../src/machines/pod/resources/podLevel.ts';
 import { probeEvent } from '../../../../src/machines/services/probes/said.ts';
 import { firstDelayMs, nextTickMs, periodMs } from '../../../../src/machines/services/probes/schedule.ts';
-import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from '../../../../src/machines/services/probes/state.ts';
+import { initialResult, lookedAt, targetsOf, withResult } from '../../../../src/machines/services/probes/state.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run } from '../../../../src/machines/services/probes/threshold.ts';
 import { facts, target } from '../../../probes/fixtures.ts';
 import { container, pod, sidecar } from '../../pods/fixtures.ts';
@@ -124,7 +125,7 @@ const counted = (...outcomes: ProbeOutcome['kind'][]) => {
 
 goldenTable('probes are as recorded', 'services/probes', {
   '8.1 who is probed': () =>
-    probedContainers(
+    lastingContainers(
       pod({
         containers: [container('b'), container('a')],
         initContainers: [container('i'), sidecar('s')],

@@ -10,7 +10,7 @@ import type { Host, HttpReply, HttpRequest } from '../../../../ports/ports.ts';
 import { criClient } from '../../../runtime/client.ts';
 import { volumeUsage } from '../../../services/client.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, type Route, text } from '../../admin/answers.ts';
+import { isGet, json, METHOD_NOT_ALLOWED, type Route, text } from '../../admin/answers.ts';
 import { type Checks, healthRoutes } from '../../healthChecks.ts';
 import { countedChecks, kubeletChecks, SLI_FAMILY } from '../../kubeletChecks.ts';
 import { addKubeletFamilies } from '../../metrics/kubeletFamilies.ts';
@@ -147,5 +147,3 @@ function cores(host: Host): Pick<MachineFigures, 'physicalCores' | 'sockets'> {
     return {};
   }
 }
-
-const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
