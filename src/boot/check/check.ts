@@ -15,7 +15,7 @@ import { readInvocation } from './invocation.ts';
 import { checkPods } from './pods.ts';
 import { checkRuntime } from './runtime.ts';
 
-/** Those of the boot that read the command line and files alone. */
+/** Steps of the boot that read the command line and files alone. */
 const STEPS = [
   configure.parseArguments,
   configure.loadConfiguration,

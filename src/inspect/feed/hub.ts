@@ -364,7 +364,7 @@ export class Hub {
     return false;
   }
 
-  /** Those that caught up begin anew; those that did not are let go. */
+  /** Viewers that caught up begin anew; those that did not are let go. */
   #rescue(nowMs: number): void {
     for (const client of [...this.#clients]) {
       if (client.lagsSinceMs === null) continue;

@@ -41,13 +41,13 @@ export function serverOf(entries: readonly MountEntry[], path: string): string {
   let deepest: MountEntry | undefined;
   for (const entry of entries) {
     const above = entry.path === '/' || entry.path === path || path.startsWith(`${entry.path}/`);
-    // Of mounts one over another the last is seen.
+    // The last of mounts one over another is seen.
     if (above && entry.path.length >= (deepest?.path.length ?? 0)) deepest = entry;
   }
   return deepest === undefined || !mayHang(deepest.type) ? '' : serverOfSource(deepest.source);
 }
 
-/** Of `server:/path`, `[fd00::1]:/path` or `//server/share`; of another source all of it. */
+/** The server in `server:/path`, `[fd00::1]:/path` or `//server/share`; all of another source. */
 export function serverOfSource(source: string): string {
   return /^(?:\/\/)?(\[[^\]]*\]|[^:/]+)/.exec(source)?.[1] ?? source;
 }

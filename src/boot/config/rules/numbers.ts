@@ -9,7 +9,7 @@ import type { Rule } from './rule.ts';
 type NumberField = { [K in keyof KubeletConfiguration]: KubeletConfiguration[K] extends number ? K : never }[keyof KubeletConfiguration];
 
 const INT32_MAX = 2 ** 31 - 1;
-/** Those that the table gives a range. */
+/** Fields that the table gives a range. */
 const RANGES = Object.entries(KUBELET_CONFIGURATION).flatMap(([name, { within }]) => (within === undefined ? [] : [{ name, within }]));
 
 /** Least durations, milliseconds; zero is below them unless it is listed as allowed. */

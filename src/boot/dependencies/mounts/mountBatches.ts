@@ -92,7 +92,7 @@ export class MountBatches {
     // Alone: it would end the helper of those it goes with.
     if (one.text.includes('\0')) one.failed(new MountError('EINVAL', `${words[0] ?? ''}: a zero byte in ${JSON.stringify(words)}`));
     this.#waiting.push(one);
-    // Those of the same turn go together.
+    // Calls of the same turn go together.
     if (!this.#due) setImmediate(() => this.#next());
     this.#due = true;
     return one.answered;
@@ -149,7 +149,7 @@ export class MountBatches {
     let why = 'the helper ended before it said what became of it';
     const over = () => {
       free();
-      // Those that were answered stay so.
+      // Calls that were answered stay so.
       for (const one of calls) one.failed(new MountError('EIO', `${one.words.join(' ')}: ${why}`));
     };
     let child: ChildProcessByStdio<null, Readable, null>;

@@ -10,7 +10,7 @@ import { MountError } from './mountError.ts';
 export const TMPFS = 'tmpfs';
 /** `UMOUNT_NOFOLLOW` of umount2(2): a link at the very end is no mount of ours. */
 const UMOUNT_NOFOLLOW = 8;
-/** Those that the file system itself reads; any other is left to mount(8), which knows flags and names of users. */
+/** Options that the file system itself reads; any other is left to mount(8), which knows flags and names of users. */
 const OPTION = /^(?:size=\d+|mode=[0-7]+|noswap)$/;
 
 /** Each is false where nothing was done: mount(8) or umount(8) does it then, or says in words why it cannot be done. */

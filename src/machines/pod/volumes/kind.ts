@@ -63,9 +63,9 @@ export interface InlineKind<S extends { kind: string }> {
 interface OfPersistent {
   /** Its name. */
   volume: string;
-  /** Of the claim in the pod. */
+  /** The claim's in the pod. */
   readOnly: boolean;
-  /** Of its specification, or of the annotation that came before. */
+  /** Options in its specification, or in the annotation that came before. */
   mountOptions: readonly string[];
 }
 /** A volume of this kind behind a claim. */

@@ -189,7 +189,7 @@ const deciding = effects.extend({
         if (was.phase === event.phase && was.error === event.error && was.done === event.done) return;
         actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: facts().wallMs, done: event.done });
         enqueue.assign({ actual });
-        // Of one that an earlier daemon has left it is not known what became of its claim since.
+        // A volume that an earlier daemon has left may have lost its claim since.
         const machine = context.machines.get(event.key) ?? '';
         if (event.phase === 'mounted' && was.phase === 'mounting' && machine.endsWith('#0')) enqueue.sendTo(machine, LOOK);
         return;

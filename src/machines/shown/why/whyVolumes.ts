@@ -18,13 +18,13 @@ function line({ name, plugin, state, message, sinceMs }: VolumeSummary, nowMs: n
   return `${name} (${pluginShown({ plugin })}): ${WORDS[state] ?? state} for ${shortDuration(nowMs - sinceMs)}${why}`;
 }
 
-/** Of one pod. */
+/** Volumes of one pod. */
 export function volumeLines(volumes: readonly VolumeSummary[], nowMs: number): string[] {
   const shown = volumes.filter(({ state }) => Object.hasOwn(WORDS, state));
   return shown.length === 0 ? [] : ['Volumes', ...shown.map((v) => `  ${line(v, nowMs)}`)];
 }
 
-/** Of all pods; `nameOf`: of a pod by its UID. */
+/** Volumes of all pods that wait or failed. `nameOf`: a pod's name, by its UID. */
 export function stuckVolumes(volumes: VolumesView, nowMs: number, nameOf: (uid: string) => string): string[] {
   const stuck = (v: VolumeSummary) => Object.hasOwn(WORDS, v.state) && (v.message !== '' || nowMs - v.sinceMs >= SLOW_MS);
   return [...volumes].flatMap(([uid, all]) => all.filter(stuck).map((v) => `${nameOf(uid)}: ${line(v, nowMs)}`));

@@ -59,7 +59,7 @@ export class DeviceRoom {
     if (s.monoMs - sinceMs < CALM_MS) return undefined;
     const there = s.node.tuning.devices?.plugins.find((p) => p.resource === resource)?.devices.length ?? 0;
     const holders = [...this.#holders].filter(([uid, h]) => uid !== o.uid && s.monoMs - h.atMs <= HELD_MS);
-    // Those that are not let in yet may hold some already.
+    // Pods that are not let in yet may hold some already.
     const known = new Set([...this.#holders.values()].map(({ pod }) => nameOf(pod, s)));
     const unknown = [...s.operator.wanted.values()].flatMap((w) =>
       known.has(`${w.pod.name} ${w.pod.rev}`) ? [] : [w.pod.manifest as Pick<Pod, 'spec'>],

@@ -92,7 +92,7 @@ export async function unsettled(
       continue;
     }
     const waits = waitsForDevices(node, { uid, manifest: w.pod.manifest, monoMs: scene.monoMs });
-    // Those that loop or wait are not always up when somebody looks; critical ones, and those of files, may write what they will.
+    // Pods that loop or wait are not always up when somebody looks; critical ones, and those of files, may write what they will.
     if (w.pod.writesTooMuch === true && w.pod.fate === 'steady' && !waits && !isCritical(record.pod) && holdsToLimits(node))
       found.push(`pod ${name} writes more than it may, and is not evicted`);
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';

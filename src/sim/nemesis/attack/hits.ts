@@ -10,7 +10,7 @@ export interface ActiveFaults {
   /** False when it had ended already. */
   remove(f: FaultEntry): boolean;
   clear(): void;
-  /** Those of one kind on one node, oldest first. */
+  /** Entries of one kind on one node, oldest first. */
   of<K extends SpecKind>(node: number, kind: K): readonly EntryOf<K>[];
   /** Rolls the dice of a fault whose selector matched, and counts a hit under `kind.what`. */
   hit(f: FaultEntry, what: string): boolean;

@@ -146,7 +146,7 @@ class Mounts implements SimMounts {
     return this.table.findLastIndex((e) => e.path === path);
   }
 
-  /** Of what is mounted there; '' where nothing is. */
+  /** Source of what is mounted there; '' where nothing is. */
   sourceOf(path: string): string {
     return this.table[this.topmost(path)]?.source ?? '';
   }

@@ -17,7 +17,7 @@ interface SimDevicePlugin {
   down: boolean;
   /** Registers whenever the daemon's socket is made. */
   registers: boolean;
-  /** Those that it would rather give, first. */
+  /** Devices that it would rather give, first. */
   prefers: readonly string[];
 }
 export type DevicePluginMethod = 'Options' | 'Preferred' | 'Allocate' | 'PreStart';

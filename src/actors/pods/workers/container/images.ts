@@ -28,7 +28,7 @@ export function imageKey(container: string, volume: string): string {
   return `${container}/${volume}`;
 }
 
-/** Those of volumes first, each by its own policy; the first that cannot be had is what the container waits for. */
+/** Images of volumes come first, each by its own policy; the first that cannot be had is what the container waits for. */
 export async function ensureImages(ctx: Ctx, o: ImagesWanted, signal: AbortSignal): Promise<ImageResult> {
   const { container, pod } = o.job;
   for (const { volume, reference, policy } of mountedImages(pod, container)) {

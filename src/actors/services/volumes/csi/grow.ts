@@ -44,7 +44,7 @@ export async function growCsi(
   }
 }
 
-/** One that is not there now comes back: nothing is known of the volume meanwhile. */
+/** A driver that is not there now comes back: nothing is known of the volume meanwhile. */
 function registered(o: CsiOptions, name: string): Driver {
   try {
     return driverNamed(o, name, 'Expander.NodeExpand failed to get CSI client');

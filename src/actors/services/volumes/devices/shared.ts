@@ -21,7 +21,7 @@ export interface SharedDevice {
   /** Where it is mounted for all pods. */
   global: string;
   fsType: string;
-  /** Of mount(8); `ro` among them where nothing may be written. */
+  /** Options of mount(8); `ro` among them where nothing may be written. */
   options: readonly string[];
   /** Its path, once it is there. */
   attach(): Promise<string>;

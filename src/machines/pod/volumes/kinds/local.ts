@@ -14,9 +14,9 @@ export interface Local {
   volume: PathName;
   /** Containers are given the device itself. */
   block: boolean;
-  /** Of the file system that an empty device is given. */
+  /** Type of the file system that an empty device is given. */
   fsType: string;
-  /** Of mount(8). */
+  /** Options of mount(8). */
   options: readonly string[];
 }
 

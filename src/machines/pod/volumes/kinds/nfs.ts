@@ -10,7 +10,7 @@ export interface Nfs {
   kind: 'nfs';
   server: string;
   path: string;
-  /** Of mount(8). */
+  /** Options of mount(8). */
   options: readonly string[];
 }
 

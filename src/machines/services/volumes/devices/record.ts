@@ -1,5 +1,5 @@
 /**
- * Of a volume on a device: where the device is mounted for all pods of the node. It is written before anything is done and
+ * Where the device of a volume is mounted for all pods of the node. A record is written before anything is done and
  * removed last, so records are the count of users of a device, and a crash loses none. Pure.
  */
 

@@ -62,7 +62,7 @@ export function drawWholeCpus({ count, threads, options }: CpuTuning, source: Po
       const alone = i === 0 || (source === 'api' && rng.chance(0.4));
       give(c, alone ? (never ? NEVER : whole()) : part());
     }
-    // Those of a static pod have no CPU that its first container is not to have after them.
+    // Init containers of a static pod have no CPU that its first container is not to have after them.
     for (const c of initContainers) give(c, rng.chance(0.6) && (source === 'api' || c.restartPolicy === undefined) ? whole() : part());
     return {};
   };
