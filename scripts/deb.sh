@@ -10,6 +10,7 @@ out=${1:-dist/deb}
 install_packages
 use_node
 if [ "${2:-}" = --as-built ]; then build_programs; else "$node" scripts/build.mjs --force; fi
+"$node" scripts/man/main.ts
 read_field() { "$node" -p "require('./package.json').$1"; }
 version=$(read_field version)
 arch=$(dpkg --print-architecture)
@@ -68,6 +69,21 @@ ln -s ../lib/actorlet/bin/actorlet ../lib/actorlet/bin/actorctl "$tree/usr/bin/"
 sed 's#/opt/actorlet/bin/actorlet#/usr/bin/actorlet#' packaging/systemd/actorlet.service >"$tree/usr/lib/systemd/system/actorlet.service"
 cp packaging/kubeadm/20-actorlet.conf "$tree/usr/share/actorlet/"
 cp -r schemas "$tree/usr/share/actorlet/"
+cp -r packaging/monitoring "$tree/usr/share/actorlet/"
+share=$tree/usr/share
+mkdir -p "$share/man/man1" "$share/man/man8" "$share/bash-completion/completions" "$share/zsh/vendor-completions" "$share/fish/vendor_completions.d"
+gzip -9nc dist/man/actorctl.1 >"$share/man/man1/actorctl.1.gz"
+gzip -9nc dist/man/actorlet.8 >"$share/man/man8/actorlet.8.gz"
+for name in actorctl actorlet; do
+  cp "dist/completions/bash/$name" "$share/bash-completion/completions/$name"
+  cp "dist/completions/zsh/$name" "$share/zsh/vendor-completions/_$name"
+  cp "dist/completions/fish/$name" "$share/fish/vendor_completions.d/$name.fish"
+done
+# The documents with their folders, so that links among them lead somewhere.
+doc=$share/doc/actorlet
+cp -r README.md SECURITY.md CONTRIBUTING.md ARCHITECTURE.md CHANGELOG.md docs examples "$doc/"
+rm -rf "$doc/docs/images" "$doc/docs/spec" "$doc/docs/decisions" "$doc/docs/changes-since-1.34.md"
+find "$doc/examples" \( -name node_modules -o -name package-lock.json \) -prune -exec rm -rf {} +
 sed 's#\$schema=.*/#$schema=/usr/share/actorlet/schemas/#' examples/containerd/config.yaml >"$tree/etc/actorlet/config.yaml"
 echo 'ACTORLET_ARGS=' >"$tree/etc/default/actorlet"
 cp LICENSE "$tree/usr/share/doc/actorlet/copyright"

@@ -3,6 +3,7 @@
  * examples/test-your-pods on it, so that it stays true.
  */
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import {
   cpSync,
   existsSync,
@@ -19,6 +20,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { cleanEnv } from '../../src/harness/reaper/client.ts';
 
 const project = join(import.meta.dirname, '..', '..');
@@ -30,6 +32,8 @@ let packedBytes = 0;
 /** What a user fetches, and what lies on the disk afterwards. */
 const PACKED_BYTES_MAX = 3_000_000;
 const INSTALLED_BYTES_MAX = 150_000_000;
+/** Of what must not be packed. */
+const LEFT_BYTES = 1_000_000;
 
 /** Of all files below a folder, without the packages that stand in it. */
 function bytesBelow(folder: string): number {
@@ -59,11 +63,19 @@ async function outcome(file: string, args: string[], cwd: string): Promise<{ cod
 const node = (args: string[], cwd = home) => outcome(process.execPath, args, cwd);
 
 beforeAll(async () => {
-  for (const script of ['scripts/build.mjs', 'scripts/build/build-types.mjs']) {
+  for (const script of ['scripts/build.mjs', 'scripts/build/build-types.mjs', 'scripts/man/main.ts']) {
     expect(await node([script], project)).toMatchObject({ code: 0 });
   }
   home = mkdtempSync(join(tmpdir(), 'actorlet-package-'));
+  // What `npm run deb` and `npm install` of the example leave in a checkout.
+  const left = ['dist/deb/actorlet-node.deb', 'examples/test-your-pods/node_modules/left/index.js'].map((path) => join(project, path));
+  const mine = left.filter((path) => !existsSync(path));
+  for (const path of mine) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, randomBytes(LEFT_BYTES));
+  }
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', home], { cwd: project });
+  for (const path of mine) rmSync(path);
   const packed = JSON.parse(stdout) as unknown;
   // npm 12 answers with an object by name, earlier ones with a list.
   const [entry] = (Array.isArray(packed) ? packed : Object.values(packed as object)) as { filename: string; size: number }[];
@@ -103,6 +115,10 @@ describe('the package', { timeout: 240_000 }, () => {
       'scripts',
     ]);
     expect(readdirSync(join(home, 'node_modules/actorlet/scripts'))).toEqual(['launch.sh']);
+    const { man } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as { man: string[] };
+    for (const page of man) expect(readFileSync(join(home, 'node_modules/actorlet', page), 'utf8')).toMatch(/^\.TH ACTOR/);
+    for (const left of ['dist/deb', 'examples/test-your-pods/node_modules'])
+      expect(existsSync(join(home, 'node_modules/actorlet', left))).toBe(false);
   });
 
   it('is small, also with all that it installs', () => {
@@ -173,22 +189,16 @@ await node.dispose();
 `,
     );
     expect(await node(['consumer.mjs'])).toEqual({ code: 0, output: 'simulated null true\nRunning\n' });
-    const tried = await outcome(
-      'node_modules/actorlet/bin/actorctl',
-      [
-        'try',
-        '-f',
-        'example/pods/shop.yaml',
-        '--inject',
-        'example/faults/runtime-away.yaml',
-        '-e',
-        'shop phase=Running for 3s',
-        '-e',
-        'shop restarts=0 for 5s',
-      ],
-      home,
-    );
+    // As the examples for CI services do it.
+    const [command = '', other] = ['github-actions', 'gitlab-ci'].map((name) => {
+      const text = readFileSync(join(example, 'ci', `${name}.yaml`), 'utf8');
+      expect(parse(text)).toBeTypeOf('object');
+      return /npx --no-install (actorctl try .*)$/m.exec(text)?.[1];
+    });
+    expect(command).toBe(other);
+    const tried = await outcome('sh', ['-c', `../node_modules/actorlet/bin/${command}`], example);
     expect(tried).toMatchObject({ code: 0, output: expect.stringMatching(/^held {6}shop {2}shop restarts=0/m) });
+    expect(readFileSync(join(example, 'junit.xml'), 'utf8')).toContain('tests="2" failures="0"');
   });
 });
 

@@ -1,5 +1,5 @@
 /** `actorctl try` as a person runs it: what it prints, and the exit codes it ends with. */
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -66,8 +66,13 @@ describe('actorctl try', { timeout: 240_000 }, () => {
   });
 
   it('ends with 1 and the reason when something did not', async () => {
-    const { code, out } = await tryIt(['-f', file('job.yaml', pod('job', 'run=100ms,exit=3', '  restartPolicy: Never\n'))]);
+    const junit = join(dir, 'junit.xml');
+    const job = file('job.yaml', pod('job', 'run=100ms,exit=3', '  restartPolicy: Never\n'));
+    const { code, out } = await tryIt(['-f', job, '--junit', junit]);
     expect(code, out).toBe(1);
+    expect(readFileSync(junit, 'utf8')).toMatch(
+      /<testsuite name="actorctl try" tests="1" failures="1" errors="0" [\s\S]*<testcase classname="job" name="ready or Succeeded" [^>]*>\s*<failure message="[^"]+">/,
+    );
     expect(out).toMatch(/^NOT HELD {2}job {2}ready or Succeeded /m);
     expect(out).toMatch(/last seen: Failed, .*app: exited 3 \(Error\)/);
   });
@@ -112,6 +117,7 @@ describe('actorctl try', { timeout: 240_000 }, () => {
       [[], 'say which manifests with -f'],
       [['-f', join(dir, 'nosuch.yaml')], 'nosuch.yaml does not exist'],
       [['-f', web, '-e', 'phase=Runing'], '"Runing" is no phase'],
+      [['-f', web, '--junit', join(dir, 'nosuch', 'a.xml')], 'nosuch/a.xml does not exist'],
       [['-f', web, '--settle', 'soon'], '--settle: "soon" is no time'],
       [['-f', web, '--runtime', 'docker'], '--runtime is process, oci, hollow or containerd, not docker'],
       [['-f', web, '--endpoint', '/x'], 'endpoint: runtime hollow has none'],

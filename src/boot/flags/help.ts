@@ -9,7 +9,8 @@ import type { FlagSpec } from './types.ts';
 
 const WIDTH = 120;
 
-const LONG = `actorlet runs pods on this machine: a Kubernetes node agent that takes the kubelet's flags and its configuration
+/** What the program is. */
+export const DESCRIPTION = `actorlet runs pods on this machine: a Kubernetes node agent that takes the kubelet's flags and its configuration
 file. It reads static pods from files or from a URL (--pod-manifest-path, --manifest-url) and drives a container runtime over
 CRI. Without --kubeconfig it stands alone. Flags win over drop-ins (--config-dir), those over the file (--config), that over
 defaults. Words in a flag's name may be joined by "-" or "_"; a boolean flag takes its value only with "=".`;
@@ -17,7 +18,6 @@ defaults. Words in a flag's name may be joined by "-" or "_"; a boolean flag tak
 export async function helpText(): Promise<string> {
   // Loaded for --help alone: a start has no use for it.
   const { default: yargs } = await import('yargs');
-  const defaults = { flags: defaultKubeletFlags(), config: defaultKubeletConfiguration() };
   const parser = yargs([])
     .help(false)
     .version(false)
@@ -27,16 +27,35 @@ export async function helpText(): Promise<string> {
     .parserConfiguration({ 'boolean-negation': false, 'camel-case-expansion': false, 'dot-notation': false })
     .exitProcess(false)
     .wrap(WIDTH);
-  // Groups appear in the order of their first flag.
-  const ordered = [...FLAGS].sort((a, b) => rank(a) - rank(b));
-  for (const flag of ordered) {
-    parser.option(flag.name, {
-      ...(flag.short === undefined || flag.short === flag.name ? {} : { alias: flag.short }),
-      group: groupOf(flag),
-      describe: `${describe(flag)} (${typeText(flag)}, default ${defaultText(flag, defaults)})${deprecation(flag)}`,
+  for (const { title, flags } of flagGroups()) {
+    for (const { names, text } of flags) {
+      const [name = '', ...alias] = names.toReversed();
+      parser.option(name, { ...(alias.length === 0 ? {} : { alias }), group: `${title}:`, describe: text });
+    }
+  }
+  return `${DESCRIPTION}\n\n${await parser.getHelp()}\n`;
+}
+
+interface FlagGroup {
+  title: string;
+  /** Names without hyphens, a letter first. */
+  flags: { names: string[]; text: string }[];
+}
+
+/** Every flag with its type, default and deprecation, as `--help` and the man page show it. */
+export function flagGroups(): FlagGroup[] {
+  const defaults = { flags: defaultKubeletFlags(), config: defaultKubeletConfiguration() };
+  const groups = new Map<string, FlagGroup>();
+  for (const flag of [...FLAGS].sort((a, b) => rank(a) - rank(b))) {
+    const title = groupOf(flag);
+    const group = groups.get(title) ?? { title, flags: [] };
+    groups.set(title, group);
+    group.flags.push({
+      names: flag.short === undefined || flag.short === flag.name ? [flag.name] : [flag.short, flag.name],
+      text: `${describe(flag)} (${typeText(flag)}, default ${defaultText(flag, defaults)})${deprecation(flag)}`,
     });
   }
-  return `${LONG}\n\n${await parser.getHelp()}\n`;
+  return [...groups.values()];
 }
 
 function rank(flag: FlagSpec): number {
@@ -45,8 +64,8 @@ function rank(flag: FlagSpec): number {
 }
 
 function groupOf(flag: FlagSpec): string {
-  if (flag.own) return 'Flags of actorlet itself:';
-  return flag.removed === undefined ? 'Flags:' : 'Old flags, accepted without effect:';
+  if (flag.own) return 'Flags of actorlet itself';
+  return flag.removed === undefined ? 'Flags' : 'Old flags, accepted without effect';
 }
 
 function describe(flag: FlagSpec): string {

@@ -21,7 +21,8 @@ _actorctl() {
   found=("\${(@f)$(SHELL=bash ${ASK} "\${words[@]:0:$CURRENT}" 2>/dev/null)}")
   if (( \${#found} )) && [[ -n "\${found[1]}" ]]; then compadd -- "\${found[@]}"; else _files; fi
 }
-compdef _actorctl actorctl
+# Loaded by its name, the file is the function; sourced, it only defines it.
+if [ "\${funcstack[1]}" = _actorctl ]; then _actorctl; else compdef _actorctl actorctl; fi
 `,
   fish: `# actorctl completion fish | source
 complete -c actorctl -f -a '(SHELL=bash ${ASK} (commandline -opc) (commandline -ct) 2>/dev/null)'

@@ -186,6 +186,7 @@ function addTryCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): A
         .option('settle', { type: 'string', default: '60s', describe: 'how long that may take; 0s: inject at once' })
         .option('runtime', { type: 'string', default: 'process', describe: 'process, oci, hollow or containerd' })
         .option('endpoint', { type: 'string', describe: 'socket of a containerd that holds no pods' })
+        .option('junit', { type: 'string', describe: 'file for the outcome as JUnit XML, which CI services read' })
         .option('keep', { type: 'boolean', default: false, describe: 'leave logs and configuration, and say where' })
         .example('$0 try -f web.yaml -e "web ready within 30s"', 'does it come up?')
         .epilogue(

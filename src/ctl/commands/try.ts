@@ -1,6 +1,7 @@
 /** `actorctl try`: a throw-away node for some manifests, faults if wanted, expectations checked, a timeline as it happens. */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { CtlError, EXIT } from '../../admin/client.ts';
 import { type Expectation, parseExpectation, parseTime } from '../../harness/expectation.ts';
 import { startNode, type TestNode, type TimelineEntry, type Timings } from '../../harness/index.ts';
@@ -9,6 +10,7 @@ import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/de
 import { messageOf } from '../../machines/text/errors.ts';
 import { printable } from '../../machines/text/table.ts';
 import type { CtlIo } from '../io.ts';
+import { type Checked, type JunitRun, junitXml } from './junit.ts';
 
 export interface TryArgs {
   file: readonly string[];
@@ -18,20 +20,12 @@ export interface TryArgs {
   endpoint: string | undefined;
   settle: string;
   keep: boolean;
+  /** File for the outcome as JUnit XML. */
+  junit: string | undefined;
   json: boolean;
 }
 /** The run itself failed or was wrong: nothing was learnt about the pods. */
 const NOT_TRIED = EXIT.usage;
-
-interface Outcome {
-  expectation: string;
-  pod: string;
-  held: boolean;
-  /** Milliseconds from the beginning of the expectations. */
-  afterMs: number;
-  /** Why it did not hold; '' if it did. */
-  why: string;
-}
 
 export async function runTry(io: CtlIo, args: TryArgs): Promise<number> {
   const wanted = checked(args);
@@ -56,15 +50,27 @@ export async function runTry(io: CtlIo, args: TryArgs): Promise<number> {
       running.catch(() => undefined);
       throw new CtlError(EXIT.interrupted, 'interrupted; the node and its pods are removed.');
     }
+    writeJunit(args, { beganMs: began, outcomes: done.outcomes, trouble: '' });
     if (args.json) io.out(`${JSON.stringify({ ...done, timeline: node.timeline }, null, 2)}\n`);
     else report(io, done);
     if (args.keep) io.err(`The node's files are in ${node.dir}.\n`);
     return done.ok ? EXIT.ok : EXIT.no;
   } catch (error) {
     if (error instanceof CtlError && error.exitCode === EXIT.interrupted) throw error;
+    writeJunit(args, { beganMs: began, outcomes: [], trouble: messageOf(error) });
     throw new CtlError(NOT_TRIED, messageOf(error));
   } finally {
     await node?.dispose();
+  }
+}
+
+/** @throws CtlError */
+function writeJunit({ junit }: TryArgs, run: JunitRun): void {
+  if (junit === undefined) return;
+  try {
+    writeFileSync(junit, junitXml(run));
+  } catch (error) {
+    throw new CtlError(NOT_TRIED, `--junit ${junit} cannot be written: ${messageOf(error)}`);
   }
 }
 
@@ -72,6 +78,8 @@ function checked(args: TryArgs): Expectation[] {
   if (args.file.length === 0) throw new CtlError(EXIT.usage, 'try: say which manifests with -f.');
   for (const file of [...args.file, ...(args.inject === undefined ? [] : [args.inject])])
     if (!existsSync(file)) throw new CtlError(EXIT.usage, `try: ${file} does not exist.`);
+  if (args.junit !== undefined && !existsSync(dirname(args.junit)))
+    throw new CtlError(EXIT.usage, `try: the folder of --junit ${args.junit} does not exist.`);
   if (args.inject !== undefined) {
     const decoded = decodeScenario(readFileSync(args.inject, 'utf8'), 'live');
     const { inject } = args;
@@ -98,7 +106,7 @@ function interrupted(io: CtlIo): Promise<'interrupted'> {
 
 interface Done {
   ok: boolean;
-  outcomes: Outcome[];
+  outcomes: Checked[];
   times: { pod: string; timings: Timings }[];
 }
 
@@ -115,7 +123,7 @@ async function work(node: TestNode, o: TryArgs & { settleMs: number; wanted: rea
       ? pods.map((pod) => ({ text: 'ready or Succeeded', pod, check: (p: PodHandle) => up(p, UP_MS) }))
       : o.wanted.flatMap((e) => targets(e, { pods, node }).map((pod) => ({ text: e.text, pod, check: e.check })));
   const outcomes = await Promise.all(
-    jobs.map(async ({ text, pod, check }): Promise<Outcome> => {
+    jobs.map(async ({ text, pod, check }): Promise<Checked> => {
       const outcome = { expectation: text, pod: pod.name };
       try {
         await check(pod, { fresh: o.inject === undefined });
