@@ -14,7 +14,28 @@ const pvOf = (o: { path: string; fsType?: string; mountOptions?: string[] }) => 
     ...(o.mountOptions === undefined ? {} : { mountOptions: o.mountOptions }),
   },
 });
-const withDevice = () => machine({ special: new Map([[DEVICE, 'block' as const]]) });
+/** `blind`: blkid sees nothing on any device, until that is over. */
+function withDevice() {
+  let blind = false;
+  const m = machine({
+    special: new Map([[DEVICE, 'block' as const]]),
+    mounter: (real) => ({
+      tool: (name, args, call) =>
+        blind && name === 'blkid' ? Promise.resolve({ code: 2, out: '', err: '' }) : real.tool(name, args, call),
+    }),
+  });
+  return {
+    ...m,
+    blind() {
+      blind = true;
+      return {
+        over() {
+          blind = false;
+        },
+      };
+    },
+  };
+}
 const dirOf = (uid: string) => `${FACTS.rootDir}/pods/${uid}/volumes/kubernetes.io~local-volume/v`;
 
 it('an empty device is given a file system once, mounted for the node, and bound for each pod', async () => {
@@ -54,7 +75,7 @@ it('a device with data on it is checked and mounted, never formatted; a read-onl
 });
 
 it('each step that a crash cut off is taken again, and what was mounted by then goes with the pod', async () => {
-  for (const failing of ['blkid', 'mkfs.ext4', 'mount', 'unmount']) {
+  for (const failing of ['blkid', 'dd', 'mkfs.ext4', 'mount', 'unmount']) {
     const m = withDevice();
     const volume = m.volumeOf(CLAIM, { uid: 'a', pv: pvOf({ path: DEVICE, mountOptions: ['noatime'] }) });
     let left = 1;
@@ -65,6 +86,21 @@ it('each step that a crash cut off is taken again, and what was mounted by then 
     await volume.tearDown();
     expect([failing, m.mounts.table, await m.found(), m.mounts.overwritten]).toEqual([failing, [], [], []]);
   }
+});
+
+it('a device that cannot be read is not taken for an empty one', async () => {
+  const m = withDevice();
+  m.mounts.formatted.set(DEVICE, 'ext4');
+  let unread = true;
+  const real = m.mounts.trouble.failing;
+  m.mounts.trouble.failing = (op, path) => (op === 'dd' && unread ? 'EIO' : real(op, path));
+  const blind = m.blind();
+  const volume = m.volumeOf(CLAIM, { uid: 'a', pv: pvOf({ path: DEVICE }) });
+  await expect(volume.setUp()).rejects.toThrow('EIO');
+  unread = false;
+  blind.over();
+  await volume.setUp();
+  expect([m.mounts.overwritten, m.tools.filter((t) => t.startsWith('mkfs'))]).toEqual([[], []]);
 });
 
 it('a global mount stays for a pod whose record is lost but whose mount is there', async () => {

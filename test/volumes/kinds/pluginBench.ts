@@ -28,20 +28,22 @@ export function machine(o: { special?: ReadonlyMap<string, PathKind>; mounter?: 
   const real = mounts.connect({ disk, clock: time.clock, power: { on: true } });
   const requests: Parameters<Mounter['mount']>[0][] = [];
   const tools: string[] = [];
+  const own: Mounter = { ...real, ...o.mounter?.(real) };
   const mounter: Mounter = {
-    ...real,
+    ...own,
     mount: (...[request, call]: Parameters<Mounter['mount']>) => {
       requests.push(request);
-      return real.mount(request, call);
+      return own.mount(request, call);
     },
     tool: (name, args, call) => {
       tools.push([name, ...args].join(' '));
-      return real.tool(name, args, call);
+      return own.tool(name, args, call);
     },
-    ...o.mounter?.(real),
   };
   const node = { name: 'n1', labels: {} };
   const logged: object[] = [];
+  /** What was written to files of the kernel, by a mounter that notes it. */
+  const written: string[] = [];
   /** `pv`: what a claim of the pod is bound to. */
   const plugins = (pv: object) =>
     new Plugins({
@@ -97,7 +99,7 @@ export function machine(o: { special?: ReadonlyMap<string, PathKind>; mounter?: 
     };
   };
   return {
-    ...{ time, fs, mounts, requests, tools, logged, volumeOf, settled },
+    ...{ time, fs, mounts, requests, tools, logged, written, volumeOf, settled },
     found: async () => (await settled(plugins({}).scan())).found.map((r) => `${r.plugin} ${r.name}`),
   };
 }

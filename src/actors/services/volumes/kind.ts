@@ -10,6 +10,7 @@ import type { NodeFacts } from '../../../machines/nodeFacts.ts';
 import type { Claim } from '../../../machines/pod/volumes/kinds/claim.ts';
 import type { PersistentSource } from '../../../machines/pod/volumes/kinds.ts';
 import { type VolumeRef, volumePath } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { ClaimedVolume } from '../../../machines/services/volumes/claims.ts';
 import type { ClaimSizes } from '../../../machines/services/volumes/growth.ts';
 import type { VolumeEventSaid } from '../../../machines/services/volumes/said.ts';
 import type { GrowJob, GrowthOutcome, SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
@@ -37,7 +38,7 @@ export interface InlineActs<S> {
 
 /** Acts on a volume behind a claim. Its directory has the name of claims, whatever its kind. */
 export interface PersistentActs<P> {
-  setUp(o: VolumeTools, job: ClaimedJob & { behind: P }, signal: AbortSignal): Promise<SetUpDone | null>;
+  setUp(o: VolumeTools, job: ClaimedJob & { behind: P & Pick<ClaimedVolume, 'volume'> }, signal: AbortSignal): Promise<SetUpDone | null>;
   /** Finds a volume that stands in full already: the API is not asked. Absent: its marker and mount say so, or the link to its device. */
   standing?(o: VolumeTools, job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
   /** What it left beside the mount on its directory and the link to its device. Nothing but the name is known. */

@@ -5,16 +5,19 @@ import type { BehindClaims, InlineActs, PersistentActs } from './kind.ts';
 import { claim } from './kinds/claim.ts';
 import { csi } from './kinds/csi.ts';
 import { emptyDir } from './kinds/emptyDir.ts';
+import { fc } from './kinds/fc.ts';
 import { files } from './kinds/files.ts';
 import { hostPath } from './kinds/hostPath.ts';
 import { image } from './kinds/image.ts';
+import { iscsi } from './kinds/iscsi.ts';
 import { local } from './kinds/local.ts';
 import { nfs } from './kinds/nfs.ts';
 
 type Acts<K extends string> = (K extends VolumeSource['kind'] ? { inline: InlineActs<VolumeSource & { kind: K }> } : unknown) &
   (K extends PersistentSource['kind'] ? { persistent: PersistentActs<PersistentSource & { kind: K }> } : unknown);
 
-const KINDS = { emptyDir, local, hostPath, image, claim, csi, files, nfs } satisfies {
+// Behind a claim each of these is taken down in this order: csi releases what the cluster attached, whichever kind it was of.
+const KINDS = { emptyDir, local, iscsi, fc, hostPath, image, claim, csi, files, nfs } satisfies {
   [K in VolumeSource['kind'] | PersistentSource['kind']]: Acts<K>;
 };
 

@@ -8,17 +8,19 @@ import type { InlineKind, PersistentKind } from './kind.ts';
 import { claim } from './kinds/claim.ts';
 import { csi } from './kinds/csi.ts';
 import { emptyDir } from './kinds/emptyDir.ts';
+import { fc } from './kinds/fc.ts';
 import { configMap } from './kinds/files/configMap.ts';
 import { downwardApi } from './kinds/files/downwardApi.ts';
 import { projected } from './kinds/files/projected.ts';
 import { secret } from './kinds/files/secret.ts';
 import { hostPath } from './kinds/hostPath.ts';
 import { image } from './kinds/image.ts';
+import { iscsi } from './kinds/iscsi.ts';
 import { local } from './kinds/local.ts';
 import { nfs } from './kinds/nfs.ts';
 
 /** A volume is of the first kind whose field it has. */
-const KINDS = [emptyDir, local, hostPath, image, claim, csi, nfs, configMap, secret, downwardApi, projected] as const;
+const KINDS = [emptyDir, local, hostPath, image, claim, csi, nfs, iscsi, fc, configMap, secret, downwardApi, projected] as const;
 
 /** A volume that names no kind is taken for one of these, by the API server too. */
 export const ASSUMED_FIELD = 'emptyDir';

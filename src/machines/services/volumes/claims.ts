@@ -3,10 +3,12 @@
 import { type NodeIdentityLabels, nodeMismatch } from '../../kube/nodeSelector.ts';
 import type { NodeSelectorTerm } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
+import { isPathName, type PathName } from '../../pod/pathName.ts';
 import { PERSISTENT_KINDS, type PersistentSource } from '../../pod/volumes/kinds.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
 import { listOf, partOf, textOf, textsOf } from '../../shape/lenient.ts';
+import { quoted } from '../../text/errorList.ts';
 
 export interface BoundClaim {
   uid: string;
@@ -14,7 +16,7 @@ export interface BoundClaim {
   volume: string;
 }
 /** Where the content of a persistent volume lies on this node, or who knows. */
-export type ClaimedVolume = { volume: string } & PersistentSource;
+export type ClaimedVolume = { volume: PathName } & PersistentSource;
 
 /** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
 export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
@@ -68,6 +70,7 @@ export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
   const { claim, name, node, block } = of;
   const spec = partOf(pv, 'spec');
   const { volume } = claim;
+  if (!isPathName(volume)) return refused(`the name of PV ${quoted(volume)} cannot name a directory`);
   if (!isRecord(spec.claimRef)) {
     return refused(`found PV object ${volume} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`);
   }

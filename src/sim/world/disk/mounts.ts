@@ -113,7 +113,7 @@ class Mounts implements SimMounts {
     return this.dead.has(serverOf(this.table, path)) || (source !== '' && this.dead.has(serverOfSource(source)));
   }
 
-  /** blkid, mkfs.TYPE and fsck; all others end well. */
+  /** blkid and mkfs.TYPE; all others end well. */
   tool(name: string, args: readonly string[]): ToolAnswer {
     const device = args.at(-1) ?? '';
     const type = this.formatted.get(device);

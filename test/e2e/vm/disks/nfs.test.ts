@@ -7,11 +7,15 @@ import { NFS_SERVER, nfsServer } from './nfsServer.ts';
 
 const vm = new Machine(`nfs-${randomBytes(4).toString('hex')}`);
 const server = nfsServer(vm);
+/** A deadline hangs 25 s, and looks are slow. */
+const WAIT_MS = 60_000;
 const ROOT = '/root/actorlet/root';
 
 interface NfsOptions {
   readOnly?: boolean;
   subPath?: string;
+  /** Default `/`, which versions before 4 do not have. */
+  path?: string;
   command?: string;
 }
 const withNfs = (name: string, o: NfsOptions = {}): object =>
@@ -23,7 +27,7 @@ const withNfs = (name: string, o: NfsOptions = {}): object =>
           volumeMounts: [{ name: 'files', mountPath: '/files', ...(o.subPath === undefined ? {} : { subPath: o.subPath }) }],
         },
       ],
-      volumes: [{ name: 'files', nfs: { server: NFS_SERVER, path: '/', ...(o.readOnly === true ? { readOnly: true } : {}) } }],
+      volumes: [{ name: 'files', nfs: { server: NFS_SERVER, path: o.path ?? '/', ...(o.readOnly === true ? { readOnly: true } : {}) } }],
     },
   });
 const mounts = () => vm.run(`grep ${ROOT}/pods /proc/mounts | grep -E ' nfs4? ' || true`);
@@ -42,6 +46,7 @@ beforeAll(async () => {
 }, 300_000);
 afterEach(async () => {
   await server.answer();
+  await vm.run('rm -f /etc/nfsmount.conf; [ ! -e /usr/sbin/mount.nfs.away ] || mv /usr/sbin/mount.nfs.away /usr/sbin/mount.nfs');
   await vm.clear();
 });
 afterAll(() => vm.dispose());
@@ -50,7 +55,7 @@ it('is mounted for containers, read-only where asked for, a part of it where ask
   await vm.put('w', withNfs('w', { command: 'echo hello >/files/from-w; sleep 3600' }));
   await vm.put('r', withNfs('r', { readOnly: true, command: 'echo no >/files/from-r || touch /tmp/refused; sleep 3600' }));
   await vm.put('p', withNfs('p', { subPath: 'part/of', command: 'echo deep >/files/inside; sleep 3600' }));
-  for (const name of ['w', 'r', 'p']) await vm.running(name);
+  for (const name of ['w', 'r', 'p']) await vm.running(name, WAIT_MS);
   await vm.wait('the files to be on the server', () => vm.holds('grep -q hello /export/from-w && grep -q deep /export/part/of/inside'));
   expect(await vm.holds('test -e /export/from-r')).toBe(false);
   expect((await mounts()).split('\n').filter((line) => line.includes('vers=4.2'))).toHaveLength(4);
@@ -58,39 +63,41 @@ it('is mounted for containers, read-only where asked for, a part of it where ask
   for (const name of ['w', 'r', 'p']) await gone(name);
   expect(await mounts()).toBe('');
   expect(await vm.holds('test -e /export/from-w')).toBe(true);
-}, 300_000);
+}, 150_000);
 
 it('of version 3 is mounted too, and a node without mount.nfs says what it lacks', async () => {
   await vm.run(`printf '[ NFSMount_Global_Options ]\\nDefaultvers=3\\nLock=False\\n' >/etc/nfsmount.conf`);
-  await vm.put('three', withNfs('three'));
-  await vm.running('three');
+  await vm.put('three', withNfs('three', { path: '/export' }));
+  await vm.running('three', WAIT_MS);
   expect(await mounts()).toContain('vers=3');
   await vm.remove('three');
   await gone('three');
   await vm.run('rm /etc/nfsmount.conf; mv /usr/sbin/mount.nfs /usr/sbin/mount.nfs.away');
   await vm.put('without', withNfs('without'));
-  await vm.wait('the reason to be told', async () => (await why('without')).includes('it has no mount.nfs (package nfs-common'));
+  await vm.wait('the reason to be told', async () => (await why('without')).includes('it has no mount.nfs (package nfs-common'), WAIT_MS);
   await vm.run('mv /usr/sbin/mount.nfs.away /usr/sbin/mount.nfs');
-  await vm.running('without');
-}, 300_000);
+  await vm.running('without', WAIT_MS);
+}, 150_000);
 
 it('whose server is dead holds up neither other pods, nor statistics, nor a start or an end; its pods go all the same', async () => {
   await vm.put('held', withNfs('held', { subPath: 'part', command: 'while :; do echo x >>/files/log; sleep 1; done' }));
-  await vm.running('held');
+  await vm.running('held', WAIT_MS);
   await server.silence();
   // A look at what the volume uses hangs from now on.
   expect(await vm.run('curl -s -m 10 http://127.0.0.1:10255/stats/summary | grep -c podRef')).not.toBe('0');
   await vm.put('late', withNfs('late'));
   await vm.put('other', staticPod('other'));
-  await vm.running('other', 60_000);
-  await vm.wait('the dead server to be named', async () =>
-    (await why('late')).includes(`the NFS server of ${NFS_SERVER}:/ does not answer`),
+  await vm.running('other', WAIT_MS);
+  await vm.wait(
+    'the dead server to be named',
+    async () => (await why('late')).includes(`the NFS server of ${NFS_SERVER}:/ does not answer`),
+    WAIT_MS,
   );
   expect([await vm.run('curl -s http://127.0.0.1:10248/healthz'), await stuckThreads()]).toEqual(['ok', '0']);
 
   await vm.end('SIGKILL');
   await vm.start();
-  await vm.running('other', 60_000);
+  await vm.running('other', WAIT_MS);
   expect(await stuckThreads()).toBe('0');
   const removed = Date.now();
   for (const name of ['held', 'late']) await vm.remove(name);
@@ -100,4 +107,4 @@ it('whose server is dead holds up neither other pods, nor statistics, nor a star
   expect(await mounts()).toBe('');
   await vm.end();
   await vm.start();
-}, 400_000);
+}, 200_000);

@@ -1,6 +1,6 @@
-/** Mounts a block device. mkfs is called only where blkid finds nothing, and nothing is done where blkid does not answer. */
+/** Mounts a block device. mkfs is called only where the device can be read and blkid finds nothing on it. */
 
-import { checked, contentOf, looking, preparing } from '../../../../machines/services/volumes/devices/format.ts';
+import { checked, contentOf, isRead, looking, preparing, reading } from '../../../../machines/services/volumes/devices/format.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import { deviceCall, formatCall, lookCall } from '../disk/limits.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
@@ -15,13 +15,25 @@ interface Mounted {
 export async function formatAndMount(o: Pick<VolumeTools, 'ports' | 'log'>, of: Mounted, signal: AbortSignal): Promise<void> {
   const mounter = mounterOf(o);
   const { device, path, fsType, options } = of;
-  const look = looking(device);
-  const content = contentOf(await mounter.tool(look.tool, look.args, lookCall(signal)), device);
-  if (!content.ok) throw new Error(content.message);
-  const prepare = preparing({ content: content.value, device, fsType, readOnly: options.includes('ro') });
+  let content = await contentSeen(o, device, signal);
+  if (content === '') {
+    const { tool, args } = reading(device);
+    const read = isRead(await mounter.tool(tool, args, lookCall(signal)), device);
+    if (!read.ok) throw new Error(read.message);
+    // It can be read now: what is on it would be seen now.
+    content = await contentSeen(o, device, signal);
+  }
+  const prepare = preparing({ content, device, fsType, readOnly: options.includes('ro') });
   if (!prepare.ok) throw new Error(prepare.message);
   if (prepare.value !== null) await run(o, { ...prepare.value, device }, signal);
   await mounter.mount({ type: fsType, source: device, path, options: [...options, 'defaults'] }, deviceCall(signal));
+}
+
+async function contentSeen(o: Pick<VolumeTools, 'ports'>, device: string, signal: AbortSignal): Promise<string> {
+  const { tool, args } = looking(device);
+  const content = contentOf(await mounterOf(o).tool(tool, args, lookCall(signal)), device);
+  if (!content.ok) throw new Error(content.message);
+  return content.value;
 }
 
 async function run(

@@ -5,10 +5,17 @@
 
 import { type MountEntry, mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { isPathName } from '../../../../machines/pod/pathName.ts';
-import { markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
-import { DEVICE_RECORD, decodeDeviceRecord, encodeDeviceRecord } from '../../../../machines/services/volumes/devices/record.ts';
+import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
+import { markerDir, type VolumeRef, volumeKey, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
+import {
+  DEVICE_RECORD,
+  type DeviceRecord,
+  decodeDeviceRecord,
+  encodeDeviceRecord,
+} from '../../../../machines/services/volumes/devices/record.ts';
+import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import { bind, unlinkDevice } from '../disk/claimed.ts';
+import { bind, linkBehindClaim, unlinkDevice } from '../disk/claimed.ts';
 import { unmark, unmountAll } from '../disk/directory.ts';
 import { listIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../disk/files.ts';
 import { DIR_MODE, parentOf } from '../disk/limits.ts';
@@ -18,8 +25,10 @@ import { formatAndMount } from './format.ts';
 const RECORD_BYTES_MAX = 16 * 1024;
 
 export interface SharedDevice {
-  /** Where it is mounted for all pods. */
+  /** Where it is mounted for all pods. Records and locks name it so, too. */
   global: string;
+  /** What the cluster calls it, where it attaches it; else ''. */
+  attached: string;
   fsType: string;
   /** Options of mount(8); `ro` among them where nothing may be written. */
   options: readonly string[];
@@ -50,7 +59,7 @@ export async function setUpShared(
       await fs.mkdirp(parentOf(dir), DIR_MODE);
       await fs.mkdirp(dir, DIR_MODE);
     }
-    await writeRecord(o, volume, global);
+    await writeRecord(o, volume, device);
     if (!(await isMounted(global))) {
       const path = await device.attach();
       await fs.mkdirp(global, DIR_MODE);
@@ -60,12 +69,26 @@ export async function setUpShared(
   });
 }
 
-/** Succeeds where the volume has no device of that kind. */
-export async function takeDownShared(o: VolumeTools, { ref, kind }: { ref: VolumeRef; kind: Kind }, signal: AbortSignal): Promise<void> {
+/** Containers are given the device itself. */
+export async function linkShared(
+  o: VolumeTools,
+  { device, ...job }: { volume: VolumeRef; source: Claim; device: Omit<SharedDevice, 'fsType' | 'options'> },
+  signal: AbortSignal,
+): Promise<SetUpDone> {
+  return o.csi.ledger.run(device.global, signal, async () => {
+    // By its directory the volume is found after a crash.
+    await o.ports.fs.mkdirp(directoryOf(o, job.volume), DIR_MODE);
+    await writeRecord(o, job.volume, device);
+    return linkBehindClaim(o, { ...job, path: await device.attach() }, signal);
+  });
+}
+
+/** False: the volume has no device of that kind. */
+export async function takeDownShared(o: VolumeTools, { ref, kind }: { ref: VolumeRef; kind: Kind }, signal: AbortSignal): Promise<boolean> {
   const { fs } = o.ports;
   const dir = directoryOf(o, ref);
   const known = await globalOf(o, ref, kind.root);
-  if (known === null) return;
+  if (known === null) return false;
   const { global } = known;
   await o.csi.ledger.run(global, signal, async () => {
     await unmark(o, ref);
@@ -79,10 +102,18 @@ export async function takeDownShared(o: VolumeTools, { ref, kind }: { ref: Volum
     }
     await removeRecord(o, ref);
   });
+  return true;
+}
+
+/** A volume that was attached for this node must stay so until it is taken down: after a restart its record says it. */
+export async function stillAttached(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef> {
+  const record = await readRecord(o, ref);
+  if (record !== null && record.attached !== '') o.csi.ledger.use(volumeKey(ref), record.attached);
+  return ref;
 }
 
 /** Another agent wrote no record: what is mounted on the volume is mounted there too. */
-async function globalOf(o: VolumeTools, ref: VolumeRef, root: string): Promise<{ global: string } | null> {
+async function globalOf(o: VolumeTools, ref: VolumeRef, root: string): Promise<DeviceRecord | null> {
   const record = await readRecord(o, ref);
   if (record !== null) return record.global.startsWith(`${root}/`) ? record : null;
   const { rootDir } = o.facts();
@@ -90,7 +121,7 @@ async function globalOf(o: VolumeTools, ref: VolumeRef, root: string): Promise<{
   const mine = mountsAt(await mounterOf(o).list(`${rootDir}/pods`, dir), dir).at(-1);
   if (mine === undefined) return null;
   const there = (await mounterOf(o).list(root)).find((m) => sameDevice(m, mine) && m.path !== root);
-  return there === undefined ? null : { global: there.path };
+  return there === undefined ? null : { global: there.path, attached: '' };
 }
 const sameDevice = (a: MountEntry, b: MountEntry): boolean => a.source === b.source && a.type === b.type && a.source.startsWith('/dev/');
 
@@ -110,19 +141,20 @@ async function isUsed(o: VolumeTools, ref: VolumeRef, global: string): Promise<b
   return mine !== undefined && mounts.some((m) => m.path.startsWith(`${rootDir}/pods/`) && sameDevice(m, mine));
 }
 
-async function writeRecord(o: VolumeTools, ref: VolumeRef, global: string): Promise<void> {
+async function writeRecord(o: VolumeTools, ref: VolumeRef, { global, attached }: DeviceRecord): Promise<void> {
   const { fs } = o.ports;
   const marker = markerDir(o.facts().rootDir, ref);
-  if ((await recordAt(o, marker))?.global === global) return;
+  const there = await recordAt(o, marker);
+  if (there?.global === global && there.attached === attached) return;
   await fs.mkdirp(marker, DIR_MODE);
   const fresh = `${marker}/${DEVICE_RECORD}.new`;
-  await fs.writeFile(fresh, encodeDeviceRecord({ global }), { fsync: true });
+  await fs.writeFile(fresh, encodeDeviceRecord({ global, attached }), { fsync: true });
   await fs.rename(fresh, `${marker}/${DEVICE_RECORD}`);
 }
-function readRecord(o: VolumeTools, ref: VolumeRef): Promise<{ global: string } | null> {
+function readRecord(o: VolumeTools, ref: VolumeRef): Promise<DeviceRecord | null> {
   return recordAt(o, markerDir(o.facts().rootDir, ref));
 }
-async function recordAt(o: VolumeTools, marker: string): Promise<{ global: string } | null> {
+async function recordAt(o: VolumeTools, marker: string): Promise<DeviceRecord | null> {
   try {
     const bytes = await o.ports.fs.readFile(`${marker}/${DEVICE_RECORD}`, { bytesMax: RECORD_BYTES_MAX, own: true });
     return decodeDeviceRecord(new TextDecoder().decode(bytes), o.facts().rootDir);

@@ -7,6 +7,7 @@ import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang } from '../../../../machines/host/unmounting.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import { volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
 import { isReady, takeDownMount, unmark } from '../disk/directory.ts';
 import { lstatIfThere } from '../disk/files.ts';
@@ -45,6 +46,7 @@ export const claim: { inline: InlineActs<Claim> } = {
       await unlinkDevice(o, ref);
       await takeDownMount(o, ref, signal);
     },
+    found: stillAttached,
     grow: growMounted,
     async root(o, ref) {
       for (const kind of o.behindClaims.all) {

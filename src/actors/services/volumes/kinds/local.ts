@@ -25,13 +25,13 @@ export const local: { persistent: PersistentActs<Local> } = {
       if (is === 'dir') await bindBehindClaim(o, job, signal);
       else if (is === 'block') {
         const global = `${mountsOf(o)}/${behind.volume}`;
-        await setUpShared(o, { volume, device: { ...behind, global, attach: async () => path } }, signal);
+        await setUpShared(o, { volume, device: { ...behind, global, attached: '', attach: async () => path } }, signal);
       } else throw new Error(`path "${path}" ${is === 'absent' ? 'does not exist' : 'is neither a directory nor a block device'}`);
       if (!source.readOnly) await giveToGroup(o, job, signal);
       await markReady(o, volume);
       return null;
     },
-    takeDown: (o, ref, signal) => takeDownShared(o, { ref, kind: { root: mountsOf(o) } }, signal),
+    takeDown: async (o, ref, signal) => void (await takeDownShared(o, { ref, kind: { root: mountsOf(o) } }, signal)),
     /** A directory has the room of the file system that it is on. */
     async grow(o, { volume, behind }, signal) {
       const is = await mounterOf(o).kindOf(behind.path, lookCall(signal));

@@ -3,15 +3,12 @@
 import { built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
 import { textOf } from '../../../shape/lenient.ts';
-import { isPathName, type PathName } from '../../pathName.ts';
 import type { PersistentKind } from '../kind.ts';
 import { pathProblem } from './hostPath.ts';
 
 export interface Local {
   kind: 'local';
   path: string;
-  /** Names the directory in which its device is mounted. */
-  volume: PathName;
   /** Containers are given the device itself. */
   block: boolean;
   /** Type of the file system that an empty device is given. */
@@ -30,9 +27,8 @@ export const local: { persistent: PersistentKind<Local> } = {
       const path = textOf(source.path);
       const wrong = pathProblem(path, volume);
       if (wrong !== null) return refused(wrong);
-      if (!isPathName(volume)) return refused('the name of the PV cannot name a directory');
       const options = [...new Set([...mountOptions, ...(readOnly ? ['ro'] : [])])].sort();
-      return built({ kind: 'local', path, volume, block: spec.volumeMode === 'Block', fsType: textOf(source.fsType) || 'ext4', options });
+      return built({ kind: 'local', path, block: spec.volumeMode === 'Block', fsType: textOf(source.fsType) || 'ext4', options });
     },
   },
 };

@@ -20,7 +20,15 @@ export function looking(device: string): ToolCall {
   return { tool: 'blkid', args: ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device] };
 }
 
-/** '' for a device with nothing on it. blkid ends with 2 for a device that it cannot read, too: then it says why. */
+/** blkid says the same of a device with nothing on it and of one that it cannot read: whether its start can be read is asked apart. */
+export function reading(device: string): ToolCall {
+  return { tool: 'dd', args: [`if=${device}`, 'of=/dev/null', 'bs=1M', 'count=4'] };
+}
+export function isRead({ code, err }: ToolAnswer, device: string): Built<null> {
+  return code === 0 ? built(null) : refused(`${device} cannot be read, so nothing is done to it: ${err.trim()}`);
+}
+
+/** '' where nothing was found. */
 export function contentOf({ code, out, err }: ToolAnswer, device: string): Built<string> {
   const said = [out, err].map((t) => t.trim()).filter((t) => t !== '');
   if (code === NOTHING_FOUND && said.length === 0) return built('');

@@ -11,10 +11,12 @@ export const DEVICE_RECORD = 'device.json';
 export interface DeviceRecord {
   /** Directory of the node, the same for each pod that has the device. */
   global: string;
+  /** What the cluster calls it, where it attached it for this node; else ''. */
+  attached: string;
 }
 
-export function encodeDeviceRecord({ global }: DeviceRecord): string {
-  return JSON.stringify({ global });
+export function encodeDeviceRecord({ global, attached }: DeviceRecord): string {
+  return JSON.stringify({ global, ...(attached === '' ? {} : { attached }) });
 }
 
 /** Null for what is no such file. `rootDir`: of the node; nothing outside of its plugins is believed. */
@@ -22,8 +24,9 @@ export function decodeDeviceRecord(text: string, rootDir: string): DeviceRecord 
   try {
     const value: unknown = JSON.parse(text);
     if (!isRecord(value) || typeof value.global !== 'string') return null;
-    const { global } = value;
-    return global.startsWith(`${rootDir}/plugins/`) && !global.split('/').includes('..') ? { global } : null;
+    const { global, attached } = value;
+    if (!global.startsWith(`${rootDir}/plugins/`) || global.split('/').includes('..')) return null;
+    return { global, attached: typeof attached === 'string' ? attached : '' };
   } catch {
     return null;
   }

@@ -1,0 +1,95 @@
+/** iSCSI with a real target (tgt): an empty disk is formatted, shared by two pods, kept over a restart, and logged out of with the last. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { buildDaemon } from '../../daemon.ts';
+import { hasMachine, Machine, staticPod } from '../machine.ts';
+
+const vm = new Machine(`iscsi-${randomBytes(4).toString('hex')}`);
+const IQN = 'iqn.2001-04.com.example:disk';
+const WAIT_MS = 60_000;
+const ROOT = '/root/actorlet/root';
+
+const withDisk = (name: string, lun: number, o: { fsType?: string; readOnly?: boolean; command?: string } = {}): object =>
+  staticPod(name, {
+    spec: {
+      containers: [
+        {
+          ...{ name: 'main', image: 'localhost/busybox:1', command: ['sh', '-c', o.command ?? 'sleep 3600'] },
+          volumeMounts: [{ name: 'disk', mountPath: '/disk' }],
+        },
+      ],
+      volumes: [
+        {
+          name: 'disk',
+          iscsi: {
+            ...{ targetPortal: '127.0.0.1', iqn: IQN, lun },
+            ...(o.fsType === undefined ? {} : { fsType: o.fsType }),
+            ...(o.readOnly === true ? { readOnly: true } : {}),
+          },
+        },
+      ],
+    },
+  });
+const sessions = () => vm.run('iscsiadm -m session 2>/dev/null | wc -l');
+const disks = () => vm.run('ls -d /sys/block/sd* 2>/dev/null | wc -l');
+const mounts = () => vm.run(`grep ${ROOT} /proc/mounts | grep /dev/sd || true`);
+const gone = (name: string) =>
+  vm.wait(`${name} to be gone`, async () => !(await vm.pods()).some((p) => p.metadata.name === `${name}-vm`), 60_000);
+
+beforeAll(async () => {
+  if (!hasMachine) throw new Error('the machine of these tests is not there: npm run e2e:setup');
+  await buildDaemon();
+  await vm.run(
+    [
+      'set -e; modprobe iscsi_tcp; modprobe sd_mod; mkdir -p /run/tgtd',
+      'systemd-run --quiet --unit=target tgtd -f',
+      'until tgtadm --lld iscsi --op show --mode target >/dev/null 2>&1; do sleep 0.1; done',
+      `tgtadm --lld iscsi --op new --mode target --tid 1 -T ${IQN}`,
+      'for lun in 1 2; do truncate -s 320M /root/lun$lun; tgtadm --lld iscsi --op new --mode logicalunit --tid 1 --lun $lun -b /root/lun$lun; done',
+      'tgtadm --lld iscsi --op bind --mode target --tid 1 -I ALL',
+      'systemctl start iscsid',
+    ].join('\n'),
+  );
+  await vm.start();
+}, 300_000);
+afterEach(() => vm.clear());
+afterAll(() => vm.dispose());
+
+it('is formatted when it is empty, shared by pods of the node, found after kill -9, and logged out of with the last disk', async () => {
+  await vm.put('a', withDisk('a', 1, { command: 'echo kept >/disk/file; sleep 3600' }));
+  await vm.running('a', WAIT_MS);
+  await vm.put('b', withDisk('b', 1, { readOnly: true }));
+  await vm.put('x', withDisk('x', 2, { fsType: 'xfs' }));
+  for (const name of ['b', 'x']) await vm.running(name, WAIT_MS);
+  // Each disk for the node, and for each pod.
+  expect(
+    (await mounts())
+      .split('\n')
+      .map((line) => line.split(' ')[2])
+      .sort(),
+  ).toEqual(['ext4', 'ext4', 'ext4', 'xfs', 'xfs']);
+  expect([await sessions(), await disks()]).toEqual(['1', '2']);
+  const json = JSON.parse(await vm.run(`cat ${ROOT}/pods/*/plugins/kubernetes.io~empty-dir/wrapped_disk/device.json | head -n 1`)) as {
+    global: string;
+  };
+  expect(json.global).toMatch(new RegExp(`^${ROOT}/plugins/kubernetes.io/iscsi/iface-default/127.0.0.1:3260-${IQN}-lun-\\d$`));
+
+  await vm.end('SIGKILL');
+  for (const name of ['a', 'x']) await vm.remove(name);
+  await vm.start();
+  for (const name of ['a', 'x']) await gone(name);
+  expect([await sessions(), await disks()]).toEqual(['1', '1']);
+  expect((await vm.running('b', WAIT_MS)).status.containerStatuses?.[0]?.restartCount).toBe(0);
+  await vm.remove('b');
+  await gone('b');
+  await vm.wait('the session to end', async () => (await sessions()) === '0', WAIT_MS);
+  expect([
+    await mounts(),
+    await disks(),
+    await vm.run(`find ${ROOT}/plugins/kubernetes.io -mindepth 1 | grep -v 'iscsi$' || true`),
+  ]).toEqual(['', '0', '']);
+
+  // What was written is still there: nothing is formatted twice.
+  await vm.put('c', withDisk('c', 1, { command: 'test "$(cat /disk/file)" = kept && sleep 3600' }));
+  await vm.running('c', WAIT_MS);
+}, 200_000);
