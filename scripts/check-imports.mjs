@@ -75,6 +75,13 @@ export const RULES = [
     packages: ['node:crypto', 'node:process', 'node:timers'],
   },
   { folder: '`sim`', in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
+  // Its nodes are the production tree on machines of the simulation, with a real clock and a real API server.
+  {
+    folder: '`fleet`, many nodes in one process',
+    in: /^fleet\//,
+    may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sim/world/', 'fleet/'],
+    packages: PURE,
+  },
   // The flight recorder watches the supervision from outside.
   { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'actors/', 'recorder/'], packages: PURE },
   // Child processes and .proto files, for programs that have I/O of their own.

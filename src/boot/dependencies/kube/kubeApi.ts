@@ -36,6 +36,8 @@ export interface KubeApiOptions {
   event: { qps: number; burst: number };
   /** Requests are counted in it; none by default. */
   metrics?: Metrics;
+  /** Requests are made in the name of this user; who the credentials are of must be allowed to. */
+  impersonate?: { user: string; group: string };
   /** For a credential program. */
   env?: Readonly<Record<string, string | undefined>>;
 }
@@ -239,13 +241,15 @@ class HttpsKubeApi implements KubeApi {
     const loaded = await this.#loaded(deadline.signal);
     this.#sentWith = loaded;
     const { agent } = this.#pool(opts.class ?? 'kube', loaded);
-    const { server } = this.#o.config;
+    const { config, impersonate } = this.#o;
+    const { server } = config;
     const base = server.pathname.replace(/\/+$/, '');
     const query = request.query === undefined ? '' : `?${new URLSearchParams(request.query).toString()}`;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const headers: Record<string, string> = {
       accept: 'application/json',
       'user-agent': this.#o.userAgent,
+      ...(impersonate === undefined ? {} : { 'impersonate-user': impersonate.user, 'impersonate-group': impersonate.group }),
       ...(loaded.token === '' ? {} : { authorization: `Bearer ${loaded.token}` }),
       ...(body === undefined
         ? {}

@@ -2,15 +2,14 @@
  * A scenario file: YAML text to a {@link Scenario}, or everything that is wrong with it, each with its line and field.
  * Strict: an unknown field or value is an error, with the nearest name that there is.
  */
-import { type Document, isMap, isScalar, LineCounter, parseAllDocuments, visit } from 'yaml';
-import { DURATION, METADATA, NAME_PATTERN, SCENARIO_API_VERSION, SCENARIO_KIND } from '../table.ts';
+import { DURATION, METADATA, NAME_PATTERN, SCENARIO_KIND } from '../table.ts';
 import type { Scenario, ScenarioError, ScenarioFault } from '../types.ts';
 import { decodeFault } from './decodeFault.ts';
 import { decodeSimulation } from './decodeSimulation.ts';
-import { type MapReader, type Problems, problems, MapReader as Reader } from './reader.ts';
+import { DOCUMENT_BYTES_MAX, readDocument } from './document.ts';
+import type { MapReader, Problems } from './reader.ts';
 
-/** Larger files hold no scenario that a person wrote. */
-export const SCENARIO_BYTES_MAX = 1024 * 1024;
+export const SCENARIO_BYTES_MAX = DOCUMENT_BYTES_MAX;
 export const FAULTS_MAX = 1_000;
 
 /** `live`: faults that only a simulation can have are refused. */
@@ -19,53 +18,8 @@ export type DecodedScenario = { ok: true; scenario: Scenario } | { ok: false; er
 
 /** Never throws. Errors come in the order of the file. */
 export function decodeScenario(text: string, target: ScenarioTarget): DecodedScenario {
-  if (text.length > SCENARIO_BYTES_MAX) return refused([{ line: 0, field: '', message: `is longer than ${SCENARIO_BYTES_MAX} bytes` }]);
-  const lines = new LineCounter();
-  const found = problems(lines);
-  // The parser's own check for equal keys compares each key with all before it.
-  const documents = parseAllDocuments(text, { version: '1.2', lineCounter: lines, uniqueKeys: false, prettyErrors: false });
-  const list = Array.isArray(documents) ? documents : [];
-  for (const doc of list) {
-    for (const e of doc.errors) {
-      found.errors.push({ line: lines.linePos(e.pos[0]).line, field: '', message: `is not valid YAML: ${e.message.split('\n')[0] ?? ''}` });
-    }
-    repeatedKeys(doc, found);
-  }
-  if (found.errors.length > 0) return refused(found.errors);
-  const [first, second] = list;
-  if (first === undefined || first.contents === null) {
-    return refused([
-      { line: 0, field: '', message: `is empty; it must begin with apiVersion: ${SCENARIO_API_VERSION} and kind: ${SCENARIO_KIND}` },
-    ]);
-  }
-  if (second !== undefined) found.at(second.contents, '', 'holds more than one document; one file is one scenario');
-  const root = first.contents;
-  if (!isMap(root)) return refused([{ line: 1, field: '', message: `must be a mapping of kind ${SCENARIO_KIND}` }]);
-  const scenario = decodeRoot(new Reader(root, '', found), target, found);
-  return found.errors.length > 0 ? refused(found.errors) : { ok: true, scenario };
-}
-
-function repeatedKeys(doc: Document, found: Problems): void {
-  visit(doc, {
-    Map: (_, map) => {
-      const keys = new Set<unknown>();
-      for (const { key } of map.items) {
-        if (!isScalar(key)) continue;
-        if (keys.has(key.value)) found.at(key, '', 'is not valid YAML: Map keys must be unique');
-        keys.add(key.value);
-      }
-    },
-  });
-}
-
-/** Errors that are told: a file has as many as it has lines. */
-const ERRORS_MAX = 100;
-
-function refused(errors: ScenarioError[]): DecodedScenario {
-  const sorted = [...errors].sort((a, b) => a.line - b.line);
-  const more = sorted.length - ERRORS_MAX;
-  if (more <= 0) return { ok: false, errors: sorted };
-  return { ok: false, errors: [...sorted.slice(0, ERRORS_MAX), { line: 0, field: '', message: `and ${more} more` }] };
+  const read = readDocument(text, SCENARIO_KIND, (root, found) => decodeRoot(root, target, found));
+  return read.ok ? { ok: true, scenario: read.value } : read;
 }
 
 /** `file:line: field: message`, as compilers say it. */
@@ -74,8 +28,6 @@ export function scenarioErrorText(file: string, e: ScenarioError): string {
 }
 
 function decodeRoot(root: MapReader, target: ScenarioTarget, found: Problems): Scenario {
-  expectText(root, 'apiVersion', SCENARIO_API_VERSION);
-  expectText(root, 'kind', SCENARIO_KIND);
   const metadata = root.map('metadata');
   const name = metadata?.read('name', METADATA.name);
   if (metadata === undefined) {
@@ -110,16 +62,6 @@ function decodeRoot(root: MapReader, target: ScenarioTarget, found: Problems): S
 
 const NAME = new RegExp(NAME_PATTERN);
 const NAME_RULE = 'must be lower-case letters, digits, "-" and ".", at most 63 characters';
-
-function expectText(root: MapReader, field: string, wanted: string): void {
-  if (!root.has(field)) {
-    root.get(field);
-    root.wrong(field, `is missing; it must be ${wanted}`);
-    return;
-  }
-  const is = root.text(field);
-  if (is !== undefined && is !== wanted) root.wrong(field, `must be ${wanted}, is ${is}`);
-}
 
 function lineOf(r: MapReader, found: Problems): number {
   return found.lineOf(r.node);

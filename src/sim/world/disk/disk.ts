@@ -23,7 +23,7 @@ const NOWHERE = '(replaced)';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
+export function simDisk(o: { time: Pick<SimTime, 'yieldFor'>; clock: Clock }): SimDisk {
   return new Disk(o);
 }
 
@@ -37,12 +37,12 @@ class Disk implements SimDisk {
   };
   onRemove: SimDisk['onRemove'] = () => {};
   isMountPoint: SimDisk['isMountPoint'] = () => false;
-  readonly #time: SimTime;
+  readonly #time: Pick<SimTime, 'yieldFor'>;
   readonly #wallMs: () => number;
   readonly #tree: DiskTree;
   readonly #watches = new Set<Watch>();
 
-  constructor(o: { time: SimTime; clock: Clock }) {
+  constructor(o: { time: Pick<SimTime, 'yieldFor'>; clock: Clock }) {
     this.#time = o.time;
     this.#wallMs = () => o.clock.wallMs();
     this.#tree = new DiskTree({ wallMs: this.#wallMs, onChange: (path, kind) => this.#tell(path, kind) });

@@ -1,0 +1,207 @@
+/** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
+
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import yargs from 'yargs';
+import { decodeFleet, type ExpectSpec, type FleetSpec, NODES_MAX, plainFleet } from '../../fleet/file.ts';
+import { Fleet, type NodeTrouble } from '../../fleet/fleet.ts';
+import { type FleetReport, FleetRun } from '../../fleet/run.ts';
+import type { FleetOverview } from '../../fleet/types.ts';
+import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
+import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import { createLogger } from '../logging.ts';
+import { nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
+
+/** As sysexits: 64 for what the caller wrote. */
+const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64 } as const;
+/** A line of progress no more often than this, while anything changes. */
+const SAY_EVERY_MS = 2_000;
+const TROUBLES_SHOWN = 5;
+const FIRST_PORT = 20_000;
+
+class UsageError extends Error {}
+
+/** Gives the exit code; never rejects. */
+export async function runFleet(argv: readonly string[]): Promise<number> {
+  try {
+    const args = await parsed(argv);
+    if (args === null) return EXIT.ok;
+    return await run(args);
+  } catch (error) {
+    process.stderr.write(`actorlet fleet: ${messageOf(error)}\n`);
+    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  }
+}
+
+interface Args {
+  file: string | undefined;
+  nodes: number | undefined;
+  kubeconfig: string;
+  name: string;
+  prefix: string;
+  seed: number;
+  firstPort: number;
+  asNodes: boolean;
+  cleanup: boolean;
+  json: boolean;
+}
+
+/** Null: help was asked for and shown. */
+async function parsed(argv: readonly string[]): Promise<Args | null> {
+  let shown = false;
+  const parser = yargs([...argv])
+    .scriptName('actorlet fleet')
+    .usage('$0 [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
+    .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
+    .option('kubeconfig', {
+      type: 'string',
+      default: process.env.KUBECONFIG ?? '',
+      describe: 'Cluster that the nodes join; default $KUBECONFIG',
+    })
+    .option('name', { type: 'string', default: 'fleet', describe: 'Name of the fleet, without a FILE: a label of its nodes' })
+    .option('prefix', { type: 'string', default: 'fleet', describe: 'What names of nodes begin with, without a FILE' })
+    .option('seed', { type: 'number', default: 1, describe: 'Draws delays and shares, without a FILE' })
+    .option('first-port', { type: 'number', default: FIRST_PORT, describe: "Port of the first node's API, the others follow; 0: none" })
+    .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
+    .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
+    .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
+    .strictOptions()
+    .version(false)
+    .exitProcess(false)
+    .fail((message, error) => {
+      throw new UsageError(message ?? messageOf(error));
+    });
+  const args = await parser.parseAsync([...argv], {}, (_error, _args, output) => {
+    if (output === '') return;
+    shown = true;
+    process.stdout.write(`${output}\n`);
+  });
+  if (shown) return null;
+  const [file, more] = args._.map(String);
+  if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
+  const { nodes, kubeconfig, name, prefix, seed, firstPort, asNodes, cleanup, json } = args;
+  if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
+  if (nodes !== undefined && !(Number.isInteger(nodes) && nodes >= 1 && nodes <= NODES_MAX)) {
+    throw new UsageError(`--nodes must be a whole number from 1 to ${NODES_MAX}, is ${nodes}`);
+  }
+  if (kubeconfig === '') throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set');
+  return { file, nodes, kubeconfig, name, prefix, seed, firstPort, asNodes, cleanup, json };
+}
+
+async function specOf(args: Args): Promise<FleetSpec> {
+  if (args.file === undefined) return plainFleet({ ...args, nodes: args.nodes ?? 0 });
+  const read = decodeFleet(await readFile(args.file, 'utf8'));
+  if (!read.ok) throw new UsageError(told(args.file, read.errors));
+  return read.value;
+}
+
+function told(file: string, errors: readonly ScenarioError[]): string {
+  return errors.map((e) => scenarioErrorText(file, e)).join('\n');
+}
+
+/** Scenarios that steps name, by the names there; files are beside the fleet's own. */
+async function scenariosOf(spec: FleetSpec, file: string | undefined): Promise<Map<string, Scenario>> {
+  const scenarios = new Map<string, Scenario>();
+  for (const step of spec.steps) {
+    if (step.do !== 'inject' || scenarios.has(step.scenario)) continue;
+    const path = resolve(dirname(file ?? '.'), step.scenario);
+    const decoded = decodeScenario(await readFile(path, 'utf8'), 'live');
+    if (!decoded.ok) throw new UsageError(told(path, decoded.errors));
+    scenarios.set(step.scenario, decoded.scenario);
+  }
+  return scenarios;
+}
+
+async function run(args: Args): Promise<number> {
+  const spec = await specOf(args);
+  const scenarios = await scenariosOf(spec, args.file);
+  const interrupted = new AbortController();
+  const interrupt = (): void => interrupted.abort();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
+  const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: (line) => void process.stderr.write(line) });
+  const world = await realWorld({ ...args, log });
+  try {
+    const fleet = new Fleet(spec, world);
+    await refuseOthers(fleet, spec, world);
+    const say = progress();
+    const report = await new FleetRun({
+      ...{ fleet, spec, scenarios, clock: world.clock, signal: interrupted.signal },
+      onLook: say,
+      onStep: (s) => process.stderr.write(`${seconds(s.atMs)} ${s.what} on ${s.nodes} nodes${failedOf(s.troubles)}\n`),
+    }).toTheEnd();
+    for (const e of report.expect) process.stderr.write(`${expectedLine(e)}\n`);
+    const decided = spec.expect.length > 0;
+    if (!decided && !interrupted.signal.aborted) await watched(fleet, say, { from: world.clock.monoMs(), signal: interrupted.signal });
+    process.stderr.write(`stopping ${fleet.members.length} nodes\n`);
+    await fleet.stop();
+    if (args.cleanup) await cleanUp(fleet, world);
+    if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+    return codeOf(report);
+  } finally {
+    world.admin.close();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
+  }
+}
+
+/** @throws where nodes of these names are there that this fleet did not make. */
+async function refuseOthers(fleet: Fleet, spec: FleetSpec, world: RealWorld): Promise<void> {
+  const there = await nodesThere(world.admin, AbortSignal.timeout(60_000));
+  const others = fleet.members.filter((m) => there.has(m.name) && there.get(m.name) !== spec.name);
+  if (others.length === 0) return;
+  const names = others.slice(0, TROUBLES_SHOWN).map((m) => m.name);
+  throw new UsageError(
+    `${others.length} nodes are there that the fleet ${spec.name} did not make: ${names.join(', ')}${others.length > names.length ? ', ...' : ''}; choose other names of nodes`,
+  );
+}
+
+async function cleanUp(fleet: Fleet, world: RealWorld): Promise<void> {
+  const names = fleet.members.map((m) => m.name);
+  const removed = await removeNodes(world.admin, names, AbortSignal.timeout(600_000));
+  process.stderr.write(`removed ${removed} nodes from the API\n`);
+}
+
+/** Until the signal. */
+async function watched(
+  fleet: Fleet,
+  say: (o: FleetOverview, atMs: number) => void,
+  o: { from: number; signal: AbortSignal },
+): Promise<void> {
+  const { promise, resolve: ended } = Promise.withResolvers<void>();
+  const timer = setInterval(() => say(fleet.overview(), performance.now() - o.from), SAY_EVERY_MS);
+  o.signal.addEventListener('abort', () => ended(), { once: true });
+  await promise;
+  clearInterval(timer);
+}
+
+/** Says what changed, some seconds apart. */
+function progress(): (overview: FleetOverview, atMs: number) => void {
+  let [last, saidMs] = ['', Number.NEGATIVE_INFINITY];
+  return ({ nodes, pods }, atMs) => {
+    const line = `nodes ${nodes.ready}/${nodes.total} Ready (${nodes.running} running), pods ${pods.ready}/${pods.total} Ready`;
+    if (line === last || performance.now() - saidMs < SAY_EVERY_MS) return;
+    [last, saidMs] = [line, performance.now()];
+    process.stderr.write(`${seconds(atMs)} ${line}\n`);
+  };
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s:`;
+}
+
+function failedOf(troubles: readonly NodeTrouble[]): string {
+  const shown = troubles.slice(0, TROUBLES_SHOWN).map((t) => `\n  ${t.node}: ${t.why}`);
+  return troubles.length === 0 ? '' : `; it failed on ${troubles.length}:${shown.join('')}`;
+}
+
+function expectedLine({ expected, metMs, is }: FleetReport['expect'][number]): string {
+  const what = `${expected.count} ${THINGS[expected.what]} within ${expected.withinMs / 1000} s`;
+  return metMs === null ? `NOT MET: ${what}; there were ${is}` : `met: ${what}, after ${(metMs / 1000).toFixed(1)} s`;
+}
+const THINGS: Readonly<Record<ExpectSpec['what'], string>> = { nodesReady: 'nodes Ready', podsReady: 'pods Ready' };
+
+function codeOf(report: FleetReport): number {
+  const troubled = report.troubles.length > 0 || report.steps.some((s) => s.troubles.length > 0);
+  for (const t of report.troubles.slice(0, TROUBLES_SHOWN)) process.stderr.write(`${t.node} could not be started: ${t.why}\n`);
+  return troubled || report.expect.some((e) => e.metMs === null) ? EXIT.unmet : EXIT.ok;
+}

@@ -1,0 +1,122 @@
+/** Many nodes in one process, each the production tree on a machine of its own. */
+
+import { apiView } from '../machines/api/messages.ts';
+import type { Scenario } from '../machines/faults/types.ts';
+import { statusesView } from '../machines/pods/status/messages.ts';
+import { isRecord } from '../machines/shape/conform.ts';
+import { messageOf } from '../machines/text/errors.ts';
+import type { Rng } from '../ports/ports.ts';
+import { simRng } from '../sim/world/rng.ts';
+import { type FleetSpec, nodeNameOf, type Selection } from './file.ts';
+import { Member } from './member.ts';
+import type { FleetOverview, FleetWorld } from './types.ts';
+
+/** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
+const AT_ONCE = 50;
+
+export interface NodeTrouble {
+  node: string;
+  why: string;
+}
+
+export class Fleet {
+  readonly members: readonly Member[];
+  readonly #chance: Rng;
+
+  constructor(spec: FleetSpec, world: FleetWorld) {
+    const rng = simRng(`fleet-${spec.seed}`);
+    const chance = rng.fork('shares');
+    this.#chance = { next: () => chance.next() };
+    let port = world.serving?.firstPort ?? 0;
+    this.members = spec.groups.flatMap((group) =>
+      Array.from({ length: group.count }, (_, index) => {
+        const name = nodeNameOf(group.nodeName, index);
+        const own = rng.fork(name);
+        return new Member({
+          name,
+          fleet: spec.name,
+          group,
+          rng: { next: () => own.next() },
+          port: world.serving === null ? null : port++,
+          world,
+        });
+      }),
+    );
+  }
+
+  /** Starts all daemons, some at a time. Those that cannot be made are told. */
+  start(): Promise<NodeTrouble[]> {
+    return each(this.members, (m) => m.boot());
+  }
+
+  /** Stops all daemons; nodes and pods stay in the API, as when machines are switched off. */
+  stop(): Promise<NodeTrouble[]> {
+    return each(this.members, (m) => m.stop());
+  }
+
+  /** As a restart of the daemons' units, all at once: pods run on. */
+  async restart(members: readonly Member[]): Promise<NodeTrouble[]> {
+    const told = await Promise.all(members.map((m) => each([m], (one) => one.restart())));
+    return told.flat();
+  }
+
+  /** Injects a fault scenario on each of these nodes. */
+  async inject(members: readonly Member[], scenario: Scenario): Promise<NodeTrouble[]> {
+    const refused: NodeTrouble[] = [];
+    const failed = await each(members, async (m) => {
+      const why = await m.inject(scenario);
+      if (why !== null) refused.push({ node: m.name, why });
+    });
+    return [...failed, ...refused];
+  }
+
+  /** The same members in the same order for the same seed. */
+  select({ groups, share }: Selection): Member[] {
+    const eligible = this.members.filter((m) => groups === undefined || groups.includes(m.group.name));
+    if (share >= 1) return eligible;
+    const left = [...eligible];
+    const wanted = Math.round(eligible.length * share);
+    return Array.from({ length: wanted }, () => left.splice(Math.floor(this.#chance.next() * left.length), 1)).flat();
+  }
+
+  overview(): FleetOverview {
+    const byPhase: Record<string, number> = {};
+    let [running, ready, pods, podsReady] = [0, 0, 0, 0];
+    for (const { node } of this.members) {
+      if (node === undefined) continue;
+      running += 1;
+      const { registry } = node.tree;
+      if (isReady(registry.read(apiView.nodeObject)?.value.object)) ready += 1;
+      for (const { status } of registry.read(statusesView)?.value.values() ?? []) {
+        const { phase = 'Unknown', conditions = [] } = status;
+        byPhase[phase] = (byPhase[phase] ?? 0) + 1;
+        pods += 1;
+        if (conditions.some((c) => c.type === 'Ready' && c.status === 'True')) podsReady += 1;
+      }
+    }
+    return { nodes: { total: this.members.length, running, ready }, pods: { total: pods, ready: podsReady, byPhase } };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+/** @throws never: what fails is told with its node. */
+async function each(members: readonly Member[], act: (m: Member) => Promise<void>): Promise<NodeTrouble[]> {
+  const troubles: NodeTrouble[] = [];
+  const left = [...members].reverse();
+  const work = async (): Promise<void> => {
+    for (let m = left.pop(); m !== undefined; m = left.pop()) {
+      const { name } = m;
+      await act(m).catch((error: unknown) => troubles.push({ node: name, why: messageOf(error) }));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return troubles;
+}
+
+function isReady(object: unknown): boolean {
+  if (!isRecord(object) || !isRecord(object.status) || !Array.isArray(object.status.conditions)) return false;
+  return object.status.conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.status === 'True');
+}

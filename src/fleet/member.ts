@@ -1,0 +1,224 @@
+/**
+ * One node of a fleet: a machine that outlives its daemons, and the production tree on it. The machine is a disk in memory, a
+ * hollow runtime, mounts that are only noted, and a network that answers every probe.
+ */
+
+import { createNode, type Node } from '../actors/node.ts';
+import { documentsHere } from '../actors/pods/sources/document.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
+import { defaultNodeConfig } from '../machines/config/defaults.ts';
+import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
+import { injectorAddr } from '../machines/faults/messages.ts';
+import type { Scenario } from '../machines/faults/types.ts';
+import { messageOf } from '../machines/text/errors.ts';
+import type { CriMethod } from '../machines/wire/cri.ts';
+import type { Ports, Rng } from '../ports/ports.ts';
+import { createHollowRuntime, type HollowRuntime } from '../sandbox/hollow/index.ts';
+import { simDisk } from '../sim/world/disk/disk.ts';
+import { simMounts } from '../sim/world/disk/mounts.ts';
+import { countingMetrics } from '../sim/world/node/instruments.ts';
+import { simProber } from '../sim/world/node/prober.ts';
+import { type Delay, FLEET_LABEL, type GroupSpec } from './file.ts';
+import { withProc } from './proc.ts';
+import type { FleetWorld } from './types.ts';
+
+const ROOT_DIR = '/var/lib/kubelet';
+const LOGS_DIR = '/var/log/pods';
+const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki/kubelet.key', ca: '/etc/kubernetes/pki/ca.crt' };
+/** Not read: the way to the API server is given. It says that there is one. */
+const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
+const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
+/** An init system's wait before it starts a daemon again that exited. */
+const RESTART_AFTER_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 10_000;
+
+export interface MemberOptions {
+  name: string;
+  fleet: string;
+  group: GroupSpec;
+  /** Its own, from the seed of the fleet. */
+  rng: Rng;
+  /** TCP port of its API; null: it is not served. */
+  port: number | null;
+  world: FleetWorld;
+}
+
+export class Member {
+  readonly name: string;
+  readonly group: GroupSpec;
+  /** How often its daemon was started. */
+  boots = 0;
+  readonly #o: MemberOptions;
+  readonly #runtime: HollowRuntime;
+  readonly #disk: ReturnType<typeof simDisk>;
+  readonly #mounts = simMounts();
+  readonly #config: NodeConfig;
+  #node: Node | undefined;
+  #stopped = false;
+  #again: unknown;
+
+  constructor(o: MemberOptions) {
+    this.#o = o;
+    this.name = o.name;
+    this.group = o.group;
+    const { clock, yield: turns } = o.world;
+    this.#runtime = createHollowRuntime({ clock, rng: o.rng, latencyMs: (method) => drawn(delayOf(o.group, method), o.rng) });
+    this.#disk = simDisk({ time: { yieldFor: () => turns }, clock });
+    this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);
+    for (const dir of DIRS) this.#disk.makeDir(dir);
+    this.#disk.put('/etc/hosts', '127.0.0.1 localhost\n');
+    const { serving } = o.world;
+    if (serving !== null) {
+      this.#disk.put(PKI.cert, serving.cert);
+      this.#disk.put(PKI.key, serving.key);
+      this.#disk.put(PKI.ca, serving.clientCa);
+    }
+    this.#config = configOf(o);
+  }
+
+  /** Undefined while its daemon is not running. */
+  get node(): Node | undefined {
+    return this.#node;
+  }
+
+  /** Starts its daemon. Rejects where the node cannot be made; what fails later is started again. */
+  async boot(): Promise<void> {
+    if (this.#stopped || this.#node !== undefined) return;
+    this.boots += 1;
+    const node = await createNode(this.#config, this.#ports(), { build: this.#o.world.build });
+    this.#node = node;
+    void node.tree.failed.then((error) => this.#failed(node, error));
+    await node.start().catch((error: unknown) => {
+      // A start that was cut short by a stop of our own is no failure.
+      if (this.#node === node) throw error;
+    });
+  }
+
+  /** As a restart of the daemon's unit: pods run on. */
+  async restart(): Promise<void> {
+    await this.#end();
+    await this.boot();
+  }
+
+  /** Its daemon ends and stays ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#o.world.clock.clearTimeout(this.#again);
+    await this.#end();
+  }
+
+  /** @returns why not, or null. */
+  async inject(scenario: Scenario): Promise<string | null> {
+    const node = this.#node;
+    if (node === undefined) return 'its daemon is not running';
+    const answer = await node.tree.registry.ask<InjectorEvent, InjectAnswer>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.inject', scenario, replyTo }),
+      { timeoutMs: ANSWER_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return answer.reason;
+    return answer.value.ok ? null : answer.value.message;
+  }
+
+  async #end(): Promise<void> {
+    const node = this.#node;
+    this.#node = undefined;
+    await node?.stop();
+  }
+
+  #failed(node: Node, error: unknown): void {
+    if (this.#node !== node) return;
+    const { log, clock } = this.#o.world;
+    log.warn({ node: this.name, error: messageOf(error) }, 'the daemon of a node ended; it is started again in 2 s');
+    this.#node = undefined;
+    this.#again = clock.setTimeout(() => {
+      this.boot().catch((again: unknown) =>
+        log.error({ node: this.name, error: messageOf(again) }, 'the daemon of a node cannot be started'),
+      );
+    }, RESTART_AFTER_MS);
+  }
+
+  #ports(): Ports {
+    const { world, group, name } = this.#o;
+    const { clock } = world;
+    const power = { on: true };
+    const { fs: disk, watchDir } = this.#disk.mount(power, clock);
+    const running = (): number => this.#runtime.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING').length;
+    const fs = withProc(disk, { clock, cpus: group.cpus, memoryBytes: group.memoryBytes, running });
+    return {
+      clock,
+      rng: this.#o.rng,
+      entropy: world.entropy,
+      documents: documentsHere(world.entropy),
+      yield: world.yield,
+      fs,
+      sys: { watchDir, notify: () => false },
+      net: world.net,
+      prober: simProber(power, clock, () => ({ kind: 'healthy', afterMs: 0 })),
+      host: {
+        hostname: () => name,
+        bootId: () => `fleet-${name}`,
+        capacity: () => ({ memoryBytes: group.memoryBytes, cpus: group.cpus }),
+        addresses: () => [{ ip: world.address, family: 4, interface: 'eth0' }],
+        cpuUsageMs: () => 0,
+        rssBytes: () => 0,
+      },
+      cri: this.#runtime.connect(),
+      mounter: this.#mounts.connect({ disk: { fs, emptyDir: (path) => this.#disk.emptyDir(path) }, clock, power }),
+      kube: world.connect(name),
+      log: world.nodeLog(name),
+      metrics: countingMetrics(),
+    };
+  }
+}
+
+function configOf({ name, fleet, group, port, world }: MemberOptions): NodeConfig {
+  const config = defaultNodeConfig({
+    flags: {
+      rootDir: ROOT_DIR,
+      hostnameOverride: name,
+      kubeconfig: KUBECONFIG,
+      nodeLabels: { ...group.labels, [FLEET_LABEL]: fleet },
+      faultInjection: true,
+    },
+    config: {
+      podLogsDir: LOGS_DIR,
+      resolvConf: '',
+      readOnlyPort: 0,
+      healthzPort: 0,
+      maxPods: group.pods,
+      registerWithTaints: [...group.taints],
+      cgroupsPerQOS: false,
+      evictionHard: {},
+      enableServer: port !== null,
+      ...(port === null || world.serving === null
+        ? {}
+        : {
+            port,
+            tlsCertFile: PKI.cert,
+            tlsPrivateKeyFile: PKI.key,
+            authentication: {
+              x509: { clientCAFile: PKI.ca },
+              webhook: { enabled: true, cacheTTL: 120_000 },
+              anonymous: { enabled: false },
+            },
+          }),
+    },
+  });
+  return { ...config, flags: { ...config.flags, adminSocket: '' } };
+}
+
+const DELAYED: Partial<Record<CriMethod, keyof GroupSpec['delays']>> = {
+  RunPodSandbox: 'sandbox',
+  PullImage: 'pull',
+  StartContainer: 'start',
+};
+
+function delayOf(group: GroupSpec, method: CriMethod): Delay | undefined {
+  const kind = DELAYED[method];
+  return kind === undefined ? undefined : group.delays[kind];
+}
+
+function drawn(delay: Delay | undefined, rng: Rng): number {
+  return delay === undefined ? 0 : delay.fromMs + (delay.toMs - delay.fromMs) * rng.next();
+}

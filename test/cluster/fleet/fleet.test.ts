@@ -1,0 +1,159 @@
+/** A fleet against a real API server, with its scheduler and controllers: as a person starts it, from the command line. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
+import { until } from '../../e2e/lab/ports.ts';
+
+const NODES = 20;
+const PODS = 60;
+const LONG_MS = 90_000;
+const FIRST_PORT = 21_000;
+const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-'));
+const SLOW = `apiVersion: actorlet.dev/v1alpha1
+kind: FaultScenario
+metadata: { name: deaf }
+spec:
+  faults:
+    - { name: no-leases, at: 0s, for: 5m, kind: api.call, select: { resources: [leases, nodes/status] }, action: error, status: 503 }
+`;
+
+let plane: ControlPlane;
+const running = new Set<ChildProcess>();
+
+interface Summary {
+  node: { nodeName: string; cpu: { usageCoreNanoSeconds: number } };
+  pods: unknown[];
+}
+interface Told {
+  child: ChildProcess;
+  text(): string;
+  ended: Promise<number | null>;
+}
+function fleet(...args: string[]): Told {
+  const child = spawn('scripts/node', ['src/boot/main.ts', 'fleet', ...args, `--kubeconfig=${plane.adminKubeconfig}`], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code]) => {
+    running.delete(child);
+    return code as number | null;
+  });
+  return { child, text: () => said, ended };
+}
+const file = (name: string, text: string): string => {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  return path;
+};
+const kubectl = (...args: string[]): Promise<string> => plane.kubectl(...args);
+const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '');
+
+beforeAll(async () => {
+  plane = await startControlPlane({
+    controllerManager: true,
+    scheduler: true,
+    flags: { 'kube-controller-manager': ['--node-monitor-grace-period=20s', '--node-monitor-period=2s'] },
+  });
+}, 120_000);
+afterAll(async () => {
+  for (const child of running) child.kill('SIGKILL');
+  await plane?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+describe('a fleet that runs until it is interrupted', () => {
+  it('has nodes that the scheduler binds pods to, which come up, are read and go', { timeout: 4 * LONG_MS }, async () => {
+    const mine = fleet(`--nodes=${NODES}`, '--prefix=plain', '--as-nodes', `--first-port=${FIRST_PORT}`, '--cleanup');
+    await until('all nodes are Ready', async () => mine.text().includes(`nodes ${NODES}/${NODES} Ready`), { timeoutMs: LONG_MS });
+    expect(lines(await kubectl('get', 'nodes', '--no-headers', '-l', 'actorlet.dev/fleet=fleet'))).toHaveLength(NODES);
+    await kubectl('create', 'deployment', 'web', '--image=fleet/web:1', `--replicas=${PODS}`);
+    await kubectl('rollout', 'status', 'deployment/web', '--timeout=90s');
+    const pods = lines(await kubectl('get', 'pods', '-o', 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}{"\\n"}{end}'));
+    expect(new Set(pods.map((line) => line.split(' ')[1])).size).toBeGreaterThan(NODES / 2);
+    const [pod = ''] = pods[0]?.split(' ') ?? [];
+    expect(pod).toMatch(/^web-/);
+    expect(await kubectl('get', '--raw', `/api/v1/nodes/plain-7/proxy/pods`)).toContain('"kind":"PodList"');
+    const summary = JSON.parse(await kubectl('get', '--raw', '/api/v1/nodes/plain-7/proxy/stats/summary')) as Summary;
+    expect(summary.node.nodeName).toBe('plain-7');
+    expect(summary.node.cpu.usageCoreNanoSeconds).toBeGreaterThan(0);
+    expect(summary.pods.length).toBeGreaterThan(0);
+    expect(await kubectl('get', '--raw', '/api/v1/nodes/plain-7/proxy/metrics/resource')).toContain('node_cpu_usage_seconds_total');
+    await kubectl('delete', 'deployment', 'web');
+    await until('all pods are gone', async () => (await kubectl('get', 'pods', '--no-headers')) === '', { timeoutMs: LONG_MS });
+    mine.child.kill('SIGINT');
+    expect(await mine.ended).toBe(0);
+    expect(mine.text()).toContain(`removed ${NODES} nodes from the API`);
+    expect(await kubectl('get', 'nodes', '--no-headers')).toBe('');
+  });
+});
+
+describe('a fleet file', () => {
+  it('restarts and disturbs chosen nodes, judges what it expects, and leaves by code', { timeout: 4 * LONG_MS }, async () => {
+    file('deaf.yaml', SLOW);
+    const path = file(
+      'fleet.yaml',
+      `apiVersion: actorlet.dev/v1alpha1
+kind: Fleet
+metadata: { name: zones }
+spec:
+  seed: 7
+  groups:
+    - { name: a, count: 6, labels: { topology.kubernetes.io/zone: a }, runtime: { start: { from: 10ms, to: 200ms } } }
+    - { name: b, count: 4, labels: { topology.kubernetes.io/zone: b }, taints: ['only=batch:NoSchedule'], capacity: { cpu: 2, memory: 4Gi, pods: 20 } }
+  steps:
+    - { at: 10s, do: restart, nodes: { groups: [a] } }
+    - { at: 12s, do: inject, scenario: deaf.yaml, nodes: { groups: [b], share: 0.5 } }
+  expect:
+    - { nodesReady: 10, within: 60s }
+    - { podsReady: 1, within: 5s }
+`,
+    );
+    const mine = fleet(path, '--json', '--first-port=0');
+    expect(await mine.ended, mine.text()).toBe(1);
+    const said = mine.text();
+    expect(said).toContain('met: 10 nodes Ready within 60 s');
+    expect(said).toContain('NOT MET: 1 pods Ready within 5 s; there were 0');
+    expect(said).toContain('restart on 6 nodes');
+    expect(said).toContain('inject deaf on 2 nodes');
+    const capacity = await kubectl(
+      'get',
+      'node',
+      'b-3',
+      '-o',
+      'jsonpath={.status.capacity.cpu} {.status.capacity.pods} {.spec.taints[0].key}',
+    );
+    expect(capacity).toBe('2 20 only');
+    expect(lines(await kubectl('get', 'nodes', '--no-headers', '-l', 'topology.kubernetes.io/zone=a'))).toHaveLength(6);
+  });
+
+  it('adopts its own nodes, and refuses names that others have', { timeout: 2 * LONG_MS }, async () => {
+    const refused = fleet('--nodes=3', '--prefix=a', '--name=other', '--first-port=0');
+    expect(await refused.ended).toBe(64);
+    expect(refused.text()).toContain('3 nodes are there that the fleet other did not make: a-0, a-1, a-2; choose other names');
+    const adopted = fleet('--nodes=6', '--prefix=a', '--name=zones', '--first-port=0', '--cleanup');
+    await until('they are Ready again', async () => adopted.text().includes('nodes 6/6 Ready'), { timeoutMs: LONG_MS });
+    adopted.child.kill('SIGINT');
+    expect(await adopted.ended).toBe(0);
+    expect(lines(await kubectl('get', 'nodes', '--no-headers'))).toHaveLength(4);
+  });
+
+  it('says what is wrong with a file, by line and field', async () => {
+    const path = file(
+      'wrong.yaml',
+      'apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec:\n  groups:\n    - { name: a, cuont: 3 }\n',
+    );
+    const wrong = fleet(path);
+    expect(await wrong.ended).toBe(64);
+    expect(wrong.text()).toContain('wrong.yaml:6: spec.groups[0].cuont: unknown field (did you mean count?)');
+  });
+});

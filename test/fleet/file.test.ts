@@ -1,0 +1,99 @@
+/** The fleet file: what it means, and what is said of one that is wrong. */
+import { describe, expect, it } from 'vitest';
+import { decodeFleet } from '../../src/fleet/file.ts';
+
+const HEAD = 'apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: demo }\n';
+const wrong = (spec: string): string[] => {
+  const read = decodeFleet(`${HEAD}spec:\n${spec}`);
+  return read.ok ? [] : read.errors.map((e) => `${e.line} ${e.field}: ${e.message}`);
+};
+
+describe('a fleet file', () => {
+  it('is groups of nodes, steps in the order of their times, and expectations', () => {
+    const read = decodeFleet(`${HEAD}spec:
+  seed: 5
+  groups:
+    - name: a
+      count: 2
+      nodeName: zone-a-{index}
+      labels: { zone: a }
+      taints: ['gpu=yes:NoSchedule', 'quiet:PreferNoSchedule']
+      capacity: { cpu: 4, memory: 8Gi, pods: 20 }
+      runtime: { sandbox: 200ms, pull: { from: 1s, to: 5s } }
+    - { name: b, count: 3 }
+  steps:
+    - { at: 2m, do: restart }
+    - { at: 30s, do: inject, scenario: slow.yaml, nodes: { groups: [b], share: 0.1 } }
+  expect:
+    - { nodesReady: 5, within: 60s }
+`);
+    expect(read).toEqual({
+      ok: true,
+      value: {
+        name: 'demo',
+        seed: 5,
+        groups: [
+          {
+            name: 'a',
+            count: 2,
+            nodeName: 'zone-a-{index}',
+            labels: { zone: 'a' },
+            taints: [
+              { key: 'gpu', value: 'yes', effect: 'NoSchedule' },
+              { key: 'quiet', value: '', effect: 'PreferNoSchedule' },
+            ],
+            cpus: 4,
+            memoryBytes: 8 * 2 ** 30,
+            pods: 20,
+            delays: { sandbox: { fromMs: 200, toMs: 200 }, pull: { fromMs: 1_000, toMs: 5_000 }, start: { fromMs: 0, toMs: 0 } },
+          },
+          expect.objectContaining({ name: 'b', count: 3, nodeName: 'b-{index}', cpus: 8, pods: 110 }),
+        ],
+        steps: [
+          { atMs: 30_000, nodes: { share: 0.1, groups: ['b'] }, do: 'inject', scenario: 'slow.yaml' },
+          { atMs: 120_000, nodes: { share: 1 }, do: 'restart' },
+        ],
+        expect: [{ what: 'nodesReady', count: 5, withinMs: 60_000 }],
+      },
+    });
+  });
+
+  it.each([
+    ['  seed: 1\n', ['5 spec.groups: is missing; a fleet needs a group of nodes']],
+    [
+      '  groups:\n    - { name: A, count: 1 }\n',
+      ['6 spec.groups[0].name: must be lower-case letters, digits, "-" and ".", at most 63 characters'],
+    ],
+    ['  groups:\n    - { name: a, count: 0 }\n', ['6 spec.groups[0].count: must be a whole number from 1 to 20000, is 0']],
+    [
+      '  groups:\n    - { name: a, count: 1, nodeName: same }\n',
+      ['6 spec.groups[0].nodeName: must contain {index}, which counts the nodes of the group'],
+    ],
+    [
+      '  groups:\n    - { name: a, count: 19999 }\n    - { name: a, count: 2 }\n',
+      [
+        '6 spec.groups[0].count: the groups have 20001 nodes together, at most 20000 are allowed',
+        '7 spec.groups[1].name: is the same as that of groups[0]',
+        '7 spec.groups[1].nodeName: is the same as that of groups[0]',
+      ],
+    ],
+    [
+      '  groups:\n    - { name: a, count: 1, taints: [gpu] }\n',
+      ['6 spec.groups[0].taints: "gpu" must be KEY=VALUE:EFFECT, the effect one of NoSchedule, PreferNoSchedule, NoExecute'],
+    ],
+    [
+      '  groups:\n    - { name: a, count: 1, runtime: { pull: { from: 5s, to: 1s } } }\n',
+      ['6 spec.groups[0].runtime.pull.to: must not be less than from'],
+    ],
+    [
+      '  groups:\n    - { name: a, count: 1 }\n  steps:\n    - { at: 1s, do: inject, nodes: { groups: [c] } }\n',
+      [
+        '8 spec.steps[0].nodes.groups[0]: must be one of a; is "c" (did you mean a?)',
+        '8 spec.steps[0].scenario: is missing; inject needs the file of a fault scenario',
+      ],
+    ],
+    ['  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { within: 1s }\n', ['8 spec.expect[0]: needs nodesReady or podsReady']],
+  ])('that is wrong is told by line and field: %s', (spec, errors) => {
+    expect(wrong(spec)).toEqual(errors);
+  });
+});

@@ -1,0 +1,89 @@
+/** Nodes of one process on the simulation's API server, in real time. */
+import { describe, expect, it } from 'vitest';
+import { createClock, createEntropy, createYield } from '../../src/boot/dependencies/clock.ts';
+import { type FleetSpec, plainFleet } from '../../src/fleet/file.ts';
+import { Fleet } from '../../src/fleet/fleet.ts';
+import { FleetRun } from '../../src/fleet/run.ts';
+import type { FleetWorld } from '../../src/fleet/types.ts';
+import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
+import type { Logger } from '../../src/ports/ports.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import { simRng } from '../../src/sim/world/rng.ts';
+
+const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
+const nowhere = () => Promise.reject(new Error('no network here'));
+
+function world() {
+  const clock = createClock();
+  const kube = simKube({ clock, rng: simRng('fleet'), latencyMs: () => 0 });
+  const given: FleetWorld = {
+    clock,
+    entropy: createEntropy(),
+    yield: createYield(),
+    net: { httpGet: nowhere, serveHttp: nowhere },
+    log: quiet,
+    nodeLog: () => quiet,
+    build: { major: '1', minor: '36', gitVersion: 'v1.36.2', gitCommit: '', buildDate: '', platform: '' },
+    address: '192.0.2.1',
+    serving: null,
+    connect: (node) => kube.connect({ power: { on: true }, clock, node }),
+  };
+  return { kube, given };
+}
+
+const spec = (o: Partial<FleetSpec> = {}): FleetSpec => ({ ...plainFleet({ name: 'demo', nodes: 6, prefix: 'n', seed: 3 }), ...o });
+const runOf = (fleet: Fleet, of: FleetSpec, scenarios = new Map()) =>
+  new FleetRun({
+    ...{ fleet, spec: of, scenarios, clock: createClock(), signal: AbortSignal.timeout(60_000) },
+    onLook: () => {},
+    onStep: () => {},
+  }).toTheEnd();
+const pod = (name: string, nodeName: string) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'default' },
+  spec: { nodeName, serviceAccountName: 'default', containers: [{ name: 'main', image: 'fleet/web:1' }], terminationGracePeriodSeconds: 1 },
+});
+
+describe('a fleet', { timeout: 60_000 }, () => {
+  it('registers its nodes with their labels, runs pods, and is known again after a restart', async () => {
+    const { kube, given } = world();
+    const of = spec({
+      expect: [{ what: 'podsReady', count: 6, withinMs: 50_000 }],
+      steps: [{ atMs: 10, do: 'restart', nodes: { share: 0.5 } }],
+    });
+    await using fleet = new Fleet(of, given);
+    for (const m of fleet.members) {
+      const { ok } = kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: pod(`web-${m.name}`, m.name) });
+      expect(ok).toBe(true);
+    }
+    const report = await runOf(fleet, of);
+    expect(report).toMatchObject({
+      troubles: [],
+      steps: [{ what: 'restart', nodes: 3, troubles: [] }],
+      overview: { nodes: { total: 6, running: 6 } },
+    });
+    expect(report.expect[0]?.is).toBe(6);
+    const { body } = kube.handle({ verb: 'GET', path: '/api/v1/nodes' }) as { body: { items: { metadata: { labels: object } }[] } };
+    expect(body.items.map((n) => n.metadata.labels)).toEqual(
+      Array.from({ length: 6 }, () => expect.objectContaining({ 'actorlet.dev/fleet': 'demo' })),
+    );
+    expect(fleet.members.reduce((sum, m) => sum + m.boots, 0)).toBe(9);
+  });
+
+  it('draws the same nodes for the same seed, and tells of nodes that take no fault', async () => {
+    const { given } = world();
+    const names = () => new Fleet(spec(), given).select({ share: 0.5 }).map((m) => m.name);
+    expect(names()).toEqual(names());
+    await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 2 })) }), given);
+    await fleet.start();
+    const decoded = decodeScenario(
+      'apiVersion: actorlet.dev/v1alpha1\nkind: FaultScenario\nmetadata: { name: deaf }\nspec:\n  faults:\n    - { name: a, at: 0s, for: 1m, kind: api.partition, nodes: [n-0] }\n',
+      'live',
+    );
+    if (!decoded.ok) throw new Error(JSON.stringify(decoded.errors));
+    expect(await fleet.inject(fleet.members, decoded.scenario)).toEqual([
+      { node: 'n-1', why: expect.stringContaining('is aimed at other nodes only') },
+    ]);
+  });
+});
