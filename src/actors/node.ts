@@ -18,6 +18,7 @@ import { createHistory, type History } from '../recorder/history.ts';
 import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../recorder/recorder.ts';
 import type { Inspected } from '../recorder/source.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
+import { topologyMetrics } from './allocation/coordinator/metrics.ts';
 import { PROVIDERS } from './allocation/providers.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
@@ -135,6 +136,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
 /** Families of managers that this node may be without: at 0 then, as in the kubelet. */
 function addIdleFamilies({ gates }: NodeConfig, metrics: Ports['metrics']): void {
   for (const provider of PROVIDERS) provider.metrics?.(metrics);
+  topologyMetrics(metrics);
   if (gates.enabled('GracefulNodeShutdown') && gates.enabled('GracefulNodeShutdownBasedOnPodPriority')) shutdownTimes(metrics);
 }
 

@@ -118,7 +118,14 @@ function allocation(o: TreeOptions): AnySpec[] {
     ...(o.cgroups === null ? [] : [cgroupsSpec(o.cgroups), cgroupReaperSpec(o.cgroups)]),
     ...(o.agentGroups === null ? [] : [agentGroupsSpec(o.agentGroups)]),
     ...o.providers.map(({ spec }) => spec),
-    ...(o.providers.length === 0 ? [] : [coordinatorSpec(o.providers.map(({ provider }) => provider))]),
+    ...(o.providers.length === 0 && o.topology === null
+      ? []
+      : [
+          coordinatorSpec(
+            o.providers.map(({ provider }) => provider),
+            o.topology,
+          ),
+        ]),
   ];
 }
 

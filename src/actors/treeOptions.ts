@@ -80,7 +80,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       sources: configuredSources({ ...staticSources, api }),
       identity: nodeIdentity(config, nodeName),
       cluster,
-      ...offered(allocation.providers),
+      ...offered(allocation),
     }),
     ...staticSources,
     ...reclaimOptions(config, { facts, cluster, inhibitor: o.inhibitor === true }),

@@ -24,7 +24,6 @@ interface Entry {
 }
 
 const NO_CGROUPS = 'with cgroupsPerQOS: false the node makes no cgroups of its own; limits of containers go to the runtime';
-const MANAGERS = 'the memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
@@ -51,14 +50,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'systemReserved',
     'kubeReserved',
   ).map(withGroups),
-  ...lines(
-    MANAGERS,
-    'memoryManagerPolicy',
-    'reservedMemory',
-    'topologyManagerPolicy',
-    'topologyManagerScope',
-    'topologyManagerPolicyOptions',
-  ),
   ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
   ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
   ...lines('the kubelet of 1.36 marks no packets either', 'iptablesMasqueradeBit', 'iptablesDropBit'),
@@ -117,6 +108,9 @@ export const ALWAYS_GATES: readonly string[] = [
   'SidecarContainers',
   'SupplementalGroupsPolicy',
   'SystemdWatchdog',
+  'TopologyManagerPolicyAlphaOptions',
+  'TopologyManagerPolicyBetaOptions',
+  'TopologyManagerPolicyOptions',
   'UserNamespacesSupport',
 ];
 
@@ -124,13 +118,7 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 
 /** Gates of features that are not there at all, with what is there instead: to turn one on asks for something. */
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
-  ...gatesWithout(
-    MANAGERS,
-    'PodLevelResourceManagers',
-    'TopologyManagerPolicyAlphaOptions',
-    'TopologyManagerPolicyBetaOptions',
-    'TopologyManagerPolicyOptions',
-  ),
+  ...gatesWithout('pods with resources of a pod as a whole have no CPUs or memory alone', 'PodLevelResourceManagers'),
   ...gatesWithout('dynamic resource allocation is not there yet', 'DynamicResourceAllocation', 'KubeletPodResourcesDynamicResources'),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
   ...gatesWithout('the health of devices is not reported in the status of pods yet', 'ResourceHealthStatus', 'ResourceHealthStatusMessage'),

@@ -5,6 +5,7 @@
  */
 
 import type { CpuInfo } from '../machines/allocation/cpus/topology.ts';
+import type { NumaNode } from '../machines/allocation/numaNode.ts';
 import type { HostAddress } from '../machines/api/node/nodeAddresses.ts';
 import type { CredentialProvider } from '../machines/runtime/imagePuller/credentialProviders.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../machines/wire/cri.ts';
@@ -235,6 +236,8 @@ export interface Host {
   tasks?(): { current: number; max: number };
   /** Online CPUs and how they lie. Throws; absent in worlds that do not tell. */
   cpus?(): CpuInfo[];
+  /** In ascending order. Throws; absent in worlds that do not tell. */
+  numaNodes?(): NumaNode[];
   /** Every address of this machine that peers can reach, interface by interface, the loopback interface last. */
   addresses(): HostAddress[];
   /** Addresses of a name, from the machine's resolver; takes as long as that does. Rejects; absent in worlds without one. */

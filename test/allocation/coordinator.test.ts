@@ -24,12 +24,12 @@ async function node(names: readonly string[]) {
     actor(name, () =>
       receiver((e) => {
         const event = e as unknown as AllocationEvent;
-        said.push(`${name} ${event.type} ${event.type === 'allocation.admit' ? event.pod.metadata.name : event.uid}`);
+        said.push(`${name} ${event.type} ${event.type === 'allocation.forget' ? event.uid : event.pod.metadata.name}`);
         if (event.type === 'allocation.admit') open.push({ by: name, event });
       }),
     ),
   );
-  const r = rig(layer('node', [layer('allocation', [...actors, coordinatorSpec(providers)])]));
+  const r = rig(layer('node', [layer('allocation', [...actors, coordinatorSpec(providers, null)])]));
   r.tree.start();
   await r.ports.settle();
   const answers: Answer<AllocationAnswer>[] = [];

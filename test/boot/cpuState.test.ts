@@ -1,7 +1,7 @@
 /** The file of the CPU manager at the start (resources and volumes 2.2), and what the kernel says of the CPUs. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { readCpus } from '../../src/boot/dependencies/machine/cpuTopology.ts';
+import { readCpus, readNumaNodes } from '../../src/boot/dependencies/machine/cpuTopology.ts';
 import { allCpus, countOf, threadsPerCore, topologyOf } from '../../src/machines/allocation/cpus/topology.ts';
 import { fakeBoot, problemsOf, tempDir, until } from './helpers.ts';
 
@@ -72,9 +72,42 @@ describe('the policy', () => {
   it('has only options that are there', async () => {
     const body = 'cpuManagerPolicyOptions: {full-pcpus-only: "true", align: "true", align-by-socket: "true"}\n';
     expect(await problemsOf([], body)).toEqual([
-      expect.stringContaining('cpuManagerPolicyOptions.align: is no option of the CPU manager'),
-      expect.stringContaining('cpuManagerPolicyOptions.align-by-socket: needs feature gate CPUManagerPolicyAlphaOptions'),
+      expect.stringContaining('cpuManagerPolicyOptions.align: unknown CPU Manager Policy option: "align"'),
+      expect.stringContaining('cpuManagerPolicyOptions.align-by-socket: CPU Manager Policy Alpha-level Options not enabled'),
     ]);
+  });
+});
+
+describe('the NUMA nodes of this machine', () => {
+  it('are told by the kernel', () => {
+    const nodes = readNumaNodes();
+    expect(nodes.length).toBeGreaterThan(0);
+    expect(nodes.reduce((sum, node) => sum + node.memoryBytes, 0)).toBeGreaterThan(0);
+  });
+  it('are read with holes in their numbers, without memory, with huge pages, and with caches that a part of them shares', () => {
+    using dir = tempDir();
+    dir.write('cpu/online', '0-3\n');
+    for (const id of [0, 1, 2, 3]) {
+      dir.write(`cpu/cpu${id}/topology/physical_package_id`, '0\n');
+      dir.write(`cpu/cpu${id}/topology/thread_siblings_list`, `${id}\n`);
+      dir.write(`cpu/cpu${id}/cache/index2/level`, '2\n');
+      for (const [file, text] of [
+        ['level', '3'],
+        ['id', String(4 + Math.floor(id / 2))],
+        ['shared_cpu_list', id < 2 ? '0-1' : '2-3'],
+      ] as const)
+        dir.write(`cpu/cpu${id}/cache/index3/${file}`, `${text}\n`);
+    }
+    dir.write('node/node0/cpulist', '0-3\n');
+    dir.write('node/node0/meminfo', 'Node 0 MemTotal:         1024 kB\nNode 0 MemFree: 1 kB\n');
+    dir.write('node/node0/distance', '10 21\n');
+    dir.write('node/node0/hugepages/hugepages-2048kB/nr_hugepages', '3\n');
+    dir.write('node/node4/cpulist', '\n');
+    expect(readNumaNodes(dir.path)).toEqual([
+      { id: 0, memoryBytes: 1024 * 1024, hugePages: [{ pageBytes: 2 * 1024 * 1024, count: 3 }], distances: [10, 21] },
+      { id: 4, memoryBytes: 0, hugePages: [], distances: null },
+    ]);
+    expect(readCpus(dir.path).map((c) => c.cache)).toEqual([4, 4, 5, 5]);
   });
 });
 
@@ -100,9 +133,9 @@ describe('the CPUs of this machine', () => {
     dir.write('node/node1/cpulist', '1,3\n');
     const topology = topologyOf(readCpus(dir.path));
     expect(topology.cpus).toEqual([
-      { id: 0, core: 0, socket: 0, node: 0 },
-      { id: 1, core: 1, socket: 1, node: 1 },
-      { id: 3, core: 1, socket: 1, node: 1 },
+      { id: 0, core: 0, socket: 0, node: 0, cache: 0 },
+      { id: 1, core: 1, socket: 1, node: 1, cache: 1 },
+      { id: 3, core: 1, socket: 1, node: 1, cache: 1 },
     ]);
     expect([allCpus(topology), threadsPerCore(topology)]).toEqual([[0, 1, 3], 1]);
   });

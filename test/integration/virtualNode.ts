@@ -11,6 +11,7 @@ import type { SupervisionTree, TreeOptions } from '../../src/actors/supervision/
 import type { ActorState, SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
+import type { NumaNode } from '../../src/machines/allocation/numaNode.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
@@ -161,6 +162,8 @@ export interface VirtualNodeOptions {
   iptables?: boolean;
   /** Of the machine. Default: four cores of a thread each. */
   cpus?: CpuInfo[];
+  /** Default: one, with all memory. */
+  numaNodes?: NumaNode[];
   /** `cgroupsPerQOS: true` was said. Default false. */
   cgroups?: boolean;
   /** Where a daemon counts. Default: in memory, with no word of types and labels. */
@@ -281,8 +284,9 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       host: {
         hostname: () => 'n1',
         bootId: () => 'boot-1',
-        capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
+        capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: o.cpus?.length ?? 4 }),
         cpus: () => o.cpus ?? [0, 1, 2, 3].map((id) => ({ id, socket: 0, siblings: [id], node: 0 })),
+        numaNodes: () => o.numaNodes ?? [{ id: 0, memoryBytes: MEMORY_BYTES, hugePages: [], distances: [10] }],
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: memory.availableBytes }),
         tasks: () => ({ current: 500, max: 32_768 }),
         addresses: () => [{ ip: '192.0.2.1', family: 4, interface: 'eth0' }],

@@ -1,6 +1,9 @@
 /** What the actors that allocate the resources of the node are made of, from its configuration. */
-import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/node/nodeCapacity.ts';
+
+import { type TopologyPlan, topologyPlan } from '../../machines/allocation/coordinator/topologyPolicy.ts';
+import { cpuListSize } from '../../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
+import { HUGE_PAGES_PREFIX } from '../../machines/kube/names.ts';
 import { quantityToInteger } from '../../machines/kube/quantity.ts';
 import type { Pod } from '../../machines/kube/types.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
@@ -17,6 +20,8 @@ export interface AllocationOptions {
   agentGroups: AgentGroupsOptions | null;
   /** Providers that this node has, in the order in which they are asked. */
   providers: readonly { provider: Provider; spec: AnySpec }[];
+  /** Null: topology manager policy none. */
+  topology: TopologyPlan | null;
 }
 
 export function allocationOptions(config: NodeConfig, o: ProviderPlace): AllocationOptions {
@@ -28,14 +33,16 @@ export function allocationOptions(config: NodeConfig, o: ProviderPlace): Allocat
       const spec = provider.spec(config, o);
       return spec === null ? [] : [{ provider, spec }];
     }),
+    topology: config.config.topologyManagerPolicy === 'none' ? null : topologyPlan(config, o.host.numaNodes?.() ?? []),
   };
 }
 
 /** What the pod manager has to know of the providers, without their names. */
-export function offered(providers: AllocationOptions['providers']) {
+export function offered({ providers, topology }: AllocationOptions) {
   const all = providers.map(({ provider }) => provider);
   return {
-    allocates: (pod: Pod) => all.some((p) => p.wants(pod)),
+    // Under a topology policy each pod is counted.
+    allocates: (pod: Pod) => topology !== null || all.some((p) => p.wants(pod)),
     fixed: all.flatMap((p) => p.fixed ?? []),
     extendedResources: all.some((p) => p.extendedResources === true),
   };

@@ -3,7 +3,7 @@
  * `allocation.admit`. This says what the rest of the node needs to know of it. `providers.ts` lists them all.
  */
 
-import type { AllocationEvent, ContainerShare, Held, NodeResources, NumaHint } from '../../machines/allocation/messages.ts';
+import type { AllocationEvent, ContainerShare, Held, NodeResources } from '../../machines/allocation/messages.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { Container } from '../../machines/kube/podTable.ts';
 import type { Pod } from '../../machines/kube/types.ts';
@@ -16,7 +16,7 @@ import type { AnySpec, Registry } from '../supervision/types.ts';
 /** What a provider is made of, beside the configuration. */
 export interface ProviderPlace {
   facts(): NodeFacts;
-  host: Pick<Host, 'cpus'>;
+  host: Pick<Host, 'cpus' | 'numaNodes'>;
   devicePlugins: boolean;
   /** There is an API server, whose node shows what there is. */
   cluster: boolean;
@@ -42,8 +42,8 @@ export interface Provider {
   readonly fixed?: string;
   /** It allocates extended resources, of any name. */
   readonly extendedResources?: true;
-  /** For the topology manager: where the container could have what it needs, best first. Null: it does not matter. Not asked under policy none. */
-  hints?(ctx: ProviderCtx, of: ContainerOfPod): readonly NumaHint[] | null;
+  /** Its actor answers `allocation.hints`: the topology manager asks it from which NUMA nodes containers could have what they need. */
+  readonly hints?: true;
   /** What a container gets that is about to be created. */
   share(
     ctx: ProviderCtx,

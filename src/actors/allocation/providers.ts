@@ -1,6 +1,7 @@
-/** The providers of allocation, in the order in which they are asked, as in the reference: devices, then CPUs. */
+/** The providers of allocation, in the order in which they are asked, as in the reference: devices, then CPUs, then memory. */
 import { cpusProvider } from './cpus/provider.ts';
 import { devicesProvider } from './devices/provider.ts';
+import { memoryProvider } from './memory/provider.ts';
 import type { Provider } from './provider.ts';
 
-export const PROVIDERS: readonly Provider[] = [devicesProvider, cpusProvider];
+export const PROVIDERS: readonly Provider[] = [devicesProvider, cpusProvider, memoryProvider];

@@ -8,7 +8,7 @@ import type { NodeConfig } from '../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { readRegular } from '../../process/regularFile.ts';
 import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
-import { readCpus } from '../dependencies/machine/cpuTopology.ts';
+import { readCpus, readNumaNodes } from '../dependencies/machine/cpuTopology.ts';
 import type { Finding } from './findings.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;
@@ -93,7 +93,6 @@ function lifetime(where: string, path: string, pem: Buffer): Finding[] {
 
 /** Files of the kubelet that this node does not read. */
 const UNREAD = [
-  { name: 'memory_manager_state', of: 'the memory manager', what: 'there is no memory manager: pods keep no NUMA node' },
   {
     name: 'dra_manager_state',
     of: 'dynamic resource allocation',
@@ -138,7 +137,7 @@ async function stateFindings(config: NodeConfig, state: ProviderState): Promise<
       if (codeOf(error) === 'ENOENT') return null;
       throw error;
     });
-    const opened = state.open(text, { config, host: { cpus: () => readCpus() }, file });
+    const opened = state.open(text, { config, host: { cpus: () => readCpus(), numaNodes: () => readNumaNodes() }, file });
     return opened.ok ? [] : [{ level: 'error', where, what: opened.message, todo: 'Drain the node and remove the file.' }];
   } catch (error) {
     return [{ level: 'error', where, what: messageOf(error), todo: '' }];

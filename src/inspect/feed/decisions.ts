@@ -1,6 +1,6 @@
 /** What the node has decided about pods, images, CPUs and devices, as far as its actors publish it. */
 
-import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
+import { formatCpuSet } from '../../machines/allocation/cpuSet.ts';
 import { cpusView } from '../../machines/allocation/cpus/messages.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { NODE_PRESSURES } from '../../machines/nodeFacts.ts';

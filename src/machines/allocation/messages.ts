@@ -18,10 +18,14 @@ export type AllocationEvent = Message &
         pod: Pod;
         /** Pods that may have something although the view of pods does not show them yet: theirs is not given away. */
         active: ReadonlySet<string>;
-        /** NUMA nodes to allocate from, by container. Absent under topology manager policy none. */
-        affinity?: ReadonlyMap<string, NumaHint>;
+        /**
+         * NUMA nodes to allocate from, by container: only to these is allocated. Absent under topology manager policy none: to all.
+         */
+        affinity?: Affinities;
         replyTo: ReplyTo<AllocationAnswer>;
       }
+    /** From where could this container, or the pod as a whole, have what it needs? Asked under other policies than none. */
+    | { type: 'allocation.hints'; pod: Pod; container: string | null; active: ReadonlySet<string>; replyTo: ReplyTo<ProviderHints> }
     /** It was not let in after all. */
     | { type: 'allocation.forget'; uid: string }
   );
@@ -37,6 +41,24 @@ export interface NumaHint {
   nodes: readonly number[];
   preferred: boolean;
 }
+/** What the topology manager chose. `nodes` null: any. */
+export interface Affinity {
+  nodes: readonly number[] | null;
+  preferred: boolean;
+}
+/** By container. */
+export type Affinities = ReadonlyMap<string, Affinity>;
+/** Null: it does not matter. Empty: nowhere. */
+export interface ResourceHints {
+  resource: string;
+  hints: readonly NumaHint[] | null;
+}
+/** `soon`: once pods that are on their way out have released what they hold. */
+export interface ProviderHints {
+  now: readonly ResourceHints[];
+  soon: readonly ResourceHints[];
+}
+export const NO_HINTS: ProviderHints = { now: [], soon: [] };
 
 /** What a container gets of all that is allocated. */
 export interface ContainerShare {
@@ -69,11 +91,18 @@ export interface ContainerDevices {
   /** Absent: the plugin names no NUMA node. */
   topology?: { nodes: readonly { ID: number }[] };
 }
+/** Memory or huge pages, in bytes, and the NUMA nodes that they are on. */
+export interface ContainerMemory {
+  memoryType: string;
+  size: number;
+  topology: { nodes: readonly { ID: number }[] };
+}
 /** What the pod resources API shows of a container, or of all that can be allocated. */
 export interface HeldResources {
   devices: readonly ContainerDevices[];
   /** Only those that no other container may use. */
   cpuIds: readonly number[];
+  memory: readonly ContainerMemory[];
 }
 export interface Held {
   of(uid: string, container: string): Partial<HeldResources>;

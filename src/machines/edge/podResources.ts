@@ -1,4 +1,4 @@
-/** What the pod resources API answers: which devices and CPUs containers hold. Pure. */
+/** What the pod resources API answers: which devices, CPUs and memory containers hold. Pure. */
 import type { Held, HeldResources } from '../allocation/messages.ts';
 import type { Container } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
@@ -70,7 +70,7 @@ function resourcesOf({ metadata, spec }: Pod, { held }: PodResourcesFacts): PodR
 
 /** Each provider tells of resources of its own. */
 function joined(parts: readonly Partial<HeldResources>[]): HeldResources {
-  return Object.assign({ devices: [], cpuIds: [] }, ...parts);
+  return Object.assign({ devices: [], cpuIds: [], memory: [] }, ...parts);
 }
 
 /** Calls that are answered a second, and at once. From the reference. */

@@ -106,16 +106,16 @@ describe('findings', () => {
 
   it('name settings without effect, bad flags and files, and records that the agent before left', async () => {
     using dir = tempDir();
-    const config = dir.write('config.yaml', `${HEADER}${CALM}memoryManagerPolicy: Static\nclusterDNS: [nowhere]\n`);
+    const config = dir.write('config.yaml', `${HEADER}${CALM}hairpinMode: hairpin-veth\nclusterDNS: [nowhere]\n`);
     dir.write('memory_manager_state', '{}');
     dir.write('cpu_manager_state', '{"policyName":"static","defaultCpuSet":"0","entries":{},"checksum":1}');
     const pem = dir.write('tls.crt', 'no certificate');
     const flags = [`--config=${config}`, `--root-dir=${dir.path}`, '--container-runtime-endpoint=embedded://hollow'];
     const { code, findings } = await run([...flags, `--tls-cert-file=${pem}`, `--tls-private-key-file=${pem}`]);
     expect(code).toBe(2);
-    expect(about(findings, 'memoryManagerPolicy')).not.toEqual([]);
+    expect(about(findings, 'hairpinMode')).not.toEqual([]);
+    expect(about(findings, 'memoryManagerPolicy')).toEqual([expect.objectContaining({ level: 'error' })]);
     expect(about(findings, 'clusterDNS')).toEqual([expect.objectContaining({ level: 'warning' })]);
-    expect(about(findings, 'memory_manager_state')).toEqual([expect.objectContaining({ level: 'warning' })]);
     expect(about(findings, 'cpuManagerPolicy')).toEqual([expect.objectContaining({ level: 'error' })]);
     expect(about(findings, 'tlsCertFile')).toEqual([expect.objectContaining({ level: 'error', what: expect.stringContaining(pem) })]);
     expect(about(findings, 'cgroupsPerQOS')).toEqual([expect.objectContaining({ level: 'warning' })]);

@@ -9,7 +9,9 @@ import { askPodResources } from '../../edge/podResourcesClient.ts';
 
 const port = createGrpcPodResources();
 const GPU = { resourceName: 'example.com/gpu', deviceIds: ['a'], topology: { nodes: [{ ID: 1 }] } };
-const POD = { name: 'p', namespace: 'n', containers: [{ name: 'c', devices: [GPU], cpuIds: [2, 3] }] };
+const MEMORY = { memoryType: 'memory', size: 2 ** 40, topology: { nodes: [{ ID: 0 }, { ID: 1 }] } };
+const POD = { name: 'p', namespace: 'n', containers: [{ name: 'c', devices: [GPU], cpuIds: [2, 3], memory: [MEMORY] }] };
+
 let dir: string;
 let answers: PodResourcesAnswers;
 
@@ -18,7 +20,7 @@ beforeEach(() => {
   answers = {
     admit: () => true,
     list: () => [POD],
-    allocatable: () => ({ devices: [{ resourceName: 'example.com/gpu', deviceIds: ['b'] }], cpuIds: [0] }),
+    allocatable: () => ({ devices: [{ resourceName: 'example.com/gpu', deviceIds: ['b'] }], cpuIds: [0], memory: [] }),
     get: ({ name, namespace }) => {
       throw new Error(`pod ${name} in namespace ${namespace} not found`);
     },
@@ -30,13 +32,14 @@ describe('the socket of the pod resources API', () => {
   it('answers version v1, and v1alpha1 without CPUs and NUMA nodes', async () => {
     const socket = join(dir, 'kubelet.sock');
     const server = await port.serve(socket, answers);
+    const memory = { memoryType: 'memory', size: String(2 ** 40), topology: { nodes: [{ ID: '0' }, { ID: '1' }] } };
     const gpu = { resourceName: 'example.com/gpu', deviceIds: ['a'] };
     expect(await askPodResources(socket, 'List')).toEqual({
       podResources: [
         {
           name: 'p',
           namespace: 'n',
-          containers: [{ name: 'c', devices: [{ ...gpu, topology: { nodes: [{ ID: '1' }] } }], cpuIds: ['2', '3'], memory: [] }],
+          containers: [{ name: 'c', devices: [{ ...gpu, topology: { nodes: [{ ID: '1' }] } }], cpuIds: ['2', '3'], memory: [memory] }],
         },
       ],
     });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCpus } from '../../../src/boot/dependencies/machine/cpuTopology.ts';
-import { type CpuSet, formatCpuSet, parseCpuSet, sameSet, without } from '../../../src/machines/allocation/cpus/cpuSet.ts';
+import { type CpuSet, formatCpuSet, parseCpuSet, sameSet, without } from '../../../src/machines/allocation/cpuSet.ts';
 import { decodeCpuState } from '../../../src/machines/allocation/cpus/file.ts';
 import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';

@@ -45,6 +45,8 @@ const NOT_KILLED: Record<string, string> = {
   'imagePull failed': 'final: the machine has ended',
   'stop done': 'final: the machine has ended',
   'podAllocation answered': 'final: the machine has ended',
+  'podAllocation beginning': NO_TIME,
+  'podAllocation chosen': NO_TIME,
   'devicePlugin new': NO_TIME,
   'devicePlugin failed': 'final: the machine has ended',
   'devicePlugin expired': 'final: the machine has ended',

@@ -48,6 +48,9 @@ describe('a container of a Guaranteed pod', () => {
     expect(state(h)).toEqual({ shared: [0, 2, 3], entries: [{ main: [1] }] });
     expect(h.violations).toEqual([]);
     expect(await figures(h)).toEqual([
+      'kubelet_container_aligned_compute_resources_count{boundary="physical_cpu",scope="container"} 0',
+      'kubelet_container_aligned_compute_resources_count{boundary="uncore_cache",scope="container"} 1',
+      'kubelet_container_aligned_compute_resources_failure_count{boundary="physical_cpu",scope="container"} 0',
       'kubelet_cpu_manager_allocation_per_numa{numa_node="0"} 1',
       'kubelet_cpu_manager_exclusive_cpu_allocation_count 1',
       'kubelet_cpu_manager_pinning_errors_total 0',
@@ -205,6 +208,7 @@ describe('a pod that asks for CPUs of its own', () => {
     await h.until('Ready', () => isReady(h, 'core'));
     expect(await figures(h)).toEqual([
       'kubelet_container_aligned_compute_resources_count{boundary="physical_cpu",scope="container"} 1',
+      'kubelet_container_aligned_compute_resources_count{boundary="uncore_cache",scope="container"} 1',
       'kubelet_container_aligned_compute_resources_failure_count{boundary="physical_cpu",scope="container"} 1',
       'kubelet_cpu_manager_allocation_per_numa{numa_node="0"} 2',
       'kubelet_cpu_manager_exclusive_cpu_allocation_count 2',

@@ -6,28 +6,25 @@
  */
 
 import { fromPromise } from 'xstate';
-import { type CpuSet, formatCpuSet, without } from '../../../machines/allocation/cpus/cpuSet.ts';
+import { type CpuSet, formatCpuSet, without } from '../../../machines/allocation/cpuSet.ts';
 import { cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
-import { type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
+import { type CpuCounts, type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
 import { cpusView } from '../../../machines/allocation/cpus/messages.ts';
-import type { CpuFacts, CpuReply } from '../../../machines/allocation/cpus/requests.ts';
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
-import type { AllocationAnswer, AllocationEvent } from '../../../machines/allocation/messages.ts';
+import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../../../machines/allocation/messages.ts';
+import type { GrantReply, LedgerFacts } from '../../../machines/allocation/requests.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import type { ListedPod } from '../../../machines/pod/runtime/seen.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
-import { LastingFolder } from '../../../ports/lastingFolder.ts';
-import type { Ports } from '../../../ports/ports.ts';
-import { inTurn } from '../../../ports/turns.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
 import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
+import { StateFile } from '../stateFile.ts';
 import { cpuMetrics } from './metrics.ts';
 
 export interface CpusOptions {
@@ -48,8 +45,6 @@ const UPDATE_TIMEOUT_MS = 10_000;
  * gives its runtime this long for a call (--runtime-request-timeout); then a container is told once more.
  */
 const LATE_MAX_MS = 120_000;
-const FILE_MODE = 0o600;
-const DIR_MODE = 0o750;
 
 export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
   return {
@@ -65,8 +60,8 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
   };
 }
 
-function logicOf(manager: CpuManager, facts: () => CpuFacts) {
-  const { replies } = manager;
+function logicOf(manager: CpuManager, facts: () => LedgerFacts) {
+  const { replies, questions } = manager;
   return provided(
     cpusMachine,
     {
@@ -78,6 +73,8 @@ function logicOf(manager: CpuManager, facts: () => CpuFacts) {
       actions: {
         hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo),
         reply: (_, { ask, answer }) => replies.reply(ask, answer),
+        holdQuestion: (_, { ask, replyTo }) => questions.hold(ask, replyTo),
+        replyHints: (_, { ask, hints }) => questions.reply(ask, hints),
         publish: (_, { ledger }) => manager.publish(ledger),
         sayReleased: (_, { uids }) => manager.sayReleased(uids),
         count: (_, { replies: answered }) => manager.count(answered),
@@ -87,27 +84,28 @@ function logicOf(manager: CpuManager, facts: () => CpuFacts) {
   );
 }
 
-class CpusMoment extends LazyMoment implements CpuFacts {
+class CpusMoment extends LazyMoment implements LedgerFacts {
   readonly #registry: Registry;
 
   constructor({ ports, registry }: ActorCtx<AllocationEvent>) {
     super(ports);
     this.#registry = registry;
   }
-  get pods(): CpuFacts['pods'] {
+  get pods(): LedgerFacts['pods'] {
     return this.#registry.read(podsView)?.value;
   }
-  get listing(): CpuFacts['listing'] {
+  get listing(): LedgerFacts['listing'] {
     return this.#registry.read(runtimePodsView)?.value;
   }
 }
 
 class CpuManager {
   readonly replies = new Replies<AllocationAnswer>();
+  readonly questions = new Replies<ProviderHints>();
   readonly #ctx: ActorCtx<AllocationEvent>;
   readonly #o: CpusOptions;
   readonly #cri: CriClient;
-  readonly #folder: LastingFolder;
+  readonly #file: StateFile;
   /** What a running container was last given, by its id. `sure`: nothing that came before can still change it. */
   readonly #given = new Map<string, { cpus: string; sure: boolean }>();
   /** Until when something else may still change a container's set, in monotonic ms, by its id. */
@@ -123,49 +121,26 @@ class CpuManager {
     this.#ctx = ctx;
     this.#o = o;
     this.#cri = criClient(ctx.registry);
-    this.#folder = new LastingFolder(ctx.ports.fs, o.rootDir, { mode: DIR_MODE, root: o.rootDir });
+    this.#file = new StateFile(ctx, { rootDir: o.rootDir, name: CPU_STATE_FILE, bytesMax: CPU_STATE_BYTES_MAX, what: 'CPUs' });
     this.#metrics = cpuMetrics(ctx.ports.metrics);
+    this.#metrics.begin();
     this.#allocatable = without(allCpus(o.place.topology), o.place.reserved);
-  }
-
-  get #file(): string {
-    return `${this.#o.rootDir}/${CPU_STATE_FILE}`;
   }
 
   /** @throws where it cannot be read, or must not be gone on with: this actor ends with the reason, and in the end the node. */
   async load(): Promise<{ ledger: CpuLedger; isNew: boolean }> {
-    const opened = openCpuState(await this.#inTurn(() => readCpuState(this.#ctx.ports.fs, this.#file)), {
-      place: this.#o.place,
-      file: this.#file,
-    });
+    const { path } = this.#file;
+    const opened = openCpuState(await this.#file.read(), { place: this.#o.place, file: path });
     if (!opened.ok) throw new Error(opened.message);
-    if (opened.ledger === null) throw new Error(`${this.#file}: it holds no CPUs`);
+    if (opened.ledger === null) throw new Error(`${path}: it holds no CPUs`);
     return { ledger: opened.ledger, isNew: opened.isNew };
   }
 
-  /** What a killed manager still writes is over first: its ledger is older. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    return inTurn(this.#ctx.ports.fs, this.#file, work);
+  save(ledger: CpuLedger): Promise<void> {
+    return this.#file.write(encodeCpuState(ledger));
   }
 
-  async save(ledger: CpuLedger): Promise<void> {
-    const { fs } = this.#ctx.ports;
-    const aside = `${this.#o.rootDir}/.${CPU_STATE_FILE}.tmp`;
-    try {
-      await this.#inTurn(async () => {
-        await this.#folder.make();
-        await fs.writeFile(aside, encodeCpuState(ledger), { mode: FILE_MODE, fsync: true });
-        await fs.rename(aside, this.#file);
-        await fs.fsyncDir(this.#o.rootDir);
-      });
-    } catch (error) {
-      const err = messageOf(error);
-      this.#ctx.log.error({ file: this.#file, err }, 'the record of allocated CPUs cannot be written; no CPUs are allocated until it can');
-      throw error;
-    }
-  }
-
-  count(replies: readonly CpuReply[]): void {
+  count(replies: readonly GrantReply<CpuCounts>[]): void {
     this.#metrics.answered(replies);
   }
 
@@ -243,14 +218,4 @@ class CpuManager {
 
 function refOf(pod: Parameters<typeof podRef>[0] | undefined, uid: string): object {
   return pod === undefined ? { uid } : podRef(pod);
-}
-
-/** Null: there is none. @throws where it cannot be read. */
-async function readCpuState(fs: Ports['fs'], file: string): Promise<string | null> {
-  try {
-    return new TextDecoder().decode(await fs.readFile(file, { bytesMax: CPU_STATE_BYTES_MAX, own: true }));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
 }

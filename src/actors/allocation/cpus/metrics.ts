@@ -1,18 +1,22 @@
 /** The kubelet's metrics of the CPU manager. Without one they stay 0, as in the reference. */
-import { shared, without } from '../../../machines/allocation/cpus/cpuSet.ts';
-import type { CpuLedger, CpuPlace } from '../../../machines/allocation/cpus/ledger.ts';
-import type { CpuReply } from '../../../machines/allocation/cpus/requests.ts';
+import { shared, without } from '../../../machines/allocation/cpuSet.ts';
+import type { CpuCounts, CpuLedger, CpuPlace } from '../../../machines/allocation/cpus/ledger.ts';
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
+import type { GrantReply } from '../../../machines/allocation/requests.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import { alignmentMetrics } from '../coordinator/metrics.ts';
 
 export interface CpuMetrics {
+  /** There is a CPU manager: all of its figures are there from now on. */
+  begin(): void;
   /** Answers to pods that ask for CPUs; one that has to wait is counted when it gets its last answer. */
-  answered(replies: readonly CpuReply[]): void;
+  answered(replies: readonly GrantReply<CpuCounts>[]): void;
   now(ledger: CpuLedger, place: CpuPlace): void;
 }
 
 /** CPUs are aligned when each container has whole cores, as in the reference. */
 const WHOLE_CORES = { scope: 'container', boundary: 'physical_cpu' };
+const ONE_CACHE = { scope: 'container', boundary: 'uncore_cache' };
 
 export function cpuMetrics(metrics: Ports['metrics']): CpuMetrics {
   const requests = metrics.counter('kubelet_cpu_manager_pinning_requests_total', 'Containers that asked for CPUs of their own');
@@ -23,31 +27,28 @@ export function cpuMetrics(metrics: Ports['metrics']): CpuMetrics {
   );
   const exclusive = metrics.gauge('kubelet_cpu_manager_exclusive_cpu_allocation_count', 'CPUs that containers have alone');
   const perNode = metrics.gauge('kubelet_cpu_manager_allocation_per_numa', 'CPUs that containers have alone, by NUMA node', ['numa_node']);
-  const labels = ['scope', 'boundary'];
-  const aligned = metrics.counter(
-    'kubelet_container_aligned_compute_resources_count',
-    'Containers that got whole cores, under the option full-pcpus-only',
-    labels,
-  );
-  const unaligned = metrics.counter(
-    'kubelet_container_aligned_compute_resources_failure_count',
-    'Containers that got no whole cores, under the option full-pcpus-only',
-    labels,
-  );
+  const { aligned, unaligned } = alignmentMetrics(metrics);
   return {
+    begin() {
+      aligned.inc(WHOLE_CORES, 0);
+      aligned.inc(ONE_CACHE, 0);
+      unaligned.inc(WHOLE_CORES, 0);
+    },
     answered(replies) {
-      for (const { answer, asked, wholeCores } of replies) {
+      for (const { answer, counts } of replies) {
         if (answer.kind === 'later') continue;
+        const { asked, wholeCores, inOneCache } = counts;
         const failed = answer.kind === 'granted' ? 0 : 1;
         requests.inc(undefined, asked);
         errors.inc(undefined, failed);
+        aligned.inc(ONE_CACHE, inOneCache);
         if (!wholeCores) continue;
         aligned.inc(WHOLE_CORES, asked - failed);
         unaligned.inc(WHOLE_CORES, failed);
       }
     },
     now(ledger, { topology, reserved, policy }) {
-      const taken = without(without(allCpus(topology), ledger.shared), policy.strictReservation ? reserved : []);
+      const taken = without(without(allCpus(topology), ledger.shared), policy.strictReservation === true ? reserved : []);
       sharedMilli.set(without(ledger.shared, reserved).length * 1000);
       exclusive.set(taken.length);
       for (const node of new Set(topology.cpus.map((c) => c.node))) {

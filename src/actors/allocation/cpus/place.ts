@@ -1,6 +1,6 @@
 /** What the CPU manager can allocate on this machine, by the configuration; null under policy none. */
 import type { CpuPlace } from '../../../machines/allocation/cpus/ledger.ts';
-import { readPolicyOptions, reservedCpus } from '../../../machines/allocation/cpus/policy.ts';
+import { misplacedOption, readPolicyOptions, reservedCpus } from '../../../machines/allocation/cpus/policy.ts';
 import { topologyOf } from '../../../machines/allocation/cpus/topology.ts';
 import type { NodeConfig } from '../../../machines/config/config.ts';
 import type { Host } from '../../../ports/ports.ts';
@@ -11,8 +11,10 @@ export function cpuPlaceOf({ config: c, gates }: NodeConfig, host: Pick<Host, 'c
   const infos = host.cpus?.() ?? [];
   if (infos.length === 0) throw new Error('cpuManagerPolicy: this machine does not tell which CPUs it has');
   const topology = topologyOf(infos);
-  const reserved = reservedCpus(topology, c);
-  if (!reserved.ok) throw new Error(reserved.message);
   const { policy } = readPolicyOptions(c.cpuManagerPolicyOptions, (gate) => gates.enabled(gate));
-  return { topology, policy, reserved: reserved.cpus };
+  const misplaced = misplacedOption(policy, topology, c.topologyManagerPolicy);
+  if (misplaced !== null) throw new Error(`cpuManagerPolicyOptions: ${misplaced}`);
+  const reserved = reservedCpus(topology, c, policy);
+  if (!reserved.ok) throw new Error(reserved.message);
+  return { topology, policy, reserved: reserved.cpus, aligned: c.topologyManagerPolicy !== 'none' };
 }

@@ -10,10 +10,17 @@ import {
   deviceRequests,
   planAllocation,
 } from '../../../machines/allocation/devices/allocate.ts';
+import { deviceHints, nearFirst } from '../../../machines/allocation/devices/hints.ts';
 import { mergeResponses } from '../../../machines/allocation/devices/responses.ts';
 import { type DeviceLedger, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
-import { type AllocationAnswer, type ContainerShare, NO_SHARE } from '../../../machines/allocation/messages.ts';
+import {
+  type Affinities,
+  type AllocationAnswer,
+  type ContainerShare,
+  NO_SHARE,
+  type ProviderHints,
+} from '../../../machines/allocation/messages.ts';
 import { apiView } from '../../../machines/api/messages.ts';
 import { own } from '../../../machines/data/own.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
@@ -45,9 +52,13 @@ interface Turn extends DeviceRequest {
   pod: Pod;
   container: Container;
   signal: AbortSignal;
+  /** NUMA nodes that the topology manager chose; null: any. */
+  nodes: readonly number[] | null;
 }
 
 interface AllocatorOptions {
+  /** The machine's NUMA nodes. */
+  nodes: readonly number[];
   persist(ledger: DeviceLedger): Promise<void>;
   /** The ledger is another. */
   changed(): void;
@@ -57,6 +68,7 @@ export class DeviceAllocator {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
   private readonly persist: AllocatorOptions['persist'];
   private readonly changed: AllocatorOptions['changed'];
+  private readonly nodes: AllocatorOptions['nodes'];
   private readonly duration: ReturnType<Ports['metrics']['histogram']>;
   /** Plugins that can be asked, by resource. */
   readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
@@ -72,6 +84,7 @@ export class DeviceAllocator {
     this.ctx = ctx;
     this.persist = o.persist;
     this.changed = o.changed;
+    this.nodes = o.nodes;
     this.duration = ctx.ports.metrics.histogram(
       'kubelet_device_plugin_alloc_duration_seconds',
       'Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.',
@@ -81,14 +94,16 @@ export class DeviceAllocator {
   }
 
   /** `active`: pods that may have devices although no view shows them yet. Aborted with `signal` it is as not asked, but for what was given by then. */
-  admit(pod: Pod, o: { active: ReadonlySet<string>; signal: AbortSignal }): Promise<AllocationAnswer> {
+  admit(pod: Pod, o: { active: ReadonlySet<string>; affinity?: Affinities; signal: AbortSignal }): Promise<AllocationAnswer> {
     const { uid } = pod.metadata;
     const signal = AbortSignal.any([o.signal, this.ctx.signal]);
     return inTurn(this, uid, async () => {
       this.free((holder) => holder === uid || o.active.has(holder));
       for (const { container } of allocationOrder(pod)) {
+        if (o.affinity?.has(container.name) === false) continue;
+        const nodes = o.affinity?.get(container.name)?.nodes ?? null;
         for (const request of deviceRequests(container)) {
-          const outcome = await this.give({ pod, container, signal, ...request });
+          const outcome = await this.give({ pod, container, signal, nodes, ...request });
           if (outcome.kind === 'none' && !this.isOfOthers(request.resource)) {
             const refusal = unsupported(pod, { podGroups: true, extendedResources: false });
             if (refusal !== null) return { kind: 'refused', reason: refusal.reason, message: refusal.message };
@@ -115,7 +130,7 @@ export class DeviceAllocator {
     return amount !== undefined && amount !== '0';
   }
 
-  /** The pod was not let in after all: what it was given is free. The coordinator has given its question up. */
+  /** It was not let in after all: what it was given is free. Whoever asked for it has given that up. */
   forget(uid: string): void {
     void inTurn(this, uid, async () => {
       if (this.isOver(uid)) this.release(new Set([uid]));
@@ -134,7 +149,7 @@ export class DeviceAllocator {
         const of = { container: container.name, resource };
         const before = allocationOf(this.ledger, pod.metadata.uid, of);
         if (before === undefined || this.ledger.resources.get(resource)?.returning === true) {
-          const outcome = await this.give({ pod, container, signal, ...request });
+          const outcome = await this.give({ pod, container, signal, nodes: null, ...request });
           if (outcome.kind === 'none' && this.isOfOthers(resource)) continue;
           if (outcome.kind === 'none') return refused(`no plugin of ${resource} has registered at this node`);
           if (outcome.kind !== 'held') return refused(outcome.message);
@@ -188,8 +203,8 @@ export class DeviceAllocator {
   }
 
   /**
-   * Whether it releases what it has: nobody does before every source was heard. Until a worker has verified that nothing runs, a
-   * container may be using it. A container that was created late, and will not be started, uses nothing.
+   * Nobody before every source was heard. Of whom no worker has verified that nothing runs: never as long as a container may
+   * be using what it has. One that was created late, and will not be started, uses nothing.
    */
   private isOver(uid: string): boolean {
     const { registry } = this.ctx;
@@ -205,14 +220,14 @@ export class DeviceAllocator {
 
   private async give(turn: Turn): Promise<Outcome> {
     const { pod, container, resource, signal } = turn;
-    const plan = this.plan(turn);
+    const plan = this.planNear(turn);
     if (plan.kind !== 'choose') return this.soon(turn, plan);
     const plugin = this.plugins.get(resource);
     if (plugin === undefined) return { kind: 'refused', message: `can't allocate unregistered device ${resource}` };
     try {
       const preferred = await this.preferred(plugin, { plan, signal });
       // Other pods may have been given some of them meanwhile.
-      const now = this.plan(turn);
+      const now = this.planNear(turn);
       if (now.kind !== 'choose') return this.soon(turn, now);
       const ids = chooseDevices(now, preferred);
       const response = await this.reserving(resource, ids, () => this.timed(resource, () => plugin.connection.allocate(ids, call(signal))));
@@ -233,6 +248,21 @@ export class DeviceAllocator {
     const running = listed.some((c) => c.name === container.name && c.state === 'running');
     const reserved = this.reserved.get(resource) ?? new Set<string>();
     return planAllocation(ledger, { resource, count, pod, container: container.name, running, reserved });
+  }
+
+  private planNear(turn: Turn): AllocationPlan {
+    const plan = this.plan(turn);
+    return plan.kind === 'choose' ? nearFirst(plan, this.ledger.resources.get(turn.resource), turn.nodes) : plan;
+  }
+
+  /** For the topology manager. */
+  hints(pod: Pod, { container, active }: { container: string | null; active: ReadonlySet<string> }): ProviderHints {
+    const { uid } = pod.metadata;
+    this.free((holder) => holder === uid || active.has(holder));
+    const pods = this.ctx.registry.read(podsView)?.value;
+    const place = { container, nodes: this.nodes, reserved: this.reserved };
+    const allocations = this.ledger.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
+    return { now: deviceHints(this.ledger, pod, place), soon: deviceHints({ ...this.ledger, allocations }, pod, place) };
   }
 
   /** A pod is not refused for what others release soon. */

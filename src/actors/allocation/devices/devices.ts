@@ -37,6 +37,8 @@ export interface DevicesOptions {
   rootDir: string;
   /** There is an API server, whose node shows what there is. */
   cluster: boolean;
+  /** The machine's NUMA nodes. */
+  nodes: readonly number[];
 }
 
 /** Below the root directory. */
@@ -116,13 +118,17 @@ class DeviceManager {
   private readonly refusals: ReturnType<Ports['metrics']['counter']>;
   private recreated = false;
 
-  constructor(ctx: ActorCtx<DevicesEvent>, { rootDir, cluster }: DevicesOptions, port: DevicePlugins) {
+  constructor(ctx: ActorCtx<DevicesEvent>, { rootDir, cluster, nodes }: DevicesOptions, port: DevicePlugins) {
     this.ctx = ctx;
     this.port = port;
     this.cluster = cluster;
     this.folder = `${rootDir}/${FOLDER}`;
     this.records = new DeviceRecords(ctx, this.folder);
-    this.allocator = new DeviceAllocator(ctx, { persist: (ledger) => this.records.save(ledger), changed: () => this.publish() });
+    this.allocator = new DeviceAllocator(ctx, {
+      nodes,
+      persist: (ledger) => this.records.save(ledger),
+      changed: () => this.publish(),
+    });
     this.registrations = ctx.ports.metrics.counter(
       'kubelet_device_plugin_registration_total',
       'Cumulative number of device plugin registrations. Broken down by resource name.',
@@ -280,8 +286,13 @@ class DeviceManager {
 
   ask(event: AskEvent): void {
     if (event.type === 'allocation.admit') {
-      const { pod, active, replyTo } = event;
-      this.allocator.admit(pod, { active, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
+      const { pod, active, affinity, replyTo } = event;
+      const near = affinity === undefined ? {} : { affinity };
+      this.allocator
+        .admit(pod, { active, ...near, signal: replyTo.signal })
+        .then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
+    } else if (event.type === 'allocation.hints') {
+      event.replyTo(this.allocator.hints(event.pod, event));
     } else {
       const { pod, container, replyTo } = event;
       this.allocator.start(pod, { container, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));

@@ -14,9 +14,14 @@ const ANSWER_MS = 600_000;
 export const devicesProvider: Provider = {
   address: devicesAddr,
   timeoutMs: ANSWER_MS,
-  spec: (config, { devicePlugins, cluster }) => (devicePlugins ? devicesSpec({ rootDir: config.flags.rootDir, cluster }) : null),
+  spec(config, { devicePlugins, cluster, host }) {
+    if (!devicePlugins) return null;
+    const nodes = config.config.topologyManagerPolicy === 'none' ? [] : (host.numaNodes?.() ?? []).map((node) => node.id);
+    return devicesSpec({ rootDir: config.flags.rootDir, cluster, nodes });
+  },
   wants: asksForDevices,
   extendedResources: true,
+  hints: true,
   /** Not asked where nothing is asked for, or there is no device manager: then it is a resource that others count. */
   async share({ registry, ports }, { pod, container }, signal) {
     if (ports.devicePlugins === undefined || deviceRequests(container).length === 0) return built(NO_SHARE);

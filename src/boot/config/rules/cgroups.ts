@@ -1,4 +1,6 @@
 /** Rules about cgroups, reservations and the CPU, memory and topology managers. */
+
+import { readTopologyOptions } from '../../../machines/allocation/coordinator/topologyPolicy.ts';
 import { readPolicyOptions, reservedMilli } from '../../../machines/allocation/cpus/policy.ts';
 import { ENFORCEMENTS, RESERVABLE, SWAP_BEHAVIORS } from '../../../machines/config/schema.ts';
 import { parseQuantity } from '../../../machines/kube/quantity.ts';
@@ -78,8 +80,11 @@ const managers: Rule = ({ config, gates, bad }) => {
   ] as const) {
     if (Object.keys(config[field]).length > 0 && !gates.enabled(gate)) bad(field, `needs feature gate ${gate}`);
   }
-  for (const { option, what } of readPolicyOptions(config.cpuManagerPolicyOptions, (gate) => gates.enabled(gate)).mistakes)
-    bad(option === '' ? 'cpuManagerPolicyOptions' : `cpuManagerPolicyOptions.${option}`, what);
+  for (const [field, mistakes] of [
+    ['cpuManagerPolicyOptions', readPolicyOptions(config.cpuManagerPolicyOptions, (gate) => gates.enabled(gate)).mistakes],
+    ['topologyManagerPolicyOptions', readTopologyOptions(config.topologyManagerPolicyOptions).mistakes],
+  ] as const)
+    for (const { option, what } of mistakes) bad(option === '' ? field : `${field}.${option}`, what);
   if (config.cpuManagerPolicy === 'static' && config.reservedSystemCPUs === '' && reservedMilli(config) <= 0)
     bad('cpuManagerPolicy', "static needs cpu in systemReserved or kubeReserved, or reservedSystemCPUs: some CPUs stay the system's");
   const reserved = Object.entries(config.qosReserved);

@@ -6,7 +6,7 @@ import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform
 import type { HostAddress } from '../../../machines/api/node/nodeAddresses.ts';
 import { nodeMemory, taskCount, usedCpuNs } from '../../../machines/edge/https/stats/procStats.ts';
 import type { Host, HostIdentity } from '../../../ports/ports.ts';
-import { readCpus } from './cpuTopology.ts';
+import { readCpus, readNumaNodes } from './cpuTopology.ts';
 import { hostMemoryControl } from './memoryControl.ts';
 
 /** `/proc` answers at once, so these few reads are synchronous. Empty where there is no such file. */
@@ -88,6 +88,7 @@ export function createHost(): Host {
     memoryControl: () => hostMemoryControl(),
     tasks,
     cpus: () => readCpus(),
+    numaNodes: () => readNumaNodes(),
     hostname: () => hostname(),
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
     bootTimeMs: () => Date.now() - uptime() * 1000,

@@ -6,7 +6,7 @@ import { PROVIDERS } from '../../../actors/allocation/providers.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { readRegular } from '../../../process/regularFile.ts';
 import { createHostFs } from '../../dependencies/fs.ts';
-import { readCpus } from '../../dependencies/machine/cpuTopology.ts';
+import { readCpus, readNumaNodes } from '../../dependencies/machine/cpuTopology.ts';
 import { StartError } from '../../errors.ts';
 import { type BootContext, need, type Step } from '../context.ts';
 
@@ -37,7 +37,7 @@ async function openState(ctx: BootContext, state: ProviderState, file: string): 
     text = null;
   }
   try {
-    return state.open(text, { config: need(ctx, 'nodeConfig'), host: { cpus: () => readCpus() }, file });
+    return state.open(text, { config: need(ctx, 'nodeConfig'), host: { cpus: () => readCpus(), numaNodes: () => readNumaNodes() }, file });
   } catch (error) {
     throw refused(state, messageOf(error));
   }

@@ -1,6 +1,7 @@
 /**
  * The coordinator of allocation: the one address at which the pod manager asks for all that a pod is to have alone. Each pod that
- * is asked about has a statechart of its own, so a provider that takes its time delays no other pod.
+ * is asked about has a statechart of its own, so a provider that takes its time delays no other pod. Under a topology policy pods
+ * take turns: NUMA nodes are chosen from what is free, and another pod would take that meanwhile.
  */
 
 import type { Pod } from '../../kube/types.ts';
@@ -9,20 +10,31 @@ import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import type { AllocationAnswer, AllocationEvent } from '../messages.ts';
-import { type AdmissionDecided, admissionMachine } from './admissionMachine.ts';
+import { type AdmissionDecided, type AdmissionInput, admissionMachine } from './admissionMachine.ts';
+import type { TopologyDecision } from './decision.ts';
+import type { TopologyDecisions } from './messages.ts';
+import type { TopologyPlan } from './topologyPolicy.ts';
 
 /** What comes with each event. */
 export interface CoordinatorFacts {
   /** Names of the providers that this pod is to have something of, in the order in which they are asked. */
   wanted(pod: Pod): readonly string[];
+  /** Null: policy none. */
+  readonly plan: TopologyPlan | null;
 }
 interface Context {
-  /** Names of pods that are being asked about, by the number of the question. */
-  open: ReadonlyMap<number, string>;
+  /** Pods that are being asked about, by the number of the question. */
+  open: ReadonlyMap<number, Pod>;
+  /** Those that wait for their turn. */
+  waiting: readonly AdmissionInput[];
   lastAsk: number;
+  /** Of pods that were asked about last, by UID. */
+  decided: TopologyDecisions;
 }
 
 const GRANTED: AllocationAnswer = { kind: 'granted' };
+/** As many as a page shows. */
+const DECIDED_MAX = 200;
 
 const { setup, facts } = setupWith<CoordinatorFacts>();
 const effects = setup({
@@ -34,8 +46,22 @@ const effects = setup({
     reply: unprovidedAction<{ ask: number; answer: AllocationAnswer }>(),
     /** Tells every provider that the pod is not admitted. */
     forget: unprovidedAction<{ uid: string }>(),
+    /** `pod` was asked about. */
+    count: unprovidedAction<{ ask: number; answer: AllocationAnswer; pod: Pod; decisions: readonly TopologyDecision[] }>(),
+    publish: unprovidedAction<{ decided: TopologyDecisions }>(),
   },
 });
+
+type Enqueue = Parameters<Parameters<typeof effects.enqueueActions>[0]>[0]['enqueue'];
+const spawn = (enqueue: Enqueue, input: AdmissionInput): void => {
+  enqueue.spawnChild('admission', { id: String(input.ask), input });
+};
+
+function remembered(decided: TopologyDecisions, { metadata }: Pod, decisions: readonly TopologyDecision[]): TopologyDecisions {
+  const pod = `${metadata.namespace}/${metadata.name}`;
+  const others = [...decided].filter(([uid]) => uid !== metadata.uid).slice(1 - DECIDED_MAX);
+  return new Map([...others, [metadata.uid, { pod, decisions }]]);
+}
 
 export const coordinatorMachine = effects
   .extend({
@@ -43,42 +69,63 @@ export const coordinatorMachine = effects
       begin: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.admit') return;
         const { pod, active, replyTo } = event;
+        const { plan } = facts();
         const ask = context.lastAsk + 1;
         const providers = facts().wanted(pod);
         enqueue.assign({ lastAsk: ask });
         enqueue({ type: 'hold', params: { ask, replyTo } });
         if (providers.length === 0) {
+          enqueue({ type: 'count', params: { ask, answer: GRANTED, pod, decisions: [] } });
           enqueue({ type: 'reply', params: { ask, answer: GRANTED } });
           return;
         }
-        enqueue.assign({ open: new Map(context.open).set(ask, podName(pod)) });
-        enqueue.spawnChild('admission', { id: String(ask), input: { ask, pod, active, providers } });
+        enqueue.assign({ open: new Map(context.open).set(ask, pod) });
+        const input = { ask, pod, active, providers, plan };
+        if (plan !== null && context.open.size > 0) enqueue.assign({ waiting: [...context.waiting, input] });
+        else spawn(enqueue, input);
       }),
       end: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.decided') return;
-        const { ask, answer } = event;
+        const { ask, answer, decisions } = event;
+        const pod = context.open.get(ask);
         enqueue.stopChild(String(ask));
         enqueue.assign({ open: new Map([...context.open].filter(([other]) => other !== ask)) });
+        if (pod !== undefined) {
+          enqueue({ type: 'count', params: { ask, answer, pod, decisions } });
+          if (decisions.length > 0) {
+            const decided = remembered(context.decided, pod, decisions);
+            enqueue.assign({ decided });
+            enqueue({ type: 'publish', params: { decided } });
+          }
+        }
         enqueue({ type: 'reply', params: { ask, answer } });
+        const [next, ...waiting] = context.waiting;
+        if (next === undefined) return;
+        enqueue.assign({ waiting });
+        spawn(enqueue, next);
       }),
     },
   })
   .createMachine({
     id: 'coordinator',
-    meta: projecting<Context>(({ open }) => ({ asking: some(open.values(), (pod) => pod) })),
-    context: { open: new Map(), lastAsk: 0 },
+    meta: projecting<Context>(({ open, waiting }) => ({ asking: some(open.values(), podName), waiting: waiting.length })),
+    context: { open: new Map(), waiting: [], lastAsk: 0, decided: new Map() },
     initial: 'serving',
     states: {
       serving: {
         meta: {
           reason: 'Serving',
-          message: ({ open }: Context) =>
-            open.size === 0 ? 'no pod waits for an allocation' : `pods that wait for an allocation: ${open.size}`,
+          message: ({ open, waiting }: Context) =>
+            open.size === 0
+              ? 'no pod waits for an allocation'
+              : `pods that wait for an allocation: ${open.size}${waiting.length === 0 ? '' : `, ${waiting.length} of them for their turn`}`,
         },
         on: {
           'allocation.admit': { actions: ['begin'] },
           'allocation.decided': { actions: ['end'] },
           'allocation.forget': { actions: [{ type: 'forget', params: ({ event }) => ({ uid: event.uid }) }] },
+          // For providers.
+          'allocation.hints': {},
         },
       },
     },

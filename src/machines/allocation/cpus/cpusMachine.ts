@@ -9,10 +9,20 @@ import { messageOf } from '../../text/errors.ts';
 import { names, projecting } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
-import type { AllocationAnswer, AllocationEvent } from '../messages.ts';
-import { formatCpuSet } from './cpuSet.ts';
-import type { CpuLedger, CpuPlace } from './ledger.ts';
-import { answerRequests, type CpuFacts, type CpuHoldings, type CpuReply, type CpuRequest, tidyUp } from './requests.ts';
+import { formatCpuSet } from '../cpuSet.ts';
+import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../messages.ts';
+import {
+  answerQuestion,
+  answerRequests,
+  type GrantReply,
+  type GrantRequest,
+  type HintsRequest,
+  type Holdings,
+  type LedgerFacts,
+  tidyUp,
+} from '../requests.ts';
+import type { CpuCounts, CpuLedger, CpuPlace } from './ledger.ts';
+import { cpuRules } from './rules.ts';
 
 /** A file that could not be written is tried again after this. */
 const SAVE_AGAIN_MS = 1_000;
@@ -29,18 +39,19 @@ interface Context extends CpusInput {
   ledger: CpuLedger | null;
   /** What the file holds. */
   onDisk: CpuLedger | null;
-  unseen: CpuHoldings['unseen'];
+  unseen: Holdings<CpuLedger>['unseen'];
   heard: boolean;
   lastAsk: number;
-  asks: readonly CpuRequest[];
+  asks: readonly GrantRequest[];
+  questions: readonly HintsRequest[];
   /** Answers that wait for the disk. */
-  replies: readonly CpuReply[];
+  replies: readonly GrantReply<CpuCounts>[];
   /** Why the file could not be written, or containers not confined; '' when nothing went wrong. */
   saveError: string;
   shareError: string;
 }
 
-const { setup, facts } = setupWith<CpuFacts>();
+const { setup, facts } = setupWith<LedgerFacts>();
 const effects = setup({
   types: { context: {} as Context, events: {} as AllocationEvent, input: {} as CpusInput },
   actors: {
@@ -54,9 +65,11 @@ const effects = setup({
     /** Keeps what the answer of this question goes to. */
     hold: unprovidedAction<{ ask: number; replyTo: ReplyTo<AllocationAnswer> }>(),
     reply: unprovidedAction<{ ask: number; answer: AllocationAnswer }>(),
+    holdQuestion: unprovidedAction<{ ask: number; replyTo: ReplyTo<ProviderHints> }>(),
+    replyHints: unprovidedAction<{ ask: number; hints: ProviderHints }>(),
     publish: unprovidedAction<{ ledger: CpuLedger }>(),
     sayReleased: unprovidedAction<{ uids: readonly string[] }>(),
-    count: unprovidedAction<{ replies: readonly CpuReply[] }>(),
+    count: unprovidedAction<{ replies: readonly GrantReply<CpuCounts>[] }>(),
   },
 });
 
@@ -65,17 +78,30 @@ export const cpusMachine = effects
     actions: {
       ask: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.admit') return;
-        const { pod, active, replyTo } = event;
+        const { pod, active, affinity, replyTo } = event;
         const ask = context.lastAsk + 1;
-        enqueue.assign({ lastAsk: ask, asks: [...context.asks, { ask, pod, active }] });
+        const request = { ask, pod, active, ...(affinity === undefined ? {} : { affinity }) };
+        enqueue.assign({ lastAsk: ask, asks: [...context.asks, request] });
         enqueue({ type: 'hold', params: { ask, replyTo } });
+      }),
+      question: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'allocation.hints') return;
+        const { pod, active, container, replyTo } = event;
+        const ask = context.lastAsk + 1;
+        enqueue.assign({ lastAsk: ask, questions: [...context.questions, { ask, pod, active, container }] });
+        enqueue({ type: 'holdQuestion', params: { ask, replyTo } });
       }),
       /** Allocates CPUs to the pods that asked. */
       decide: effects.enqueueActions(({ context, enqueue }) => {
-        const { ledger, asks, place } = context;
+        const { ledger, asks, questions, place } = context;
         if (ledger === null) return;
-        const { holdings, replies, released } = answerRequests({ ...context, ledger }, asks, { facts: facts(), place });
-        enqueue.assign({ ...holdings, asks: [], replies: [...context.replies, ...replies] });
+        const { holdings, replies, released } = answerRequests({ ...context, ledger }, asks, { facts: facts(), rules: cpuRules(place) });
+        enqueue.assign({ ...holdings, asks: [], questions: [], replies: [...context.replies, ...replies] });
+        for (const question of questions)
+          enqueue({
+            type: 'replyHints',
+            params: { ask: question.ask, hints: answerQuestion(holdings, question, { facts: facts(), rules: cpuRules(place) }) },
+          });
         enqueue({ type: 'sayReleased', params: { uids: released } });
         enqueue({ type: 'count', params: { replies } });
       }),
@@ -83,7 +109,7 @@ export const cpusMachine = effects
       tidy: effects.enqueueActions(({ context, enqueue }) => {
         const { ledger, place } = context;
         if (ledger === null) return;
-        const { holdings, released } = tidyUp({ ...context, ledger }, { facts: facts(), place });
+        const { holdings, released } = tidyUp({ ...context, ledger }, { facts: facts(), rules: cpuRules(place) });
         enqueue.assign({ ...holdings });
         enqueue({ type: 'sayReleased', params: { uids: released } });
       }),
@@ -104,7 +130,7 @@ export const cpusMachine = effects
     },
     delays: { every: ({ context }) => context.everyMs },
     guards: {
-      asked: ({ context }) => context.asks.length > 0,
+      asked: ({ context }) => context.asks.length + context.questions.length > 0,
       unsaved: ({ context }) => context.ledger !== context.onDisk,
     },
   })
@@ -124,12 +150,17 @@ export const cpusMachine = effects
       heard: false,
       lastAsk: 0,
       asks: [],
+      questions: [],
       replies: [],
       saveError: '',
       shareError: '',
     }),
     initial: 'loading',
-    on: { 'allocation.admit': { actions: ['ask'] }, 'allocation.forget': { actions: ['forget'] } },
+    on: {
+      'allocation.admit': { actions: ['ask'] },
+      'allocation.hints': { actions: ['question'] },
+      'allocation.forget': { actions: ['forget'] },
+    },
     states: {
       loading: {
         meta: { reason: 'Loading', message: 'reading which CPUs were allocated before' },

@@ -3,7 +3,7 @@
 import { isRecord } from '../../shape/conform.ts';
 import { fnv1a32, goMap } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
-import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
+import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from '../cpuSet.ts';
 import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.ts';
 
 export const CPU_STATE_FILE = 'cpu_manager_state';

@@ -1,13 +1,16 @@
 /**
- * Which CPUs a container has alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
+ * Who has which CPUs alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
  * 2.2). Pure.
  */
 import type { Pod } from '../../kube/types.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
-import { type CpuSet, formatCpuSet, NO_CPUS, sameSet, shared, union, without } from './cpuSet.ts';
-import { type CpuPolicy, exclusiveCpus, lastingOf } from './policy.ts';
-import { takeCpus } from './take.ts';
-import { allCpus, type Topology, threadsPerCore } from './topology.ts';
+import { type CpuSet, formatCpuSet, NO_CPUS, sameSet, shared, union, without } from '../cpuSet.ts';
+import type { Grant, Refusal } from '../ledgerRules.ts';
+import type { Affinities } from '../messages.ts';
+import { lastingOf } from '../podContainers.ts';
+import { type CpuPolicy, exclusiveCpus } from './policy.ts';
+import { type Taken, takeCpus } from './take.ts';
+import { allCpus, type Topology, threadsPerCore, wholeCoresOf, within } from './topology.ts';
 
 /** By UID of the pod, then by name of the container. */
 export type CpuEntries = ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
@@ -21,49 +24,54 @@ export interface CpuPlace {
   policy: CpuPolicy;
   /** CPUs that no container gets alone. */
   reserved: CpuSet;
+  /** The topology manager says from which NUMA nodes. */
+  aligned?: boolean;
 }
 
 export function firstLedger({ topology, policy, reserved }: CpuPlace): CpuLedger {
   const all = allCpus(topology);
-  return { shared: policy.strictReservation ? without(all, reserved) : all, entries: new Map() };
+  return { shared: policy.strictReservation === true ? without(all, reserved) : all, entries: new Map() };
 }
 
 /** What is wrong with a ledger that was kept; null: nothing. CPUs may have come or gone, or others are reserved now. */
 export function mistakeIn({ shared: left, entries }: CpuLedger, { topology, policy, reserved }: CpuPlace): string | null {
-  const strict = policy.strictReservation;
+  const strict = policy.strictReservation === true;
   // Under a strict reservation all that is not the system's may be allocated.
-  if (!strict && left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were allocated';
+  if (!strict && left.length === 0 && entries.size > 0) return 'default cpuset cannot be empty';
   if (strict && shared(left, reserved).length > 0)
-    return `some of the strictly reserved CPUs ${formatCpuSet(reserved)} are in the default CPU set ${formatCpuSet(left)}`;
+    return `some of strictly reserved cpus: "${formatCpuSet(shared(left, reserved))}" are present in defaultCpuSet: "${formatCpuSet(left)}"`;
   if (!strict && without(reserved, left).length > 0)
-    return `not all reserved CPUs ${formatCpuSet(reserved)} are in the default CPU set ${formatCpuSet(left)}`;
+    return `not all reserved cpus: "${formatCpuSet(reserved)}" are present in defaultCpuSet: "${formatCpuSet(left)}"`;
   let known = strict ? union(left, reserved) : left;
   for (const [uid, containers] of entries) {
     for (const [name, cpus] of containers) {
       const both = shared(cpus, left);
       if (both.length > 0)
-        return `CPUs ${formatCpuSet(both)} of container ${name} of pod ${uid} are in the default CPU set ${formatCpuSet(left)}, too`;
+        return `pod: ${uid}, container: ${name} cpuset: "${formatCpuSet(cpus)}" overlaps with default cpuset "${formatCpuSet(left)}"`;
       known = union(known, cpus);
     }
   }
   const online = allCpus(topology);
   if (sameSet(known, online)) return null;
-  return `the CPUs that are online, ${formatCpuSet(online)}, are not those of the state, ${formatCpuSet(known)}`;
+  return `current set of available CPUs "${formatCpuSet(online)}" doesn't match with CPUs in state "${formatCpuSet(known)}"`;
 }
 
-interface CpuRefusal {
-  reason: 'UnexpectedAdmissionError' | 'SMTAlignmentError';
-  message: string;
+/** What of a grant is counted. */
+export interface CpuCounts {
+  /** Containers that were to have CPUs of their own, up to the one that was refused. */
+  asked: number;
+  /** Only whole cores are given. */
+  wholeCores: boolean;
+  /** Containers whose new CPUs share a last-level cache. */
+  inOneCache: number;
 }
-/** `asked`: containers that were to have CPUs of their own, up to the one that was refused. */
-export type CpuGrant = { ok: true; ledger: CpuLedger; asked: number } | { ok: false; refusal: CpuRefusal; asked: number };
 
 /**
  * CPUs for every container of the pod that is to have some of its own; all or none. What is there is left as it is, so it
  * can be asked for again; one that is to have another number now gets others. What init containers held, which have ended
- * by then, is used again by those after them; sidecars keep theirs.
+ * by then, is used again by those after them; sidecars keep theirs. With `affinity` containers that it names alone get some.
  */
-export function grant(ledger: CpuLedger, pod: Pod, place: CpuPlace): CpuGrant {
+export function grant(ledger: CpuLedger, pod: Pod, place: CpuPlace, affinity?: Affinities): Grant<CpuLedger, CpuCounts> {
   const { uid } = pod.metadata;
   const wanted = lastingOf(pod).map((c) => ({ ...c, n: exclusiveCpus(pod, c.container) }));
   const kept = new Map<string, CpuSet>();
@@ -71,64 +79,68 @@ export function grant(ledger: CpuLedger, pod: Pod, place: CpuPlace): CpuGrant {
     if (wanted.some(({ container, n }) => container.name === name && n === cpus.length)) kept.set(name, cpus);
   let now = withEntries(ledger, uid, kept);
   let reusable: CpuSet = NO_CPUS;
-  let asked = 0;
+  const counts = { asked: 0, wholeCores: place.policy.fullCoresOnly === true, inOneCache: 0 };
   for (const { container, init, n } of wanted) {
-    if (n === 0) continue;
-    asked += 1;
-    let cpus = kept.get(container.name);
+    const { name } = container;
+    if (n === 0 || (affinity !== undefined && !affinity.has(name))) continue;
+    counts.asked += 1;
+    let cpus = kept.get(name);
     if (cpus === undefined) {
-      const got = takeFor(now, { n, reusable, place });
-      if (!got.ok) return { ...got, asked };
+      const got = takeFor(now, { n, reusable, place, nodes: affinity?.get(name)?.nodes ?? null });
+      if (!got.ok) return { ...got, counts };
       cpus = got.cpus;
-      kept.set(container.name, cpus);
+      kept.set(name, cpus);
       now = withEntries({ ...now, shared: without(now.shared, cpus) }, uid, kept);
+      if (isInOneCache(place.topology, cpus)) counts.inOneCache += 1;
     }
-    reusable = init && !isRestartableInit(container) ? union(reusable, cpus) : without(reusable, cpus);
+    reusable = afterwards(reusable, cpus, init && !isRestartableInit(container));
   }
-  return { ok: true, ledger: sameLedger(now, ledger) ? ledger : now, asked };
+  return { ok: true, ledger: sameLedger(now, ledger) ? ledger : now, counts };
+}
+
+/** What containers after this one may use again. */
+export function afterwards(reusable: CpuSet, cpus: CpuSet, handsOn: boolean): CpuSet {
+  return handsOn ? union(reusable, cpus) : without(reusable, cpus);
+}
+
+function isInOneCache({ cpus: all }: Topology, cpus: CpuSet): boolean {
+  const own = new Set(cpus);
+  return new Set(all.filter((c) => own.has(c.id)).map((c) => c.cache)).size <= 1;
 }
 
 function takeFor(
   ledger: CpuLedger,
-  { n, reusable, place: { topology, policy, reserved } }: { n: number; reusable: CpuSet; place: CpuPlace },
-): { ok: true; cpus: CpuSet } | { ok: false; refusal: CpuRefusal } {
+  { n, reusable, nodes, place }: { n: number; reusable: CpuSet; nodes: readonly number[] | null; place: CpuPlace },
+): { ok: true; cpus: CpuSet } | { ok: false; refusal: Refusal } {
+  const { topology, policy, reserved } = place;
   const free = union(without(ledger.shared, reserved), reusable);
   const threads = threadsPerCore(topology);
-  if (policy.fullCoresOnly && n % threads !== 0) {
-    const message = `SMT Alignment Error: requested ${n} cpus not multiple cpus per core = ${threads}`;
-    return { ok: false, refusal: { reason: 'SMTAlignmentError', message } };
-  }
-  if (policy.fullCoresOnly) {
-    const whole = wholeCores(topology, free);
-    if (n > whole.length) {
-      const message = `SMT Alignment Error: not enough free physical CPUs: available physical CPUs = ${whole.length}, requested CPUs = ${n}, CPUs per core = ${threads}`;
-      return { ok: false, refusal: { reason: 'SMTAlignmentError', message } };
-    }
-  }
-  const cpus = reusing(topology, { free, n, reusable, acrossCores: policy.acrossCores });
-  if (cpus !== null) return { ok: true, cpus };
-  const why = `not enough cpus available to satisfy request: requested=${n}, available=${free.length}`;
-  return {
+  const unaligned = (why: string): { ok: false; refusal: Refusal } => ({
     ok: false,
-    refusal: { reason: 'UnexpectedAdmissionError', message: `Allocate failed due to ${why}, which is unexpected` },
-  };
+    refusal: { reason: 'SMTAlignmentError', message: `SMT Alignment Error: ${why}` },
+  });
+  if (policy.fullCoresOnly === true && n % threads !== 0) return unaligned(`requested ${n} cpus not multiple cpus per core = ${threads}`);
+  const whole = without(free, wholeCoresOf(topology, reserved)).length;
+  if (policy.fullCoresOnly === true && n > whole)
+    return unaligned(
+      `not enough free physical CPUs: available physical CPUs = ${whole}, requested CPUs = ${n}, CPUs per core = ${threads}`,
+    );
+  const near = nodes === null ? { ok: true as const, cpus: NO_CPUS } : takeNear(place, { free, n, nodes });
+  const rest = near.ok ? takeCpus(topology, { free: without(free, near.cpus), n: n - near.cpus.length }, policy) : near;
+  if (near.ok && rest.ok) return { ok: true, cpus: union(near.cpus, rest.cpus) };
+  const why = rest.ok ? '' : rest.why;
+  return { ok: false, refusal: { reason: 'UnexpectedAdmissionError', message: `Allocate failed due to ${why}, which is unexpected` } };
 }
 
-/** What is the pod's own already comes first: less is taken from the others. */
-function reusing(
-  topology: Topology,
-  { free, n, reusable, acrossCores }: { free: CpuSet; n: number; reusable: CpuSet; acrossCores: boolean },
-): CpuSet | null {
-  const own = takeCpus(topology, { free: reusable, n: Math.min(n, reusable.length), acrossCores }) ?? NO_CPUS;
-  const rest = takeCpus(topology, { free: without(free, own), n: n - own.length, acrossCores });
-  return rest === null ? null : union(own, rest);
-}
-
-/** CPUs of `free` whose whole core is free. */
-function wholeCores({ cpus }: Topology, free: CpuSet): CpuSet {
-  const set = new Set(free);
-  const broken = new Set(cpus.filter((c) => !set.has(c.id)).map((c) => c.core));
-  return cpus.filter((c) => !broken.has(c.core)).map((c) => c.id);
+/** As many as there are on these NUMA nodes, or with `align-by-socket` on their sockets. */
+function takeNear({ topology, policy }: CpuPlace, { free, n, nodes }: { free: CpuSet; n: number; nodes: readonly number[] }): Taken {
+  const those = within(topology, 'node', { units: nodes, set: allCpus(topology) });
+  const sockets = topology.cpus.filter((c) => those.includes(c.id)).map((c) => c.socket);
+  const near =
+    policy.bySocket === true
+      ? within(topology, 'socket', { units: sockets, set: free })
+      : within(topology, 'node', { units: nodes, set: free });
+  return takeCpus(topology, { free: near, n: Math.min(n, near.length) }, policy);
 }
 
 /** CPUs of these pods come back to all. The same ledger where they had none. */

@@ -1,8 +1,8 @@
 /** What is said to and published by the CPU manager. It exists with `cpuManagerPolicy: static` only. */
 
 import { address, viewKey } from '../../supervision/address.ts';
+import type { CpuSet } from '../cpuSet.ts';
 import type { AllocationEvent } from '../messages.ts';
-import type { CpuSet } from './cpuSet.ts';
 import type { CpuLedger } from './ledger.ts';
 
 export interface CpusView {

@@ -5,55 +5,71 @@ import { quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
 import { hasPodLevel } from '../../pod/resources/podLevel.ts';
 import { qosClass } from '../../pod/resources/qos.ts';
-import { type CpuSet, formatCpuSet, parseCpuSet, without } from './cpuSet.ts';
-import { takeCpus } from './take.ts';
-import { allCpus, type Topology } from './topology.ts';
+import { type CpuSet, formatCpuSet, parseCpuSet, without } from '../cpuSet.ts';
+import { lastingOf } from '../podContainers.ts';
+import { type OptionMistake, parseBool } from '../policyOptions.ts';
+import { type TakeOptions, takeCpus } from './take.ts';
+import { allCpus, countOf, type Topology } from './topology.ts';
 
-export interface CpuPolicy {
-  /** `full-pcpus-only`: whole cores, or nothing. */
-  fullCoresOnly: boolean;
-  /** `distribute-cpus-across-cores`. */
-  acrossCores: boolean;
+export interface CpuPolicy extends TakeOptions {
   /** `strict-cpu-reservation`: what is the system's is not shared with containers either. */
-  strictReservation: boolean;
+  strictReservation?: boolean;
+  /** `align-by-socket`: sockets count, not NUMA nodes. */
+  bySocket?: boolean;
 }
 
-/** Options by name: the gate that each of them needs beside that of all, and whether it is there. */
-const OPTIONS: Readonly<Record<string, { gate: string | null; field: keyof CpuPolicy | null }>> = {
-  'full-pcpus-only': { gate: null, field: 'fullCoresOnly' },
-  'strict-cpu-reservation': { gate: 'CPUManagerPolicyBetaOptions', field: 'strictReservation' },
-  'distribute-cpus-across-cores': { gate: 'CPUManagerPolicyAlphaOptions', field: 'acrossCores' },
-  'distribute-cpus-across-numa': { gate: 'CPUManagerPolicyBetaOptions', field: null },
-  'prefer-align-cpus-by-uncorecache': { gate: 'CPUManagerPolicyBetaOptions', field: null },
-  'align-by-socket': { gate: 'CPUManagerPolicyAlphaOptions', field: null },
-};
+const BETA = { gate: 'CPUManagerPolicyBetaOptions', stage: 'Beta' };
+const ALPHA = { gate: 'CPUManagerPolicyAlphaOptions', stage: 'Alpha' };
+const ALIGN_BY_SOCKET = 'align-by-socket';
+/** Options by name: the stage of each with the gate that it needs beside that of all; null where it is stable. */
+const OPTIONS: ReadonlyMap<string, { needs: typeof BETA | null; field: keyof CpuPolicy }> = new Map([
+  ['full-pcpus-only', { needs: null, field: 'fullCoresOnly' }],
+  ['strict-cpu-reservation', { needs: null, field: 'strictReservation' }],
+  ['prefer-align-cpus-by-uncorecache', { needs: null, field: 'byCache' }],
+  ['distribute-cpus-across-numa', { needs: BETA, field: 'acrossNodes' }],
+  ['distribute-cpus-across-cores', { needs: ALPHA, field: 'acrossCores' }],
+  [ALIGN_BY_SOCKET, { needs: ALPHA, field: 'bySocket' }],
+]);
+/** Pairs that contradict each other. */
+const EXCLUSIVE = [
+  ['full-pcpus-only', 'distribute-cpus-across-cores'],
+  ['distribute-cpus-across-numa', 'distribute-cpus-across-cores'],
+  ['prefer-align-cpus-by-uncorecache', 'distribute-cpus-across-cores'],
+  ['prefer-align-cpus-by-uncorecache', 'distribute-cpus-across-numa'],
+] as const;
 
-export interface OptionMistake {
-  /** Name of the option; '' where it is about all of them. */
-  option: string;
-  what: string;
-}
-
-/** With what is wrong with them. An option that is not there yet is a mistake, too, where it is switched on: nobody is to rely on it. */
+/** With what is wrong with them. */
 export function readPolicyOptions(
   options: Readonly<Record<string, string>>,
   enabled: (gate: string) => boolean,
 ): { policy: CpuPolicy; mistakes: OptionMistake[] } {
-  const policy: CpuPolicy = { fullCoresOnly: false, acrossCores: false, strictReservation: false };
+  const policy: Partial<Record<keyof CpuPolicy, boolean>> = {};
   const mistakes: OptionMistake[] = [];
   for (const [option, text] of Object.entries(options)) {
-    const known = Object.hasOwn(OPTIONS, option) ? OPTIONS[option] : undefined;
+    const known = OPTIONS.get(option);
+    const value = parseBool(text);
     const wrong = (what: string): number => mistakes.push({ option, what });
-    if (known === undefined) wrong(`is no option of the CPU manager; there are ${Object.keys(OPTIONS).join(', ')}`);
-    else if (!/^(?:true|false|1|0|t|f)$/i.test(text)) wrong(`${JSON.stringify(text)} is not true or false`);
-    else if (known.gate !== null && !enabled(known.gate)) wrong(`needs feature gate ${known.gate}`);
-    else if (!/^(?:true|1|t)$/i.test(text)) continue;
-    else if (known.field === null) wrong('is not there yet: leave it out');
-    else policy[known.field] = true;
+    if (known === undefined) wrong(`unknown CPU Manager Policy option: "${option}"`);
+    else if (known.needs !== null && !enabled(known.needs.gate))
+      wrong(`CPU Manager Policy ${known.needs.stage}-level Options not enabled, but option "${option}" provided`);
+    else if (value === null) wrong(`bad value for option "${option}": strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`);
+    else if (value) policy[known.field] = true;
   }
-  if (policy.fullCoresOnly && policy.acrossCores)
-    mistakes.push({ option: '', what: 'full-pcpus-only and distribute-cpus-across-cores cannot be used together' });
+  const isOn = (option: string): boolean => policy[OPTIONS.get(option)?.field ?? 'bySocket'] === true;
+  for (const [one, other] of EXCLUSIVE)
+    if (isOn(one) && isOn(other))
+      mistakes.push({ option: '', what: `static policy options ${one} and ${other} can not be used at the same time` });
   return { policy, mistakes };
+}
+
+/** Why the options cannot be on this machine; null: they can. */
+export function misplacedOption(policy: CpuPolicy, topology: Topology, topologyPolicy: string): string | null {
+  if (policy.bySocket !== true) return null;
+  if (topologyPolicy === 'single-numa-node')
+    return `Topolgy manager ${topologyPolicy} policy is incompatible with CPUManager ${ALIGN_BY_SOCKET} policy option`;
+  if (countOf(topology, 'socket') > countOf(topology, 'node'))
+    return 'Align by socket is not compatible with hardware where number of sockets are more than number of NUMA';
+  return null;
 }
 
 type Reservations = Pick<KubeletConfiguration, 'kubeReserved' | 'systemReserved' | 'reservedSystemCPUs'>;
@@ -64,7 +80,11 @@ export function reservedMilli(c: Reservations): number {
 }
 
 /** The CPUs that nobody gets alone. */
-export function reservedCpus(topology: Topology, c: Reservations): { ok: true; cpus: CpuSet } | { ok: false; message: string } {
+export function reservedCpus(
+  topology: Topology,
+  c: Reservations,
+  policy: CpuPolicy,
+): { ok: true; cpus: CpuSet } | { ok: false; message: string } {
   const online = allCpus(topology);
   if (c.reservedSystemCPUs !== '') {
     const cpus = parseCpuSet(c.reservedSystemCPUs);
@@ -82,9 +102,9 @@ export function reservedCpus(topology: Topology, c: Reservations): { ok: true; c
       ok: false,
       message: 'the static policy requires systemReserved.cpu + kubeReserved.cpu to be greater than zero, or reservedSystemCPUs',
     };
-  const cpus = takeCpus(topology, { free: online, n: count });
-  if (cpus !== null) return { ok: true, cpus };
-  return { ok: false, message: `${count} CPUs are to be reserved for the system and there are ${online.length}` };
+  const got = takeCpus(topology, { free: online, n: count }, policy);
+  if (got.ok) return got;
+  return { ok: false, message: `unable to reserve the required amount of CPUs (size of  did not equal ${count})` };
 }
 
 /** How many CPUs this container is to have alone; 0: it shares. */
@@ -92,14 +112,6 @@ export function exclusiveCpus(pod: Pod, container: Container): number {
   if (hasPodLevel(pod) || qosClass(pod) !== 'Guaranteed') return 0;
   const milli = quantityToMilli(container.resources?.requests?.cpu);
   return milli > 0 && milli % 1000 === 0 ? milli / 1000 : 0;
-}
-
-/** Init containers in their order, then the others; those of debugging share. */
-export function lastingOf(pod: Pod): { container: Container; init: boolean }[] {
-  return [
-    ...(pod.spec.initContainers ?? []).map((container) => ({ container, init: true })),
-    ...pod.spec.containers.map((container) => ({ container, init: false })),
-  ];
 }
 
 export function wantsExclusive(pod: Pod): boolean {

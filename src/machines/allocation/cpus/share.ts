@@ -2,8 +2,8 @@
 import type { Container } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import { type Built, built, refused } from '../../result.ts';
+import { formatCpuSet } from '../cpuSet.ts';
 import type { ContainerShare, Held } from '../messages.ts';
-import { formatCpuSet } from './cpuSet.ts';
 import { cpusOf } from './ledger.ts';
 import type { CpusView } from './messages.ts';
 import { exclusiveCpus } from './policy.ts';

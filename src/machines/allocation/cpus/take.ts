@@ -1,111 +1,139 @@
 /**
- * Which CPUs somebody gets who is to have them alone: what lies together goes together, whole sockets before whole cores
- * before single threads (resources and volumes 2.2, "Take algorithm"). Pure.
+ * Which CPUs somebody gets who is to have them alone: what lies together goes together, whole sockets and NUMA nodes before
+ * whole caches, whole cores and single threads. The same CPUs as in the reference (resources and volumes 2.2). Pure.
  */
-import { type CpuSet, cpuSet } from './cpuSet.ts';
-import { type Cpu, countOf, type Level, type Topology } from './topology.ts';
+import { type CpuSet, cpuSet } from '../cpuSet.ts';
+import { distribute, type Taken, type TakeRequest } from './distribute.ts';
+import { byUnit, fewestFirst, outerLevel, unitsInOrder } from './order.ts';
+import { averageOf, type Cpu, type Level, type Topology, threadsPerCore } from './topology.ts';
+
+export type { Taken } from './distribute.ts';
 
 export interface TakeOptions {
+  /** `full-pcpus-only`: whole cores, or nothing. */
+  fullCoresOnly?: boolean;
   /** `distribute-cpus-across-cores`: no whole cores, but a thread of each core before a second one of any. */
   acrossCores?: boolean;
+  /** `distribute-cpus-across-numa`: as many on each NUMA node where one does not suffice. */
+  acrossNodes?: boolean;
+  /** `prefer-align-cpus-by-uncorecache`. */
+  byCache?: boolean;
+}
+/** `n` CPUs of `free`, or why not. */
+export function takeCpus(topology: Topology, request: TakeRequest, o: TakeOptions = {}): Taken {
+  const packed = (r: TakeRequest, of = o) => takePacked(topology, r, of);
+  if (o.acrossNodes !== true) return packed(request);
+  const group = o.fullCoresOnly === true ? threadsPerCore(topology) : 1;
+  // Caches are not looked at where CPUs are distributed.
+  return (
+    distribute({ topology, group, packed: (r) => packed(r, { ...o, byCache: false }) }, request) ??
+    packed(request, { ...o, byCache: false })
+  );
 }
 
-/** `n` CPUs of `free`; null where there are not as many. */
-export function takeCpus(topology: Topology, { free, n, ...o }: { free: CpuSet; n: number } & TakeOptions): CpuSet | null {
-  if (n > free.length) return null;
+function takePacked(topology: Topology, { free, n }: TakeRequest, o: TakeOptions): Taken {
+  if (n < 1) return { ok: true, cpus: [] };
   const taking = new Taking(topology, free, n);
-  // What is larger comes first: a socket with several memory nodes, or a memory node with several sockets.
-  const levels: Level[] = countOf(topology, 'socket') >= countOf(topology, 'node') ? ['node', 'socket'] : ['socket', 'node'];
-  for (const level of levels) taking.whole(level);
+  if (taking.lacks) return lacking(n, free);
+  // What is larger comes first: a socket with several NUMA nodes, or a NUMA node with several sockets.
+  for (const level of taking.outer === 'node' ? (['node', 'socket'] as const) : (['socket', 'node'] as const)) taking.whole(level);
+  if (o.byCache === true) taking.caches();
   if (o.acrossCores !== true) taking.whole('core');
   taking.threads(o.acrossCores === true);
   return taking.result();
 }
 
+function lacking(n: number, free: CpuSet): Taken {
+  return { ok: false, why: `not enough cpus available to satisfy request: requested=${n}, available=${free.length}` };
+}
+
 class Taking {
+  readonly outer: 'node' | 'socket';
   readonly #topology: Topology;
-  readonly #free: Set<number>;
-  readonly #taken: Cpu[] = [];
-  readonly #wanted: number;
+  #free: Cpu[];
+  readonly #taken: number[] = [];
+  #needed: number;
 
   constructor(topology: Topology, free: CpuSet, wanted: number) {
+    const among = new Set(free);
     this.#topology = topology;
-    const known = new Set(topology.cpus.map((c) => c.id));
-    this.#free = new Set(free.filter((cpu) => known.has(cpu)));
-    this.#wanted = wanted;
+    this.#free = topology.cpus.filter((c) => among.has(c.id));
+    this.#needed = wanted;
+    this.outer = outerLevel(topology);
   }
 
-  get #needed(): number {
-    return this.#wanted - this.#taken.length;
-  }
-  get #freeCpus(): Cpu[] {
-    return this.#topology.cpus.filter((c) => this.#free.has(c.id));
+  get lacks(): boolean {
+    return this.#needed > this.#free.length;
   }
 
   /** Units of which all is free, as long as as much is needed. */
-  whole(level: Level): void {
-    const all = counted(this.#topology.cpus, level);
-    const free = counted(this.#freeCpus, level);
-    const units = [...all.keys()].filter((unit) => free.get(unit) === all.get(unit));
-    for (const unit of level === 'core' ? this.#coresInOrder(units) : units.sort((a, b) => a - b))
-      if (this.#needed >= (all.get(unit) ?? 0)) this.#take(this.#topology.cpus.filter((c) => c[level] === unit));
+  whole(level: Exclude<Level, 'cache'>): void {
+    if (this.#needed < 1) return;
+    this.#wholeUnits(level, unitsInOrder(this.#free, { outer: this.outer, level }));
   }
 
-  /** Sockets with fewer whole cores first. */
-  #coresInOrder(cores: readonly number[]): number[] {
-    const whole = new Set(cores);
-    const socketOf = new Map(this.#topology.cpus.map((c) => [c.core, c.socket]));
-    const wholeOf = counted(
-      this.#topology.cpus.filter((c) => c.id === c.core && whole.has(c.core)),
-      'socket',
-    );
-    const key = (core: number): number[] => [wholeOf.get(socketOf.get(core) ?? 0) ?? 0, socketOf.get(core) ?? 0, core];
-    return [...cores].sort((a, b) => compare(key(a), key(b)));
-  }
-
-  /** Where something was taken already, then where little is left. */
-  threads(acrossCores: boolean): void {
-    const free = this.#freeCpus;
-    const taken = counted(this.#taken, 'socket');
-    const inSocket = counted(free, 'socket');
-    const inCore = counted(free, 'core');
-    const rank = (c: Cpu): number => free.filter((other) => other.core === c.core && other.id < c.id).length;
-    const key = (c: Cpu): number[] => [
-      ...(acrossCores ? [rank(c)] : []),
-      -(taken.get(c.socket) ?? 0),
-      inSocket.get(c.socket) ?? 0,
-      inCore.get(c.core) ?? 0,
-      c.socket,
-      c.core,
-      c.id,
-    ];
-    const order = free.map((cpu) => ({ cpu, key: key(cpu) })).sort((a, b) => compare(a.key, b.key));
-    this.#take(order.slice(0, Math.max(0, this.#needed)).map(({ cpu }) => cpu));
-  }
-
-  result(): CpuSet | null {
-    return this.#needed > 0 ? null : cpuSet(this.#taken.map((c) => c.id));
-  }
-
-  #take(cpus: readonly Cpu[]): void {
-    for (const cpu of cpus) {
-      this.#taken.push(cpu);
-      this.#free.delete(cpu.id);
+  /** Whole caches as long as as much is needed; else a part of the first one in which the rest has room. */
+  caches(): void {
+    for (const cache of this.#cachesInOrder()) {
+      if (this.#needed >= averageOf(this.#topology, 'cache')) this.#wholeUnits('cache', this.#cachesInOrder());
+      if (this.#needed < 1) return;
+      this.#partOfCache(cache);
+      if (this.#needed < 1) return;
     }
   }
-}
 
-function counted(cpus: readonly Cpu[], level: Level): Map<number, number> {
-  const counts = new Map<number, number>();
-  for (const cpu of cpus) counts.set(cpu[level], (counts.get(cpu[level]) ?? 0) + 1);
-  return counts;
-}
-
-/** One key after the other. */
-function compare(a: readonly number[], b: readonly number[]): number {
-  for (const [i, value] of a.entries()) {
-    const by = value - (b[i] ?? 0);
-    if (by !== 0) return by;
+  #cachesInOrder(): number[] {
+    const free = byUnit(this.#free, 'cache');
+    const inNode = byUnit(this.#free, 'node');
+    return unitsInOrder(this.#free, { outer: this.outer, level: 'node' }).flatMap((node) =>
+      fewestFirst(byUnit(inNode.get(node) ?? [], 'cache').keys(), free),
+    );
   }
-  return 0;
+
+  #wholeUnits(level: Level, order: readonly number[]): void {
+    const all = byUnit(this.#topology.cpus, level);
+    const free = byUnit(this.#free, level);
+    const average = averageOf(this.#topology, level);
+    // Where threads are offline, the reference takes a core of which one thread is taken for a free one, and gives that thread twice.
+    const full = (unit: number): number => (level === 'node' || level === 'cache' ? (all.get(unit)?.length ?? 0) : average);
+    for (const unit of order) {
+      const cpus = all.get(unit) ?? [];
+      const here = free.get(unit)?.length ?? 0;
+      if (here === full(unit) && here === cpus.length && this.#needed >= here) this.#take(cpus.map((c) => c.id));
+    }
+  }
+
+  #partOfCache(cache: number): void {
+    const threads = threadsPerCore(this.#topology);
+    const cores = [
+      ...byUnit(
+        this.#free.filter((c) => c.cache === cache),
+        'core',
+      ).keys(),
+    ].sort((a, b) => a - b);
+    const some = new Set(cores.slice(0, Math.ceil(this.#needed / threads)));
+    let cpus = this.#free.filter((c) => some.has(c.core)).map((c) => c.id);
+    // Half of the last core.
+    if (this.#needed % 2 !== 0 && threads > 1 && cpus.length > this.#needed) cpus = cpus.slice(0, -1);
+    if (cpus.length === this.#needed) this.#take(cpus);
+  }
+
+  threads(acrossCores: boolean): void {
+    if (this.#needed < 1) return;
+    const level = acrossCores ? 'socket' : 'core';
+    const those = byUnit(this.#free, level);
+    const order = unitsInOrder(this.#free, { outer: this.outer, level }).flatMap((unit) => (those.get(unit) ?? []).map((c) => c.id));
+    this.#take(order.slice(0, this.#needed));
+  }
+
+  result(): Taken {
+    return this.#needed > 0 ? { ok: false, why: 'failed to allocate cpus' } : { ok: true, cpus: cpuSet(this.#taken) };
+  }
+
+  #take(cpus: readonly number[]): void {
+    const gone = new Set(cpus);
+    this.#taken.push(...cpus);
+    this.#free = this.#free.filter((c) => !gone.has(c.id));
+    this.#needed -= cpus.length;
+  }
 }

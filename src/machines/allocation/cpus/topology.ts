@@ -1,5 +1,5 @@
-/** Which CPUs there are and how they lie: threads of cores, cores of sockets, and the memory nodes that they belong to. Pure. */
-import { type CpuSet, cpuSet } from './cpuSet.ts';
+/** Which CPUs there are and how they lie: threads of cores, cores of sockets, the NUMA nodes and the caches that they belong to. Pure. */
+import { type CpuSet, cpuSet } from '../cpuSet.ts';
 
 /** One online CPU as the kernel tells of it: a thread of a core. */
 export interface CpuInfo {
@@ -8,8 +8,10 @@ export interface CpuInfo {
   socket: number;
   /** All online threads of its core, this one among them. */
   siblings: CpuSet;
-  /** Its memory (NUMA) node. */
+  /** Its NUMA node. */
   node: number;
+  /** The last-level cache that it shares with a part of its NUMA node. Absent: there is none. */
+  cache?: number;
 }
 
 export interface Cpu {
@@ -18,6 +20,8 @@ export interface Cpu {
   core: number;
   socket: number;
   node: number;
+  /** Without a cache of a part of the node: the number of the socket, as in the reference. */
+  cache: number;
 }
 export interface Topology {
   /** By number. */
@@ -25,20 +29,46 @@ export interface Topology {
 }
 
 export function topologyOf(infos: readonly CpuInfo[]): Topology {
-  const cpus = infos.map(({ id, socket, siblings, node }) => ({ id, core: Math.min(id, ...siblings), socket, node }));
+  const cpus = infos.map(({ id, socket, siblings, node, cache = socket }) => ({
+    id,
+    core: Math.min(id, ...siblings),
+    socket,
+    node,
+    cache,
+  }));
   return { cpus: cpus.sort((a, b) => a.id - b.id) };
 }
 
 export function allCpus({ cpus }: Topology): CpuSet {
   return cpuSet(cpus.map((c) => c.id));
 }
-const LEVELS = ['socket', 'node', 'core'] as const;
-export type Level = (typeof LEVELS)[number];
+export type Level = 'socket' | 'node' | 'cache' | 'core';
 
-export function countOf({ cpus }: Topology, level: Level): number {
-  return new Set(cpus.map((c) => c[level])).size;
+/** Numbers of the units of a level, ascending. */
+export function unitsOf({ cpus }: Topology, level: Level): readonly number[] {
+  return cpuSet(cpus.map((c) => c[level]));
 }
-/** Threads of a core, as the reference counts them: CPUs by cores, on average. At least 1. */
+export function countOf(topology: Topology, level: Level): number {
+  return unitsOf(topology, level).length;
+}
+/** CPUs of a unit as the reference counts them: all CPUs by all units, rounded down. Offline CPUs make it less than some have. */
+export function averageOf(topology: Topology, level: Level): number {
+  return Math.floor(topology.cpus.length / Math.max(1, countOf(topology, level)));
+}
+/** Threads of a core, as the reference counts them. At least 1. */
 export function threadsPerCore(topology: Topology): number {
-  return Math.max(1, Math.floor(topology.cpus.length / Math.max(1, countOf(topology, 'core'))));
+  return Math.max(1, averageOf(topology, 'core'));
+}
+
+/** Those of `set` that lie in one of these units. */
+export function within({ cpus }: Topology, level: Level, { units, set }: { units: readonly number[]; set: CpuSet }): CpuSet {
+  const [wanted, free] = [new Set(units), new Set(set)];
+  return cpus.filter((c) => free.has(c.id) && wanted.has(c[level])).map((c) => c.id);
+}
+
+/** With all other threads of their cores. */
+export function wholeCoresOf({ cpus }: Topology, set: CpuSet): CpuSet {
+  const some = new Set(set);
+  const cores = new Set(cpus.filter((c) => some.has(c.id)).map((c) => c.core));
+  return cpus.filter((c) => cores.has(c.core)).map((c) => c.id);
 }

@@ -22,7 +22,7 @@ export interface Registering {
   endpoint: string;
   options: PluginOptions | null;
 }
-export type AskEvent = Extract<DevicesEvent, { type: 'allocation.admit' | 'devices.start' }>;
+export type AskEvent = Extract<DevicesEvent, { type: 'allocation.admit' | 'allocation.hints' | 'devices.start' }>;
 
 /** What comes with each event. */
 export interface DevicesFacts {
@@ -202,6 +202,7 @@ export const devicesMachine = effects
     on: {
       'allocation.admit': { actions: [{ type: 'ask', params: ({ event }) => event }] },
       'allocation.forget': { actions: [{ type: 'forget', params: ({ event }) => ({ uid: event.uid }) }] },
+      'allocation.hints': { actions: [{ type: 'ask', params: ({ event }) => event }] },
       'devices.start': { actions: [{ type: 'ask', params: ({ event }) => event }] },
       'devices.watched': { actions: ['compareWatched'] },
       'plugin.register': { actions: ['register'] },
@@ -226,6 +227,7 @@ export const devicesMachine = effects
         on: {
           'allocation.admit': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
           'allocation.forget': {},
+          'allocation.hints': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
           'devices.start': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
           'devices.watched': {},
         },
@@ -249,6 +251,7 @@ export const devicesMachine = effects
         on: {
           'allocation.admit': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
           'allocation.forget': {},
+          'allocation.hints': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
           'devices.start': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
           'devices.watched': {},
         },

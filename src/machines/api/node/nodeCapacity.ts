@@ -1,7 +1,7 @@
 /** What the node has and what of it pods may use: capacity and allocatable (boot-and-node 9.6). Pure. */
-import type { KubeletConfiguration } from '../../config/config.ts';
-import { SIGNAL_FACTS, SIGNALS, type StarvedResource } from '../../config/evictionSignals.ts';
-import { bytesQuantity, ceilDiv, scaledCeil } from '../../kube/quantity.ts';
+import { type ReservationConfig, reservedOf } from '../../config/reservations.ts';
+import { HUGE_PAGES_PREFIX } from '../../kube/names.ts';
+import { bytesQuantity, scaledCeil } from '../../kube/quantity.ts';
 
 /** What the host has. */
 export interface HostResources {
@@ -12,19 +12,11 @@ export interface HostResources {
   /** Bytes of huge pages by their size as Kubernetes writes it (`2Mi`, `1Gi`). */
   hugePages: Readonly<Record<string, number>>;
 }
-export type ReservationConfig = Pick<
-  KubeletConfiguration,
-  'maxPods' | 'podsPerCore' | 'kubeReserved' | 'systemReserved' | 'reservedSystemCPUs' | 'evictionHard'
-> & {
-  /** `--experimental-allocatable-ignore-eviction`: pods may use what eviction would defend. */
-  ignoreEviction: boolean;
-};
 export interface NodeResources {
   capacity: Record<string, string>;
   allocatable: Record<string, string>;
 }
 
-export const HUGE_PAGES_PREFIX = 'hugepages-';
 const MILLI = -3;
 
 export function nodeResources(host: HostResources, c: ReservationConfig): NodeResources {
@@ -39,8 +31,7 @@ export function nodeResources(host: HostResources, c: ReservationConfig): NodeRe
     ...storage,
     ...Object.fromEntries(hugePages),
   };
-  const reserved = (resource: 'memory' | 'ephemeral-storage', total: bigint): bigint =>
-    whole(c.kubeReserved[resource]) + whole(c.systemReserved[resource]) + defended(c, resource, total);
+  const reserved = (resource: 'memory' | 'ephemeral-storage', total: bigint): bigint => reservedOf(c, resource, total);
   // A list of CPUs is what is reserved of them, whatever else was said (trap 13).
   const cpuKept =
     c.reservedSystemCPUs === ''
@@ -60,17 +51,6 @@ export function nodeResources(host: HostResources, c: ReservationConfig): NodeRe
   return { capacity, allocatable };
 }
 
-/** What hard eviction defends of a resource: an amount, or a share of the whole. */
-function defended(c: ReservationConfig, resource: StarvedResource, total: bigint): bigint {
-  const signal = SIGNALS.find((s) => SIGNAL_FACTS[s].resource === resource && SIGNAL_FACTS[s].reserves === true);
-  const text = c.ignoreEviction || signal === undefined ? undefined : c.evictionHard[signal];
-  if (text === undefined) return 0n;
-  if (!text.endsWith('%')) return whole(text);
-  // In thousandths of a per cent, so that `7.5%` is exact.
-  const share = scaledCeil(text.slice(0, -1), MILLI) ?? 0n;
-  return ceilDiv(total * share, 100_000n);
-}
-
 /** Number of CPUs in a list such as `0-3,7`, each counted once. */
 export function cpuListSize(list: string): number {
   const cpus = new Set<number>();
@@ -81,7 +61,6 @@ export function cpuListSize(list: string): number {
   return cpus.size;
 }
 
-const whole = (text: string | undefined): bigint => scaledCeil(text, 0) ?? 0n;
 const milli = (text: string | undefined): bigint => scaledCeil(text, MILLI) ?? 0n;
 const floorZero = (n: bigint): bigint => (n < 0n ? 0n : n);
 const cpuText = (milliCpu: bigint): string => (milliCpu % 1000n === 0n ? String(milliCpu / 1000n) : `${milliCpu}m`);

@@ -2,13 +2,12 @@
 
 import { own } from '../../data/own.ts';
 import { sameData } from '../../data/sameData.ts';
-import { isExtendedResource } from '../../kube/names.ts';
+import { HUGE_PAGES_PREFIX, isExtendedResource } from '../../kube/names.ts';
 import { NODE_PRESSURES, type NodeIdentity, type NodePressure } from '../../nodeFacts.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import type { CriView } from '../../runtime/cri/messages.ts';
 import { shortDuration } from '../../text/duration.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
-import { HUGE_PAGES_PREFIX } from './nodeCapacity.ts';
 
 export interface NodeCondition {
   type: string;

@@ -1,16 +1,7 @@
 /** Invariants about the CPUs that a node allocates (resources and volumes 2.2). */
 
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
-import {
-  type CpuSet,
-  cpuSet,
-  formatCpuSet,
-  parseCpuSet,
-  sameSet,
-  shared,
-  union,
-  without,
-} from '../../../machines/allocation/cpus/cpuSet.ts';
+import { type CpuSet, cpuSet, formatCpuSet, parseCpuSet, sameSet, shared, union, without } from '../../../machines/allocation/cpuSet.ts';
 import { CPU_STATE_FILE, decodeCpuState } from '../../../machines/allocation/cpus/file.ts';
 import { type CpuEntries, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
 import { quantityToMilli } from '../../../machines/kube/quantity.ts';

@@ -1,6 +1,6 @@
 /** The CPUs of a simulated machine whose node allocates them, and which of them it may allocate. */
 
-import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+import { formatCpuSet } from '../../../machines/allocation/cpuSet.ts';
 import type { CpuInfo } from '../../../machines/allocation/cpus/topology.ts';
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import type { CpuTuning, NodeTuning } from '../node/nodeTuning.ts';

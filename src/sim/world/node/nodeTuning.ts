@@ -1,6 +1,6 @@
 /** Settings of a simulated node. */
 
-import type { CpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+import type { CpuSet } from '../../../machines/allocation/cpuSet.ts';
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import type { BesideTuning } from '../beside/beside.ts';
 

@@ -40,4 +40,21 @@ export const COORDINATOR_CASES: KillCase[] = [
     },
     rests,
   },
+  {
+    options: { config: { ...options.config, topologyManagerPolicy: 'single-numa-node' } },
+    covers: 'podAllocation weighing',
+    path,
+    at: asks,
+    // The CPU manager tells of NUMA nodes when it has read what it allocated before.
+    arrange: async (h) => {
+      h.fs.delayMs = (op, file) => (op === 'readFile' && file.endsWith('cpu_manager_state') ? 800 : 0);
+      h.kill('node/allocation/cpus');
+      h.write('subject', subject);
+      await h.until('a provider is asked', () => asks(h));
+    },
+    release: (h) => {
+      h.fs.delayMs = () => 0;
+    },
+    rests,
+  },
 ];

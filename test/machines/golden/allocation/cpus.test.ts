@@ -1,6 +1,6 @@
 /** CPUs that containers have alone (resources and volumes 2.1, 2.2): who gets some, which, how they come back, what the file says. */
 
-import { formatCpuSet, parseCpuSet } from '../../../../src/machines/allocation/cpus/cpuSet.ts';
+import { formatCpuSet, parseCpuSet } from '../../../../src/machines/allocation/cpuSet.ts';
 import { cpuStateChecksum, encodeCpuState, olderCpuStateChecksum, openCpuState } from '../../../../src/machines/allocation/cpus/file.ts';
 import {
   type CpuLedger,
@@ -11,7 +11,7 @@ import {
   release,
   releaseUnnamed,
 } from '../../../../src/machines/allocation/cpus/ledger.ts';
-import { exclusiveCpus, readPolicyOptions, reservedCpus } from '../../../../src/machines/allocation/cpus/policy.ts';
+import { exclusiveCpus, misplacedOption, readPolicyOptions, reservedCpus } from '../../../../src/machines/allocation/cpus/policy.ts';
 import { type TakeOptions, takeCpus } from '../../../../src/machines/allocation/cpus/take.ts';
 import { type CpuInfo, topologyOf } from '../../../../src/machines/allocation/cpus/topology.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
@@ -42,14 +42,13 @@ const set = (text: string) => parseCpuSet(text) ?? [];
 const take =
   (topology: CpuPlace['topology'], free: string, n: number, o: TakeOptions = {}) =>
   () => {
-    const got = takeCpus(topology, { free: set(free), n, ...o });
-    return got === null ? null : formatCpuSet(got);
+    const got = takeCpus(topology, { free: set(free), n }, o);
+    return got.ok ? formatCpuSet(got.cpus) : got.why;
   };
 
-const NONE = { fullCoresOnly: false, acrossCores: false, strictReservation: false };
 const place = (topology: CpuPlace['topology'], reserved: string, policy: Partial<CpuPlace['policy']> = {}): CpuPlace => ({
   topology,
-  policy: { ...NONE, ...policy },
+  policy,
   reserved: set(reserved),
 });
 const whole = (cpu: string, memory = '1Gi') => ({ resources: { requests: { cpu, memory }, limits: { cpu, memory } } });
@@ -90,7 +89,7 @@ const file = (o: { policy?: string; shared?: string; entries?: Record<string, Re
 const reserved = (topology: CpuPlace['topology'], o: { list?: string; kube?: string; system?: string }) => () => {
   const kubeReserved = o.kube === undefined ? {} : { cpu: o.kube };
   const systemReserved = o.system === undefined ? {} : { cpu: o.system };
-  const result = reservedCpus(topology, { kubeReserved, systemReserved, reservedSystemCPUs: o.list ?? '' });
+  const result = reservedCpus(topology, { kubeReserved, systemReserved, reservedSystemCPUs: o.list ?? '' }, {});
   return result.ok ? formatCpuSet(result.cpus) : result.message;
 };
 const options =
@@ -100,7 +99,7 @@ const options =
 
 const VECTOR = { policyName: 'none', defaultCpuSet: '', entries: {} };
 
-goldenTable('CPUs of their own', 'allocation/cpus', {
+goldenTable('CPUs of their own', 'cpus', {
   'checksum: nothing was hashed': () => fnv1a32(''),
   'checksum: policy none, which allocates nothing (trap 26)': () => cpuStateChecksum(VECTOR) === 1_353_318_690,
   'checksum: two containers of a pod (trap 26)': () =>
@@ -155,12 +154,21 @@ goldenTable('CPUs of their own', 'allocation/cpus', {
   'options: none': options({}),
   'options: full-pcpus-only': options({ 'full-pcpus-only': 'true' }, []),
   'options: switched off': options({ 'full-pcpus-only': 'false', 'align-by-socket': 'false' }, ['CPUManagerPolicyAlphaOptions']),
-  'options: beta, without its gate': options({ 'strict-cpu-reservation': 'true' }, []),
+  'options: beta, without its gate': options({ 'distribute-cpus-across-numa': 'true' }, []),
+  'options: alpha, without its gate': options({ 'align-by-socket': 'true' }),
+  'options: stable': options({ 'strict-cpu-reservation': 'true', 'prefer-align-cpus-by-uncorecache': '1' }, []),
   'options: alpha, with its gate': options({ 'distribute-cpus-across-cores': 'true' }, ['CPUManagerPolicyAlphaOptions']),
   'options: two that contradict': options({ 'full-pcpus-only': 'true', 'distribute-cpus-across-cores': 'true' }, [
     'CPUManagerPolicyAlphaOptions',
   ]),
-  'options: not there yet': options({ 'distribute-cpus-across-numa': 'true' }),
+  'options: distribute-cpus-across-numa': options({ 'distribute-cpus-across-numa': 'true' }),
+  'options: each other pair that contradicts': options(
+    { 'distribute-cpus-across-numa': 'true', 'distribute-cpus-across-cores': 'true', 'prefer-align-cpus-by-uncorecache': 'true' },
+    ['CPUManagerPolicyAlphaOptions', 'CPUManagerPolicyBetaOptions'],
+  ),
+  'options: align-by-socket with single-numa-node': () => misplacedOption({ bySocket: true }, DUAL, 'single-numa-node'),
+  'options: align-by-socket with more sockets than NUMA nodes': () =>
+    misplacedOption({ bySocket: true }, topologyOf(machine({ sockets: 2, cores: 2, threads: 1 }).map((c) => ({ ...c, node: 0 }))), 'none'),
   'options: unknown': options({ 'full-cpus': 'true' }),
   'options: not true or false': options({ 'full-pcpus-only': 'yes' }),
 

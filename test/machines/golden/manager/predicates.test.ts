@@ -5,7 +5,7 @@
 
 import { atWork } from '../../../../src/actors/allocation/cgroups/cgroups.ts';
 import { containerGcSpec } from '../../../../src/actors/reclaim/containerGc.ts';
-import { going } from '../../../../src/machines/allocation/cpus/holders.ts';
+import { going } from '../../../../src/machines/allocation/holders.ts';
 import { decideWrite, type WriterPlan } from '../../../../src/machines/api/podWriterDecide.ts';
 import type { Pod, PodStatus } from '../../../../src/machines/kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../../src/machines/pod/names.ts';

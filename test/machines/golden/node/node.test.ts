@@ -2,7 +2,7 @@
  * The node's own object (boot-and-node 9.1, 9.2, 9.4, 9.6): what it is registered with, what is put right, its conditions with
  * the very reasons and messages, what it has and gives, and the events about it.
  */
-import { type HostResources, nodeResources, type ReservationConfig } from '../../../../src/machines/api/node/nodeCapacity.ts';
+import { type HostResources, nodeResources } from '../../../../src/machines/api/node/nodeCapacity.ts';
 import { nodeEvents, schedulableEvent } from '../../../../src/machines/api/node/nodeEvents.ts';
 import {
   initialNode,
@@ -16,6 +16,7 @@ import {
   reconcileNode,
   sameNodeStatus,
 } from '../../../../src/machines/api/node/nodeObject.ts';
+import type { ReservationConfig } from '../../../../src/machines/config/reservations.ts';
 import type { NodeIdentity } from '../../../../src/machines/nodeFacts.ts';
 import type { RuntimePodsView } from '../../../../src/machines/pod/runtime/seen.ts';
 import type { CriView } from '../../../../src/machines/runtime/cri/messages.ts';

@@ -1,5 +1,5 @@
 /** Nodes that allocate CPUs, one in six: pods that ask for some, and trouble for the CPU manager. */
-import { cpuSet } from '../../../../machines/allocation/cpus/cpuSet.ts';
+import { cpuSet } from '../../../../machines/allocation/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../../machines/allocation/cpus/file.ts';
 import type { CpuTuning } from '../../../world/node/nodeTuning.ts';
 import { ROOT_DIR } from '../../../world/paths.ts';

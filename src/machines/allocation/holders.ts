@@ -1,41 +1,47 @@
-/** Which pods still have CPUs, and which release them: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
-import type { Pod } from '../../kube/types.ts';
-import { isTerminal } from '../../pod/phase.ts';
-import type { ListedPod, RuntimePodsView } from '../../pod/runtime/seen.ts';
-import { isRefused, isWanted, type PodRecord, type PodsView } from '../../pods/manager/messages.ts';
-import { mayLeave } from '../leaving.ts';
-import { type CpuLedger, release, releaseUnnamed } from './ledger.ts';
+/** Which pods still hold something, and which release it: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
+import type { Pod } from '../kube/types.ts';
+import { isTerminal } from '../pod/phase.ts';
+import type { ListedPod, RuntimePodsView } from '../pod/runtime/seen.ts';
+import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
+import { mayLeave } from './leaving.ts';
+import type { Ledger, LedgerRules } from './ledgerRules.ts';
 
 export interface Known {
   /** Undefined: nobody keeps the ledger of pods yet. */
   pods: PodsView | undefined;
   /** Undefined: the runtime was not listed yet. */
   listing: RuntimePodsView | undefined;
-  /** Pods that were granted CPUs and have not been seen in the pod manager's ledger since. */
+  /** Pods that were granted something and have not been seen in the pod manager's ledger since. */
   unseen: ReadonlySet<string>;
 }
+type Rules<L extends Ledger> = Pick<LedgerRules<L, unknown>, 'release' | 'releaseUnnamed'>;
 
 /**
  * The ledger without what is over. Only once every source was heard: until then nobody can say of a pod that it is gone.
- * Containers that may run keep theirs, whatever became of their pod: nobody else may have them alone meanwhile.
+ * Containers that may run keep theirs, whatever became of their pod: nobody else may have it alone meanwhile.
  */
-export function tidied(ledger: CpuLedger, known: Known): CpuLedger {
+export function tidied<L extends Ledger>(ledger: L, known: Known, rules: Rules<L>): L {
   const { pods, listing, unseen } = known;
   if (pods?.sourcesReady !== true) return ledger;
   let now = ledger;
-  for (const uid of ledger.entries.keys()) {
+  for (const uid of [...ledger.entries.keys()]) {
     const record = pods.records.get(uid);
     if (unseen.has(uid)) continue;
     const holds = holding(record);
-    if (holds === 'over') now = release(now, [uid]);
-    else if (holds === 'unknown' && listing !== undefined && !mayRun(listing.pods.get(uid))) now = release(now, [uid]);
+    if (holds === 'over') now = rules.release(now, [uid]);
+    else if (holds === 'unknown' && listing !== undefined && !mayRun(listing.pods.get(uid))) now = rules.release(now, [uid]);
     else if (holds === 'active' && record !== undefined && listing !== undefined) {
-      const less = releaseUnnamed(now, record.pod);
+      const less = rules.releaseUnnamed(now, record.pod, startedOf(uid, listing));
       const gone = [...(now.entries.get(uid)?.keys() ?? [])].filter((name) => less.entries.get(uid)?.has(name) !== true);
       if (!gone.some((name) => mayRun(listing.pods.get(uid), name))) now = less;
     }
   }
   return now;
+}
+
+/** Containers of the pod that were created, and may be over. */
+export function startedOf(uid: string, listing: RuntimePodsView | undefined): ReadonlySet<string> {
+  return new Set(listing?.pods.get(uid)?.containers.map((c) => c.name));
 }
 
 /** `over`: it was verified that nothing of it runs. `unknown`: ask the runtime. */
@@ -52,15 +58,15 @@ function mayRun(pod: ListedPod | undefined, name?: string): boolean {
 }
 
 /** The ledger without what others release soon: what there would be then. */
-export function withoutLeaving(ledger: CpuLedger, uid: string, { pods }: Pick<Known, 'pods'>): CpuLedger {
-  return release(
+export function withoutLeaving<L extends Ledger>(ledger: L, uid: string, { pods, rules }: Pick<Known, 'pods'> & { rules: Rules<L> }): L {
+  return rules.release(
     ledger,
     [...ledger.entries.keys()].filter((other) => other !== uid && mayLeave(other, pods)),
   );
 }
 
-/** Pods that go on, and may be without CPUs of their own that they are to have: their definition is another one now. */
-export function going({ pods }: Known): Pod[] {
+/** Pods that go on, and may be without what they are to have: their definition is another one now. */
+export function going({ pods }: Pick<Known, 'pods'>): Pod[] {
   if (pods?.sourcesReady !== true) return [];
   return [...pods.records.values()].flatMap((record) =>
     holding(record) === 'active' &&

@@ -1,0 +1,155 @@
+/** `<root-dir>/memory_manager_state`: the reference's own file, so that either node agent can go on from the other's. Pure. */
+import { isRecord } from '../../shape/conform.ts';
+import { fnv1a32 } from '../../text/checksum.ts';
+import { messageOf } from '../../text/errors.ts';
+import { firstMemory } from './ledger.ts';
+import { type Block, type MemoryLedger, type MemoryPlace, mistakeIn, type NodeMemory, type Table } from './machine.ts';
+
+export const MEMORY_STATE_FILE = 'memory_manager_state';
+/** Some hundred bytes for each container with memory of its own. */
+export const MEMORY_STATE_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Keys of a map as Go's JSON sorts them: as texts. */
+const byText = ([a]: readonly [string | number, unknown], [b]: readonly [string | number, unknown]): number => (`${a}` < `${b}` ? -1 : 1);
+
+/** `ledger` null: policy None, which allocates nothing. */
+export function encodeMemoryState(ledger: MemoryLedger | null): string {
+  const policyName = ledger === null ? 'None' : 'Static';
+  const { machine, entries } = ledger ?? { machine: new Map(), entries: new Map() };
+  const state = {
+    policyName,
+    machineState: Object.fromEntries([...machine].sort(byText).map(([id, node]) => [id, nodeJson(node)])),
+    ...(entries.size === 0 ? {} : { entries: entriesJson(entries) }),
+  };
+  return JSON.stringify({ ...state, checksum: memoryChecksum(policyName, { machine, entries }) });
+}
+
+function nodeJson({ assignments, tables, cells }: NodeMemory) {
+  return { numberOfAssignments: assignments, memoryMap: Object.fromEntries([...tables].sort(byText)), cells };
+}
+function entriesJson(entries: MemoryLedger['entries']) {
+  const blockJson = ({ nodes, resource, size }: Block) => ({ numaAffinity: nodes, type: resource, size });
+  const containerJson = (containers: ReadonlyMap<string, readonly Block[]>) =>
+    Object.fromEntries([...containers].sort(byText).map(([name, blocks]) => [name, blocks.map(blockJson)]));
+  return Object.fromEntries([...entries].sort(byText).map(([uid, containers]) => [uid, containerJson(containers)]));
+}
+
+const goMap = (entries: readonly string[]): string => `map[${entries.join(' ')}]`;
+/** Over the text in which the reference's program prints what it keeps. */
+function memoryChecksum(policyName: string, { machine, entries }: MemoryLedger, type = 'MemoryManagerCheckpoint'): number {
+  const list = (numbers: readonly number[]): string => `[${numbers.join(' ')}]`;
+  const tableText = ({ total, systemReserved, allocatable, reserved, free }: Table): string =>
+    `<*>{TotalMemSize:(uint64)${total} SystemReserved:(uint64)${systemReserved} Allocatable:(uint64)${allocatable} Reserved:(uint64)${reserved} Free:(uint64)${free}}`;
+  const nodeText = ({ assignments, tables, cells }: NodeMemory): string =>
+    `<*>{NumberOfAssignments:(int)${assignments} MemoryMap:(map[v1.ResourceName]*state.MemoryTable)${goMap([...tables].sort(byText).map(([name, table]) => `${name}:${tableText(table)}`))} Cells:([]int)${list(cells)}}`;
+  const blockText = ({ nodes, resource, size }: Block): string =>
+    `{NUMAAffinity:([]int)${list(nodes)} Type:(v1.ResourceName)${resource} Size:(uint64)${size}}`;
+  const podText = (containers: ReadonlyMap<string, readonly Block[]>): string =>
+    goMap([...containers].sort(byText).map(([name, blocks]) => `${name}:[${blocks.map(blockText).join(' ')}]`));
+  const nodes = [...machine].sort(([a], [b]) => a - b).map(([id, node]) => `${id}:${nodeText(node)}`);
+  const pods = [...entries].sort(byText).map(([uid, containers]) => `${uid}:${podText(containers)}`);
+  return fnv1a32(
+    `(*state.${type}){PolicyName:(string)${policyName} MachineState:(state.NUMANodeMap)${goMap(nodes)} Entries:(state.ContainerMemoryAssignments)${goMap(pods)} Checksum:(checksum.Checksum)0}`,
+  );
+}
+
+type MemoryStateRead = { ok: true; policyName: string; ledger: MemoryLedger } | { ok: false; why: string };
+
+/** Keys count in any case. */
+export function decodeMemoryState(text: string): MemoryStateRead {
+  const bad = (why: string): MemoryStateRead => ({ ok: false, why });
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch (error) {
+    return bad(`not JSON (${messageOf(error)})`);
+  }
+  if (!isRecord(file)) return bad('not a JSON object');
+  const policyName = field(file, 'policyName') ?? '';
+  const checksum = field(file, 'checksum') ?? 0;
+  const ledger = readLedger(field(file, 'machineState') ?? {}, field(file, 'entries') ?? {});
+  if (typeof policyName !== 'string' || typeof checksum !== 'number' || ledger === null) return bad('a field is of another type');
+  // 0: written before there were checksums. The other name is that of kubelets with the gate PodLevelResourceManagers, rolled back.
+  const sums = [0, memoryChecksum(policyName, ledger), memoryChecksum(policyName, ledger, 'MemoryManagerCheckpointV1')];
+  return sums.includes(checksum) ? { ok: true, policyName, ledger } : bad('checkpoint is corrupted: the checksum does not match');
+}
+
+/** As Go reads: the case of a name does not matter. */
+function field(of: unknown, name: string): unknown {
+  return isRecord(of) ? Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] : undefined;
+}
+
+/** Null: something is of another type. */
+function readLedger(machineState: unknown, entries: unknown): MemoryLedger | null {
+  if (!isRecord(machineState) || !isRecord(entries)) return null;
+  const machine: Map<number, NodeMemory> = new Map();
+  for (const [id, value] of Object.entries(machineState)) {
+    const node = readNode(value);
+    if (!/^\d{1,9}$/.test(id) || node === null) return null;
+    machine.set(Number(id), node);
+  }
+  const pods = new Map<string, ReadonlyMap<string, readonly Block[]>>();
+  for (const [uid, containers] of Object.entries(entries)) {
+    if (!isRecord(containers)) return null;
+    const read = new Map<string, readonly Block[]>();
+    for (const [name, list] of Object.entries(containers)) {
+      const blocks = (Array.isArray(list) ? list : []).map(readBlock);
+      if (blocks.includes(null)) return null;
+      read.set(
+        name,
+        blocks.filter((b) => b !== null),
+      );
+    }
+    pods.set(uid, read);
+  }
+  return { machine, entries: pods };
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+const isCounts = (value: unknown): value is number[] => Array.isArray(value) && value.every(isCount);
+
+function readNode(value: unknown): NodeMemory | null {
+  const assignments = field(value, 'numberOfAssignments') ?? 0;
+  const cells = field(value, 'cells') ?? [];
+  const memoryMap = field(value, 'memoryMap') ?? {};
+  if (!isCount(assignments) || !isCounts(cells) || !isRecord(memoryMap)) return null;
+  const tables = new Map<string, Table>();
+  for (const [resource, of] of Object.entries(memoryMap)) {
+    const amount = (name: keyof Table): unknown => field(of, name) ?? 0;
+    const [total, systemReserved] = [amount('total'), amount('systemReserved')];
+    const [allocatable, reserved, free] = [amount('allocatable'), amount('reserved'), amount('free')];
+    if (!isCount(total) || !isCount(systemReserved) || !isCount(allocatable) || !isCount(reserved) || !isCount(free)) return null;
+    tables.set(resource, { total, systemReserved, allocatable, reserved, free });
+  }
+  return { assignments, cells, tables };
+}
+
+function readBlock(value: unknown): Block | null {
+  const [nodes, resource, size] = [field(value, 'numaAffinity') ?? [], field(value, 'type') ?? '', field(value, 'size') ?? 0];
+  return isCounts(nodes) && typeof resource === 'string' && isCount(size) ? { nodes, resource, size } : null;
+}
+
+/** What a start finds: a ledger to go on with, `isNew` where there was none; or why it must not go on. */
+export type MemoryStateOpened = { ok: true; ledger: MemoryLedger | null; isNew: boolean } | { ok: false; message: string };
+
+/** `text` null: there is no file. `place` null: policy None. */
+export function openMemoryState(text: string | null, { place, file }: { place: MemoryPlace | null; file: string }): MemoryStateOpened {
+  const policy = place === null ? 'None' : 'Static';
+  const first = place === null ? null : firstMemory(place);
+  if (text === null || text.trim() === '') return { ok: true, ledger: first, isNew: true };
+  const refuse = (why: string): MemoryStateOpened => ({
+    ok: false,
+    message: `could not restore state from checkpoint: ${why}, please drain this node and delete the memory manager checkpoint file "${file}" before restarting Kubelet`,
+  });
+  const read = decodeMemoryState(text);
+  if (!read.ok) return refuse(read.why);
+  if (read.policyName !== policy)
+    return refuse(`[memorymanager] configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
+  if (place === null) return { ok: true, ledger: null, isNew: false };
+  if (read.ledger.machine.size === 0) {
+    if (read.ledger.entries.size > 0) return refuse('[memorymanager] machine state can not be empty when it has memory assignments');
+    return { ok: true, ledger: first, isNew: true };
+  }
+  const wrong = mistakeIn(read.ledger, place);
+  return wrong === null ? { ok: true, ledger: read.ledger, isNew: false } : refuse(wrong);
+}

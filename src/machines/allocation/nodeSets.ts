@@ -1,0 +1,55 @@
+/** Sets of NUMA nodes from which something could be had. Pure. */
+import type { NumaHint } from './messages.ts';
+
+/** Of more nodes than this not every set is looked at: they double with each node. The reference recommends 8 at most. */
+const NODES_MAX = 16;
+
+/** Sets of `nodes`, smaller ones first, then in order. Of too many: each alone, and all together. */
+export function* subsetsOf(nodes: readonly number[]): Generator<readonly number[]> {
+  if (nodes.length > NODES_MAX) {
+    for (const node of nodes) yield [node];
+    yield nodes;
+    return;
+  }
+  for (let size = 1; size <= nodes.length; size++) yield* combinationsOf(nodes, size, 0);
+}
+
+function* combinationsOf(nodes: readonly number[], size: number, start: number): Generator<readonly number[]> {
+  if (size === 0) {
+    yield [];
+    return;
+  }
+  for (let i = start; i <= nodes.length - size; i++)
+    for (const rest of combinationsOf(nodes, size - 1, i + 1)) yield [nodes[i] ?? 0, ...rest];
+}
+
+interface Judge {
+  /** All that is there, taken or free, would do. */
+  wouldDo(set: ReadonlySet<number>): boolean;
+  /** What is free does. */
+  doesNow(set: ReadonlySet<number>): boolean;
+}
+
+/** Every set that does now. `fewest`: nodes of the smallest set that would do on an empty machine. */
+export function setsFor(nodes: readonly number[], judge: Judge): { sets: (readonly number[])[]; fewest: number } {
+  let fewest = nodes.length;
+  const sets: (readonly number[])[] = [];
+  for (const set of subsetsOf(nodes)) {
+    const those = new Set(set);
+    if (set.length < fewest && judge.wouldDo(those)) fewest = set.length;
+    if (judge.doesNow(those)) sets.push(set);
+  }
+  return { sets, fewest };
+}
+
+/** Preferred are those of as few nodes as can be. */
+export function hintsFor(nodes: readonly number[], judge: Judge): NumaHint[] {
+  const { sets, fewest } = setsFor(nodes, judge);
+  return sets.map((set) => ({ nodes: set, preferred: set.length === fewest }));
+}
+
+/** Of two sets of as many nodes: the highest node that only one of them has is lower. */
+export function isLower(a: readonly number[], b: readonly number[]): boolean {
+  for (let i = a.length - 1; i >= 0; i--) if (a[i] !== b[i]) return (a[i] ?? 0) < (b[i] ?? 0);
+  return false;
+}
