@@ -58,7 +58,6 @@ export interface ProviderHints {
   now: readonly ResourceHints[];
   soon: readonly ResourceHints[];
 }
-export const NO_HINTS: ProviderHints = { now: [], soon: [] };
 
 /** What a container gets of all that is allocated. */
 export interface ContainerShare {

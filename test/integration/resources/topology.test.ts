@@ -4,7 +4,7 @@ import { topologyView } from '../../../src/machines/allocation/coordinator/messa
 import type { PluginDevice } from '../../../src/machines/allocation/devices/types.ts';
 import { decodeMemoryState } from '../../../src/machines/allocation/memory/file.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
-import { waitingPodsView } from '../../../src/machines/pods/manager/messages.ts';
+import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
 import { cluster, create, created, drop, envOf, inApi, isReady } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 

@@ -1,8 +1,8 @@
 /** What the node has, and what of it pods may use. */
 import { describe, expect, it } from 'vitest';
 import { cpuListSize, type HostResources, nodeResources } from '../../../src/machines/api/node/nodeCapacity.ts';
-import type { ReservationConfig } from '../../../src/machines/config/reservations.ts';
 import { DEFAULT_EVICTION_HARD } from '../../../src/machines/config/defaults.ts';
+import type { ReservationConfig } from '../../../src/machines/config/reservations.ts';
 
 const GI = 1024 ** 3;
 const host = (o: Partial<HostResources> = {}): HostResources => ({

@@ -11,11 +11,6 @@ const named = (prefix: string, ...names: string[]): string[] => names.map((name)
 /** One row for each reason, in the order of the page. */
 export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
   leftOut(
-    'There is no topology manager yet.',
-    ...named('kubelet_topology_manager_admission_', 'duration_ms', 'errors_total', 'requests_total'),
-  ),
-  leftOut('There is no memory manager yet.', ...named('kubelet_memory_manager_pinning_', 'errors_total', 'requests_total')),
-  leftOut(
     'Dynamic resource allocation is not there yet.',
     ...named('dra_', 'grpc_operations_duration_seconds', 'operations_duration_seconds', 'resource_claims_in_use'),
   ),

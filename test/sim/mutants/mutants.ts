@@ -459,7 +459,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'CPUs of a pod that is on its way out are allocated',
-    file: 'src/machines/allocation/cpus/holders.ts',
+    file: 'src/machines/allocation/holders.ts',
     find: "if (phase === 'terminated' || phase === 'finished') return 'over';",
     replace: "if (phase !== 'syncing' && phase !== undefined) return 'over';",
   },

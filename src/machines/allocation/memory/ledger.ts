@@ -99,7 +99,7 @@ function endingBefore(pod: Pod, name: string): string[] {
     .filter((c) => !isRestartableInit(c))
     .map((c) => c.name);
 }
-export function sumOf(blocks: readonly Block[], { nodes, resource }: Pick<Block, 'nodes' | 'resource'>): number {
+function sumOf(blocks: readonly Block[], { nodes, resource }: Pick<Block, 'nodes' | 'resource'>): number {
   return blocks.reduce((sum, b) => (b.resource === resource && sameNodes(b.nodes, nodes) ? sum + b.size : sum), 0);
 }
 

@@ -106,7 +106,9 @@ export function mistakeIn({ machine, entries }: MemoryLedger, place: MemoryPlace
       }
     }
   }
-  const isRight = sameMachine(machine, place.nodes) && [...sums].every(([resource, size]) => totalOf(machine, machine.keys(), { resource, of: 'reserved' }) === size);
+  const isRight =
+    sameMachine(machine, place.nodes) &&
+    [...sums].every(([resource, size]) => totalOf(machine, machine.keys(), { resource, of: 'reserved' }) === size);
   return isRight ? null : '[memorymanager] the expected machine state is different from the real one';
 }
 

@@ -99,7 +99,7 @@ const options =
 
 const VECTOR = { policyName: 'none', defaultCpuSet: '', entries: {} };
 
-goldenTable('CPUs of their own', 'cpus', {
+goldenTable('CPUs of their own', 'allocation/cpus', {
   'checksum: nothing was hashed': () => fnv1a32(''),
   'checksum: policy none, which allocates nothing (trap 26)': () => cpuStateChecksum(VECTOR) === 1_353_318_690,
   'checksum: two containers of a pod (trap 26)': () =>

@@ -88,7 +88,6 @@ const node = () => {
   return once;
 };
 
-const NO_MEMORY_MANAGER = 'there is no memory manager';
 /** By section the families that the specification names; with why, those that this node has not. */
 const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
   '10.3': {
@@ -151,7 +150,7 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_cpu_manager_pinning_errors_total: null,
     kubelet_cpu_manager_shared_pool_size_millicores: null,
     kubelet_cpu_manager_exclusive_cpu_allocation_count: null,
-    kubelet_memory_manager_pinning_requests_total: NO_MEMORY_MANAGER,
+    kubelet_memory_manager_pinning_requests_total: null,
     kubelet_graceful_shutdown_start_time_seconds: null,
     kubelet_graceful_shutdown_end_time_seconds: null,
     kubelet_lifecycle_handler_http_fallbacks_total: null,
