@@ -4,6 +4,7 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
+import { topologyView } from '../../machines/allocation/coordinator/messages.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
 import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
@@ -168,6 +169,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           startedAtMs: inspect.started?.wallMs,
           cri: registry.read(criView)?.value,
           volumes: registry.read(volumesView)?.value,
+          topology: registry.read(topologyView)?.value,
           actorAt: (path) => inspect.stateAt(path),
         }),
       );

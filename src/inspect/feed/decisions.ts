@@ -1,5 +1,6 @@
 /** What the node has decided about pods, images, CPUs and devices, as far as its actors publish it. */
 
+import { type TopologyDecisions, topologyView } from '../../machines/allocation/coordinator/messages.ts';
 import { formatCpuSet } from '../../machines/allocation/cpuSet.ts';
 import { cpusView } from '../../machines/allocation/cpus/messages.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
@@ -25,6 +26,7 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   const pressure = registry.read(pressureView)?.value;
   const cpus = registry.read(cpusView)?.value.ledger;
   const devices = registry.read(devicesView)?.value;
+  const topology = registry.read(topologyView)?.value;
   const images = [...(registry.read(imageLedger)?.value.records ?? [])];
   const podName = (uid: string): string => {
     const pod = registry.read(podsView)?.value.records.get(uid)?.pod.metadata;
@@ -56,6 +58,7 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
               [...containers].map(([container, set]) => ({ pod: podName(uid), container, cpus: formatCpuSet(set) })),
             ),
           },
+    ...(topology === undefined ? {} : { numa: numaOf(topology) }),
     devices: Object.keys(devices?.capacity ?? {}).map((resource) => ({
       resource,
       capacity: devices?.capacity[resource] ?? '',
@@ -73,6 +76,14 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
       })),
     notes: node.recorder.last(NOTES_MAX, isDecision),
   };
+}
+
+/** The newest first. */
+function numaOf(topology: TopologyDecisions): NonNullable<DecisionsFrame['numa']> {
+  return [...topology.values()]
+    .reverse()
+    .flatMap(({ pod, decisions }) => decisions.map(({ container, affinity: _, ...d }) => ({ pod, container: container ?? '', ...d })))
+    .slice(0, LIST_MAX);
 }
 
 /** What workers report to the pod manager is no decision. Passes that find nothing to do come and go all the time: their states say nothing. */

@@ -156,6 +156,8 @@ export interface DecisionsFrame {
   refused: readonly { uid: string; name: string; reason: string; message: string }[];
   evicted: readonly { uid: string; name: string; reason: string; message: string }[];
   cpus: { shared: string; alone: readonly { pod: string; container: string; cpus: string }[] } | null;
+  /** By the topology manager. Absent under its policy none, and in recordings of older daemons. */
+  numa?: readonly { pod: string; container: string; chosen: string; outcome: string; hints: readonly string[] }[] | undefined;
   devices: readonly { resource: string; capacity: string; allocatable: string }[];
   /** In the order in which the collector would take them: unused the longest first. */
   images: readonly { id: string; sizeBytes: number; unusedMs: number; foundMs: number; pinned: boolean }[];

@@ -138,6 +138,7 @@ describe('the topology manager', () => {
       {
         container: 'main',
         affinity: { nodes: [1], preferred: true },
+        chosen: 'NUMA 1',
         outcome: 'admitted',
         hints: [
           'example.com/gpu (devices): NUMA 1; 1 wider or worse',

@@ -1,6 +1,6 @@
 /** The kubelet's metrics of the topology manager. Pods that ask for nothing are counted under a policy other than none alone. */
 
-import type { TopologyDecision } from '../../../machines/allocation/coordinator/decision.ts';
+import type { TopologyDecision } from '../../../machines/allocation/coordinator/messages.ts';
 import type { TopologyPlan } from '../../../machines/allocation/coordinator/topologyPolicy.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import { lastingOf } from '../../../machines/allocation/podContainers.ts';

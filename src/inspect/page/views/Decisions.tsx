@@ -51,6 +51,22 @@ export function Decisions({ state }: { state: PageState }) {
           </>
         )}
       </Section>
+      {d.numa === undefined ? null : (
+        <Section title="NUMA nodes" note="what each provider could give, and what was chosen">
+          <ul className="plain">
+            {d.numa.map((n) => (
+              <li key={`${n.pod} ${n.container}`}>
+                <code>{n.chosen}</code> {n.outcome} {n.pod} <span className="quiet">{n.container}</span>
+                {n.hints.map((hint) => (
+                  <div key={hint} className="quiet">
+                    {hint}
+                  </div>
+                ))}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
       <Section title="Devices">
         {d.devices.length === 0 ? (
           <p className="quiet">No device plugin has registered.</p>

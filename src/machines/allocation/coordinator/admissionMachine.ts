@@ -13,7 +13,8 @@ import { podName, projecting } from '../../xstate/projection.ts';
 import { unprovided } from '../../xstate/provide.ts';
 import type { Affinities, AllocationAnswer } from '../messages.ts';
 import { lastingOf } from '../podContainers.ts';
-import { affinityText, decide, REFUSAL_REASON, refusalOf, type TopologyDecision, type Weighed } from './decision.ts';
+import { decide, REFUSAL_REASON, refusalOf, type Weighed } from './decision.ts';
+import type { TopologyDecision } from './messages.ts';
 import type { TopologyPlan } from './topologyPolicy.ts';
 
 export interface AdmissionInput {
@@ -108,7 +109,7 @@ export const admissionMachine = setup({
   meta: projecting<Context>((context) => ({
     pod: podName(context.pod),
     asking: asked(context),
-    chosen: context.decisions.map(({ container, affinity }) => `${container ?? 'pod'}: ${affinityText(affinity)}`),
+    chosen: context.decisions.map(({ container, chosen: nodes }) => `${container ?? 'pod'}: ${nodes}`),
     answer: context.answer?.kind ?? null,
   })),
   context: ({ input }) => ({

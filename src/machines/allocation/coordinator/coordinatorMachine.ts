@@ -11,8 +11,7 @@ import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import type { AllocationAnswer, AllocationEvent } from '../messages.ts';
 import { type AdmissionDecided, type AdmissionInput, admissionMachine } from './admissionMachine.ts';
-import type { TopologyDecision } from './decision.ts';
-import type { TopologyDecisions } from './messages.ts';
+import type { TopologyDecision, TopologyDecisions } from './messages.ts';
 import type { TopologyPlan } from './topologyPolicy.ts';
 
 /** What comes with each event. */

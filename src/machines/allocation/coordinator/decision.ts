@@ -1,16 +1,9 @@
 /** What the topology manager decided about a container, or about a pod as a whole, and from which hints. Pure. */
 import type { Affinity, ProviderHints, ResourceHints } from '../messages.ts';
 import { mergeHints } from './merge.ts';
+import type { TopologyDecision } from './messages.ts';
 import type { TopologyPlan } from './topologyPolicy.ts';
 
-export interface TopologyDecision {
-  /** Null: the pod as a whole. */
-  container: string | null;
-  affinity: Affinity;
-  outcome: 'admitted' | 'refused' | 'later';
-  /** A line for each resource that has hints. */
-  hints: readonly string[];
-}
 /** What a provider said. */
 export interface Weighed {
   provider: string;
@@ -28,7 +21,7 @@ export function decide(plan: TopologyPlan, weighed: readonly Weighed[], containe
   const hints = weighed.flatMap(({ provider, hints: { now } }) => now.map((one) => lineOf(provider, one)));
   // Nobody is refused for what others release soon.
   const outcome = admitted ? 'admitted' : merged('soon').admitted ? 'later' : 'refused';
-  return { container, affinity, outcome, hints };
+  return { container, affinity, chosen: affinityText(affinity), outcome, hints };
 }
 
 export const REFUSAL_REASON = 'TopologyAffinityError';
@@ -38,7 +31,7 @@ export function refusalOf({ container, hints }: TopologyDecision): string {
   return `Resources cannot be allocated with Topology locality (${of}${hints.join('; ')})`;
 }
 
-export function affinityText({ nodes, preferred }: Affinity): string {
+function affinityText({ nodes, preferred }: Affinity): string {
   return `${nodes === null ? 'any NUMA node' : `NUMA ${nodes.join('+')}`}${preferred ? '' : ', not preferred'}`;
 }
 

@@ -15,6 +15,7 @@ import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
+import { topologyLines } from './whyTopology.ts';
 import { volumeLines } from './whyVolumes.ts';
 
 /** Events shown per pod. */
@@ -77,6 +78,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(...leftAloneLines(record));
   lines.push(...containerLines(explainedContainers(record, status), i.nowMs));
   if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
+  lines.push(...topologyLines(i.topology?.get(uid)?.decisions ?? []));
   lines.push(...volumeLines(i.volumes?.get(uid) ?? [], i.nowMs));
   lines.push(...runtimeLines(record.pod, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));
@@ -99,6 +101,7 @@ function explainWaiting(uid: string, waiting: WaitingPod, i: WhyInput): string[]
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
     `  from    ${origin({ ...waiting, state: null }, i)}`,
     `  state   ${admissionLine(waiting, i)}`,
+    ...topologyLines(i.topology?.get(uid)?.decisions ?? []),
     ...runtimeLines(waiting.pod, i),
     ...eventLines(events, i),
   ];

@@ -1,5 +1,6 @@
 /** What `why` says of what a source holds: what cannot be used of it, and which fields of a pod are left alone. Pure. */
 
+import type { TopologyDecisions } from '../../allocation/coordinator/messages.ts';
 import type { RecordedEvent } from '../../foundation/messages.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
@@ -101,6 +102,8 @@ export interface WhyInput {
   cri: CriView | undefined;
   /** Absent before the disk was looked at. */
   volumes?: VolumesView | undefined;
+  /** Absent under topology manager policy none. */
+  topology?: TopologyDecisions | undefined;
   /** State of one actor of the tree. */
   actorAt(path: string): ActorView | undefined;
   /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */
