@@ -69,6 +69,15 @@ case $runtime-$able in
   *) kind=$runtime ;;
 esac
 
+# A port that some program of this machine listens on already.
+taken() {
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -Eq "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$1") [0-9A-F]+:0000 0A "
+}
+look="http://$page/ in a browser (bin/actorctl ui says where)"
+if taken "${page##*:}" 2>/dev/null; then
+  look="NO PAGE: another program listens on port ${page##*:}. For another: npm start -- --actorlet-inspect=$((${page##*:} + 1))"
+fi
+
 umask 022
 mkdir -p "$state/logs"
 chmod 700 "$state"
@@ -85,7 +94,7 @@ cat <<EOF
 
 actorlet on the embedded runtime; pods from examples/quickstart/*.yaml (edit, add or remove one while this runs)
   runs      $runtime: $kind
-  look      http://$page/ in a browser (bin/actorctl ui says where)
+  look      $look
             bin/actorctl tree | pods | why crasher | logs -f graceful        (in a second terminal, from this folder)
   ask       curl -s http://127.0.0.1:$read_only/pods   also: /metrics   health: http://127.0.0.1:$healthz/healthz
   logs      .actorlet/logs/pods/

@@ -21,7 +21,7 @@ import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { topologyMetrics } from './allocation/coordinator/metrics.ts';
 import { PROVIDERS } from './allocation/providers.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
-import type { Inspect } from './edge/server.ts';
+import type { Inspect, InspectionPage } from './edge/server.ts';
 import { ActiveFaults } from './foundation/injector/activeFaults.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
 import { interceptPorts } from './foundation/injector/interceptors/ports.ts';
@@ -81,8 +81,8 @@ export interface NodeOptions {
   inspect?: TreeOptions['inspect'];
   heartbeat?: Heartbeat;
   flagz?: () => Readonly<Record<string, string>>;
-  /** Where the inspection page is, once it is there. */
-  page?: () => { url: string; token: string } | null;
+  /** Where the inspection page is. */
+  page?: () => InspectionPage;
 }
 
 /** What the parts of a node share. */

@@ -1,6 +1,8 @@
 /** `scripts/start.sh` alone, with stand-ins for what it installs, builds and becomes: which ports it names and configures. */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
@@ -40,6 +42,19 @@ it('names the ports of the example without flags, and leaves a wrong one to the 
   expect(run.out).toContain('http://127.0.0.1:10248/healthz');
   expect(run.out).toContain('http://127.0.0.1:10260/ in a browser');
   expect(run.passed).toEqual(['--healthz-port=soon']);
+});
+
+it('says so where another program has the port of the page', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  try {
+    expect(start(`--actorlet-inspect=${port}`).out).toContain(
+      `look      NO PAGE: another program listens on port ${port}. For another: npm start -- --actorlet-inspect=${port + 1}`,
+    );
+  } finally {
+    other.close();
+  }
 });
 
 it('runs what this machine can, says which and why, and leaves the choice to a flag', () => {

@@ -79,10 +79,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/healthz': (req) => adminHealth(o, lostPeers(registry, o.inspect, ports.clock.monoMs()), req),
       '/chart': (req) => chart({ registry, inspect: o.inspect }, req),
       '/timeline': (req) => withPods((pods) => timeline(o, pods, req.query.get('pod') ?? '')),
-      '/page': () => {
-        const page = o.inspect.page?.() ?? null;
-        return page === null ? text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404) : json(page);
-      },
+      '/page': () => pageAddress(o),
       '/summary': summaryRoute(ctx, o),
       '/node': () => json(nodePage(registry, o.inspect)),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
@@ -138,6 +135,20 @@ async function debuggerRoute({ ports }: ActorCtx<ServerEvent>, req: HttpRequest)
     return json({});
   } catch (error) {
     return text(`503: the debugger cannot be opened: ${messageOf(error)}\n`, 503);
+  }
+}
+
+function pageAddress({ inspect }: AdminOptions): HttpReply {
+  const page = inspect.page?.() ?? ({ state: 'off' } as const);
+  switch (page.state) {
+    case 'served':
+      return json({ url: page.url, token: page.token });
+    case 'starting':
+      return text('503: the inspection page is not there yet; ask again\n', 503);
+    case 'failed':
+      return text(`503: the inspection page is not served: ${page.why}\n`, 503);
+    case 'off':
+      return text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404);
   }
 }
 

@@ -32,13 +32,19 @@ export interface Inspect {
   chart?(path: string): { chart: Chart; active: readonly string[]; state: string } | null;
   /** The states of a pod's worker and its calls of the runtime, as far as they are kept. */
   timeline?(uid: string): Omit<TimelineData, 'name' | 'seenAtMs'>;
-  /** Where the inspection page is, and what lets its reader act; null where it is off. */
-  page?(): { url: string; token: string } | null;
+  /** Absent: the inspection page is off. */
+  page?(): InspectionPage;
   /** Which node this is. */
   identity?: { name: string; version: string; kubeconfig: string };
   /** When this node began. */
   started?: { wallMs: number; monoMs: number };
 }
+
+/** Whether the inspection page is served; the token lets its reader act on the node. */
+export type InspectionPage =
+  | { state: 'off' | 'starting' }
+  | { state: 'served'; url: string; token: string }
+  | { state: 'failed'; why: string };
 
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
 interface HttpOptions {

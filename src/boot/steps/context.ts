@@ -1,5 +1,6 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
 
+import type { InspectionPage } from '../../actors/edge/server.ts';
 import type { Registry } from '../../actors/supervision/types.ts';
 import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config/config.ts';
@@ -52,7 +53,7 @@ export interface Wiring {
   createNode(
     config: NodeConfig,
     ports: Ports,
-    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => PageAddress | null; heartbeat?: Heartbeat },
+    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => InspectionPage; heartbeat?: Heartbeat },
   ): BootNode | Promise<BootNode>;
 }
 /** Address of the inspection page; the token lets its reader act on the node. */
@@ -86,7 +87,8 @@ export interface BootState {
   heartbeat?: Heartbeat;
   watchdog?: Watchdog;
   handling?: OwnHandling;
-  page?: PageAddress;
+  /** Absent: it is off, or not served yet. */
+  page?: InspectionPage;
   recording?: RecordingEnd;
   tracing?: TracingEnd;
 }

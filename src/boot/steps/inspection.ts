@@ -12,12 +12,13 @@ export const serveInspection: Step = {
     try {
       const { serveInspector } = await import('../inspect/server.ts');
       const server = await serveInspector(inspected, at, (page) => {
-        ctx.state.page = page;
+        ctx.state.page = { state: 'served', ...page };
         log.info({ address: page.url }, `inspection page: ${page.url}`);
       });
       ctx.cleanup.use(server);
     } catch (error) {
       // It looks at the node and is no part of it: without it pods run all the same.
+      ctx.state.page = { state: 'failed', why: messageOf(error) };
       log.error({ flag: '--actorlet-inspect', err: messageOf(error) }, 'the inspection page is not served');
     }
     return undefined;

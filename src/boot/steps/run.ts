@@ -48,7 +48,7 @@ export const createTheNode: Step = {
     ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), {
       build: buildInfo(),
       flagz: () => shownFlags(config),
-      page: () => ctx.state.page ?? null,
+      page: () => ctx.state.page ?? { state: config.flags.inspect === '' ? 'off' : 'starting' },
       heartbeat: need(ctx, 'heartbeat'),
     });
     return undefined;

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../../src/actors/edge/admin.ts';
+import type { InspectionPage } from '../../../src/actors/edge/server.ts';
+import type { ActorState } from '../../../src/actors/supervision/types.ts';
 import { adminClient } from '../../../src/admin/client.ts';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import { runCtl } from '../../../src/ctl/cli.ts';
@@ -39,7 +41,7 @@ async function daemon() {
   registry.set(statusesView, statusView({ 'uid-web-node1': crashing, 'uid-calm': running }));
   registry.set(eventsView, crashEvents);
   registry.set(criView, criReady);
-  const at = { tree: sampleTree(), lines: ['one', 'two'] };
+  const at: { tree: ActorState; lines: string[]; page?: InspectionPage | undefined } = { tree: sampleTree(), lines: ['one', 'two'] };
   const asked: unknown[] = [];
   const inspect = {
     state: () => at.tree,
@@ -49,6 +51,7 @@ async function daemon() {
       return at.lines;
     },
     configz: () => ({ kind: 'KubeletConfiguration' }),
+    page: (): InspectionPage => at.page ?? { state: 'off' },
     started: { wallMs: NOW - 300_000, monoMs: 0 },
   };
   const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: join(root, 'pods') }), ports, registry);
@@ -284,6 +287,25 @@ describe('actorctl without a daemon', () => {
       err: expect.stringMatching(/podManager runs but has not published/),
     });
     expect((await ctl(['why', 'web', '--socket', socketPath])).out).toMatch(/^No pod list yet/);
+  });
+  it('says where the inspection page is: off, not yet there, not served, or its address', async () => {
+    const d = await daemon();
+    const answers: [InspectionPage | undefined, { code: number; out?: string; err?: unknown }][] = [
+      [undefined, { code: 1, err: expect.stringContaining('the inspection page is off') }],
+      [{ state: 'starting' }, { code: 5, err: expect.stringContaining('is not there yet; ask again') }],
+      [
+        { state: 'failed', why: 'port 1 is taken' },
+        { code: 5, err: expect.stringContaining('is not served: port 1 is taken') },
+      ],
+      [
+        { state: 'served', url: 'http://127.0.0.1:1/', token: 't' },
+        { code: 0, out: 'http://127.0.0.1:1/#token=t\n' },
+      ],
+    ];
+    for (const [page, answer] of answers) {
+      d.at.page = page;
+      expect(await ctl(['ui', '--socket', d.socketPath])).toMatchObject(answer);
+    }
   });
   it('ends with 2 for what it does not understand', async () => {
     for (const argv of [[], ['dance'], ['why'], ['tree', '--frob'], ['logs', 'x', '--tail', '-1']]) {

@@ -7,7 +7,7 @@
  */
 
 import { fromCallback, fromPromise } from 'xstate';
-import { manifestsView, podConfigAddr, type SourceError } from '../../../machines/pods/podConfig/messages.ts';
+import { manifestsView, podConfigAddr } from '../../../machines/pods/podConfig/messages.ts';
 import { type FilePost, type FileSourceEvent, fileSourceMachine, type ListResult } from '../../../machines/pods/sources/fileMachine.ts';
 import type { FileChange, FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
 import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
@@ -16,9 +16,6 @@ import { momentOf } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
-
-/** Each takes half a millisecond or so, and a directory may come to hold thousands of files that are no manifests. */
-const ERRORS_PER_TURN = 16;
 
 export interface FileSourceOptions {
   /** Directory or file, absolute; a trailing `/` does not matter. */
@@ -117,30 +114,15 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
           }
         }
       };
-      const errorsLogged = new Set<string>();
-      const inLog = (e: SourceError): string => `${e.where}\n${e.message}`;
-      const toLog: SourceError[] = [];
-      const logSome = () => {
-        for (const { where, message, note } of toLog.splice(0, ERRORS_PER_TURN))
-          ctx.log[note === true ? 'warn' : 'error']({ file: where }, `static pod manifest ${where}: ${message}`);
-        if (toLog.length > 0) ctx.ports.yield.defer(logSome);
-      };
-      const logErrors = (errors: readonly SourceError[]) => {
-        const waits = toLog.length > 0;
-        for (const e of errors) if (!errorsLogged.has(inLog(e))) toLog.push(e);
-        if (!waits) logSome();
-        errorsLogged.clear();
-        for (const e of errors) errorsLogged.add(inLog(e));
-      };
       const post = (p: FilePost) => {
         const { errors } = p;
-        logErrors(errors);
         ctx.publish(manifestsView, p.manifests);
         if (p.kind === 'errors') {
           ctx.registry.send(podConfigAddr, { type: 'source.errors', source: 'file', errors });
           return;
         }
-        for (const { what } of p.changes) ctx.log.info({}, what);
+        // What is wrong becomes an event of podConfig, which is logged.
+        for (const { what, wrong } of p.changes) if (wrong !== true) ctx.log.info({}, what);
         const causes = causesOf(ctx, path, p.changes);
         ctx.registry.send(podConfigAddr, { type: 'source.set', source: 'file', pods: p.pods, errors, causes });
       };

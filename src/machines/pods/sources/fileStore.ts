@@ -47,9 +47,11 @@ export interface FileChange {
   what: string;
   /** The pod whose manifest it is, as NAME_NAMESPACE; null: it holds none, and held none. */
   about: string | null;
+  /** The manifest cannot be used: an error of the set says the same. */
+  wrong?: true;
 }
 
-type Step = { entry: FileEntry | null; change?: string };
+type Step = { entry: FileEntry | null; change?: string; wrong?: true };
 
 function applyOne(prior: FileEntry | undefined, r: FileReading, since: number): Step {
   switch (r.kind) {
@@ -78,7 +80,7 @@ function applyOne(prior: FileEntry | undefined, r: FileReading, since: number): 
         error: r.message,
         since: prior?.since ?? since,
       };
-      return prior?.error === r.message ? { entry } : { entry, change: `manifest ${r.path} cannot be used: ${r.message}` };
+      return prior?.error === r.message ? { entry } : { entry, change: `manifest ${r.path} cannot be used: ${r.message}`, wrong: true };
     }
     case 'changing':
       return { entry: prior ?? null };
@@ -102,7 +104,10 @@ export function applyReadings(store: FileStore, readings: readonly FileReading[]
       if (step.entry.since === nextSince) nextSince += 1;
       entries.set(r.path, step.entry);
     }
-    if (step.change !== undefined) changes.push({ what: step.change, about: step.entry?.fullName ?? prior?.fullName ?? null });
+    if (step.change !== undefined) {
+      const about = step.entry?.fullName ?? prior?.fullName ?? null;
+      changes.push({ what: step.change, about, ...(step.wrong === undefined ? {} : { wrong: step.wrong }) });
+    }
   }
   return { store: { entries, nextSince }, changes };
 }
