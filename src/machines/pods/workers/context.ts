@@ -96,10 +96,11 @@ export interface WorkerContext {
   hookAhead: ReadonlySet<string>;
   /** Ids of containers whose preStop hook has ended: it is not run again. */
   preStopped: ReadonlySet<string>;
-  /** A container that is to start waits for the postStart hook of one before it. */
-  heldBack: boolean;
-  /** One waits for a place among those that are on their way at once: a start that failed leaves one too. */
-  queued: boolean;
+  /**
+   * A container that is to start waits: for a place among those that are on their way at once (a start that failed leaves one
+   * too), or for the postStart hook of one before it. `hook` where some wait for either.
+   */
+  heldBack: 'no' | 'place' | 'hook';
   /** Containers of unknown state that this worker stopped with success; only those still there. */
   stoppedUnknown: ReadonlySet<string>;
   sinceWallMs: number;

@@ -86,7 +86,7 @@ export const guards = {
     return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
   },
   heldBack: ({ context, event }: Step) =>
-    context.heldBack || (context.queued && event.type === 'container.report' && event.failure !== null),
+    context.heldBack === 'hook' || (context.heldBack === 'place' && event.type === 'container.report' && event.failure !== null),
   planIs: ({ context }: Step, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
   mustCreate: ({ context }: Step) => planActions(context)?.createSandbox === true,
   somethingUp: ({ context }: Step) =>

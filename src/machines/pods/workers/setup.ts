@@ -172,7 +172,7 @@ export const workerSetup = effects.extend({
       return { failures, nextStarts, hookAhead };
     }),
     /** What a container that is held back waits for has come further: look whether it may start. */
-    release: assign(({ context }) => (context.heldBack || context.queued ? { dirty: 'yes' as const } : {})),
+    release: assign(({ context }) => (context.heldBack === 'no' ? {} : { dirty: 'yes' as const })),
     notePreStop: assign(({ context, event }) => {
       if (event.type !== 'preStop.ended') return {};
       const there = new Set(context.status?.containers.map((c) => c.id));
@@ -249,8 +249,7 @@ export const workerSetup = effects.extend({
     feed: effects.enqueueActions(({ context, enqueue }) => {
       const { status, decision, pod } = context;
       if (status === null || decision === null) return;
-      let heldBack = false;
-      let queued = false;
+      let heldBack: WorkerContext['heldBack'] = 'no';
       let hookBefore = false;
       const states = facts().children;
       let onTheirWay = [...states.values()].filter(isOnItsWay).length;
@@ -269,11 +268,11 @@ export const workerSetup = effects.extend({
         const state = states.get(name);
         const isNew = !isOnItsWay(state) && !rests(state);
         if (held) {
-          heldBack = true;
+          heldBack = 'hook';
           continue;
         }
         if (isNew && onTheirWay >= STARTS_AT_ONCE) {
-          queued = true;
+          if (heldBack === 'no') heldBack = 'place';
           continue;
         }
         if (isNew) onTheirWay += 1;
@@ -303,7 +302,7 @@ export const workerSetup = effects.extend({
           },
         });
       }
-      enqueue.assign({ heldBack, queued });
+      enqueue.assign({ heldBack });
     }),
     /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
     dropRemoved: effects.enqueueActions(({ context, enqueue }) => {
@@ -339,7 +338,7 @@ export const workerSetup = effects.extend({
     dropChildren: effects.enqueueActions(({ context, enqueue }) => {
       for (const name of context.children) enqueue.stopChild(childId(name));
       if (context.resizes) enqueue.stopChild(RESIZER);
-      enqueue.assign({ children: new Set(), hookAhead: new Set(), heldBack: false, queued: false, resizes: false });
+      enqueue.assign({ children: new Set(), hookAhead: new Set(), heldBack: 'no', resizes: false });
     }),
     trouble: assign(({ context }, trouble: Trouble) => ({ trouble, failuresInRow: context.failuresInRow + 1 })),
   },
