@@ -4,6 +4,7 @@ import { assign } from 'xstate';
 import { own, put } from '../data/own.ts';
 import { sameData } from '../data/sameData.ts';
 import type { WireCsiNode } from '../kube/wire.ts';
+import { MIGRATED_PLUGINS } from '../pod/volumes/kinds/inTree/inTree.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
 import { isRecord } from '../shape/conform.ts';
 import { partOf, textFieldsOf, textOf } from '../shape/lenient.ts';
@@ -14,6 +15,9 @@ import { unprovided, unprovidedAction } from '../xstate/provide.ts';
 import { setupWith } from '../xstate/setup.ts';
 
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
+/** On CSINode: old plugins of whose volumes the cluster attaches those of their drivers. */
+const MIGRATED_ANNOTATION = 'storage.alpha.kubernetes.io/migrated-plugins';
+const MIGRATED = MIGRATED_PLUGINS.join(',');
 
 export interface CsiNodeInput {
   node: { name: string; uid: string };
@@ -42,7 +46,11 @@ export function newCsiNode({ node, drivers }: CsiNodeInput): WireCsiNode {
   return {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'CSINode',
-    metadata: { name: node.name, ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }] },
+    metadata: {
+      name: node.name,
+      annotations: { [MIGRATED_ANNOTATION]: MIGRATED },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
+    },
     spec: { drivers: drivers.map(entryOf) },
   };
 }
@@ -74,8 +82,18 @@ export function csiNodeUpdate(
     return inPlace && same({ ...entry, allocatable: want.allocatable }, want) ? [{ ...entry, allocatable: want.allocatable }] : [];
   });
   const missing = [...wanted.values()].filter((want) => !held.some((entry) => entry.name === want.name));
-  if (missing.length === 0 && kept.length === held.length && kept.every((entry, i) => entry === held[i])) return null;
-  return { ...existing, spec: { ...spec, drivers: [...kept, ...missing] } };
+  const metadata = annotated(existing.metadata);
+  if (metadata === null && missing.length === 0 && kept.length === held.length && kept.every((entry, i) => entry === held[i])) return null;
+  return { ...existing, metadata: metadata ?? existing.metadata, spec: { ...spec, drivers: [...kept, ...missing] } };
+}
+
+/** Metadata with the annotation of old plugins, or null where it is there. The order of the plugins means nothing. */
+function annotated(metadata: unknown): Record<string, unknown> | null {
+  const before = isRecord(metadata) ? metadata : {};
+  const annotations = partOf(before, 'annotations');
+  const held = annotations[MIGRATED_ANNOTATION];
+  if (typeof held === 'string' && [...new Set(held.split(','))].sort().join(',') === MIGRATED) return null;
+  return { ...before, annotations: { ...annotations, [MIGRATED_ANNOTATION]: MIGRATED } };
 }
 
 /** The patch of the node's own object; `conflicts`: labels that say something else, which stays. */

@@ -26,6 +26,10 @@ const startOurs = async () => {
   const socket = join(c.daemon.rootDir, 'plugins_registry', `${NAME}-reg.sock`);
   driver = await startDriver({ name: NAME, socket, capabilities: ['STAGE_UNSTAGE_VOLUME'], publish, unpublish });
 };
+const disposable = async (starting: Promise<TestDriver>) => {
+  const started = await starting;
+  return { driver: started, [Symbol.asyncDispose]: () => started.stop() };
+};
 const mounts = () =>
   readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
@@ -118,6 +122,71 @@ describe('a CSI driver beside a real node', () => {
     await c.daemon.wait('it reads what was kept', () => c.said(reader).includes('kept'), LONG);
     await c.kubectl('delete', 'pod', 'reader', '--wait=true');
     await c.daemon.wait('nothing is mounted', () => mounts().length === 0 && driver?.published.size === 0, LONG);
+  });
+
+  it('serves volumes of the old plugin that it took the place of, by PersistentVolume and in a pod, over a restart', async () => {
+    const name = 'ebs.csi.aws.com';
+    await c.apply({ apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver', metadata: { name }, spec: { attachRequired: false } });
+    const socket = join(c.daemon.rootDir, 'plugins_registry', `${name}-reg.sock`);
+    const capabilities = ['STAGE_UNSTAGE_VOLUME'];
+    await using ebs = await disposable(startDriver({ name, socket, capabilities, publish, unpublish }));
+    const zone = { key: 'topology.kubernetes.io/zone', operator: 'In', values: ['r1'] };
+    await c.apply(
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolume',
+        metadata: { name: 'ebs-pv' },
+        spec: {
+          ...{ capacity: { storage: '1Mi' }, accessModes: ['ReadWriteOnce'], storageClassName: '', mountOptions: ['noatime'] },
+          persistentVolumeReclaimPolicy: 'Retain',
+          claimRef: { namespace: 'default', name: 'ebs-claim' },
+          awsElasticBlockStore: { volumeID: 'aws://r1/vol-1', fsType: 'ext4', partition: 2 },
+          nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [zone] }] } },
+        },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'ebs-claim', namespace: 'default' },
+        spec: { storageClassName: '', volumeName: 'ebs-pv', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+      },
+    );
+    // The driver would say where the node is; the scheduler knows the old label alone.
+    await c.kubectl('label', 'node', NODE_NAME, 'topology.ebs.csi.aws.com/zone=r1', 'topology.kubernetes.io/zone=r1');
+    await c.create('old', {
+      containers: [
+        sh('main', `echo a > /claimed/file; echo b > /named/file; echo written; ${STAY}`, {
+          volumeMounts: [
+            { name: 'claimed', mountPath: '/claimed' },
+            { name: 'named', mountPath: '/named' },
+          ],
+        }),
+      ],
+      volumes: [
+        { name: 'claimed', persistentVolumeClaim: { claimName: 'ebs-claim' } },
+        { name: 'named', awsElasticBlockStore: { volumeID: 'aws:///vol-2' } },
+      ],
+    });
+    const pod = await c.ready('old');
+    await c.daemon.wait('it wrote', () => c.said(pod).includes('written'), LONG);
+    const staged = ebs.driver.calls.filter((call) => call.method === 'NodeStageVolume').map((call) => call.request);
+    const byId = [...staged].sort((a, b) => String(a.volumeId).localeCompare(String(b.volumeId)));
+    expect(byId).toMatchObject([
+      {
+        volumeId: 'vol-1',
+        volumeContext: { partition: '2' },
+        volumeCapability: { mount: { fsType: 'ext4', mountFlags: ['noatime'] } },
+      },
+      { volumeId: 'vol-2', volumeContext: { partition: '0' } },
+    ]);
+    const csiNode = JSON.parse(await c.kubectl('get', 'csinode', NODE_NAME, '-o', 'json')) as { metadata: { annotations: object } };
+    expect(Object.values(csiNode.metadata.annotations).join()).toContain('kubernetes.io/aws-ebs');
+    await c.daemon.end('SIGKILL');
+    await c.daemon.start();
+    await c.ready('old');
+    await c.kubectl('delete', 'pod', 'old', '--wait=true');
+    await c.daemon.wait('nothing is mounted', () => mounts().length === 0 && ebs.driver.published.size === 0, LONG);
+    expect(ebs.driver.calls.filter((call) => call.method === 'NodeUnstageVolume')).toHaveLength(2);
   });
 
   it('or a local volume that is a device gives its container the device itself', async () => {

@@ -165,6 +165,49 @@ describe('a claim that two volumes of a pod name', () => {
   });
 });
 
+describe('a volume of an old plugin', () => {
+  const EBS = 'ebs.csi.aws.com';
+  const old = (awsElasticBlockStore: object) => ({
+    container: { volumeMounts: [{ name: 'disk', mountPath: '/data' }] },
+    spec: { volumes: [{ name: 'disk', awsElasticBlockStore }] },
+  });
+  const serving = async (h: VirtualNode): Promise<void> => {
+    plug(h, { name: EBS, capabilities: new Set(['STAGE_UNSTAGE_VOLUME']) });
+    put(h, `${STORAGE}/csidrivers`, { metadata: { name: EBS }, spec: { attachRequired: false } });
+    await h.until('the driver is registered', () => known(h).includes(EBS));
+  };
+
+  it('that stands in the pod is served by the driver that took its place, and found again after a restart', async () => {
+    await using h = await node();
+    await serving(h);
+    const pod = create(h, 'web', old({ volumeID: 'aws://us-east-1a/vol-1', fsType: 'xfs', partition: 2 }));
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(stages(h)).toMatchObject([
+      { volumeId: 'vol-1', volumeCapability: { mount: { fsType: 'xfs' } }, volumeContext: { partition: '2' } },
+    ]);
+    h.kill('node/services/volumes');
+    await h.advance(30_000);
+    expect(order(h)).toEqual(['NodeStageVolume', 'NodePublishVolume']);
+    drop(h, 'pods/web');
+    await gone(h, pod);
+    expect(order(h).slice(2)).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
+    clean(h);
+  });
+
+  it('is attached by the name of that driver, and cannot be used with an id that is none', async () => {
+    await using h = await node();
+    plug(h, { name: EBS });
+    put(h, `${STORAGE}/csidrivers`, { metadata: { name: EBS }, spec: { attachRequired: true } });
+    await h.until('the driver is registered', () => known(h).includes(EBS));
+    create(h, 'web', old({ volumeID: 'vol-1' }));
+    const inUse = () => (get(h, '/api/v1/nodes/n1') as { status?: { volumesInUse?: string[] } }).status?.volumesInUse ?? [];
+    await h.until('the cluster is told', () => inUse().length > 0);
+    expect(inUse()).toEqual([`kubernetes.io/csi/${EBS}^vol-1`]);
+    create(h, 'wrong', old({ volumeID: 'aws://us-east-1a/disk-1' }));
+    await h.until('the event', () => events(h, 'FailedMount').some((said) => said.includes('Invalid format for AWS volume')));
+  });
+});
+
 describe('an inline volume', () => {
   it('is published for its pod alone, with what the driver asks to know, and goes with it', async () => {
     await using h = await node();

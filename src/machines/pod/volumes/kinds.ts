@@ -15,12 +15,13 @@ import { projected } from './kinds/files/projected.ts';
 import { secret } from './kinds/files/secret.ts';
 import { hostPath } from './kinds/hostPath.ts';
 import { image } from './kinds/image.ts';
+import { inTree } from './kinds/inTree/inTree.ts';
 import { iscsi } from './kinds/iscsi.ts';
 import { local } from './kinds/local.ts';
 import { nfs } from './kinds/nfs.ts';
 
 /** A volume is of the first kind whose field it has. */
-const KINDS = [emptyDir, local, hostPath, image, claim, csi, nfs, iscsi, fc, configMap, secret, downwardApi, projected] as const;
+const KINDS = [emptyDir, local, hostPath, image, claim, csi, nfs, iscsi, fc, configMap, secret, downwardApi, projected, ...inTree] as const;
 
 /** A volume that names no kind is taken for one of these, by the API server too. */
 export const ASSUMED_FIELD = 'emptyDir';
@@ -37,9 +38,10 @@ export const PERSISTENT_KINDS: readonly PersistentKind<PersistentSource>[] = KIN
 );
 
 const BY_FIELD = new Map(INLINE_KINDS.flatMap((k) => Object.keys(k.fields).map((field) => [field, k])));
-const BY_PLUGIN = new Map(INLINE_KINDS.map((k) => [k.plugin, k]));
-// Kinds that come to the same are the same to the pod.
-const BY_SOURCE = new Map([...INLINE_KINDS].reverse().map((k) => [k.kind, k]));
+// Kinds that come to the same, or stand in directories of the same name, are the same after that: the first of them counts.
+const LAST_FIRST = [...INLINE_KINDS].reverse();
+const BY_PLUGIN = new Map(LAST_FIRST.map((k) => [k.plugin, k]));
+const BY_SOURCE = new Map(LAST_FIRST.map((k) => [k.kind, k]));
 
 /** By its field in a volume; undefined: there is no plugin for it. */
 export const kindOfField = (field: string): InlineKind<VolumeSource> | undefined => BY_FIELD.get(field);

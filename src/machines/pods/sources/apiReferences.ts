@@ -9,7 +9,7 @@ import { kindOfField } from '../../pod/volumes/kinds.ts';
 import { isRecord } from '../../shape/conform.ts';
 
 /** Kinds that live on an object of the API, and that this node has no plugin for. Of `glusterfs` it is the Endpoints. */
-const OTHERS_OF_API = ['glusterfs', 'azureFile'];
+const OTHERS_OF_API = ['glusterfs'];
 /** Names of fields inside the other volume sources that point at a secret. */
 const SECRET_FIELDS = ['secretRef', 'nodePublishSecretRef', 'secretName'];
 

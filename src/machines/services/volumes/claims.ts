@@ -4,6 +4,8 @@ import { type NodeIdentityLabels, nodeMismatch } from '../../kube/nodeSelector.t
 import type { NodeSelectorTerm } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import { isPathName, type PathName } from '../../pod/pathName.ts';
+import type { Claim } from '../../pod/volumes/kinds/claim.ts';
+import { inlineVolume, translated } from '../../pod/volumes/kinds/inTree/inTree.ts';
 import { PERSISTENT_KINDS, type PersistentSource } from '../../pod/volumes/kinds.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
@@ -56,8 +58,7 @@ function isRequirement(value: unknown): boolean {
   return value.values === undefined || (Array.isArray(value.values) && value.values.every((v) => typeof v === 'string'));
 }
 
-export interface ClaimUse {
-  claim: BoundClaim;
+interface VolumeUse {
   /** Name of the volume in the pod. */
   name: string;
   node: NodeIdentityLabels;
@@ -65,9 +66,12 @@ export interface ClaimUse {
   /** Containers are given the device itself. */
   block: boolean;
 }
+export interface ClaimUse extends VolumeUse {
+  claim: BoundClaim;
+}
 /** Reads a PersistentVolume as the API shows it. */
 export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
-  const { claim, name, node, block } = of;
+  const { claim } = of;
   const spec = partOf(pv, 'spec');
   const { volume } = claim;
   if (!isPathName(volume)) return refused(`the name of PV ${quoted(volume)} cannot name a directory`);
@@ -78,6 +82,22 @@ export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
   if (holder !== claim.uid) {
     return refused(`found PV object ${volume} but its pv.Spec.ClaimRef.UID ${holder} does not point to claim.UID ${claim.uid}`);
   }
+  const current = translated(pv);
+  return current.ok ? volumeBehind(current.value, { ...of, volume }) : current;
+}
+
+/** Of a volume of an old plugin that stands in a pod. */
+export function volumeInPod(
+  source: NonNullable<Claim['inTree']>,
+  of: Omit<VolumeUse, 'node'> & { name: PathName; namespace: string },
+): Built<ClaimedVolume> {
+  const current = inlineVolume(source, of);
+  return current.ok ? volumeBehind(current.value, { ...of, volume: of.name, node: { name: '', labels: {} } }) : current;
+}
+
+function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName }): Built<ClaimedVolume> {
+  const { volume, name, node, block } = of;
+  const spec = partOf(pv, 'spec');
   const isBlock = spec.volumeMode === 'Block';
   if (isBlock && !block) return refused(`volume ${name} has volumeMode Block, but is specified in volumeMounts`);
   if (!isBlock && block) return refused(`volume ${name} has volumeMode Filesystem, but is specified in volumeDevices`);

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../../src/machines/api/csiNodeMachine.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';
 import { type CsiVolume, inlineCsi } from '../../../../src/machines/pod/volumes/kinds/csi.ts';
+import { MIGRATED_PLUGINS } from '../../../../src/machines/pod/volumes/kinds/inTree/inTree.ts';
 import type { CsiDriver } from '../../../../src/machines/services/plugins/messages.ts';
 import { admitDriver, csiVersion, describeDriver, type Names } from '../../../../src/machines/services/plugins/rules.ts';
 import { decodeVolumeData, encodeVolumeData } from '../../../../src/machines/services/volumes/csi/data.ts';
@@ -50,7 +51,10 @@ const plugin = (over: Partial<PluginInfo> = {}, names: Names = new Map()) =>
 const taken = (version: string, socket = '/other') => new Map([['d.example.com', { socket, version }]]);
 const node = { name: 'n1', uid: 'u1' };
 const told = (o: { drivers?: CsiDriver[]; gone?: string[] }) => ({ node, drivers: o.drivers ?? [], gone: new Set(o.gone) });
-const existing = (...drivers: object[]) => ({ metadata: { name: 'n1' }, spec: { drivers } });
+const ANNOTATION = 'storage.alpha.kubernetes.io/migrated-plugins';
+/** In another order than ours. */
+const PLUGINS = [...MIGRATED_PLUGINS].reverse().join(',');
+const existing = (...drivers: object[]) => ({ metadata: { name: 'n1', annotations: { [ANNOTATION]: PLUGINS } }, spec: { drivers } });
 const ENTRY = { name: 'd.example.com', nodeID: 'i-1', topologyKeys: ['zone'], allocatable: { count: 3 } };
 const DATA = {
   driver: pathName('d'),
@@ -147,6 +151,7 @@ const ROWS: Record<string, () => unknown> = {
       existing({ name: DRIVER.name, nodeID: DRIVER.nodeId, topologyKeys: [{ toString: '' }, 'a'] }),
       told({ drivers: [DRIVER] }),
     ),
+  'CSINode: without the annotation of old plugins': () => csiNodeUpdate({ metadata: { name: 'n1' }, spec: { drivers: [] } }, told({})),
   'CSINode: one more': () => csiNodeUpdate(existing({ name: 'other', nodeID: 'o', topologyKeys: null }), told({ drivers: [DRIVER] })),
   'CSINode: one gone': () => csiNodeUpdate(existing(ENTRY), told({ gone: ['d.example.com'] })),
   'CSINode: one that this daemon never knew stays': () => csiNodeUpdate(existing(ENTRY), told({})),

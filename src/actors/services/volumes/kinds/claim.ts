@@ -7,6 +7,7 @@ import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang } from '../../../../machines/host/unmounting.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import { volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { volumeInPod } from '../../../../machines/services/volumes/claims.ts';
 import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
 import { isReady, takeDownMount, unmark } from '../disk/directory.ts';
@@ -29,12 +30,19 @@ export const claim: { inline: InlineActs<Claim> } = {
         const standing = (await kind.standing?.(o, job, signal)) ?? null;
         if (standing !== null) return standing;
       }
+      const { claim, readOnly, block, inTree } = source;
+      const mounted = mount !== undefined;
+      if (inTree !== undefined) {
+        const { namespace } = pod.metadata;
+        const named = volumeInPod(inTree, { name: volume.name, namespace, readOnly, block });
+        if (!named.ok) throw new Error(named.message);
+        return o.behindClaims.of(named.value.kind).setUp(o, { ...job, mounted, behind: named.value }, signal);
+      }
       if (o.claims === null) throw new Error('this node has no API to ask for a claim');
-      const { claim, readOnly, block } = source;
       const found = await o.claims({ pod, volume: volume.name, claim, readOnly, block }, signal);
       if (!found.ok) throw new Error(found.message);
       const behind = found.value;
-      const done = await o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted: mount !== undefined, behind }, signal);
+      const done = await o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted, behind }, signal);
       if (job.first) await growWhileMounting(o, { ...job, found: behind }, signal);
       return done;
     },

@@ -13,6 +13,8 @@ export interface Claim {
   readOnly: boolean;
   /** Containers are given the device itself. */
   block: boolean;
+  /** It stands in the pod itself, as the volume of an old plugin. */
+  inTree?: { field: string; content: Record<string, unknown> };
 }
 
 /** The plugin of every claim, whatever its volume is. What the claim stands for is bound here, unless a driver serves it. */
@@ -40,7 +42,7 @@ export const claim: { inline: InlineKind<Claim> } = {
     fromApi: true,
     mounted: ({ readOnly }, dir) => ({ hostPath: dir, readOnly, managed: !readOnly }),
     device: { is: ({ block }) => block, of: (source) => ({ ...source, block: true }) },
-    grows: ({ readOnly }) => !readOnly,
+    grows: ({ readOnly, inTree }) => !readOnly && inTree === undefined,
     claimName: (volume, { metadata: { name } }) => {
       const { persistentVolumeClaim, ephemeral } = volume;
       const named = isRecord(persistentVolumeClaim) ? textOf(persistentVolumeClaim.claimName) : '';
