@@ -11,7 +11,7 @@ import { type Topology, zoneLabel, zonesOf } from './topology.ts';
 type Fields = Record<string, unknown>;
 
 /** What stands beside a volume's own fields. */
-export interface Beside {
+interface Beside {
   /** Of the volume in the pod, or of the PersistentVolume. */
   name: string;
   /** Of the pod, or of the claim; '' = the PersistentVolume has none. */
