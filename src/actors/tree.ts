@@ -35,6 +35,9 @@ import { criLinkSpec } from './runtime/cri/cri.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { oomWatcherSpec } from './runtime/oomWatcher.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
+import { certificateRequestsSpec } from './services/certificates/certificateRequests.ts';
+import { podCertificatesSpec } from './services/certificates/podCertificates.ts';
+import { trustBundlesSpec } from './services/certificates/trustBundles.ts';
 import { iptablesSpec } from './services/iptables/iptables.ts';
 import { objectsSpec } from './services/objects/objects.ts';
 import { serviceListerSpec } from './services/objects/serviceLister.ts';
@@ -76,6 +79,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       ...(o.api === null ? [] : [apiLayer(o.api, o.plugins !== null)]),
       layer('services', [
         ...(o.api === null ? [] : [serviceListerSpec(o.api.source), objectsSpec(o.api.objects), tokensSpec(o.api.tokens)]),
+        ...(o.api === null ? [] : certificatesOfPods(o.api, o.projections)),
         ...(o.plugins === null ? [] : [pluginsSpec(o.plugins)]),
         volumesSpec(o.volumes),
         probesSpec(o.probes),
@@ -143,6 +147,15 @@ function apiLayer(o: ApiOptions, plugins: boolean): SupervisorSpec {
     podWritersSpec(o.podWriters),
   ];
   return { ...layer('api', children), escalate: { parkMs: API_PARK_MS }, intensity: { max: 20, periodMs: 60_000 } };
+}
+
+/** What projected volumes are made of beside objects and tokens. */
+function certificatesOfPods({ source, tokens: { podsMax } }: ApiOptions, of: TreeOptions['projections']): AnySpec[] {
+  const { nodeName } = source;
+  return [
+    ...(of.trustBundles ? [trustBundlesSpec(source)] : []),
+    ...(of.podCertificates ? [podCertificatesSpec({ nodeName, podsMax }), certificateRequestsSpec(source)] : []),
+  ];
 }
 
 function edge(o: TreeOptions): AnySpec[] {

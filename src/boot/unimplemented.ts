@@ -133,7 +133,6 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
     'InPlacePodVerticalScalingExclusiveCPUs',
     'InPlacePodVerticalScalingExclusiveMemory',
   ),
-  ...gatesWithout('projected volumes of this kind are not there yet', 'ClusterTrustBundleProjection', 'PodCertificateRequest'),
   ...gatesWithout('the status of a container does not show digests of image volumes yet', 'ImageVolumeWithDigest'),
   ...gatesWithout(
     'the runtime labels volumes; none is mounted with a label',

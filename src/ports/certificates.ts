@@ -12,6 +12,11 @@ export interface Certificates {
    * Rejects when the key cannot be used.
    */
   request(key: Uint8Array, o: { template: CertificateTemplate; signer: Signer }): Promise<{ pem: string; name: string }>;
+  /**
+   * A new private key of a pod (PKCS #8, as PEM; secret), and an empty request that proves it (PKCS #10, DER as base64).
+   * Rejects for a type that projected volumes do not have.
+   */
+  podKey(keyType: string): Promise<{ key: string; stub: string }>;
   /** Whether both ask for the same key and subject. False for what is no request. */
   sameRequest(a: string, b: string): Promise<boolean>;
   /** What the first certificate says. Throws for what holds none, and with `key` where the two do not belong together. */

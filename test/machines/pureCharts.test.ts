@@ -46,6 +46,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'nodeShutdown pods.shutdown.finishing': ALL_PODS_END,
   'nodeShutdown pods.shutdown.released': ALL_PODS_END,
   'token gone': 'final: nothing happens in it',
+  'podCertificate gone': 'final: nothing happens in it',
   'devicePlugin failed': 'final: nothing happens in it',
   'container stoppingAgain': 'needs a stop that fails after a failed hook: `hooks.test.ts` drives a node there',
 };

@@ -40,6 +40,8 @@ beforeEach(() => {
       tokens.push(request);
       return { kind: 'found', value: { token: 'jwt' } };
     },
+    trustAnchors: async () => ({ kind: 'absent' }),
+    podCertificate: async () => ({ kind: 'failed', message: 'not issued' }),
     forget: () => undefined,
   };
   special = new Map();

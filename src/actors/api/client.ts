@@ -93,6 +93,8 @@ export interface ListWatchOptions {
   what: string;
   path: string;
   query?: Readonly<Record<string, string>>;
+  /** Default: the way of every other actor. */
+  client?: KubeClient;
   /** Takes the initial state from a watch, where the server gives it (gate `WatchListClient`). */
   streams: boolean;
   /** After each list and each batch of events. Runs inside the machine: must not throw for what the server sent. */
@@ -115,7 +117,7 @@ export function oncePerObject<T>(convert: (object: KubeObject) => T): (object: K
 /** Logic and input of an actor that keeps what the API server has of one kind. */
 export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions): { logic: AnyActorLogic; input: unknown } {
   const { rng } = ctx.ports;
-  const client = kubeClient(ctx);
+  const { client = kubeClient(ctx) } = o;
   const trouble = troubleLog(ctx, o.what);
   const reader = { ...o, read: itemReader(o.path), nameless: trouble.nameless };
   const logic = provided(

@@ -23,6 +23,32 @@ export interface TokenRequest {
   /** The token is bound to this pod and dies with it. */
   pod: { name: string; uid: string };
 }
+/** What a projected volume names of the cluster's trust anchors. */
+export interface TrustQuery {
+  /** Null: by signer and labels. */
+  name: string | null;
+  signerName: string;
+  /** As the pod has it; null matches nothing. */
+  labelSelector: Record<string, unknown> | null;
+}
+/** A certificate that a projected volume wants, of a key that is made for it. */
+export interface PodCertificate {
+  pod: { name: string; namespace: string; uid: string };
+  serviceAccount: string;
+  volume: string;
+  /** Of the source in its volume. */
+  index: number;
+  signerName: string;
+  keyType: string;
+  /** Null: the signer decides. */
+  maxExpirationSeconds: number | null;
+  userAnnotations: Readonly<Record<string, string>>;
+}
+/** PEM. The key is secret. */
+export interface CredentialBundle {
+  key: string;
+  chain: string;
+}
 /**
  * `absent`: there is no such object; `message` where the API server itself said so. `failed`: it could not be asked, or
  * refused; `message` says why.
@@ -35,20 +61,40 @@ export interface ObjectSource {
   secret(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiSecret>>;
   configMap(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiConfigMap>>;
   token(request: TokenRequest, signal: AbortSignal): Promise<ObjectResult<{ token: string }>>;
+  /** PEM. `absent`: nothing matches. */
+  trustAnchors(query: TrustQuery, signal: AbortSignal): Promise<ObjectResult<string>>;
+  /** `failed` until it is issued: the volumes of the pod are told when it is. */
+  podCertificate(certificate: PodCertificate, signal: AbortSignal): Promise<ObjectResult<CredentialBundle>>;
   /** The volumes of that pod are gone: what was kept for it may be forgotten. */
   forget(uid: string): void;
 }
 
 /** One question to the API, and its answer under the same key. */
-export type ObjectQuery = { kind: 'secret' | 'configMap'; name: string } | { kind: 'token'; audience: string; expirationSeconds: number };
+export type ObjectQuery =
+  | { kind: 'secret' | 'configMap'; name: string }
+  | { kind: 'token'; audience: string; expirationSeconds: number }
+  | ({ kind: 'trustAnchors' } & TrustQuery)
+  | ({ kind: 'podCertificate' } & Omit<PodCertificate, 'pod' | 'serviceAccount' | 'volume'>);
 export type ObjectAnswer =
   | { kind: 'secret'; result: ObjectResult<ApiSecret> }
   | { kind: 'configMap'; result: ObjectResult<ApiConfigMap> }
-  | { kind: 'token'; result: ObjectResult<{ token: string }> };
+  | { kind: 'token'; result: ObjectResult<{ token: string }> }
+  | { kind: 'trustAnchors'; result: ObjectResult<string> }
+  | { kind: 'podCertificate'; result: ObjectResult<CredentialBundle> };
 export type Objects = ReadonlyMap<string, ObjectAnswer>;
 
+/** One of the questions of one volume. */
 export function queryKey(query: ObjectQuery): string {
-  return query.kind === 'token' ? `token ${query.expirationSeconds} ${query.audience}` : `${query.kind} ${query.name}`;
+  switch (query.kind) {
+    case 'token':
+      return `token ${query.expirationSeconds} ${query.audience}`;
+    case 'trustAnchors':
+      return `trustAnchors ${JSON.stringify([query.name, query.signerName, query.labelSelector])}`;
+    case 'podCertificate':
+      return `podCertificate ${query.index}`;
+    default:
+      return `${query.kind} ${query.name}`;
+  }
 }
 
 export function isConfigMap(object: ApiObject): object is ApiConfigMap {

@@ -2,6 +2,7 @@
 
 import type { CertificateTemplate } from '../../../src/machines/api/certificates/messages.ts';
 import type { CertificateFacts } from '../../../src/machines/api/certificates/template.ts';
+import { pemOf } from '../../../src/machines/data/pem.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Certificates, ClientCredentials } from '../../../src/ports/certificates.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
@@ -32,6 +33,7 @@ export function virtualCertificates(
       const request: Request = { key: name, template };
       return { pem: JSON.stringify(request), name: `node-csr-${name}-${signer.usages.length}` };
     },
+    podKey: async (keyType) => ({ key: pemOf('PRIVATE KEY', `key-${++keys}`), stub: btoa(`${keyType} key-${keys}`) }),
     sameRequest: async (a, b) => a === b,
     inspect(pem, key) {
       const found = /^CERT (.*)$/m.exec(decode(pem))?.[1];

@@ -75,6 +75,7 @@ const NOT_KILLED: Record<string, string> = {
   'podWriter ended': 'final: the actor has ended',
   'resize choosing': NO_TIME,
   'token gone': 'final: the machine has ended',
+  'podCertificate gone': 'final: the machine has ended',
   'pleg relist.deciding': NO_TIME,
   'pleg stream.deciding': NO_TIME,
   'supervisor stopped': 'final: the actor has ended',

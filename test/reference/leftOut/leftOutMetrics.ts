@@ -14,7 +14,6 @@ export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
     'Dynamic resource allocation is not there yet.',
     ...named('dra_', 'grpc_operations_duration_seconds', 'operations_duration_seconds', 'resource_claims_in_use'),
   ),
-  leftOut('Projected volumes with pod certificates are not there yet.', 'kubelet_podcertificate_states'),
   leftOut('The pods API on a local socket is not there yet.', 'kubelet_pod_watch_events_dropped_total'),
   leftOut(
     'Not counted yet. `kubelet_pod_pending_resizes`, `kubelet_pod_in_progress_resizes` and events tell of changes of resources.',

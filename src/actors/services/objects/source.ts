@@ -10,7 +10,7 @@ import type { ActorCtx } from '../../supervision/types.ts';
 /** Somewhat more than the longest request behind an answer. */
 const ANSWER_MS = 40_000;
 
-export function objectSource<E extends Message>(ctx: Pick<ActorCtx<E>, 'registry'>): ObjectSource {
+export function objectSource<E extends Message>(ctx: Pick<ActorCtx<E>, 'registry'>): Omit<ObjectSource, 'trustAnchors' | 'podCertificate'> {
   const { registry } = ctx;
   const get = async (pod: Pod, ref: ObjectRef, signal: AbortSignal): Promise<ObjectResult<ApiObject>> =>
     settle(

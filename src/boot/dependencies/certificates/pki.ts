@@ -19,6 +19,10 @@ export function createPki(): Omit<Certificates, 'client'> {
       const { certificateRequest } = await import('./request.ts');
       return certificateRequest(privateKeyOf(key), o);
     },
+    async podKey(keyType) {
+      const { podKey } = await import('./podKey.ts');
+      return podKey(keyType);
+    },
     async sameRequest(a, b) {
       const { sameRequest } = await import('./request.ts');
       return sameRequest(a, b);

@@ -48,6 +48,8 @@ export interface InlineKind<S extends { kind: string }> {
   mounted(source: S, dir: string): MountedVolume;
   /** Objects that its content is made of. */
   references?(source: S): Extract<ObjectQuery, { name: string }>[];
+  /** Its content follows the cluster's trust anchors. */
+  namesTrustAnchors?(source: S): boolean;
   /** The image that it is. */
   image?(source: S): { reference: string; policy: PullPolicy };
   /** Containers can be given a device of it. Absent: they cannot. */

@@ -44,11 +44,23 @@ export function objectsNeeded(sources: readonly ProjectionSource[]): ObjectQuery
   const queries = new Map<string, ObjectQuery>();
   for (const s of sources) {
     if (s.kind === 'downwardAPI') continue;
-    const query: ObjectQuery =
-      s.kind === 'token' ? { kind: 'token', audience: s.audience, expirationSeconds: s.expirationSeconds } : { kind: s.kind, name: s.name };
+    const query = queryOf(s);
     queries.set(queryKey(query), query);
   }
   return [...queries.values()];
+}
+
+function queryOf(s: Exclude<ProjectionSource, { kind: 'downwardAPI' }>): ObjectQuery {
+  switch (s.kind) {
+    case 'token':
+      return { kind: 'token', audience: s.audience, expirationSeconds: s.expirationSeconds };
+    case 'trustAnchors':
+      return { kind: 'trustAnchors', ...s.query };
+    case 'podCertificate':
+      return { kind: 'podCertificate', ...s.query };
+    default:
+      return { kind: s.kind, name: s.name };
+  }
 }
 
 /** Later sources win on equal paths; the errors of all are told together, and nothing is built with one. */
@@ -98,6 +110,10 @@ function ofSource(source: ProjectionSource, input: PayloadInput): Built<Payload>
       return ofDownward(source.items, input);
     case 'token':
       return ofToken(source, input);
+    case 'trustAnchors':
+      return ofAnchors(source, input);
+    case 'podCertificate':
+      return ofCertificate(source, input);
   }
 }
 
@@ -105,7 +121,8 @@ function ofObject(source: Extract<ProjectionSource, { kind: 'secret' | 'configMa
   const { namespace } = input.pod.metadata;
   const word = source.kind === 'secret' ? 'secret' : 'configmap';
   const answer = input.objects.get(queryKey({ kind: source.kind, name: source.name }));
-  if (answer === undefined || answer.kind === 'token') return refused(`${word} "${namespace}/${source.name}": no API to ask for it`);
+  if (answer?.kind !== 'secret' && answer?.kind !== 'configMap')
+    return refused(`${word} "${namespace}/${source.name}": no API to ask for it`);
   const { result } = answer;
   if (result.kind === 'failed') return refused(result.message);
   if (result.kind === 'absent') {
@@ -177,9 +194,38 @@ function ofToken(source: Extract<ProjectionSource, { kind: 'token' }>, input: Pa
   const { result } = answer;
   if (result.kind === 'absent') return refused(`serviceaccount "${input.pod.spec.serviceAccountName ?? ''}" not found`);
   if (result.kind === 'failed') return refused(result.message);
-  const hidden = input.user !== null || input.pod.spec.securityContext?.fsGroup !== undefined;
-  const mode = hidden ? TOKEN_PRIVATE_MODE : input.source.defaultMode;
-  return built(new Map([[cleanPath(source.path), { data: encoder.encode(result.value.token), mode, uid: input.user }]]));
+  return built(new Map([[cleanPath(source.path), privateFile(result.value.token, input)]]));
+}
+
+/** Of one user or group alone, where the pod has one. */
+function privateFile(text: string, { user, pod, source }: PayloadInput): PayloadFile {
+  const hidden = user !== null || pod.spec.securityContext?.fsGroup !== undefined;
+  return { data: encoded(text), mode: hidden ? TOKEN_PRIVATE_MODE : source.defaultMode, uid: user };
+}
+
+function ofAnchors({ path, optional, query }: Extract<ProjectionSource, { kind: 'trustAnchors' }>, input: PayloadInput): Built<Payload> {
+  const answer = input.objects.get(queryKey({ kind: 'trustAnchors', ...query }));
+  if (answer?.kind !== 'trustAnchors') return refused('ClusterTrustBundle: no API to ask for it');
+  const { result } = answer;
+  if (result.kind !== 'found' && !(result.kind === 'absent' && optional)) return refused(result.message ?? 'ClusterTrustBundle not found');
+  return built(new Map([[cleanPath(path), privateFile(result.kind === 'found' ? result.value : '', input)]]));
+}
+
+function ofCertificate({ paths, query }: Extract<ProjectionSource, { kind: 'podCertificate' }>, input: PayloadInput): Built<Payload> {
+  const answer = input.objects.get(queryKey({ kind: 'podCertificate', ...query }));
+  if (answer?.kind !== 'podCertificate') return refused('pod certificate: no API to ask for it');
+  const { result } = answer;
+  if (result.kind !== 'found') return refused(result.message ?? 'there is no such certificate');
+  const { key, chain } = result.value;
+  const files = new Map<string, PayloadFile>();
+  for (const [path, text] of [
+    [paths.bundle, `${key}${chain}`],
+    [paths.key, key],
+    [paths.chain, chain],
+  ] as const) {
+    if (path !== '') files.set(cleanPath(path), privateFile(text, input));
+  }
+  return built(files);
 }
 
 /** `a//b/./c/` is `a/b/c`; `..` stays, to be refused. */

@@ -5,6 +5,7 @@
 
 import type { CertificateTemplate } from '../../../machines/api/certificates/messages.ts';
 import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
+import { pemOf } from '../../../machines/data/pem.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import type { Certificates, ClientCredentials } from '../../../ports/certificates.ts';
 import { sha256Hex } from '../../globals.ts';
@@ -73,6 +74,10 @@ export function simCertificates(o: { rng: SimRng; client: ClientCredentials | nu
       const request: SimRequest = { publicKey: publicOf(own), template: { commonName, organizations, dnsNames, ips } };
       const name = sha256Hex(JSON.stringify([request.publicKey, commonName, organizations, signer.usages])).slice(0, NAME_HEX_DIGITS);
       return { pem: `REQUEST ${JSON.stringify(request)}\n`, name: `node-csr-${name}` };
+    },
+    async podKey(keyType) {
+      const key = newKey(o.rng);
+      return { key: pemOf('PRIVATE KEY', key), stub: btoa(`STUB ${keyType} ${publicOf(key)}`) };
     },
     sameRequest: async (a, b) => readRequest(a) !== null && JSON.stringify(readRequest(a)) === JSON.stringify(readRequest(b)),
     inspect(pem, key) {

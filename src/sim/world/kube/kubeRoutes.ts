@@ -26,6 +26,9 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
     namespaced: false,
     group: '/apis/certificates.k8s.io/v1',
   },
+  // In versions of 1.36.
+  ofCertificates('clustertrustbundles', 'ClusterTrustBundle', false),
+  ofCertificates('podcertificaterequests', 'PodCertificateRequest', true),
   { name: 'runtimeclasses', kind: 'RuntimeClass', apiVersion: 'node.k8s.io/v1', namespaced: false, group: '/apis/node.k8s.io/v1' },
   storage('csidrivers', 'CSIDriver'),
   storage('csinodes', 'CSINode'),
@@ -34,6 +37,10 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
 ];
 function core(name: string, kind: string, namespaced: boolean): Resource & { group: string } {
   return { name, kind, apiVersion: 'v1', namespaced, group: '/api/v1' };
+}
+
+function ofCertificates(name: string, kind: string, namespaced: boolean): Resource & { group: string } {
+  return { name, kind, apiVersion: 'certificates.k8s.io/v1beta1', namespaced, group: '/apis/certificates.k8s.io/v1beta1' };
 }
 
 function storage(name: string, kind: string): Resource & { group: string } {

@@ -52,7 +52,10 @@ async function lived(): Promise<{ families: Families; text: string }> {
     kernelLog: true,
     cgroups: true,
     servers: true,
-    config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0', shutdownGracePeriod: 30_000 },
+    config: {
+      ...{ cpuManagerPolicy: 'static', reservedSystemCPUs: '0', shutdownGracePeriod: 30_000 },
+      featureGates: { PodCertificateRequest: true },
+    },
     manifests: { fixed: staticPod('fixed') },
     metrics: () => remembering(families),
   });

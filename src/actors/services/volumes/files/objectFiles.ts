@@ -13,9 +13,11 @@ import type { Ports } from '../../../../ports/ports.ts';
 export type FilesJob = SetUpJob & { source: Files };
 
 /** `objects` null: this node has no API. */
-export async function askObjects(objects: ObjectSource | null, { pod, source }: FilesJob, signal: AbortSignal): Promise<Objects> {
+export async function askObjects(objects: ObjectSource | null, { pod, source, volume }: FilesJob, signal: AbortSignal): Promise<Objects> {
   const queries = objectsNeeded(source.sources);
-  const answers = await Promise.all(queries.map((q) => (objects === null ? noApi(q) : ask(objects, { pod, q }, signal))));
+  const answers = await Promise.all(
+    queries.map((q) => (objects === null ? noApi(q) : ask(objects, { pod, volume: volume.name, q }, signal))),
+  );
   return new Map(queries.map((q, i) => [queryKey(q), answers[i] as ObjectAnswer]));
 }
 
@@ -23,7 +25,11 @@ function noApi({ kind }: ObjectQuery): ObjectAnswer {
   return { kind, result: { kind: 'failed', message: `this node has no API to ask for a ${kind}` } };
 }
 
-async function ask(objects: ObjectSource, { pod, q }: { pod: Pod; q: ObjectQuery }, signal: AbortSignal): Promise<ObjectAnswer> {
+async function ask(
+  objects: ObjectSource,
+  { pod, volume, q }: { pod: Pod; volume: string; q: ObjectQuery },
+  signal: AbortSignal,
+): Promise<ObjectAnswer> {
   switch (q.kind) {
     case 'secret':
       return { kind: 'secret', result: await objects.secret(pod, q.name, signal) };
@@ -40,6 +46,14 @@ async function ask(objects: ObjectSource, { pod, q }: { pod: Pod; q: ObjectQuery
       };
       return { kind: 'token', result: await objects.token(request, signal) };
     }
+    case 'trustAnchors':
+      return { kind: 'trustAnchors', result: await objects.trustAnchors(q, signal) };
+    case 'podCertificate': {
+      const { namespace, name, uid } = pod.metadata;
+      const { kind, ...query } = q;
+      const certificate = { ...query, pod: { namespace, name, uid }, serviceAccount: pod.spec.serviceAccountName || 'default', volume };
+      return { kind, result: await objects.podCertificate(certificate, signal) };
+    }
   }
 }
 
@@ -54,7 +68,7 @@ export function payloadOf(o: { ports: Ports; facts(): NodeFacts }, { pod, source
 export function keysOf(objects: Objects): number {
   let keys = 0;
   for (const { kind, result } of objects.values()) {
-    if (kind !== 'token' && result.kind === 'found') keys += Object.keys(result.value.data).length;
+    if ((kind === 'secret' || kind === 'configMap') && result.kind === 'found') keys += Object.keys(result.value.data).length;
   }
   return keys;
 }

@@ -1,5 +1,6 @@
 /** What secrets, config maps, the downward API and projected volumes share: each is a set of files that the node writes. */
 
+import type { PodCertificate, TrustQuery } from '../../../../kube/objects.ts';
 import type { Quantity } from '../../../../kube/types.ts';
 import { type Built, built } from '../../../../result.ts';
 import { isRecord } from '../../../../shape/conform.ts';
@@ -17,10 +18,19 @@ export interface DownwardItem {
   fieldPath: string | null;
   resource: { containerName: string; resource: string; divisor?: Quantity } | null;
 }
+/** '' = no such file. */
+interface CertificatePaths {
+  /** Key and certificates in one file. */
+  bundle: string;
+  key: string;
+  chain: string;
+}
 export type ProjectionSource =
   | { kind: 'secret' | 'configMap'; name: string; optional: boolean /** Null: every key. */; items: readonly KeyItem[] | null }
   | { kind: 'downwardAPI'; items: readonly DownwardItem[] }
-  | { kind: 'token'; path: string; audience: string; expirationSeconds: number };
+  | { kind: 'token'; path: string; audience: string; expirationSeconds: number }
+  | { kind: 'trustAnchors'; path: string; optional: boolean; query: TrustQuery }
+  | { kind: 'podCertificate'; paths: CertificatePaths; query: Omit<PodCertificate, 'pod' | 'serviceAccount' | 'volume'> };
 
 export interface Files {
   kind: 'files';
@@ -54,6 +64,7 @@ export const FILES = {
     content.defaultMode ??= FILE_MODE;
   },
   mounted: (_, dir) => ({ hostPath: dir, readOnly: true, managed: true }),
+  namesTrustAnchors: ({ sources }) => sources.some(({ kind }) => kind === 'trustAnchors'),
   references: ({ sources }) =>
     sources.flatMap((s) => (s.kind === 'secret' || s.kind === 'configMap' ? [{ kind: s.kind, name: s.name }] : [])),
 } as const satisfies Partial<InlineKind<Files>>;

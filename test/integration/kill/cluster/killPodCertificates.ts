@@ -1,0 +1,100 @@
+/** Who gets certificates and trust anchors for pods, killed in each state of each of its charts. */
+
+import type { Pod } from '../../../../src/machines/kube/types.ts';
+import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
+import { pod, type VirtualNode } from '../../virtualNode.ts';
+import { anchor, bundleVolume, certificateVolume, refuse, sign, withCertificates } from '../../volumes/podSigner.ts';
+import type { KillCase } from '../killing.ts';
+import { charts } from './killObjects.ts';
+
+const CERTIFICATES = 'node/services/podCertificates';
+const NS = '/api/v1/namespaces/default';
+const NONE: KubeVerdict = { delayMs: 0 };
+
+function post(h: VirtualNode, path: string, body: object): void {
+  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
+  if (!made.ok) throw new Error(made.failure.message);
+}
+function bring(h: VirtualNode): void {
+  post(h, 'serviceaccounts', { metadata: { name: 'default' } });
+  anchor(h, 'ca', { texts: ['one'] });
+  const volumes = [certificateVolume(), bundleVolume({ name: 'ca' })];
+  const volumeMounts = ['identity', 'anchors'].map((name) => ({ name, mountPath: `/${name}` }));
+  post(h, 'pods', pod('subject', { container: { volumeMounts }, spec: { nodeName: 'n1', serviceAccountName: 'default', volumes } }));
+}
+function ready(h: VirtualNode): boolean {
+  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/subject` });
+  return got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+}
+const chart = (h: VirtualNode): string => charts(h, CERTIFICATES, 'certificate#')[0] ?? '';
+/** A signer that answers at once, from here on. */
+function signing(h: VirtualNode, answer: (h: VirtualNode) => void = sign): void {
+  const tick = (): void => {
+    answer(h);
+    h.time.clock.setTimeout(tick, 500);
+  };
+  tick();
+}
+const requests = (h: VirtualNode, verdict: KubeVerdict): void => {
+  h.kube.trouble.verdict = (r) => (r.verb === 'POST' && r.path.endsWith('/podcertificaterequests') ? verdict : NONE);
+};
+
+function certificate(state: string, more: Partial<KillCase> = {}): KillCase {
+  return {
+    covers: `podCertificate ${state}`,
+    path: CERTIFICATES,
+    options: withCertificates(),
+    arrange: async (h) => {
+      bring(h);
+      await h.until('the subject is ready', () => {
+        sign(h);
+        return ready(h);
+      });
+    },
+    at: (h) => chart(h) === state,
+    release: (h) => {
+      h.kube.trouble.verdict = () => NONE;
+      signing(h);
+    },
+    rests: ready,
+    restsWithinMs: 600_000,
+    ...more,
+  };
+}
+
+export const POD_CERTIFICATE_CASES: KillCase[] = [
+  certificate('requesting', {
+    arrange: async (h) => {
+      requests(h, { delayMs: 3_000 });
+      bring(h);
+    },
+  }),
+  certificate('requestFailed', {
+    arrange: async (h) => {
+      requests(h, { delayMs: 0, refuse: { status: 500 } });
+      bring(h);
+    },
+  }),
+  certificate('waiting', { arrange: async (h) => bring(h) }),
+  certificate('issued.fresh'),
+  // The next one asks anew, and is refused again.
+  certificate('refused', {
+    arrange: async (h) => {
+      bring(h);
+      signing(h, (of) => refuse(of, 'Denied'));
+    },
+    release: () => undefined,
+    rests: (h) => chart(h) === 'refused',
+  }),
+  certificate('issued.fresh', { covers: 'podCertificates holding' }),
+  {
+    ...certificate('issued.fresh'),
+    covers: 'podCertificates empty',
+    arrange: () => Promise.resolve(),
+    at: (h) => h.state(CERTIFICATES) === 'empty',
+    release: (h) => {
+      bring(h);
+      signing(h);
+    },
+  },
+];
