@@ -86,6 +86,7 @@ export class Member {
     if (this.#stopped || this.#node !== undefined) return;
     this.boots += 1;
     const node = await createNode(this.#config, this.#ports(), { build: this.#o.world.build });
+    if (this.#stopped) return;
     this.#node = node;
     void node.tree.failed.then((error) => this.#failed(node, error));
     await node.start().catch((error: unknown) => {

@@ -71,6 +71,8 @@ export class FleetRun {
       over = started && (this.#now() >= lastMs || this.#met.size === spec.expect.length);
       if (!over) await this.#pause(LOOK_EVERY_MS);
     }
+    // Starts that are under way end with it.
+    if (signal.aborted) await fleet.stop();
     const { startedMs, troubles } = await starting;
     await acting;
     const overview = this.#look();

@@ -71,6 +71,21 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(fleet.members.reduce((sum, m) => sum + m.boots, 0)).toBe(9);
   });
 
+  it('that is interrupted while it starts stops what has begun, and begins nothing more', async () => {
+    const { given } = world();
+    const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) });
+    const fleet = new Fleet(of, given);
+    const interrupt = new AbortController();
+    const run = new FleetRun({
+      ...{ fleet, spec: of, scenarios: new Map(), clock: createClock(), signal: interrupt.signal },
+      onLook: ({ nodes }) => nodes.running > 0 && interrupt.abort(),
+      onStep: () => {},
+    });
+    const { troubles, overview } = await run.toTheEnd();
+    expect({ troubles, running: overview.nodes.running }).toEqual({ troubles: [], running: 0 });
+    expect(fleet.members.filter((m) => m.boots > 0).length).toBeLessThan(200);
+  });
+
   it('draws the same nodes for the same seed, and tells of nodes that take no fault', async () => {
     const { given } = world();
     const names = () => new Fleet(spec(), given).select({ share: 0.5 }).map((m) => m.name);

@@ -9,6 +9,7 @@ import { isRecord } from '../../machines/shape/conform.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock, createEntropy, createYield } from '../dependencies/clock.ts';
+import { createCredentials } from '../dependencies/kube/credentials.ts';
 import { createKubeApi } from '../dependencies/kube/kubeApi.ts';
 import { type KubeConfigFile, readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
 import { createHost } from '../dependencies/machine/host.ts';
@@ -49,7 +50,9 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
   const { log } = o;
   const clock = createClock();
   const config = await readKubeConfig(o.kubeconfig);
-  const base = { config, clock, log, userAgent: USER_AGENT, env: process.env };
+  // One TLS context for all connections: each of its own takes a tenth of a MiB.
+  const credentials = createCredentials(config, { clock, log, env: process.env });
+  const base = { config, clock, log, userAgent: USER_AGENT, credentials };
   const address = createHost().addresses()[0]?.ip ?? '127.0.0.1';
   return {
     clock,

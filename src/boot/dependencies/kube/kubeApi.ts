@@ -36,6 +36,8 @@ export interface KubeApiOptions {
   event: { qps: number; burst: number };
   /** Requests are counted in it; none by default. */
   metrics?: Metrics;
+  /** Shared with other clients of the same kubeconfig; default: read for this one. */
+  credentials?: Credentials;
   /** Requests are made in the name of this user; who the credentials are of must be allowed to. */
   impersonate?: { user: string; group: string };
   /** For a credential program. */
@@ -83,7 +85,7 @@ class HttpsKubeApi implements KubeApi {
   constructor(o: KubeApiOptions) {
     this.#o = o;
     this.server = o.config.server.origin;
-    this.#credentials = createCredentials(o.config, o);
+    this.#credentials = o.credentials ?? createCredentials(o.config, o);
     this.#metrics = o.metrics === undefined ? undefined : clientMetrics(o.metrics, o.config.server.host);
     this.#limits = {
       kube: createRateLimiter({ ...o.kube, clock: o.clock }),
