@@ -111,7 +111,7 @@ async function attach(mode: Mode, inspectedNode: Inspected): Promise<() => Promi
   if (mode === 'nobody') return async () => {};
   if (mode === 'page') {
     let address = '';
-    const server = await serveInspector(node, '127.0.0.1:0', ({ url }) => {
+    const server = await serveInspector(node, { at: '127.0.0.1:0' }, ({ url }) => {
       address = url;
     });
     const child = await viewer(`${address.replace(/^http/, 'ws')}feed`);

@@ -54,7 +54,7 @@ const running = () => runtime.dump().containers.filter((c) => c.state === 'CONTA
 await until('all pods running', async () => (running() === PODS ? true : undefined), { timeoutMs: TIMEOUT_MS, everyMs: 200 });
 await sleep(SETTLE_MS);
 let url = '';
-const server = await serveInspector(inspected, '127.0.0.1:0', (page) => {
+const server = await serveInspector(inspected, { at: '127.0.0.1:0' }, (page) => {
   url = page.url;
 });
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });

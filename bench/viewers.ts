@@ -31,7 +31,7 @@ await tree.start();
 const about = { nodeName: 'bench', version: '', startedAtMs: Date.now(), faultInjection: false };
 const node: Inspected = { tree, recorder, history, clock: ports.clock, log: ports.log, ...about };
 let host = '';
-using server = await serveInspector(node, '127.0.0.1:0', ({ url }) => {
+using server = await serveInspector(node, { at: '127.0.0.1:0' }, ({ url }) => {
   host = new URL(url).host;
 });
 

@@ -91,7 +91,7 @@ export const RULES = [
   {
     folder: '`inspect/page`, the page in the browser',
     in: /^inspect\/page\//,
-    may: ['machines/', 'inspect/feed/frames.ts', 'inspect/project.ts', 'recorder/', 'inspect/page/'],
+    may: ['machines/', 'inspect/feed/frames.ts', 'inspect/project.ts', 'inspect/recording/', 'recorder/', 'inspect/page/'],
     packages: ANY,
   },
   // The page's server, for a running daemon and for a recording.

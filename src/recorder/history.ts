@@ -8,6 +8,7 @@ import type { StatusView } from '../machines/pods/status/messages.ts';
 import { workersAddr } from '../machines/pods/workers/messages.ts';
 import { CRI_LABELS, type CriMethod } from '../machines/wire/cri.ts';
 import type { Clock, Cri, CriError } from '../ports/ports.ts';
+import { type ContainerSpan, noteContainers, seenIn } from './containerSpans.ts';
 
 /** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
 const PODS_MAX = 256;
@@ -16,6 +17,8 @@ const STEPS_MAX = 160;
 const FIRST_STEPS_KEPT = 40;
 /** Calls of the runtime kept per pod, likewise. */
 const CALLS_MAX = 160;
+/** Spans of containers kept per pod, likewise. */
+const SPANS_MAX = 160;
 /** Container and sandbox ids whose pod is known. */
 const IDS_MAX = 4096;
 
@@ -39,9 +42,11 @@ export interface RuntimeCall {
 export interface PodHistory {
   steps: PodStep[];
   calls: RuntimeCall[];
+  /** What its containers did. */
+  containers: ContainerSpan[];
   /** When it was Ready first; absent: never yet. */
   readyAtMs?: number;
-  /** Steps and calls that were left out of the middle. */
+  /** Steps, calls and spans that were left out of the middle. */
   left: number;
 }
 
@@ -90,23 +95,30 @@ class Commands {
   }
 }
 
+function bound<T>(history: PodHistory, list: T[], max: number): void {
+  const surplus = list.length - max;
+  if (surplus <= 0) return;
+  list.splice(FIRST_STEPS_KEPT, surplus);
+  history.left += surplus;
+}
+function keep<T>(history: PodHistory, list: T[], item: T, max: number): void {
+  list.push(item);
+  bound(history, list, max);
+}
+
 export function createHistory(clock: Clock): History {
   const pods = new Map<string, PodHistory>();
   const owners = new Map<string, string>();
   const historyOf = (uid: string): PodHistory => {
-    const known = pods.get(uid) ?? { steps: [], calls: [], left: 0 };
+    const known = pods.get(uid) ?? { steps: [], calls: [], containers: [], left: 0 };
     // The map's order is that of the last change.
     pods.delete(uid);
     pods.set(uid, known);
     if (pods.size > PODS_MAX) pods.delete(pods.keys().next().value ?? '');
     return known;
   };
-  const keep = <T>(history: PodHistory, list: T[], item: T, max: number): void => {
-    list.push(item);
-    if (list.length <= max) return;
-    list.splice(FIRST_STEPS_KEPT, 1);
-    history.left += 1;
-  };
+  /** What was told last: most pods are as they were. */
+  const told = new WeakMap<PodHistory, unknown>();
   const commands = new Commands();
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
@@ -124,7 +136,11 @@ export function createHistory(clock: Clock): History {
     },
     see(statuses) {
       for (const [uid, history] of pods) {
-        if (history.readyAtMs === undefined && isReady(statuses.get(uid)?.status)) history.readyAtMs = clock.wallMs();
+        const status = statuses.get(uid)?.status;
+        if (status === undefined || told.get(history) === status) continue;
+        told.set(history, status);
+        if (history.readyAtMs === undefined && isReady(status)) history.readyAtMs = clock.wallMs();
+        if (noteContainers(history.containers, seenIn(status), clock.wallMs())) bound(history, history.containers, SPANS_MAX);
       }
     },
     of: (uid) => pods.get(uid),

@@ -1,7 +1,7 @@
 /** How the xstate inspectors' bridges treat clients that come late, ask too often, or do not read. */
 import { expect, it } from 'vitest';
 import { Bridge } from '../../src/inspect/bridges/bridge.ts';
-import { BACKLOG_BYTES_MAX, type Joined } from '../../src/inspect/feed/hub.ts';
+import { BACKLOG_BYTES_MAX, type Joined } from '../../src/inspect/feed/viewer.ts';
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 import { INSPECT, inspectedOf, viewer } from './rig.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ActorRow, ServerFrame } from '../../src/inspect/feed/frames.ts';
-import { BACKLOG_BYTES_MAX, Hub, VIEWERS_MAX } from '../../src/inspect/feed/hub.ts';
+import { Hub } from '../../src/inspect/feed/hub.ts';
+import { BACKLOG_BYTES_MAX, VIEWERS_MAX } from '../../src/inspect/feed/viewer.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 import { attach, hubOf, INSPECT, inspectedOf, viewer, watch } from './rig.ts';
 
@@ -17,6 +18,37 @@ function actorsOf(frames: readonly ServerFrame[]): Map<string, ActorRow> {
 }
 
 describe('the feed of the inspection page', () => {
+  it('says of the actor that has a link that it is not well while the link is lost, and no longer', async () => {
+    await using h = await virtualNode(INSPECT);
+    const v = viewer();
+    attach(hubOf(h), v);
+    const cri = () => actorsOf(v.frames).get('node/runtime/cri');
+    await h.until('the runtime is there', () => cri()?.state.startsWith('ready') === true);
+    h.faults.away = true;
+    await h.until('its actor is not well', () => cri()?.lost === true);
+    expect(cri()).toMatchObject({ ok: false, error: expect.stringContaining('does not answer') });
+    expect(v.of('problems').at(-1)?.links).toEqual(['node/runtime/cri']);
+    h.faults.away = false;
+    await h.until('it is well again', () => cri()?.ok === true && cri()?.lost === undefined);
+  });
+
+  it('gives Kubernetes’ events to those who watch them', async () => {
+    await using h = await virtualNode(INSPECT);
+    const v = viewer();
+    const joined = attach(hubOf(h), v);
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    expect(v.of('events')).toEqual([]);
+    watch(joined, { events: true });
+    await h.advance(200);
+    expect(
+      v
+        .of('events')
+        .at(-1)
+        ?.events.map((e) => e.reason),
+    ).toContain('Started');
+  });
+
   it('serialises nothing and sets no timer while nobody is attached', async () => {
     await using h = await virtualNode(INSPECT);
     const hub = hubOf(h);

@@ -1,6 +1,7 @@
 /** A viewer that keeps what it was sent, and a node in virtual time with the feed of the inspection page on it. */
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
-import { Hub, type Joined, type Viewer } from '../../src/inspect/feed/hub.ts';
+import { Hub } from '../../src/inspect/feed/hub.ts';
+import type { Joined, Viewer } from '../../src/inspect/feed/viewer.ts';
 import type { Inspected } from '../../src/recorder/source.ts';
 import type { VirtualNode } from '../integration/virtualNode.ts';
 

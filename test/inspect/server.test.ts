@@ -17,7 +17,7 @@ let port = 0;
 beforeAll(async () => {
   h = await hollowNode({ flags: { inspect: '127.0.0.1:0', faultInjection: true } });
   if (h.node.inspected === null) throw new Error('not inspected');
-  server = await serveInspector(h.node.inspected, '127.0.0.1:0', (page) => {
+  server = await serveInspector(h.node.inspected, { at: '127.0.0.1:0' }, (page) => {
     ({ url, token } = page);
     port = Number(new URL(page.url).port);
   });
@@ -125,11 +125,19 @@ describe('acting from the page', () => {
     ws.terminate();
   });
 
+  it('gives logs to nobody without the token, and says what is missing', async () => {
+    const path = '/api/logs?pod=none&container=app';
+    expect((await ask({ path })).status).toBe(403);
+    expect((await ask({ path, headers: { 'x-actorlet-token': 'x'.repeat(token.length) } })).body).toContain('actorctl ui');
+    expect((await ask({ path, method: 'POST', headers: { 'x-actorlet-token': token } })).status).toBe(405);
+    expect((await ask({ path, headers: { 'x-actorlet-token': token } })).status).toBe(404);
+  });
+
   it('is not there at all without fault injection', async () => {
     await using other = await hollowNode({ flags: { inspect: '127.0.0.1:0' } });
     if (other.node.inspected === null) throw new Error('not inspected');
     let page = { url: '', token: '' };
-    using quiet = await serveInspector(other.node.inspected, '127.0.0.1:0', (p) => {
+    using quiet = await serveInspector(other.node.inspected, { at: '127.0.0.1:0' }, (p) => {
       page = p;
     });
     void quiet;

@@ -18,7 +18,7 @@ let host = '';
 beforeAll(async () => {
   h = await hollowNode({ flags: { inspect: '127.0.0.1:0' } });
   if (h.node.inspected === null) throw new Error('not inspected');
-  server = await serveInspector(h.node.inspected, '127.0.0.1:0', (page) => {
+  server = await serveInspector(h.node.inspected, { at: '127.0.0.1:0' }, (page) => {
     host = new URL(page.url).host;
   });
 });

@@ -16,22 +16,28 @@ import type { Inspected } from '../../recorder/source.ts';
 
 import type { PageAddress } from '../steps/context.ts';
 import { hostFigures } from './host.ts';
+import { type LogsFrom, lastLines } from './logs.ts';
 
 const ASK_TIMEOUT_MS = 5_000;
 const JSON_TYPE = { 'content-type': 'application/json' };
+const NO_TOKEN = '403: open the page with `actorctl ui`, which gives it the right to act and to read logs\n';
 
 export interface InspectorServer extends Disposable {
   readonly hub: Hub;
 }
 
-/** Listens, now or once the port is free. `onListen` is told the address. */
-export async function serveInspector(node: Inspected, at: string, onListen: (page: PageAddress) => void): Promise<InspectorServer> {
+/** Listens, now or once the port is free. `onListen` is told the address. Without `logs` the page shows none. */
+export async function serveInspector(
+  node: Inspected,
+  { at, logs }: { at: string; logs?: LogsFrom },
+  onListen: (page: PageAddress) => void,
+): Promise<InspectorServer> {
   const hub = new Hub(node, (onFrame) => hostFigures(onFrame, node.log));
-  const acts = new Acts(node);
+  const acts = new Acts(node, logs ?? null);
   const server = new PageServer({
     log: node.log,
     targets: { feed: hub, stately: new Bridge('stately', node), classic: new Bridge('classic', node) },
-    inject: (req, res) => acts.answer(req, res),
+    api: { inject: (req, res) => acts.answer(req, res), logs: (req, res) => acts.logs(req, res) },
   });
   const cut = at.lastIndexOf(':');
   const host = at.slice(0, cut).replace(/^\[|\]$/g, '');
@@ -42,10 +48,12 @@ export async function serveInspector(node: Inspected, at: string, onListen: (pag
 /** What the page may do to the node. */
 class Acts {
   readonly #node: Inspected;
+  readonly #logsFrom: LogsFrom | null;
   readonly token = randomBytes(24).toString('base64url');
 
-  constructor(node: Inspected) {
+  constructor(node: Inspected, logsFrom: LogsFrom | null) {
     this.#node = node;
+    this.#logsFrom = logsFrom;
   }
 
   async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -56,11 +64,21 @@ class Acts {
     reply(res, 405, '405: Method Not Allowed\n');
   }
 
+  /** What a container wrote may be secret: it is for those who may ask the admin socket. */
+  async logs(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (req.method !== 'GET') return reply(res, 405, '405: Method Not Allowed\n');
+    if (!this.#knowsToken(req.headers['x-actorlet-token'])) return reply(res, 403, NO_TOKEN);
+    if (this.#logsFrom === null) return reply(res, 404, '404: this node shows no logs here\n');
+    const { searchParams } = new URL(req.url ?? '/', 'http://page');
+    const { status, text } = await lastLines(this.#node, this.#logsFrom, searchParams);
+    reply(res, status, text);
+  }
+
   /** Null: it may. Otherwise why not. */
   #refusal(req: IncomingMessage): string | null {
     if (!this.#node.faultInjection) return '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n';
     if (req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token'])) return null;
-    return '403: open the page with `actorctl ui`, which gives it the right to act\n';
+    return NO_TOKEN;
   }
 
   /** A reader of the page may see what is injected. */

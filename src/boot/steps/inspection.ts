@@ -5,13 +5,15 @@ import { need, type Step } from './context.ts';
 export const serveInspection: Step = {
   name: 'serve the inspection page',
   async run(ctx) {
-    const at = need(ctx, 'nodeConfig').flags.inspect;
+    const { flags, config } = need(ctx, 'nodeConfig');
+    const at = flags.inspect;
     const inspected = need(ctx, 'node').inspected ?? null;
     if (at === '' || inspected === null) return undefined;
     const log = need(ctx, 'log');
     try {
       const { serveInspector } = await import('../inspect/server.ts');
-      const server = await serveInspector(inspected, at, (page) => {
+      const from = { at, logs: { ports: need(ctx, 'ports'), podLogsDir: config.podLogsDir } };
+      const server = await serveInspector(inspected, from, (page) => {
         ctx.state.page = { state: 'served', ...page };
         log.info({ address: page.url }, `inspection page: ${page.url}`);
       });

@@ -1,5 +1,6 @@
 /** The command line of everything else: page, charts, faults, simulation, throw-away nodes. Their code is loaded when wanted. */
 import type { Argv } from 'yargs';
+import { CtlError, EXIT } from '../../admin/client.ts';
 import type { Common, Runner } from '../asked.ts';
 import { socketPathFrom } from '../socketPath.ts';
 import { completionScript, SHELLS } from './completion.ts';
@@ -90,6 +91,16 @@ function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: 
         }
         const { runUi } = await import('./inspect.ts');
         await run((asked) => runUi(asked, { open: args.open }))(args);
+      },
+    )
+    .command(
+      'html',
+      'the page of a recording as one file, for a bug report: any browser opens it without a server',
+      (c) => c.example('$0 --recording FILE html > incident.html', 'with --at it opens at another moment than the end'),
+      async (args) => {
+        if (args.recording === undefined) throw new CtlError(EXIT.usage, 'html makes a page of a recording: give --recording FILE.');
+        const { runHtml } = await import('./recording/html.ts');
+        setCode(await runHtml(io, { file: args.recording, at: args.at ?? '' }));
       },
     )
     .command(

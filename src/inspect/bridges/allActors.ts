@@ -9,7 +9,7 @@ import { type Chart, chartOf } from '../../machines/chart/definition.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { childrenOf, logicOf, parentOf } from '../../machines/xstate/inside.ts';
 import type { Inspected } from '../../recorder/source.ts';
-import { podOf } from '../feed/rows.ts';
+import { podOf } from '../feed/podOf.ts';
 
 /** Events and snapshots of one actor in one second; above it only its last snapshot of that second is told. */
 const FRAMES_PER_SECOND_MAX = 100;

@@ -5,7 +5,7 @@
  */
 
 import type { Inspected } from '../../recorder/source.ts';
-import { BACKLOG_BYTES_MAX, type Joined, LAG_MAX_MS, VIEWERS_MAX, type Viewer } from '../feed/hub.ts';
+import { BACKLOG_BYTES_MAX, type Joined, LAG_MAX_MS, VIEWERS_MAX, type Viewer } from '../feed/viewer.ts';
 import { AllActors, type SeenActor } from './allActors.ts';
 import { classicWords, statelyWords, type Words } from './words.ts';
 

@@ -1,6 +1,14 @@
 /** One actor that somebody watches: its chart, where it is in it, the way it came, what it would take next. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
+import {
+  type Chart,
+  type ChartState,
+  chartOf,
+  eventLabel,
+  statesOf,
+  type TransitionLike,
+  transitionId,
+} from '../../machines/chart/definition.ts';
 import { activeStates, childrenOf, logicOf, takenIn } from '../../machines/xstate/inside.ts';
 import { dottedState } from '../../machines/xstate/words.ts';
 import type { Inspected } from '../../recorder/source.ts';
@@ -170,8 +178,4 @@ export class WatchedActor implements Disposable {
     this.#tap?.[Symbol.dispose]();
     this.#tap = null;
   }
-}
-
-export function statesOf(state: ChartState): ChartState[] {
-  return [state, ...state.states.flatMap(statesOf)];
 }

@@ -36,6 +36,8 @@ export interface ActorRow {
   error: string;
   /** UID of the pod that it belongs to; ''. */
   pod: string;
+  /** What it works with cannot be reached; `error` says what. */
+  lost?: boolean;
 }
 export type PodRow = Omit<PodSummary, 'ageMs'> & { seenAtMs: number };
 
@@ -163,9 +165,16 @@ export interface DecisionsFrame {
   images: readonly { id: string; sizeBytes: number; unusedMs: number; foundMs: number; pinned: boolean }[];
   notes: readonly RecorderEntry[];
 }
+/** Kubernetes' events of the node and its pods, oldest first. */
+export interface EventsFrame {
+  t: 'events';
+  events: readonly RecordedEvent[];
+}
 /** What no row of an actor or a pod tells. Sent to every viewer, when it changes. Recordings have none. */
 export interface ProblemsFrame {
   t: 'problems';
+  /** The actors whose trouble `node` tells. */
+  links: readonly string[];
   /** Lines about the node itself: the runtime, the API server, pressures. */
   node: readonly string[];
   /** Manifests that no pod came of; the first ones of them. */
@@ -198,6 +207,7 @@ export type ServerFrame =
   | LifeFrame
   | PodFrame
   | DecisionsFrame
+  | EventsFrame
   | ProblemsFrame
   | HostFrame;
 
@@ -206,6 +216,7 @@ export interface WatchFrame {
   t: 'watch';
   actor?: string;
   pod?: string;
+  events?: boolean;
   decisions?: boolean;
   host?: boolean;
   /** The moment, of a recording. */
@@ -237,6 +248,7 @@ export function readViewerFrame(text: string): WatchFrame | null {
     t: 'watch',
     actor,
     pod,
+    events: Reflect.get(value, 'events') === true,
     decisions: Reflect.get(value, 'decisions') === true,
     host: Reflect.get(value, 'host') === true,
     ...(typeof atMs === 'number' && Number.isFinite(atMs) ? { atMs } : {}),

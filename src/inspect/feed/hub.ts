@@ -4,7 +4,9 @@
  * A viewer that reads too slowly misses frames and gets a fresh snapshot once it has caught up; no actor ever waits.
  */
 
+import { lostPeers } from '../../actors/edge/admin/lostPeers.ts';
 import type { ActorState } from '../../actors/supervision/types.ts';
+import { eventsView } from '../../machines/foundation/messages.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
@@ -26,6 +28,7 @@ import {
 import { LIFE_FRAME, podFrame } from './podDetail.ts';
 import { problemsFrame } from './problems.ts';
 import { actorRows, PodLook, Rows } from './rows.ts';
+import { BACKLOG_BYTES_MAX, type Joined, LAG_MAX_MS, VIEWERS_MAX, type Viewer } from './viewer.ts';
 
 /** An update is on its way within 150 ms of the transition. */
 const LOOK_AFTER_MS = 100;
@@ -36,29 +39,15 @@ const DETAILS_EVERY_MS = 1_000;
  * 100 pods take some 2 ms.
  */
 const TREE_EVERY_MS = 5_000;
+/** Kubernetes' events that a viewer is given. */
+const KUBE_EVENTS_MAX = 300;
 /** Events in one delta; the viewer is told how many were left out. */
 const EVENTS_PER_DELTA_MAX = 400;
 /** Events that a new viewer is given of what was before it. */
 const EVENTS_REPLAYED_MAX = 500;
-/** Bytes that may wait for one viewer before frames for it are dropped. */
-export const BACKLOG_BYTES_MAX = 1024 * 1024;
-/** A viewer that does not catch up for so long is disconnected. */
-export const LAG_MAX_MS = 30_000;
 /** Between two starts of the process that reads the host's figures. */
 const HOST_AGAIN_MS = 1_000;
-export const VIEWERS_MAX = 16;
 
-/** One connection. `send` must not wait. */
-export interface Viewer {
-  /** Bytes that were sent and have not left. */
-  backlogBytes(): number;
-  send(text: string): void;
-  close(why: string): void;
-}
-export interface Joined {
-  message(text: string): void;
-  leave(): void;
-}
 /** Figures of the host while somebody looks at them. */
 export type HostWatch = (onFrame: (frame: HostFrame) => void) => Disposable;
 
@@ -104,6 +93,8 @@ export class Hub {
   #seq = 0;
   #nextEvent = 0;
   #treeLookedMs = 0;
+  /** Actors whose outside could not be reached at the last look. */
+  #lost = '';
   #host: Disposable | null = null;
   #hostBeganMs = Number.NEGATIVE_INFINITY;
   /** When viewers last got what they asked for, and the answer that is due; null: none is. */
@@ -253,10 +244,16 @@ export class Hub {
   #lookAround(full: boolean): void {
     const nowMs = this.#node.clock.monoMs();
     const moved = this.#node.recorder.recorded !== this.#nextEvent;
-    if (moved || nowMs - this.#treeLookedMs >= TREE_EVERY_MS) this.#delta();
+    const peersMoved = full && this.#lost !== [...this.#lostPeers().keys()].join();
+    if (moved || peersMoved || nowMs - this.#treeLookedMs >= TREE_EVERY_MS) this.#delta(peersMoved);
     if (moved || full) this.#details(full);
     if (full) this.#settleHost();
     this.#rescue(nowMs);
+  }
+
+  #lostPeers(): ReadonlyMap<string, string> {
+    const { tree, clock } = this.#node;
+    return lostPeers(tree.registry, tree, clock.monoMs());
   }
 
   /** `only`: nobody else can have changed. */
@@ -265,11 +262,13 @@ export class Hub {
     const nowMs = clock.wallMs();
     const records = tree.registry.read(podsView)?.value.records;
     const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
-    const rowsOf = (state: ActorState) => actorRows(state, { nowMs, podName });
+    const lost = this.#lostPeers();
+    const rowsOf = (state: ActorState) => actorRows(state, { nowMs, lost, podName });
     const states = [...(only ?? [])].map((path) => [path, tree.stateAt(path)] as const);
     // Actors below one that changed may be gone too.
     const whole = only === undefined || states.some(([path, state]) => (state ?? this.#actors.get(path))?.type !== 'actor');
     if (whole) {
+      this.#lost = [...lost.keys()].join();
       this.#treeLookedMs = clock.monoMs();
       return this.#withPods(this.#actors.update(rowsOf(tree.state())));
     }
@@ -283,13 +282,15 @@ export class Hub {
     return { actors, pods: this.#pods.update(tree, { nowMs: clock.wallMs(), moved: actors.changed.map((a) => a.path) }) };
   }
 
-  #delta(): void {
+  /** `all`: actors may have changed that no event names. */
+  #delta(all: boolean): void {
     const { recorder, clock } = this.#node;
     const from = this.#nextEvent;
     const events = recorder.since(from, EVENTS_PER_DELTA_MAX);
     this.#nextEvent = recorder.recorded;
     const missed = recorder.recorded - from - events.length;
-    const whole = missed > 0 || clock.monoMs() - this.#treeLookedMs >= TREE_EVERY_MS || events.some((e) => !LEAVES_THE_TREE.has(e.kind));
+    const whole =
+      all || missed > 0 || clock.monoMs() - this.#treeLookedMs >= TREE_EVERY_MS || events.some((e) => !LEAVES_THE_TREE.has(e.kind));
     const { actors, pods } = this.#look(whole ? undefined : new Set(events.flatMap((e) => (OF_ONE_ACTOR.has(e.kind) ? [e.path] : []))));
     if (actors.changed.length + actors.gone.length + pods.changed.length + pods.gone.length + events.length === 0) return;
     this.#seq += 1;
@@ -333,6 +334,10 @@ export class Hub {
         pods.set(uid, frame);
         if (!client.sent.has('life')) this.#once(client, 'life', LIFE_FRAME);
         this.#once(client, 'pod', frame);
+      }
+      if (client.watch.events === true && (full || !client.sent.has('events'))) {
+        const events = this.#node.tree.registry.read(eventsView)?.value ?? [];
+        this.#once(client, 'events', { t: 'events', events: events.slice(-KUBE_EVENTS_MAX) });
       }
       if (client.watch.decisions === true && (full || !client.sent.has('decisions'))) {
         this.#once(client, 'decisions', decisionsFrame(this.#node));

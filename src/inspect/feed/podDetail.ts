@@ -2,7 +2,7 @@
 
 import { chartOf } from '../../machines/chart/definition.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
-import type { ContainerStatus, PodStatus } from '../../machines/kube/types.ts';
+import type { PodStatus } from '../../machines/kube/types.ts';
 import { waitingPodsView } from '../../machines/pods/admission/messages.ts';
 import { type PodRecord, podsView } from '../../machines/pods/manager/messages.ts';
 import { podLifeMachine } from '../../machines/pods/manager/podLifeMachine.ts';
@@ -13,18 +13,18 @@ import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../machines/services/probes/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
-import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { explainPod } from '../../machines/shown/why/why.ts';
 import { workerWords } from '../../machines/shown/workerWords.ts';
+import { exitOf, stateOf } from '../../recorder/containerSpans.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { ContainerRow, LifeFrame, PodFrame } from './frames.ts';
+import { isAbout, MESSAGES_MAX, nothingKnown } from './podFacts.ts';
 
 export const LIFE_FRAME: LifeFrame = { t: 'life', chart: chartOf(podLifeMachine) };
 
-export const MESSAGES_MAX = 160;
 const EVENTS_MAX = 60;
 /** A pod that is forgotten may still have a history. */
-const NO_HISTORY = { steps: [], calls: [], left: 0 };
+const NO_HISTORY = { steps: [], calls: [], containers: [], left: 0 };
 
 /** What a pod's page is made of. */
 export type PodSource = Pick<Inspected, 'recorder' | 'history' | 'clock'> & { tree: Pick<Inspected['tree'], 'registry' | 'stateAt'> };
@@ -90,31 +90,6 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
   };
 }
 
-export function nothingKnown(uid: string, path: string): Omit<NonNullable<PodFrame['pod']>, 'history' | 'messages'> {
-  return {
-    namespace: '',
-    name: uid,
-    source: '',
-    seenAtMs: 0,
-    phase: 'gone',
-    reason: '',
-    message: `${path} has ended`,
-    worker: null,
-    conditions: [],
-    containers: [],
-    probes: [],
-    volumes: [],
-    causes: [],
-    why: [],
-    events: [],
-  };
-}
-
-/** A message about the pod. */
-export function isAbout(e: RecorderEntry, uid: string): boolean {
-  return e.kind === 'message' && (e.detail.includes(uid) || e.path.includes(uid) || e.from.includes(uid));
-}
-
 function whyOf(node: PodSource, uid: string): readonly string[] {
   const { registry } = node.tree;
   return explainPod({
@@ -157,15 +132,6 @@ function containersOf({ pod, worker }: PodRecord, status: PodStatus | undefined)
   });
 }
 
-function stateOf(s: ContainerStatus | undefined): string {
-  if (s?.state.running !== undefined) return 'running';
-  return s?.state.terminated === undefined ? 'waiting' : 'terminated';
-}
-function exitOf(s: ContainerStatus | undefined): string {
-  const ended = s?.state.terminated ?? s?.lastState.terminated;
-  if (ended === undefined) return '';
-  return `${ended.signal ? `signal ${ended.signal}` : `exit code ${ended.exitCode}`}${ended.reason ? ` (${ended.reason})` : ''}`;
-}
 function timeOf(text: string | null | undefined): number {
   const ms = text === null || text === undefined ? Number.NaN : Date.parse(text);
   return Number.isNaN(ms) ? 0 : ms;

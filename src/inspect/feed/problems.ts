@@ -15,6 +15,7 @@ export function problemsFrame({ tree, clock }: Inspected): ProblemsFrame {
   const unusable = [...(registry.read(sourceErrorsView)?.value.values() ?? [])].flat().filter((e) => e.note !== true);
   return {
     t: 'problems',
+    links: [...lost.keys()],
     node: [...lost.values(), ...pressures.map((name) => `${name}: no new pods of the lowest class are admitted`)],
     manifests: unusable.slice(0, MANIFESTS_MAX).map(({ where, message }) => ({ where, message: message.slice(0, MESSAGE_CHARS_MAX) })),
     manifestsMore: Math.max(0, unusable.length - MANIFESTS_MAX),

@@ -3,19 +3,20 @@
 import type { ActorState, Tree } from '../../actors/supervision/types.ts';
 import { type PodRecord, type PodsView, podsView } from '../../machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
-import { workersAddr } from '../../machines/pods/workers/messages.ts';
-import { probesAddr } from '../../machines/services/probes/messages.ts';
 import { summarizePods } from '../../machines/shown/podSummary.ts';
 import { treeHealth } from '../../machines/shown/treeHealth.ts';
 import type { ActorRow, PodRow } from './frames.ts';
+import { podOf } from './podOf.ts';
 
 /** Since-times of rows are computed from ages: less than this apart they are the same moment. */
 const SINCE_JITTER_MS = 50;
-const UNDER_A_POD = [`${workersAddr.path}/`, `${probesAddr.path}/`];
 
-/** Rows of `root` and all below it. */
-export function actorRows(root: ActorState, o: { nowMs: number; podName(uid: string): string | undefined }): ActorRow[] {
-  const bad = new Set(treeHealth(root).flatMap((h) => (h.ok ? [] : [h.path])));
+/** Rows of `root` and all below it. `lost`: by path, what its actor works with and cannot reach. */
+export function actorRows(
+  root: ActorState,
+  o: { nowMs: number; lost: ReadonlyMap<string, string>; podName(uid: string): string | undefined },
+): ActorRow[] {
+  const bad = new Set(treeHealth(root, o.lost).flatMap((h) => (h.ok ? [] : [h.path])));
   const rows: ActorRow[] = [];
   const visit = (a: ActorState, parent: string) => {
     const last = a.path.slice(a.path.lastIndexOf('/') + 1);
@@ -44,19 +45,14 @@ export function actorRows(root: ActorState, o: { nowMs: number; podName(uid: str
               dropped: a.mailbox.dropped,
               suspended: a.mailbox.suspended,
             },
-      error: a.lastError ?? '',
+      error: o.lost.get(a.path) ?? a.lastError ?? '',
       pod,
+      ...(o.lost.has(a.path) ? { lost: true } : {}),
     });
     for (const child of a.children) visit(child, a.path);
   };
   visit(root, root.path.slice(0, Math.max(0, root.path.lastIndexOf('/'))));
   return rows;
-}
-
-/** The UID in an actor's path; ''. */
-export function podOf(path: string): string {
-  const under = UNDER_A_POD.find((prefix) => path.startsWith(prefix));
-  return under === undefined ? '' : (path.slice(under.length).split('/', 1)[0] ?? '');
 }
 
 /** Children of the probe manager are named `UID/CONTAINER/TYPE` in one part or several. */

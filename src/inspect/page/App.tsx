@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { EntryRow } from './bits.tsx';
+import { EntryRow, Guard } from './bits.tsx';
 import { go, hrefOf, type Route, TABS, useRoute } from './route.ts';
 import { nowMs, type PageState, store, usePage } from './store.ts';
 import { ActorPage } from './views/Actor.tsx';
@@ -10,10 +10,11 @@ import { Past } from './views/Past.tsx';
 import { Pods } from './views/Pods.tsx';
 import { Problems, problemCount } from './views/Problems.tsx';
 import { PodPage } from './views/pod/Pod.tsx';
+import { Trace } from './views/Trace.tsx';
 import { Tree } from './views/Tree.tsx';
 import { duration, toneOf } from './words.ts';
 
-const TITLES = { actors: 'Actors', pods: 'Pods', events: 'Events', decisions: 'Decisions', host: 'Host' } as const;
+const TITLES = { actors: 'Actors', pods: 'Pods', events: 'Events', trace: 'Trace', decisions: 'Decisions', host: 'Host' } as const;
 
 export function App() {
   const state = usePage();
@@ -23,6 +24,7 @@ export function App() {
     store.watch({
       ...(tab === 'actors' && item !== '' ? { actor: item } : {}),
       ...(tab === 'pods' && item !== '' ? { pod: item } : {}),
+      ...(tab === 'events' ? { events: true } : {}),
       ...(tab === 'decisions' ? { decisions: true } : {}),
       ...(tab === 'host' ? { host: true } : {}),
     });
@@ -35,15 +37,19 @@ export function App() {
       <div className="notices">
         {state.link === 'lost' && (
           <p className="banner" role="status">
-            {state.hello?.recording === undefined
-              ? 'The daemon does not answer; this is what was last known. Trying again.'
-              : 'actorctl no longer serves this recording.'}
+            {state.error !== ''
+              ? `The recording in this page cannot be shown: ${state.error}`
+              : state.hello?.recording === undefined
+                ? 'The daemon does not answer; this is what was last known. Trying again.'
+                : 'actorctl no longer serves this recording.'}
           </p>
         )}
         {state.hello?.recording !== undefined && <Past recording={state.hello.recording} atMs={state.atMs} />}
       </div>
       <main className={`view view-${route.tab} ${route.item === '' ? '' : 'has-item'}`}>
-        <View state={state} route={route} />
+        <Guard key={`${route.tab} ${route.item}`}>
+          <View state={state} route={route} />
+        </Guard>
       </main>
     </div>
   );
@@ -62,6 +68,8 @@ function View({ state, route }: { state: PageState; route: Route }) {
       return route.item === '' ? <Pods state={state} /> : <PodPage key={route.item} state={state} uid={route.item} />;
     case 'events':
       return <Events state={state} />;
+    case 'trace':
+      return <Trace state={state} />;
     case 'decisions':
       return <Decisions state={state} />;
     case 'host':
@@ -78,7 +86,7 @@ function Header({ state, route }: { state: PageState; route: Route }) {
         <strong>actorlet</strong> <span className="quiet">{state.hello?.node ?? '…'}</span>
       </a>
       <nav aria-label="Views">
-        {TABS.map((tab) => (
+        {TABS.filter((tab) => !(recorded && tab === 'host')).map((tab) => (
           <a key={tab} href={hrefOf(tab)} aria-current={route.tab === tab ? 'page' : undefined}>
             {TITLES[tab]}
             {tab === 'pods' && state.pods.size > 0 ? <span className="count">{state.pods.size}</span> : null}
@@ -141,27 +149,31 @@ function Overview({ state }: { state: PageState }) {
         </div>
       </dl>
       <Problems state={state} />
-      <Listed title="Mail waiting" empty="No message waits." rows={busiest.slice(0, 12)} say={(a) => `${a.mail?.depth ?? 0} waiting`} />
-      <Listed
-        title="Restarted"
-        empty="No actor was restarted."
-        rows={restarted.slice(0, 12)}
-        say={(a) => `${a.restarts} times${a.error === '' ? '' : `: ${a.error}`}`}
-      />
-      <section>
-        <h2>Just now</h2>
-        <ol className="plain entries stream">
-          {state.events
-            .filter((e) => e.kind !== 'message' && !PASSES.test(e.path))
-            .slice(-14)
-            .reverse()
-            .map((e) => (
-              <EntryRow key={e.n} e={e} withPath />
-            ))}
-        </ol>
-      </section>
+      <div className="wide-only">
+        <Listed title="Mail waiting" empty="No message waits." rows={busiest.slice(0, 12)} say={(a) => `${a.mail?.depth ?? 0} waiting`} />
+        <Listed
+          title="Restarted"
+          empty="No actor was restarted."
+          rows={restarted.slice(0, 12)}
+          say={(a) => `${a.restarts} times${a.error === '' ? '' : `: ${a.error}`}`}
+        />
+        <section>
+          <h2>
+            Just now <a href={hrefOf('trace')}>the whole trace</a>
+          </h2>
+          <ol className="plain entries stream">
+            {state.events
+              .filter((e) => e.kind !== 'message' && !PASSES.test(e.path))
+              .slice(-14)
+              .reverse()
+              .map((e) => (
+                <EntryRow key={e.n} e={e} withPath />
+              ))}
+          </ol>
+        </section>
+      </div>
       <p className="quiet keys">
-        Keys: <kbd>1</kbd>–<kbd>5</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
+        Keys: <kbd>1</kbd>–<kbd>6</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
       </p>
     </section>
   );

@@ -1,5 +1,5 @@
 /** Small parts that several views share. */
-import { type ReactNode, useState } from 'react';
+import { Component, type ReactNode, useState } from 'react';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Shown } from '../project.ts';
 import { hrefOf } from './route.ts';
@@ -24,6 +24,36 @@ export function Section({ title, note = '', children }: { title: string; note?: 
       {children}
     </section>
   );
+}
+
+/** Drawn, since fonts lack such signs. */
+const ICONS = {
+  open: 'M3 5.5 8 11l5-5.5z',
+  closed: 'M5.5 3 11 8l-5.5 5z',
+  restart: 'M13 8a5 5 0 1 1-1.6-3.7l1.1-1.1V7H8.7l1.6-1.6A3.4 3.4 0 1 0 11.4 8z',
+  mail: 'M2 4h12v8H2zm1.5 1.2v.3L8 8.8l4.5-3.3v-.3z',
+  first: 'M3 3h2v10H3zm10 0v10L6 8z',
+  last: 'M11 3h2v10h-2zM3 3l7 5-7 5z',
+} as const;
+
+export function Icon({ name }: { name: keyof typeof ICONS }) {
+  return (
+    <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={ICONS[name]} fillRule="evenodd" />
+    </svg>
+  );
+}
+
+/** A view that cannot be drawn leaves the rest of the page alone. */
+export class Guard extends Component<{ children: ReactNode }, { why: string }> {
+  override state = { why: '' };
+  static getDerivedStateFromError(error: unknown): { why: string } {
+    return { why: String(error) };
+  }
+  override render(): ReactNode {
+    if (this.state.why === '') return this.props.children;
+    return <p className="error pad">This view could not be drawn: {this.state.why}. Another view, or a reload, shows the rest.</p>;
+  }
 }
 
 /** Projected data as a tree of its own. */

@@ -7,6 +7,7 @@ import type {
   ActorRow,
   ChartFrame,
   DecisionsFrame,
+  EventsFrame,
   HelloFrame,
   HostFrame,
   PodFrame,
@@ -15,8 +16,9 @@ import type {
   ServerFrame,
   WatchFrame,
 } from '../feed/frames.ts';
+import { hasRecording, openRecording } from './embedded.ts';
 
-/** Events kept by the page; more than a person scrolls through. */
+/** Entries of the trace kept by the page; more than a person scrolls through. */
 const EVENTS_MAX = 3000;
 /** Two minutes of figures. */
 const HOST_SAMPLES_MAX = 60;
@@ -26,6 +28,8 @@ const RECONNECT_MAX_MS = 10_000;
 
 export interface PageState {
   link: 'connecting' | 'live' | 'lost';
+  /** Why the recording in this page cannot be shown; ''. */
+  error: string;
   hello: HelloFrame | null;
   /** The daemon's clock less the browser's. */
   skewMs: number;
@@ -40,6 +44,7 @@ export interface PageState {
   /** Chart of every pod's life. */
   life: Chart | null;
   pod: PodFrame | null;
+  kubeEvents: EventsFrame | null;
   decisions: DecisionsFrame | null;
   /** Null: not told yet, or of a recording. */
   problems: ProblemsFrame | null;
@@ -49,6 +54,7 @@ export interface PageState {
 
 const EMPTY: PageState = {
   link: 'connecting',
+  error: '',
   hello: null,
   skewMs: 0,
   atMs: 0,
@@ -60,6 +66,7 @@ const EMPTY: PageState = {
   chart: null,
   life: null,
   pod: null,
+  kubeEvents: null,
   decisions: null,
   problems: null,
   host: null,
@@ -99,6 +106,8 @@ function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState 
       return { ...state, life: frame.chart };
     case 'pod':
       return { ...state, pod: frame };
+    case 'events':
+      return { ...state, kubeEvents: frame };
     case 'decisions':
       return { ...state, decisions: frame };
     case 'problems':
@@ -126,7 +135,8 @@ function patched<R>(
 class Store {
   #state: PageState = EMPTY;
   readonly #listeners = new Set<() => void>();
-  #socket: WebSocket | null = null;
+  /** To the daemon, or to the recording in this page; null while neither listens. */
+  #send: ((text: string) => void) | null = null;
   #watch: Omit<WatchFrame, 't'> = {};
   #retryMs = RECONNECT_MIN_MS;
   #seekMs: number | null = null;
@@ -146,19 +156,33 @@ class Store {
   }
 
   connect(): void {
+    if (!hasRecording()) {
+      this.#connectDaemon();
+      return;
+    }
+    openRecording((frame) => this.#set(folded(this.#state, frame, Date.now()))).then(
+      (send) => this.#begin(send),
+      (error: unknown) => this.#set({ ...this.#state, link: 'lost', error: String(error) }),
+    );
+  }
+  #begin(send: (text: string) => void): void {
+    this.#send = send;
+    this.#set({ ...this.#state, link: 'live' });
+    this.#tell();
+  }
+  #connectDaemon(): void {
     const socket = new WebSocket(`ws://${location.host}/feed`);
-    this.#socket = socket;
     socket.onopen = () => {
       this.#retryMs = RECONNECT_MIN_MS;
-      this.#set({ ...this.#state, link: 'live' });
-      this.#tell();
+      this.#begin((text) => socket.send(text));
     };
     socket.onmessage = (e: MessageEvent<string>) => {
       this.#set(folded(this.#state, JSON.parse(e.data) as ServerFrame, Date.now()));
     };
     socket.onclose = () => {
+      this.#send = null;
       this.#set({ ...this.#state, link: 'lost' });
-      setTimeout(() => this.connect(), this.#retryMs);
+      setTimeout(() => this.#connectDaemon(), this.#retryMs);
       this.#retryMs = Math.min(RECONNECT_MAX_MS, this.#retryMs * 2);
     };
   }
@@ -190,8 +214,7 @@ class Store {
   }
 
   #tell(): void {
-    if (this.#socket?.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(JSON.stringify({ t: 'watch', ...this.#watch, ...(this.#seekMs === null ? {} : { atMs: this.#seekMs }) }));
+    this.#send?.(JSON.stringify({ t: 'watch', ...this.#watch, ...(this.#seekMs === null ? {} : { atMs: this.#seekMs }) }));
   }
 }
 

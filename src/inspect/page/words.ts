@@ -1,5 +1,5 @@
 /** Times, sizes and states in words. */
-import type { ActorRow } from '../feed/frames.ts';
+import type { ActorRow, PodRow } from '../feed/frames.ts';
 
 export function duration(ms: number): string {
   const t = Math.max(0, ms);
@@ -33,7 +33,8 @@ export function bytes(n: number): string {
 export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'off';
 
 /** Colour of an actor: how well it is, not what it does. */
-export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle'>): Tone {
+export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle' | 'lost'>): Tone {
+  if (a.lost === true) return 'bad';
   if (!a.ok) return a.lifecycle === 'restarting' || a.lifecycle === 'running' ? 'warn' : 'bad';
   switch (a.lifecycle) {
     case 'running':
@@ -50,7 +51,16 @@ export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle'>): Tone {
   }
 }
 
-export function podTone(p: { phase: string; ready: number; containers: number; rejected: boolean; reason: string }): Tone {
+type Judged = Pick<PodRow, 'phase' | 'ready' | 'containers' | 'rejected' | 'removed' | 'reason'>;
+
+/** As kubectl's STATUS: why a pod is not well, else its phase. */
+export function podStatus(p: Judged): string {
+  if (p.rejected) return 'Refused';
+  if (podTone(p) === 'bad') return p.reason || p.phase;
+  return p.removed && p.phase === 'Running' ? 'Terminating' : p.phase;
+}
+
+export function podTone(p: Judged): Tone {
   if (p.rejected || p.phase === 'Failed' || /BackOff|Error|Err[A-Z]|Failed|Unavailable/.test(p.reason)) return 'bad';
   if (p.phase === 'Running') return p.ready === p.containers ? 'ok' : 'busy';
   return p.phase === 'Succeeded' ? 'off' : 'busy';

@@ -51,6 +51,7 @@ const actorRow = shape({
   mail: orNull(mail),
   error: isText,
   pod: isText,
+  lost: optional(isTruth),
 });
 const podRow = shape({
   uid: isText,
@@ -107,6 +108,7 @@ const detail = shape({
   name: isText,
   source: isText,
   seenAtMs: isNumber,
+  way: optional(listOf(shape({ atMs: isNumber, is: isText, by: isText }))),
   phase: isText,
   reason: isText,
   message: isText,

@@ -1,12 +1,12 @@
 /** The page's feed from a recording: the frames of a live node, at the moment that each viewer chose. */
 
-import type { Chart } from '../../machines/chart/definition.ts';
+import { type Chart, statesOf } from '../../machines/chart/definition.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
 
-import { statesOf } from '../feed/actorDetail.ts';
 import {
   type ActorFrame,
   type HelloFrame,
+  type LifeFrame,
   type NextEvent,
   type PodFrame,
   PROTOCOL_VERSION,
@@ -14,8 +14,8 @@ import {
   type ServerFrame,
   type WatchFrame,
 } from '../feed/frames.ts';
-import { type Joined, VIEWERS_MAX, type Viewer } from '../feed/hub.ts';
-import { isAbout, LIFE_FRAME, MESSAGES_MAX, nothingKnown } from '../feed/podDetail.ts';
+import { isAbout, MESSAGES_MAX, nothingKnown } from '../feed/podFacts.ts';
+import { type Joined, VIEWERS_MAX, type Viewer } from '../feed/viewer.ts';
 import { activeStates } from './activeStates.ts';
 import type { Picture, Recording } from './recording.ts';
 import { transitionOf } from './replay.ts';
@@ -29,13 +29,15 @@ const NOTES_MAX = 60;
 export class PastFeed {
   readonly #recording: Recording;
   readonly #startMs: number;
+  readonly #life: LifeFrame;
   readonly #viewers = new Set<Viewer>();
   readonly figures = { viewers: 0, serialised: 0, malformed: 0 };
 
-  /** `startMs`: the moment that a new viewer sees. */
-  constructor(recording: Recording, startMs: number) {
+  /** `startMs`: the moment that a new viewer sees. `life`: the machine of each pod's life, which no recording holds. */
+  constructor(recording: Recording, { startMs, life }: { startMs: number; life: LifeFrame }) {
     this.#recording = recording;
     this.#startMs = startMs;
+    this.#life = life;
   }
 
   join(viewer: Viewer): Joined | null {
@@ -101,12 +103,19 @@ export class PastFeed {
       const chart = this.#recording.chartOf(actor);
       out.push({ t: 'chart', path: actor, chart }, this.#actor(actor, { picture, chart }));
     }
-    if (pod !== '') out.push(LIFE_FRAME, this.#pod(pod, picture));
+    if (pod !== '') out.push(this.#life, this.#pod(pod, picture));
+    if (watch.events === true) out.push(this.#events(picture));
     if (watch.decisions === true && picture.decisions !== null) {
       const notes = this.#recording.lastEntries(picture, NOTES_MAX, (e) => e.path.startsWith('node/reclaim/') && e.kind !== 'transition');
       out.push({ ...picture.decisions, t: 'decisions', notes });
     }
     return out;
+  }
+
+  /** Kubernetes' events are kept with their pods. */
+  #events({ pods, atMs }: Picture): ServerFrame {
+    const events = [...pods.keys()].flatMap((uid) => this.#recording.podAt(uid, atMs)?.events ?? []);
+    return { t: 'events', events: events.sort((a, b) => a.atMs - b.atMs).slice(-EVENTS_MAX) };
   }
 
   #actor(path: string, { picture, chart }: { picture: Picture; chart: Chart | null }): ActorFrame {

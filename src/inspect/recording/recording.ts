@@ -7,6 +7,7 @@ import type { Chart } from '../../machines/chart/definition.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { CriMethod } from '../../machines/wire/cri.ts';
+import { type ContainerSpan, noteContainers } from '../../recorder/containerSpans.ts';
 import { isReady, type PodHistory, type RuntimeCall } from '../../recorder/history.ts';
 import type { ActorRow, PodRow } from '../feed/frames.ts';
 import { decodeFrame } from './decode.ts';
@@ -244,8 +245,16 @@ export class Recording {
       .filter((c) => c.startMs <= picture.atMs)
       .map((c) => (c.endMs !== null && c.endMs > picture.atMs ? { ...c, endMs: null, error: '' } : c));
     const left = Math.max(0, steps.length - max) + Math.max(0, calls.length - max);
-    const ready = this.#pods.get(uid)?.find((m) => m.atMs <= picture.atMs && isReady(m.read().detail ?? undefined));
-    return { steps: steps.slice(-max), calls: calls.slice(-max), left, ...(ready === undefined ? {} : { readyAtMs: ready.atMs }) };
+    const containers: ContainerSpan[] = [];
+    let readyAtMs: number | undefined;
+    for (const mark of this.#pods.get(uid) ?? []) {
+      const detail = mark.atMs <= picture.atMs ? mark.read().detail : null;
+      if (detail === null) continue;
+      noteContainers(containers, detail.containers, mark.atMs);
+      if (isReady(detail)) readyAtMs ??= mark.atMs;
+    }
+    const kept = { steps: steps.slice(-max), calls: calls.slice(-max), containers: containers.slice(-max), left };
+    return { ...kept, ...(readyAtMs === undefined ? {} : { readyAtMs }) };
   }
 
   /** The newest `max` entries up to that moment for which `wanted` answers true, oldest first. */

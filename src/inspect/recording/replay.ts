@@ -4,7 +4,7 @@ import { workersAddr } from '../../machines/pods/workers/messages.ts';
 import { probesAddr } from '../../machines/services/probes/messages.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { ActorRow } from '../feed/frames.ts';
-import { podOf } from '../feed/rows.ts';
+import { podOf } from '../feed/podOf.ts';
 
 /** Lifecycles of an actor that is not well. */
 const UNWELL = new Set(['restarting', 'failed', 'parked', 'quarantined', 'stopped']);

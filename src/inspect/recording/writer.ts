@@ -3,6 +3,7 @@
  * something happened and never waits for the disk: while the sink is full, entries are left out and counted.
  */
 
+import { lostPeers } from '../../actors/edge/admin/lostPeers.ts';
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { chartOf } from '../../machines/chart/definition.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
@@ -16,7 +17,8 @@ import { actorRefAt } from '../feed/actorDetail.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
 import type { PodRow } from '../feed/frames.ts';
 import { podFrame } from '../feed/podDetail.ts';
-import { actorRows, podOf, podRows } from '../feed/rows.ts';
+import { podOf } from '../feed/podOf.ts';
+import { actorRows, podRows } from '../feed/rows.ts';
 import { frameOf } from './format.ts';
 import { type CallsFrame, kindOf, RECORDING_VERSION, type RecordingFrame } from './frames.ts';
 import { Packer } from './pack.ts';
@@ -162,7 +164,9 @@ export class RecordingWriter implements Disposable {
     const atMs = clock.wallMs();
     this.#keyAtMs = monoMs;
     const records = tree.registry.read(podsView)?.value.records;
-    const actors = actorRows(tree.state(), { nowMs: atMs, podName: (uid) => records?.get(uid)?.pod.metadata.name });
+    const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
+    const lost = lostPeers(tree.registry, tree, clock.monoMs());
+    const actors = actorRows(tree.state(), { nowMs: atMs, lost, podName });
     const pods = podRows(tree, atMs);
     const { notes: _, ...decisions } = decisionsFrame(this.#node);
     for (const row of pods) if (!this.#pods.has(row.uid)) this.#dirty.add(row.uid);

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Logger } from '../../ports/ports.ts';
 import { VIEWER_FRAME_CHARS_MAX } from '../feed/frames.ts';
-import type { Joined, Viewer } from '../feed/hub.ts';
+import type { Joined, Viewer } from '../feed/viewer.ts';
 import { Budget } from './budget.ts';
 import { type PageFile, pageFiles } from './files.ts';
 import { refusalOf, SECURITY_HEADERS } from './guard.ts';
@@ -40,9 +40,10 @@ export interface PageSource {
   readonly log: Logger;
   /** By name: `feed` is at `/feed`. */
   readonly targets: Readonly<Record<string, Target>>;
-  /** `/api/inject`: `GET` lists, `POST` injects, `DELETE` of one id ends it; absent where nothing can be done. */
-  readonly inject?: (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+  /** By name: `inject` answers `/api/inject` and all below it. */
+  readonly api?: Readonly<Record<string, Answers>>;
 }
+export type Answers = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 export interface ListenAt {
   host: string;
   port: number;
@@ -140,8 +141,9 @@ export class PageServer implements Disposable {
     const refused = refusalOf(req.headers, { websocket: false });
     if (refused !== null) return reply(res, 403, `403: ${refused}\n`);
     const path = (req.url ?? '/').split('?', 1)[0] ?? '/';
-    const { inject, targets } = this.#source;
-    if (/^\/api\/inject(\/|$)/.test(path) && inject !== undefined) return inject(req, res);
+    const { api = {}, targets } = this.#source;
+    const name = /^\/api\/(\w+)(\/|$)/.exec(path)?.[1] ?? '';
+    if (Object.hasOwn(api, name)) return api[name]?.(req, res);
     if (req.method !== 'GET' && req.method !== 'HEAD') return reply(res, 405, '405: Method Not Allowed\n');
     if (path === '/api/figures') {
       const ofTargets = Object.entries(targets).map(([name, target]) => [name, target.figures]);

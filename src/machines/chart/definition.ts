@@ -33,6 +33,11 @@ export interface Chart {
   root: ChartState;
 }
 
+/** The state and all in it. */
+export function statesOf(state: ChartState): ChartState[] {
+  return [state, ...state.states.flatMap(statesOf)];
+}
+
 /** States of one chart; ours have some tens. The rest of a larger one is left out. */
 const STATES_MAX = 400;
 /** Longest name or text. */

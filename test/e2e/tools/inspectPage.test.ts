@@ -2,26 +2,15 @@
  * The inspection page in Debian's Chromium, against a real daemon whose 110 pods start, crash and go while it is open.
  * ACTORLET_SCREENSHOTS=DIR keeps pictures; those of docs/images were taken so.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { adminClient } from '../../../src/admin/client.ts';
 import { startNode, type TestNode } from '../../../src/harness/index.ts';
-import { type KubeServer, startKubeServer, writeKubeconfig } from '../lab/flood/kubeServer.ts';
-import { Authority } from '../lab/pki.ts';
+import { CHROMIUM, overflowOf, PageBrowser, pageOf, picture, soon } from '../lab/page/browser.ts';
+import { clusterNode, pod } from '../lab/page/nodes.ts';
 
 const PODS = 108;
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--no-first-run',
-];
 const FIRST_PICTURE_MS = 1_000;
 /** Somebody who opens the page finds what is wrong within this. */
 const TEN_SECONDS_MS = 10_000;
@@ -29,17 +18,9 @@ const TEN_SECONDS_MS = 10_000;
 const BUSY_FACTOR = 8;
 
 let node: TestNode;
-let browser: Browser;
+let browser: PageBrowser;
 let url = '';
 let token = '';
-const problems: string[] = [];
-
-const pod = (name: string, script: string) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name, annotations: { 'actorlet.dev/hollow': script } },
-  spec: { containers: [{ name: 'app', image: 'example.test/app:1', env: [{ name: 'SECRET', value: 'hunter2-planted' }] }] },
-});
 
 beforeAll(async () => {
   node = await startNode({
@@ -53,92 +34,15 @@ beforeAll(async () => {
   await node.apply(pod('flaky', 'run=900ms,exit=3'));
   await node.apply(pod('shop', 'startDelay=300ms,run=forever'));
   ({ url, token } = await pageOf(node));
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  browser = await PageBrowser.launch();
 }, 180_000);
 afterAll(async () => {
-  await browser?.close();
+  await browser?.[Symbol.asyncDispose]();
   await node?.dispose();
 }, 120_000);
 
-async function open(
-  o: { scheme?: 'light' | 'dark'; width?: number; hash?: string; of?: string } = {},
-): Promise<{ page: Page; context: BrowserContext } & AsyncDisposable> {
-  const width = o.width ?? 1280;
-  const at = o.of ?? url;
-  const context = await browser.newContext({ viewport: { width, height: width < 600 ? 800 : 860 }, colorScheme: o.scheme ?? 'light' });
-  const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
-  page.on('pageerror', (e) => problems.push(e.message));
-  // A breach of the content security policy is an error of the console.
-  page.on('console', (m) => {
-    if (m.type() === 'error') problems.push(m.text());
-  });
-  page.on('request', (r) => {
-    if (!r.url().startsWith(at) && !r.url().startsWith('data:')) problems.push(`asked for ${r.url()}`);
-  });
-  await page.goto(`${at}${o.hash ?? ''}`);
-  return { page, context, [Symbol.asyncDispose]: () => context.close() };
-}
+const open = ({ of, ...o }: Parameters<PageBrowser['open']>[1] & { of?: string } = {}) => browser.open(of ?? url, o);
 
-/** The page listens some moments after the node is ready. */
-async function pageOf(of: TestNode): Promise<{ url: string; token: string }> {
-  const client = adminClient(of.adminSocket, AbortSignal.timeout(30_000));
-  let answer = await client.get('/page');
-  await soon('the page listens', async () => {
-    answer = await client.get('/page');
-    return answer.status === 200;
-  });
-  return JSON.parse(answer.body) as { url: string; token: string };
-}
-
-/** A node that belongs to a cluster: what comes from files is critical, and never evicted. */
-async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDisposable> {
-  const dir = mkdtempSync(join(tmpdir(), 'actorlet-page-'));
-  const ca = new Authority(dir, 'ca');
-  const kube: KubeServer = await startKubeServer(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
-  const kubeconfig = writeKubeconfig(dir, kube.server, ca.certFile);
-  const started = await startNode({
-    runtime: 'hollow',
-    name: 'node-2',
-    flags: ['--actorlet-inspect=127.0.0.1:0', `--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1'],
-    config: { evictionHard: { 'memory.available': '100Mi' } },
-    timeoutMs: 90_000,
-    startTimeoutMs: 90_000,
-  });
-  for (let i = 0; i < 4; i++) {
-    const { spec, ...rest } = pod(`cart-${i}`, 'run=forever');
-    kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { ...rest, spec: { ...spec, nodeName: 'node-2' } } });
-  }
-  return {
-    node: started,
-    url: (await pageOf(started)).url,
-    [Symbol.asyncDispose]: async () => {
-      await started.dispose();
-      await kube.close();
-      rmSync(dir, { recursive: true });
-    },
-  };
-}
-
-/** `heightPx`: of a window that is taller than the one that the tests look through. */
-async function picture(page: Page, name: string, heightPx?: number): Promise<void> {
-  const dir = process.env.ACTORLET_SCREENSHOTS ?? '';
-  if (dir === '') return;
-  mkdirSync(dir, { recursive: true });
-  const window = page.viewportSize();
-  if (heightPx !== undefined && window !== null) await page.setViewportSize({ ...window, height: heightPx });
-  // The chart moves to the state that it follows.
-  await page.waitForTimeout(400);
-  await page.screenshot({ path: join(dir, `${name}.png`) });
-  if (window !== null) await page.setViewportSize(window);
-}
-async function soon(what: string, look: () => Promise<unknown>): Promise<void> {
-  const end = performance.now() + 30_000;
-  while (!(await look())) {
-    if (performance.now() > end) throw new Error(`not within 30 s: ${what}`);
-    await new Promise((r) => setTimeout(r, 50));
-  }
-}
 const lines = (page: Page) => page.getByRole('treeitem');
 
 describe('the inspection page', () => {
@@ -154,7 +58,7 @@ describe('the inspection page', () => {
       'every pod is there',
       async () =>
         (await lines(page)
-          .filter({ hasText: /^(▾|▸)?web-\d{3}/ })
+          .filter({ hasText: /^web-\d{3}/ })
           .count()) === PODS,
     );
     await picture(page, 'tree');
@@ -196,6 +100,10 @@ describe('the inspection page', () => {
     expect(await page.locator('.way').innerText()).toMatch(/running\s+a source names it/);
     await page.getByRole('button', { name: 'Everything' }).click();
     expect(await page.locator('.totals').innerText()).toContain('settled');
+    await soon('a lane for its container, with its back-off', async () => {
+      const lane = await page.locator('.lane', { has: page.locator('.lane-name', { hasText: /^app/ }) }).innerText();
+      return lane.includes('CrashLoopBackOff');
+    });
     await soon('the container', async () => /CrashLoopBackOff|running|exited/.test(await page.locator('.cards').innerText()));
     await soon('messages', async () => (await page.locator('.sequence .message').count()) > 3);
     await page.getByRole('button', { name: 'Start' }).click();
@@ -204,14 +112,74 @@ describe('the inspection page', () => {
     await picture(page, 'sequence');
   });
 
-  it('streams events, filters and searches them, and holds still when asked', async () => {
+  it('sorts and filters pods, those in trouble first', async () => {
+    await using o = await open({ hash: '#/pods' });
+    const { page } = o;
+    const names = () => page.locator('tbody a').allInnerTexts();
+    await soon('the crashing pod comes first', async () => (await names())[0] === 'flaky-node-1');
+    await page.getByRole('button', { name: 'Pod', exact: true }).click();
+    await page.getByRole('button', { name: 'Pod', exact: true }).click();
+    expect((await names())[0]).toBe('web-107-node-1');
+    await page.getByRole('button', { name: 'Restarts' }).click();
+    await page.getByRole('button', { name: 'Restarted' }).click();
+    await soon('only what was restarted', async () => (await names()).join() === 'flaky-node-1');
+    await picture(page, 'pods');
+  });
+
+  it('lists Kubernetes’ events apart from the trace', async () => {
     await using o = await open({ hash: '#/events' });
+    const { page } = o;
+    await page.locator('.kube-events li', { hasText: 'BackOff' }).first().waitFor();
+    await page.getByRole('button', { name: 'Warnings' }).click();
+    expect(await page.locator('.kube-events li', { hasText: 'Pulled' }).count()).toBe(0);
+    await picture(page, 'events');
+  });
+
+  it('shows the worker of a pod readable at once, folds and opens its states, finds one, and fills the screen', async () => {
+    await using o = await open();
+    const { page } = o;
+    await page.getByLabel('Find an actor').fill('shop');
+    await lines(page).filter({ hasText: 'shop-node-1' }).click();
+    const chart = page.getByRole('figure');
+    await chart.locator('.state.leaf.active').waitFor();
+    const zoom = () =>
+      page.evaluate<number>(`new DOMMatrix(getComputedStyle(document.querySelector('.react-flow__viewport')).transform).a`);
+    await soon('it can be read', async () => (await zoom()) >= 0.72);
+    // Nothing of it is cropped.
+    const inside = async () => {
+      const [box, all] = await Promise.all([
+        chart.boundingBox(),
+        Promise.all((await chart.locator('.state').all()).map((s) => s.boundingBox())),
+      ]);
+      return all.every(
+        (s) => s !== null && box !== null && s.x >= box.x && s.x + s.width <= box.x + box.width && s.y + s.height <= box.y + box.height,
+      );
+    };
+    await soon('all of it is seen', inside);
+    await picture(page, 'worker');
+    await page.getByRole('button', { name: 'Open terminating' }).click();
+    await page.getByRole('button', { name: 'Close terminating' }).click();
+    await page.getByRole('button', { name: 'Open terminating' }).waitFor();
+    await chart.getByLabel('Find a state').fill('verif');
+    await soon('it is found where it was folded', async () => (await chart.locator('.state.found').count()) === 2);
+    await chart.getByRole('button', { name: 'Full screen' }).click();
+    await soon('it fills the window', async () => (await chart.boundingBox())?.height === page.viewportSize()?.height);
+    await page.keyboard.press('Escape');
+    await soon('it is as before', async () => ((await chart.boundingBox())?.width ?? 0) < 1_000);
+    expect(page.url()).toContain('#/actors/');
+    await page.goto(`${url}#/actors/node/runtime/imagePuller`);
+    await chart.locator('.state.any').waitFor();
+    await soon('its transitions are drawn', async () => (await chart.locator('.tip').count()) >= 2);
+  });
+
+  it('streams the trace of the actors, filters and searches it, and holds still when asked', async () => {
+    await using o = await open({ hash: '#/trace' });
     const { page } = o;
     const entries = page.locator('.stream .entry');
     await entries.first().waitFor();
     await page.getByRole('button', { name: 'messages' }).click();
     await soon('no messages', async () => (await page.locator('.entry-message').count()) === 0);
-    await page.getByLabel('Search events').fill('flaky');
+    await page.getByLabel('Search the trace').fill('flaky');
     await soon('of that pod only', async () => {
       const texts = await entries.allInnerTexts();
       return texts.length > 0 && texts.every((t) => t.includes('flaky'));
@@ -220,7 +188,7 @@ describe('the inspection page', () => {
     const held = await entries.allInnerTexts();
     await page.getByRole('button', { name: /Go on \(\d+ new\)/ }).waitFor();
     expect(await entries.allInnerTexts()).toEqual(held);
-    await picture(page, 'events');
+    await picture(page, 'trace');
   });
 
   it('shows decisions, and figures of the host from a process that ends with the look', async () => {
@@ -239,7 +207,7 @@ describe('the inspection page', () => {
           }
         });
     expect(readers()).toEqual([]);
-    await page.keyboard.press('5');
+    await page.keyboard.press('6');
     await page.getByRole('heading', { name: 'Processor' }).waitFor();
     expect(await page.locator('main').innerText()).toContain('resident');
     expect(readers()).toHaveLength(1);
@@ -298,11 +266,11 @@ describe('the inspection page', () => {
     await using o = await open({ scheme, width });
     const { page } = o;
     await lines(page).first().waitFor();
-    const overflow = () => page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
     const shots: [string, string][] = [
       ['actors', ''],
       ['pods', '#/pods'],
       ['events', '#/events'],
+      ['trace', '#/trace'],
       ['decisions', '#/decisions'],
       ['host', '#/host'],
     ];
@@ -310,16 +278,16 @@ describe('the inspection page', () => {
       await page.goto(`${url}${hash}`);
       await page.locator('main').waitFor();
       await page.waitForTimeout(300);
-      expect(await overflow(), name).toBeLessThanOrEqual(0);
+      expect(await overflowOf(page), name).toBeLessThanOrEqual(0);
     }
     await page.goto(`${url}#/pods`);
     await page.getByRole('link', { name: 'flaky-node-1' }).click();
     await page.locator('.lanes').waitFor();
-    expect(await overflow(), 'a pod').toBeLessThanOrEqual(0);
+    expect(await overflowOf(page), 'a pod').toBeLessThanOrEqual(0);
     await picture(page, `pod-${scheme}-${width}`);
     await page.locator('.said a').first().click();
     await page.locator('.state.leaf.active').waitFor();
-    expect(await overflow(), 'an actor').toBeLessThanOrEqual(0);
+    expect(await overflowOf(page), 'an actor').toBeLessThanOrEqual(0);
     await picture(page, `actor-${scheme}-${width}`);
   });
 
@@ -367,11 +335,25 @@ describe('the inspection page', () => {
     await problem('The node', 'does not answer').waitFor(soonest);
     expect(await page.getByRole('status').first().innerText()).toMatch(/^\d+ problems$/);
     await picture(page, 'problem-runtime');
+    // The actor that has the link is not well either, and is counted once.
+    const link = lines(page).filter({ hasText: /^cri/ });
+    await link.locator('.dot.bad').waitFor();
+    expect(await overview.getByRole('heading', { name: 'Actors that are not well' }).count()).toBe(0);
     await problem('Faults that are injected', 'away').getByRole('button', { name: 'Stop' }).click();
     await problem('The node', 'does not answer').waitFor({ state: 'detached' });
     await problem('Pods that are not ready', 'default/flaky-node-1').getByRole('link').click();
     await soon('it says so at the top', async () => (await page.locator('.chip').first().innerText()) === 'CrashLoopBackOff');
     rmSync(join(node.dir, 'manifests', 'broken.yaml'));
+  });
+
+  it('causes a fault of its list, which ends there', async () => {
+    await using o = await open({ hash: `#token=${token}` });
+    const { page } = o;
+    await page.getByLabel('A fault', { exact: true }).selectOption({ label: 'Images cannot be pulled for 1 min' });
+    await page.getByRole('button', { name: 'Inject' }).click();
+    const injected = page.locator('.problems li', { hasText: 'images-cannot-be-pulled' });
+    await injected.getByRole('button', { name: 'Stop' }).click();
+    await injected.waitFor({ state: 'detached' });
   });
 
   it('says when the daemon is away', async () => {
@@ -383,7 +365,7 @@ describe('the inspection page', () => {
 
   it('did all that without an error in the console and without asking any other server', () => {
     // The last test took the daemon away on purpose.
-    expect(problems.filter((p) => !/WebSocket connection|ERR_CONNECTION/.test(p))).toEqual([]);
-    expect(existsSync('/usr/bin/chromium')).toBe(true);
+    expect(browser.problems.filter((p) => !/WebSocket connection|ERR_CONNECTION/.test(p))).toEqual([]);
+    expect(existsSync(CHROMIUM)).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 /** The real daemon records itself and is killed with kill -9: actorctl and the page in Chromium show its last moments. */
 import { execFile, spawn } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adminClient } from '../../../src/admin/client.ts';
 import { startNode, type TestNode } from '../../../src/harness/index.ts';
 import type { ActorView } from '../../../src/machines/supervision/actorState.ts';
+import { PageBrowser, picture } from '../lab/page/browser.ts';
 
 const project = join(import.meta.dirname, '../../..');
 const run = promisify(execFile);
@@ -138,6 +139,28 @@ describe('the recording of a daemon that was killed', () => {
       await new Promise((resolve) => (ui.exitCode === null && ui.signalCode === null ? ui.once('exit', resolve) : resolve(null)));
     }
     expect(ui.exitCode).toBe(0);
+  });
+
+  it('is one file that a browser opens without a server, with its slider', async () => {
+    const { code, out, err } = await ctl('html');
+    expect([code, err]).toEqual([0, expect.stringContaining('its daemon was killed')]);
+    expect(out).not.toContain('hunter2');
+    const incident = join(dir, 'incident.html');
+    writeFileSync(incident, out);
+    await using browser = await PageBrowser.launch();
+    await using o = await browser.open(`file://${incident}`, { hash: '#/pods' });
+    const { page } = o;
+    await page.getByRole('link', { name: 'slow-node-1' }).click();
+    await soon('the call in flight', async () => (await page.locator('.lanes').innerText()).includes('StartContainer'));
+    await page.locator('.state.leaf.active').waitFor();
+    await picture(page, 'incident');
+    await page.getByRole('slider', { name: 'Moment' }).focus();
+    await page.keyboard.press('Home');
+    await page.goto(`file://${incident}#/pods`);
+    await soon('no pod at the beginning', async () => (await page.getByText('No pods on this node').count()) === 1);
+    await page.getByRole('button', { name: 'To the end' }).click();
+    await page.getByRole('link', { name: 'web-node-1' }).waitFor();
+    expect(browser.problems).toEqual([]);
   });
 
   it('is read as far as it is whole when its end was torn off', async () => {

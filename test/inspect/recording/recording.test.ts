@@ -1,5 +1,6 @@
 /** A recording of a whole node in virtual time says what the node was, at each moment of it. */
 import { describe, expect, it } from 'vitest';
+import { LIFE_FRAME } from '../../../src/inspect/feed/podDetail.ts';
 import { RecordedAnswers } from '../../../src/inspect/recording/answers.ts';
 import { PastFeed } from '../../../src/inspect/recording/pastFeed.ts';
 import { Recording } from '../../../src/inspect/recording/recording.ts';
@@ -198,7 +199,7 @@ describe('a recording', () => {
     await h.until('web runs', () => h.phase('web') === 'Running');
     await h.advance(1_000);
     const recording = read(sink);
-    const feed = new PastFeed(recording, recording.toMs);
+    const feed = new PastFeed(recording, { startMs: recording.toMs, life: LIFE_FRAME });
     const v = viewer();
     const joined = feed.join(v);
     expect(v.of('hello')[0]?.recording?.runs).toHaveLength(1);

@@ -15,6 +15,8 @@ const FILE_BYTES_MAX = 1024 * 1024 * 1024;
 export interface Opened {
   client: AdminClient;
   recording: Recording;
+  /** Its files, oldest first. */
+  segments: readonly Uint8Array[];
   /** The moment that is shown. */
   atMs: number;
   /** What a person has to know of the recording. */
@@ -29,7 +31,7 @@ export async function openRecording(file: string, at: string): Promise<Opened> {
   if (recording.runs.length === 0) throw new CtlError(EXIT.no, `${file} holds no whole frame of a recording.`);
   const atMs = momentOf(at, recording);
   const answers = new RecordedAnswers(recording, atMs);
-  return { client: recordedClient(file, answers), recording, atMs, remarks: remarksOf(recording, atMs) };
+  return { client: recordedClient(file, answers), recording, segments, atMs, remarks: remarksOf(recording, atMs) };
 }
 
 /** Null: there is none. */

@@ -1,6 +1,7 @@
 /** `actorctl --recording FILE ui`: the inspection page of a node that was, with a slider through its time. */
 
 import { CtlError, EXIT } from '../../../admin/client.ts';
+import { LIFE_FRAME } from '../../../inspect/feed/podDetail.ts';
 import { PastFeed } from '../../../inspect/recording/pastFeed.ts';
 import { PageServer } from '../../../inspect/server/pageServer.ts';
 import type { Logger } from '../../../ports/ports.ts';
@@ -22,7 +23,7 @@ export async function runRecordedUi(io: CtlIo, o: RecordedUi): Promise<number> {
   if (!(Number.isInteger(o.port) && o.port >= 0 && o.port <= PORT_MAX)) throw new CtlError(EXIT.usage, `--port takes 0 to ${PORT_MAX}.`);
   const { recording, atMs, remarks } = await openRecording(o.file, o.at);
   for (const remark of remarks) io.err(`${remark}\n`);
-  const server = new PageServer({ log: logTo(io), targets: { feed: new PastFeed(recording, atMs) } });
+  const server = new PageServer({ log: logTo(io), targets: { feed: new PastFeed(recording, { startMs: atMs, life: LIFE_FRAME }) } });
   try {
     await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
       io.out(`${url}\n`);

@@ -4,11 +4,13 @@ import type { Chart, ChartState } from '../../../machines/chart/definition.ts';
 import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
 import type { ActorFrame, ActorRow } from '../../feed/frames.ts';
 import { Data, EntryRow, Fact, Section } from '../bits.tsx';
-import { bundlesOf } from '../layout.ts';
+import { bundlesOf } from '../chart/drawing.ts';
+import { pathTo } from '../chart/fold.ts';
+import { Statechart } from '../chart/Statechart.tsx';
 import { hrefOf, token } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
 import { clock, duration, toneOf } from '../words.ts';
-import { Statechart } from './Statechart.tsx';
+import { OF_ACTOR, useInject } from './faults.tsx';
 
 /** The way it came: so many of its last transitions are lit. */
 const WAY_STEPS = 3;
@@ -25,7 +27,7 @@ export function ActorPage({ state, path }: { state: PageState; path: string }) {
     // Before the first step that was seen, the recorder knows at least from where it came.
     return steps.length > 0 || chart === null ? steps : wayFrom(chart, frame?.history ?? []);
   }, [frame, chart]);
-  const chosen = chart === null || asked === '' ? null : find(chart.root, asked);
+  const chosen = chart === null || asked === '' ? null : (pathTo(chart.root, asked).at(-1) ?? null);
   return (
     <article className="detail" aria-label={`Actor ${path}`}>
       <a className="back" href={hrefOf('actors')}>
@@ -87,7 +89,7 @@ function Facts({ row, now }: { row: ActorRow; now: number }) {
           </span>
         )}
       </p>
-      {row.error !== '' && <p className="error">Last error: {row.error}</p>}
+      {row.error !== '' && <p className="error">{row.lost === true ? row.error : `Last error: ${row.error}`}</p>}
       <dl className="facts">
         <Fact name="In this state">{duration(now - row.sinceMs)}</Fact>
         <Fact name="Restarts" tone={row.restarts > 0 ? 'warn' : ''}>
@@ -204,47 +206,22 @@ function Details({ frame, path }: { frame: ActorFrame; path: string }) {
 
 /** Only there when the daemon lets faults be injected; the token comes with `actorctl ui`. */
 function Acts({ path }: { path: string }) {
-  const [said, setSaid] = useState('');
+  const { said, inject, cause } = useInject();
   const [scenario, setScenario] = useState('');
-  const may = token() !== '';
-  const inject = async (what: string, body: string) => {
-    setSaid(`${what} …`);
-    try {
-      const answer = await fetch('/api/inject', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-actorlet-token': token() },
-        body,
-      });
-      setSaid(answer.ok ? `${what}: done` : await answer.text());
-    } catch (error) {
-      setSaid(String(error));
-    }
-  };
-  const fault = (name: string, entry: object) =>
-    inject(
-      name,
-      JSON.stringify({
-        apiVersion: 'actorlet.dev/v1alpha1',
-        kind: 'FaultScenario',
-        metadata: { name },
-        spec: { faults: [{ name, ...entry }] },
-      }),
-    );
   return (
     <details className="acts">
       <summary>Faults</summary>
-      {may ? (
+      {token() === '' ? (
+        <p className="quiet">
+          Open this page with <code>actorctl ui</code> to act; reading needs nothing.
+        </p>
+      ) : (
         <>
           <p>
-            <button type="button" onClick={() => void fault('kill', { kind: 'actor.kill', select: { actors: [path] } })}>
+            <button type="button" onClick={() => void cause('kill', OF_ACTOR.kill(path))}>
               Kill this actor
             </button>{' '}
-            <button
-              type="button"
-              onClick={() =>
-                void fault('pause', { kind: 'mailbox', action: 'delay', delay: '10s', for: '10s', select: { actors: [path] } })
-              }
-            >
+            <button type="button" onClick={() => void cause('pause', OF_ACTOR.hold(path))}>
               Hold its mail for 10 s
             </button>
           </p>
@@ -259,23 +236,11 @@ function Acts({ path }: { path: string }) {
             <span role="status">{said}</span>
           </p>
         </>
-      ) : (
-        <p className="quiet">
-          Open this page with <code>actorctl ui</code> to act; reading needs nothing.
-        </p>
       )}
     </details>
   );
 }
 
-function find(state: ChartState, id: string): ChartState | null {
-  if (state.id === id) return state;
-  for (const child of state.states) {
-    const found = find(child, id);
-    if (found !== null) return found;
-  }
-  return null;
-}
 /** Transitions between the last two recorded states, passing states that are left at once. */
 function wayFrom(chart: Chart, history: readonly RecorderEntry[]): string[] {
   const last = history.findLast((e) => e.kind === 'transition');

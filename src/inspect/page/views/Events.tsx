@@ -1,74 +1,55 @@
-/** Everything that happens, as it happens: filtered, searched, held still. */
-import { useMemo, useState } from 'react';
-import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
-import { EntryRow, KIND_WORDS } from '../bits.tsx';
-import type { PageState } from '../store.ts';
+/** Kubernetes' events of the node and its pods, as kubectl shows them. */
+import { useState } from 'react';
+import { hrefOf } from '../route.ts';
+import { nowMs, type PageState } from '../store.ts';
+import { duration } from '../words.ts';
 
 const SHOWN_MAX = 300;
-const GROUPS: readonly [string, readonly string[]][] = [
-  ['states', ['transition']],
-  ['messages', ['message']],
-  ['starts and ends', ['child.started', 'child.exited', 'child.restarting']],
-  ['trouble', ['supervisor.escalated', 'quarantined', 'dead-letter', 'note']],
-];
 
 export function Events({ state }: { state: PageState }) {
   const [query, setQuery] = useState('');
-  const [off, setOff] = useState<ReadonlySet<string>>(new Set());
-  const [held, setHeld] = useState<readonly RecorderEntry[] | null>(null);
-  const source = held ?? state.events;
-  const podNames = useMemo(() => new Map([...state.pods.values()].map((p) => [p.uid, p.name])), [state.pods]);
-  const fits = useMemo(() => {
-    const words = query
-      .toLowerCase()
-      .split(/\s+/)
-      .filter((w) => w !== '');
-    const hidden = new Set(GROUPS.flatMap(([name, kinds]) => (off.has(name) ? kinds : [])));
-    return (e: RecorderEntry): boolean => {
-      if (hidden.has(e.kind)) return false;
-      if (words.length === 0) return true;
-      const uid = e.path.split('/').find((part) => podNames.has(part)) ?? e.detail;
-      const text = `${e.path} ${KIND_WORDS[e.kind] ?? ''} ${e.what} ${e.detail} ${e.from} ${podNames.get(uid) ?? ''}`.toLowerCase();
-      return words.every((w) => text.includes(w));
-    };
-  }, [query, off, podNames]);
-  const shown: RecorderEntry[] = [];
-  for (let i = source.length - 1; i >= 0 && shown.length < SHOWN_MAX; i--) {
-    const e = source[i];
-    if (e !== undefined && fits(e)) shown.push(e);
-  }
-  const waiting = held === null ? 0 : state.events.filter((e) => e.n > (held.at(-1)?.n ?? -1)).length;
-  const toggle = (name: string) => {
-    const next = new Set(off);
-    if (!next.delete(name)) next.add(name);
-    setOff(next);
-  };
+  const [onlyWarnings, setOnlyWarnings] = useState(false);
+  const all = state.kubeEvents?.events ?? null;
+  if (all === null) return <p className="quiet pad">Asking…</p>;
+  const words = query.toLowerCase().split(/\s+/);
+  const shown = all.filter((e) => {
+    const text = `${e.reason} ${e.message} ${e.pod?.namespace ?? ''}/${e.pod?.name ?? ''} ${e.pod?.uid ?? ''}`.toLowerCase();
+    return (!onlyWarnings || e.type === 'Warning') && words.every((w) => text.includes(w));
+  });
+  const now = nowMs(state);
   return (
     <section className="wide" aria-label="Events">
       <div className="bar">
         <input
           type="search"
           aria-label="Search events"
-          placeholder="Search: an actor, a pod, an event"
+          placeholder="Find a pod, a reason"
           value={query}
           onChange={(e) => setQuery(e.target.value)}
         />
-        {GROUPS.map(([name]) => (
-          <button key={name} type="button" aria-pressed={!off.has(name)} onClick={() => toggle(name)}>
-            {name}
-          </button>
-        ))}
-        <button type="button" className="pause" aria-pressed={held !== null} onClick={() => setHeld(held === null ? state.events : null)}>
-          {held === null ? 'Pause' : `Go on${waiting > 0 ? ` (${waiting} new)` : ''}`}
+        <button type="button" aria-pressed={onlyWarnings} onClick={() => setOnlyWarnings(!onlyWarnings)}>
+          Warnings
         </button>
+        <span className="quiet">
+          {shown.length} of {all.length}
+        </span>
       </div>
-      {state.missed > 0 && <p className="quiet pad">{state.missed} events came faster than they could be shown.</p>}
-      <ol className="plain entries stream">
-        {shown.map((e) => (
-          <EntryRow key={e.n} e={e} withPath />
-        ))}
+      <ol className="plain kube-events">
+        {shown
+          .slice(-SHOWN_MAX)
+          .toReversed()
+          .map((e) => (
+            <li key={`${e.atMs} ${e.pod?.uid} ${e.reason} ${e.message}`}>
+              <span className="quiet nowrap">{duration(now - e.atMs)}</span>
+              <strong className={e.type === 'Warning' ? 'tone-warn' : ''}>{e.reason}</strong>
+              {e.pod === undefined ? <span className="quiet">the node</span> : <a href={hrefOf('pods', e.pod.uid)}>{e.pod.name}</a>}
+              <span>
+                {e.message} {e.count > 1 && <span className="quiet">× {e.count}</span>}
+              </span>
+            </li>
+          ))}
       </ol>
-      {shown.length === 0 && <p className="quiet pad">Nothing fits.</p>}
+      {shown.length === 0 && <p className="quiet pad">{all.length === 0 ? 'No event was recorded yet.' : 'Nothing fits.'}</p>}
     </section>
   );
 }

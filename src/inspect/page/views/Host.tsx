@@ -7,6 +7,7 @@ import { bytes } from '../words.ts';
 
 export function Host({ state }: { state: PageState }) {
   const { host, hostPast } = state;
+  if (state.hello?.recording !== undefined) return <p className="quiet pad">A recording has no figures of the host.</p>;
   if (host === null) return <p className="quiet pad">A process of its own begins to read the figures…</p>;
   if (host.figures === null) return <p className="error pad">There are no figures: {host.error}</p>;
   const f = host.figures;

@@ -1,6 +1,7 @@
 /** The slider through the time of a recording. */
 import { useEffect, useState } from 'react';
 import type { HelloFrame } from '../../feed/frames.ts';
+import { Icon } from '../bits.tsx';
 import { store } from '../store.ts';
 import { clock, duration } from '../words.ts';
 
@@ -19,8 +20,8 @@ export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['r
   const span = Math.max(1, toMs - fromMs);
   return (
     <section className="past" aria-label="Moment of the recording">
-      <button type="button" onClick={() => choose(fromMs)} title="To the beginning">
-        ⏮
+      <button type="button" onClick={() => choose(fromMs)} aria-label="To the beginning" title="To the beginning">
+        <Icon name="first" />
       </button>
       <span className="past-track">
         <input
@@ -33,10 +34,11 @@ export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['r
           onChange={(e) => choose(fromMs + Number(e.target.value) * STEP_MS)}
         />
         <svg className="past-runs" viewBox="0 0 1000 6" preserveAspectRatio="none" aria-hidden="true">
-          {runs.map((r) => (
+          {runs.map((r, i) => (
             <rect
               key={r.fromMs}
-              className={r.stopped ? 'run' : 'run cut'}
+              // Of the last one nobody knows: it may run on.
+              className={r.stopped || i === runs.length - 1 ? 'run' : 'run cut'}
               x={((r.fromMs - fromMs) / span) * 1000}
               width={Math.max(2, ((r.toMs - r.fromMs) / span) * 1000 - 2)}
               height={6}
@@ -44,8 +46,8 @@ export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['r
           ))}
         </svg>
       </span>
-      <button type="button" onClick={() => choose(toMs)} title="To the end">
-        ⏭
+      <button type="button" onClick={() => choose(toMs)} aria-label="To the end" title="To the end">
+        <Icon name="last" />
       </button>
       <output>
         <time>{clock(chosenMs)}</time> <span className="quiet">{duration(toMs - chosenMs)} before the end</span>

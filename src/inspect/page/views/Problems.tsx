@@ -1,14 +1,12 @@
 /** What is wrong now, worst first: the node, its pods, manifests, actors, and the faults that somebody causes. */
-import { useEffect, useState } from 'react';
-import type { InjectionView } from '../../../machines/faults/live.ts';
-import type { PodRow } from '../../feed/frames.ts';
+import type { ActorRow, PodRow } from '../../feed/frames.ts';
 import { Section } from '../bits.tsx';
-import { hrefOf, token } from '../route.ts';
+import { hrefOf } from '../route.ts';
 import type { PageState } from '../store.ts';
-import { duration, podTone, toneOf } from '../words.ts';
+import { podStatus, podTone, toneOf } from '../words.ts';
+import { Faults } from './faults.tsx';
 
 const SHOWN_MAX = 30;
-const LOOK_EVERY_MS = 2_000;
 
 /** A pod that should be ready and is not. One that was just seen is given its time. */
 function isTrouble(p: PodRow, nowMs: number): boolean {
@@ -26,13 +24,19 @@ function troubled(state: PageState): PodRow[] {
 export function problemCount(state: PageState): number {
   const { problems } = state;
   const own = problems === null ? 0 : problems.node.length + problems.manifests.length + problems.manifestsMore;
-  return own + troubled(state).length + [...state.actors.values()].filter((a) => !a.ok).length;
+  return own + troubled(state).length + unwell(state).length;
+}
+
+/** Those whose trouble the node's own problems do not tell. */
+function unwell({ actors, problems }: PageState): ActorRow[] {
+  const told = new Set(problems?.links);
+  return [...actors.values()].filter((a) => !a.ok && !told.has(a.path));
 }
 
 export function Problems({ state }: { state: PageState }) {
   const { problems, hello } = state;
   const pods = troubled(state);
-  const actors = [...state.actors.values()].filter((a) => !a.ok);
+  const actors = unwell(state);
   const well = problemCount(state) === 0;
   return (
     <>
@@ -48,7 +52,7 @@ export function Problems({ state }: { state: PageState }) {
         {(p) => (
           <li key={p.uid}>
             <i className={`dot ${podTone(p)}`} /> <a href={hrefOf('pods', p.uid)}>{`${p.namespace}/${p.name}`}</a>{' '}
-            <strong>{p.rejected ? 'Refused' : p.reason || p.phase}</strong> <span className="quiet">{p.message}</span>
+            <strong className={`tone-${podTone(p)}`}>{podStatus(p)}</strong> <span className="quiet">{p.message || p.reason}</span>
           </li>
         )}
       </Group>
@@ -80,42 +84,5 @@ function Group<T>(o: { title: string; of: readonly T[]; more?: number; children(
       <ul className="plain problems">{o.of.slice(0, SHOWN_MAX).map(o.children)}</ul>
       {more > 0 && <p className="quiet">and {more} more</p>}
     </Section>
-  );
-}
-
-/** What is injected now; who has the token may end it. */
-function Faults() {
-  const [injected, setInjected] = useState<readonly InjectionView[]>([]);
-  const [said, setSaid] = useState('');
-  const look = async () => {
-    const answer = await fetch('/api/inject').catch(() => null);
-    if (answer?.ok === true) setInjected(((await answer.json()) as { injections: readonly InjectionView[] }).injections);
-  };
-  useEffect(() => {
-    void look();
-    const timer = setInterval(() => void look(), LOOK_EVERY_MS);
-    return () => clearInterval(timer);
-  }, []);
-  const stop = async (id: string) => {
-    const headers = { 'x-actorlet-token': token() };
-    const answer = await fetch(`/api/inject/${encodeURIComponent(id)}`, { method: 'DELETE', headers }).catch(() => null);
-    setSaid(answer?.ok === true ? '' : `It was not ended: ${answer === null ? 'no answer' : await answer.text()}`);
-    await look();
-  };
-  return (
-    <Group title="Faults that are injected" of={injected}>
-      {(i) => (
-        <li key={i.id}>
-          <i className="dot warn" /> <strong>{i.scenario}</strong>{' '}
-          <span className="quiet">{`${i.description} ends in ${duration(i.endsInMs)}`}</span>{' '}
-          {token() !== '' && (
-            <button type="button" onClick={() => void stop(i.id)}>
-              Stop
-            </button>
-          )}{' '}
-          <span role="status">{said}</span>
-        </li>
-      )}
-    </Group>
   );
 }

@@ -1,6 +1,7 @@
 /** The supervision tree: a list that folds, for the mouse and for the arrow keys. */
 import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
 import type { ActorRow } from '../../feed/frames.ts';
+import { Icon } from '../bits.tsx';
 import { go } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
 import { duration, toneOf } from '../words.ts';
@@ -13,6 +14,8 @@ interface Line {
 }
 /** Dynamic supervisors with more children than this begin folded only where nothing below is unwell. */
 const FOLD_FROM = 200;
+/** Lines drawn at once. */
+const LINES_MAX = 600;
 
 export function Tree({ state, selected }: { state: PageState; selected: string }) {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
@@ -24,6 +27,9 @@ export function Tree({ state, selected }: { state: PageState; selected: string }
     0,
     lines.findIndex((l) => l.row.path === own),
   );
+
+  // Of very many, those around the one that is chosen.
+  const from = Math.max(0, Math.min(lines.length - LINES_MAX, at - LINES_MAX / 2));
 
   const fold = (path: string, closed: boolean) => {
     const next = new Set(folded);
@@ -66,16 +72,19 @@ export function Tree({ state, selected }: { state: PageState; selected: string }
         onChange={(e) => setQuery(e.target.value)}
       />
       <div className="tree-lines" role="tree" aria-label="Actors" ref={list} onKeyDown={onKey}>
-        {lines.map((line, i) => (
+        {lines.slice(from, from + LINES_MAX).map((line, i) => (
           <TreeLine
             key={line.row.path}
             line={line}
-            current={i === at}
+            current={from + i === at}
             selected={line.row.path === own}
             now={nowMs(state)}
             fold={(closed) => fold(line.row.path, closed)}
           />
         ))}
+        {lines.length > LINES_MAX && (
+          <p className="quiet pad">{`${lines.length - LINES_MAX} more lines are not drawn: search, or fold what is not needed.`}</p>
+        )}
         {lines.length === 0 && <p className="quiet pad">Nothing fits.</p>}
       </div>
     </aside>
@@ -112,13 +121,14 @@ function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: num
           o.fold(open);
         }}
       >
-        {children > 0 ? (open ? '▾' : '▸') : ''}
+        {children > 0 && <Icon name={open ? 'open' : 'closed'} />}
       </button>
       <i className={`dot ${toneOf(row)}`} />
       <span className="tree-name">{row.name}</span>
       {row.restarts > 0 && (
         <span className="badge" title={`${row.restarts} restarts`}>
-          ↻{row.restarts}
+          <Icon name="restart" />
+          {row.restarts}
         </span>
       )}
       {depthMail > 0 && (
@@ -126,7 +136,8 @@ function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: num
           className="badge mail"
           title={`${depthMail} messages wait, the oldest for ${duration(o.now - (row.mail?.oldestAtMs ?? o.now))}`}
         >
-          ✉{depthMail}
+          <Icon name="mail" />
+          {depthMail}
         </span>
       )}
       <span className="tree-state">{said}</span>
@@ -137,7 +148,11 @@ function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: num
 
 function linesOf(actors: ReadonlyMap<string, ActorRow>, o: { folded: ReadonlySet<string>; query: string }): Line[] {
   const below = new Map<string, ActorRow[]>();
-  for (const row of actors.values()) below.set(row.parent, [...(below.get(row.parent) ?? []), row]);
+  for (const row of actors.values()) {
+    const siblings = below.get(row.parent);
+    if (siblings === undefined) below.set(row.parent, [row]);
+    else siblings.push(row);
+  }
   const words = o.query
     .toLowerCase()
     .split(/\s+/)

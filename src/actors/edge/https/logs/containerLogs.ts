@@ -7,19 +7,23 @@ import { type PodRecord, podsView } from '../../../../machines/pods/manager/mess
 import { statusesView } from '../../../../machines/pods/status/messages.ts';
 import { containerStatus, logFileOf } from '../../../../machines/shown/podLogs.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest } from '../../../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Ports } from '../../../../ports/ports.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../../admin/answers.ts';
 import { type Found, hasContainer } from '../pods.ts';
 import { openLog } from './logReader.ts';
 
 export interface ContainerLogsOptions {
-  ctx: ActorCtx<ServerEvent>;
+  ctx: Pick<ActorCtx<ServerEvent>, 'registry' | 'log'> & { ports: Pick<Ports, 'fs' | 'sys' | 'clock'> };
   podLogsDir: string;
   find(name: { namespace: string; pod: string; uid: string }): Found<PodRecord>;
 }
 
-export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, parts: readonly string[]): Promise<HttpReply> {
+export async function containerLogs(
+  o: ContainerLogsOptions,
+  req: Pick<HttpRequest, 'method' | 'query' | 'signal'>,
+  parts: readonly string[],
+): Promise<HttpReply> {
   const { ctx } = o;
   if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
   const [namespace = '', pod = '', container = ''] = parts;

@@ -3,8 +3,9 @@ import { useMemo, useState } from 'react';
 import type { Chart, ChartState } from '../../../../machines/chart/definition.ts';
 import type { LifeStep } from '../../../../machines/pods/manager/messages.ts';
 import { Section } from '../../bits.tsx';
+import { pathTo } from '../../chart/fold.ts';
+import { Statechart } from '../../chart/Statechart.tsx';
 import { clock, duration } from '../../words.ts';
-import { Statechart } from '../Statechart.tsx';
 
 export function Life({ chart, way, now }: { chart: Chart; way: readonly LifeStep[]; now: number }) {
   const [asked, setAsked] = useState('');
@@ -46,13 +47,6 @@ const WORDS: Readonly<Record<string, string>> = {
   'life.finished': 'its worker has finished',
   'life.quarantined': 'its worker kept failing',
 };
-
-/** The state and those around it, the outermost first; none: there is no such state. */
-function pathTo(state: ChartState, id: string): readonly ChartState[] {
-  if (state.id === id) return [state];
-  const below = state.states.map((s) => pathTo(s, id)).find((path) => path.length > 0);
-  return below === undefined ? [] : [state, ...below];
-}
 
 function eventOf(state: ChartState, id: string): string {
   const own = state.transitions.find((t) => t.id === id)?.event;

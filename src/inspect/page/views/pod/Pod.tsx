@@ -1,20 +1,20 @@
 /** One pod: what it is waiting for, how long each phase took, its containers, volumes and probes, and why. */
 
-import type { PodFrame, PodRow } from '../../../feed/frames.ts';
+import type { PodRow } from '../../../feed/frames.ts';
 import { EntryRow, Fact, Section } from '../../bits.tsx';
 import { hrefOf } from '../../route.ts';
 import { nowMs, type PageState } from '../../store.ts';
-import { clock, duration, podTone } from '../../words.ts';
+import { clock, duration, podStatus, podTone } from '../../words.ts';
+import { Containers } from './Containers.tsx';
 import { Life } from './Life.tsx';
+import type { Told } from './lanes.ts';
 import { Sequence } from './Sequence.tsx';
 import { Timeline } from './Timeline.tsx';
-
-type Told = NonNullable<PodFrame['pod']>;
 
 /** What a reader must know before anything else; '' for a pod that is well. */
 function troubleOf(row: PodRow | undefined): string {
   if (row === undefined || podTone(row) !== 'bad') return '';
-  return row.rejected ? `Refused: ${row.reason}` : row.reason || row.phase;
+  return row.rejected ? `Refused: ${row.reason}` : podStatus(row);
 }
 
 export function PodPage({ state, uid }: { state: PageState; uid: string }) {
@@ -56,16 +56,16 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
             <Fact name="Ready first">{readyAfter(told)}</Fact>
             <Fact name="From">{told.source || '–'}</Fact>
             {told.conditions.map((c) => (
-              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : 'warn'}>
+              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : toneOfUnmet(row)}>
                 <span title={[c.reason, c.message, clock(c.sinceMs)].filter((t) => t !== '').join('\n')}>{c.status}</span>
               </Fact>
             ))}
           </dl>
           <Section title="Timeline">
-            <Timeline told={told} now={now} />
+            <Timeline told={told} now={now} troubled={troubleOf(row) !== ''} />
           </Section>
-          {state.life !== null && <Life chart={state.life} way={told.way ?? []} now={now} />}
           <div className="columns">
+            <Containers told={told} now={now} uid={uid} withLogs={state.hello?.recording === undefined} />
             <Section title="Because" note="oldest first">
               {told.causes.length === 0 ? (
                 <p className="quiet">No cause is recorded.</p>
@@ -79,7 +79,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
                 </ol>
               )}
             </Section>
-            <Containers told={told} now={now} uid={uid} />
+
             <Volumes told={told} now={now} />
             <Section title="Events">
               {told.events.length === 0 ? (
@@ -96,6 +96,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
               )}
             </Section>
           </div>
+          {state.life !== null && <Life chart={state.life} way={told.way ?? []} now={now} />}
           <Section title="Messages" note="between the node’s actors, about this pod">
             <Sequence messages={told.messages} uid={uid} name={told.name} />
           </Section>
@@ -116,42 +117,16 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
   );
 }
 
+/** A pod that has ended is not expected to be ready. */
+function toneOfUnmet(row: PodRow | undefined): string {
+  const tone = row === undefined ? 'off' : podTone(row);
+  return tone === 'off' ? '' : tone === 'bad' ? 'bad' : 'warn';
+}
+
 function readyAfter(told: Told): string {
   const { readyAtMs } = told.history;
   if (readyAtMs === undefined) return 'not yet';
   return told.seenAtMs === 0 ? clock(readyAtMs) : `after ${duration(readyAtMs - told.seenAtMs)}`;
-}
-
-function Containers({ told, now, uid }: { told: Told; now: number; uid: string }) {
-  return (
-    <Section title="Containers">
-      <ul className="plain cards">
-        {told.containers.map((c) => {
-          const probes = told.probes.filter((p) => p.container === c.name);
-          return (
-            <li key={`${c.init} ${c.name}`}>
-              <p>
-                <i
-                  className={`dot ${c.ready ? 'ok' : c.state === 'running' ? 'busy' : c.reason === '' || c.reason === 'Completed' ? 'off' : 'warn'}`}
-                />
-                <a href={hrefOf('actors', `node/pods/workers/${uid}>container:${c.name}`)}>{c.name}</a>{' '}
-                {c.init && <span className="quiet">init</span>} <span className="quiet">{c.image}</span>
-              </p>
-              <p>
-                {c.state} {c.reason !== '' && `(${c.reason})`}
-                {c.startedAtMs > 0 && c.state === 'running' && <span className="quiet"> for {duration(now - c.startedAtMs)}</span>}
-                {c.restartCount > 0 && <span className="tone-warn-text"> · {c.restartCount} restarts</span>}
-                {c.nextStartAtMs !== undefined && c.nextStartAtMs > now && <span> · next start in {duration(c.nextStartAtMs - now)}</span>}
-              </p>
-              {c.lastExit !== '' && <p className="quiet">last run: {c.lastExit}</p>}
-              {c.message !== '' && <p className="quiet">{c.message}</p>}
-              {probes.length > 0 && <p className="quiet">probes: {probes.map((p) => `${p.type} ${p.result}`).join(', ')}</p>}
-            </li>
-          );
-        })}
-      </ul>
-    </Section>
-  );
 }
 
 function Volumes({ told, now }: { told: Told; now: number }) {

@@ -1,70 +1,34 @@
 /** Where the states of a chart stand: laid out by ELK in a worker, so that the page stays alive meanwhile. */
 import ELK, { type ElkExtendedEdge, type ElkNode } from 'elkjs/lib/elk-api.js';
 import workerUrl from 'elkjs/lib/elk-worker.min.js?url';
-import type { Chart, ChartState, ChartTransition } from '../../machines/chart/definition.ts';
+import { type ChartState, statesOf } from '../../../machines/chart/definition.ts';
+import { embeddedUrl } from '../embedded.ts';
+import { bundlesOf, type Drawn, type Layout, type Placed } from './drawing.ts';
 
-/** Transitions between the same two states, drawn as one line. */
-export interface Bundle {
-  id: string;
-  source: string;
-  target: string;
-  transitions: readonly ChartTransition[];
-}
-interface Placed {
-  id: string;
-  parent: string;
-  state: ChartState;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-export interface Drawn extends Bundle {
-  points: readonly { x: number; y: number }[];
-}
-export interface Layout {
-  nodes: readonly Placed[];
-  edges: readonly Drawn[];
-  width: number;
-  height: number;
-}
-
-const CHAR_PX = 7.4;
-const NODE_PX = { height: 34, padding: 28 };
+const CHAR_PX = 6.9;
+/** `twist`: the button and the count of a state that is closed. */
+const NODE_PX = { height: 30, padding: 27, twist: 38 };
+/** Lines to one state join: a chart of the same states takes half the room. */
+const JOINED = { 'elk.layered.mergeEdges': 'true', 'elk.layered.mergeHierarchyEdges': 'true' } as const;
 
 let elk: InstanceType<typeof ELK> | null = null;
 const known = new Map<string, Promise<Layout>>();
 const KNOWN_MAX = 40;
 
-export function layoutOf(chart: Chart): Promise<Layout> {
-  const key = JSON.stringify(chart);
-  const made = known.get(key) ?? compute(chart);
+/** `root`: as {@link fold} left it. */
+export function layoutOf(root: ChartState): Promise<Layout> {
+  const key = JSON.stringify(root);
+  const made = known.get(key) ?? compute(root);
   known.set(key, made);
   if (known.size > KNOWN_MAX) known.delete(known.keys().next().value ?? '');
   return made;
 }
 
-export function bundlesOf(root: ChartState): Bundle[] {
-  const out = new Map<string, Bundle & { transitions: ChartTransition[] }>();
-  const visit = (state: ChartState) => {
-    for (const t of state.transitions) {
-      for (const target of t.targets) {
-        const id = `${state.id}→${target}`;
-        const bundle = out.get(id) ?? { id, source: state.id, target, transitions: [] };
-        bundle.transitions.push(t);
-        out.set(id, bundle);
-      }
-    }
-    state.states.forEach(visit);
-  };
-  visit(root);
-  return [...out.values()];
-}
-
-async function compute(chart: Chart): Promise<Layout> {
-  elk ??= new ELK({ workerUrl });
-  const { root } = chart;
-  const bundles = bundlesOf(root).filter((b) => b.source !== b.target && b.source !== root.id && b.target !== root.id);
+async function compute(root: ChartState): Promise<Layout> {
+  elk ??= new ELK({ workerUrl: (await embeddedUrl('layout')) ?? workerUrl });
+  const states = new Map(statesOf(root).map((s) => [s.id, s]));
+  const isDrawn = (id: string): boolean => id !== root.id && states.has(id);
+  const bundles = bundlesOf(root).filter((b) => b.source !== b.target && isDrawn(b.source) && isDrawn(b.target));
   const graph: ElkNode = {
     ...node(root),
     edges: bundles.map((b): ElkExtendedEdge => ({ id: b.id, sources: [b.source], targets: [b.target] })),
@@ -74,25 +38,20 @@ async function compute(chart: Chart): Promise<Layout> {
       'elk.hierarchyHandling': 'INCLUDE_CHILDREN',
       'elk.edgeRouting': 'ORTHOGONAL',
       'elk.json.edgeCoords': 'ROOT',
-      'elk.layered.spacing.nodeNodeBetweenLayers': '44',
-      'elk.spacing.nodeNode': '28',
-      'elk.spacing.edgeNode': '16',
-      'elk.spacing.edgeEdge': '10',
-      'elk.layered.spacing.edgeNodeBetweenLayers': '16',
+      ...JOINED,
+      'elk.layered.spacing.nodeNodeBetweenLayers': '30',
+      'elk.spacing.nodeNode': '12',
+      'elk.spacing.edgeNode': '10',
+      'elk.spacing.edgeEdge': '7',
+      'elk.layered.spacing.edgeEdgeBetweenLayers': '7',
+      'elk.layered.spacing.edgeNodeBetweenLayers': '10',
       // States are written down in the order of a life: what leads back is what is drawn upwards.
       'elk.layered.considerModelOrder.strategy': 'NODES_AND_EDGES',
       'elk.layered.cycleBreaking.strategy': 'MODEL_ORDER',
-      'elk.aspectRatio': '1.7',
       'elk.padding': '[top=8,left=8,bottom=8,right=8]',
     },
   };
   const done = await elk.layout(graph);
-  const states = new Map<string, ChartState>();
-  const index = (s: ChartState) => {
-    states.set(s.id, s);
-    s.states.forEach(index);
-  };
-  index(root);
   const nodes: Placed[] = [];
   const visit = (n: ElkNode, parent: string) => {
     const state = states.get(n.id);
@@ -112,11 +71,12 @@ async function compute(chart: Chart): Promise<Layout> {
 
 function node(state: ChartState, first = false): ElkNode {
   // What a machine begins with stands at the top.
-  const place = first ? { 'elk.layered.layering.layerConstraint': 'FIRST' } : {};
+  const place: Record<string, string> = first ? { ...JOINED, 'elk.layered.layering.layerConstraint': 'FIRST' } : JOINED;
   if (state.states.length === 0) {
+    const twist = state.type === 'compound' || state.type === 'parallel' ? NODE_PX.twist : 0;
     return {
       id: state.id,
-      width: Math.max(70, state.key.length * CHAR_PX + NODE_PX.padding),
+      width: Math.max(64, state.key.length * CHAR_PX + NODE_PX.padding + twist),
       height: NODE_PX.height,
       layoutOptions: place,
     };
@@ -126,7 +86,7 @@ function node(state: ChartState, first = false): ElkNode {
     children: state.states.map((s) => node(s, s.id === state.initial)),
     layoutOptions: {
       ...place,
-      'elk.padding': '[top=34,left=14,bottom=14,right=14]',
+      'elk.padding': '[top=32,left=10,bottom=10,right=10]',
       'elk.nodeSize.constraints': 'MINIMUM_SIZE',
       'elk.nodeSize.minimum': `(${state.key.length * CHAR_PX + NODE_PX.padding + 20},60)`,
     },

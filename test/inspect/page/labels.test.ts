@@ -1,6 +1,6 @@
 /** Labels of a chart on the page: where they stand. */
 import { expect, it } from 'vitest';
-import { type PlacedState, placeLabels } from '../../src/inspect/page/labels.ts';
+import { type PlacedState, placeLabels } from '../../../src/inspect/page/chart/labels.ts';
 
 const state = (id: string, o: Partial<PlacedState>): PlacedState => ({
   ...{ id, parent: '', x: 0, y: 0, width: 70, height: 34, state: { states: [] } },
@@ -48,4 +48,17 @@ it('a crowded line takes the place where the least is covered', () => {
   ];
   expect(placeLabels([{ id: 'a', label: 'removed', points }], states).size).toBe(1);
   expect(placeLabels([{ id: 'a', label: 'removed', points: [] }], states).size).toBe(0);
+});
+
+it('a label that could only cover another label is left out', () => {
+  const points = [
+    { x: 0, y: 0 },
+    { x: 0, y: 10 },
+  ];
+  const placed = placeLabels(
+    ['a', 'b', 'c', 'd'].map((id) => ({ id, label: 'its worker has finished', points })),
+    [],
+  );
+  expect(placed.has('a')).toBe(true);
+  expect(placed.size).toBeLessThan(4);
 });
