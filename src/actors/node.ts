@@ -191,6 +191,7 @@ function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null)
     injector,
     plugins: ports.csi !== undefined,
     devicePlugins: ports.devicePlugins !== undefined,
+    dra: ports.dra !== undefined,
     podResources: ports.podResources !== undefined,
     kernelLog: ports.kernelLog !== undefined,
     inhibitor: ports.inhibitor !== undefined,

@@ -49,6 +49,7 @@ export interface TreeInput {
   injector: InjectorOptions | null;
   plugins?: boolean;
   devicePlugins?: boolean;
+  dra?: boolean;
   podResources?: boolean;
   kernelLog?: boolean;
   inhibitor?: boolean;
@@ -62,7 +63,8 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
   const api = config.flags.kubeconfig === '' ? null : apiOptions(config, o);
   const cluster = api !== null;
   const staticSources = staticSourceOptions(config, nodeName);
-  const allocation = allocationOptions(config, { facts, host: o.host, devicePlugins: o.devicePlugins === true, cluster });
+  const ports = { devicePlugins: o.devicePlugins === true, dra: o.dra === true };
+  const allocation = allocationOptions(config, { facts, host: o.host, ...ports, cluster });
   return {
     checkpoint: { rootDir: config.flags.rootDir },
     injector: o.injector,

@@ -79,6 +79,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'ContainerStopSignals',
   'ContextualLogging',
   'DisableNodeKubeProxyVersion',
+  'DynamicResourceAllocation',
   'EnvFiles',
   'EventedPLEG',
   'ExecProbeTimeout',
@@ -89,6 +90,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'InPlacePodVerticalScalingInitContainers',
   'KubeletCgroupDriverFromCRI',
   'KubeletPSI',
+  'KubeletPodResourcesDynamicResources',
   'LoggingBetaOptions',
   'MutableCSINodeAllocatableCount',
   'NodeLogQuery',
@@ -119,7 +121,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 /** Gates of features that are not there at all, with what is there instead: to turn one on asks for something. */
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('pods with resources of a pod as a whole have no CPUs or memory alone', 'PodLevelResourceManagers'),
-  ...gatesWithout('dynamic resource allocation is not there yet', 'DynamicResourceAllocation', 'KubeletPodResourcesDynamicResources'),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
   ...gatesWithout('the health of devices is not reported in the status of pods yet', 'ResourceHealthStatus', 'ResourceHealthStatusMessage'),
   ...gatesWithout(

@@ -26,6 +26,7 @@ import type { Mounter } from './machine/mounter.ts';
 import type { Prober } from './prober.ts';
 import type { Csi } from './sockets/csi.ts';
 import type { DevicePlugins } from './sockets/devicePlugins.ts';
+import type { Dra } from './sockets/dra.ts';
 import type { PodResourcesPort } from './sockets/podResources.ts';
 
 export type { Entropy, Rng };
@@ -375,6 +376,8 @@ export interface Ports {
   readonly cgroups?: Cgroups;
   /** Absent where device plugins beside this node cannot be spoken to: there is no device manager. */
   readonly devicePlugins?: DevicePlugins;
+  /** Absent where no driver of dynamic resources can be spoken to: pods with claims fail, saying so. */
+  readonly dra?: Dra;
   /** Absent where nobody can ask which devices and CPUs containers hold. */
   readonly podResources?: PodResourcesPort;
   /** Absent where there is no kernel to listen to. */

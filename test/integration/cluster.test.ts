@@ -73,7 +73,7 @@ describe('a pod of the API', () => {
 
   it('that this node cannot honour fails with the reason, starts nothing, and can be deleted', async () => {
     await using h = await cluster();
-    create(h, 'odd', { spec: { resourceClaims: [{ name: 'gpu' }] } });
+    create(h, 'odd', { spec: { volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] } });
     await h.until('Failed', () => inApi(h, 'odd')?.status.phase === 'Failed');
     expect(inApi(h, 'odd')?.status).toMatchObject({ reason: 'UnsupportedField' });
     expect(h.runtime.dump().sandboxes).toEqual([]);

@@ -35,6 +35,7 @@ import { type SimLogind, simLogind } from '../../src/sim/world/host/logind.ts';
 import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
 import type { SimKube } from '../../src/sim/world/kube/types.ts';
 import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/plugins/devicePlugins.ts';
+import { type SimDra, simDra } from '../../src/sim/world/plugins/dra.ts';
 import { type SimDrivers, simDrivers } from '../../src/sim/world/plugins/drivers.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { type SimCgroups, simCgroups } from '../../src/sim/world/runtime/cgroups.ts';
@@ -95,6 +96,8 @@ export interface VirtualNode extends AsyncDisposable {
   drivers: SimDrivers;
   /** The machine's device plugins; the node can speak to them with option `devices` only. */
   devices: SimDevicePlugins;
+  /** The machine's drivers of dynamic resources; the node can speak to them with option `dra` only. */
+  dra: SimDra;
   /** What the node answers to monitoring agents, with option `devices` only; null while it does not listen. */
   readonly podResources: PodResourcesAnswers | null;
   /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
@@ -156,6 +159,8 @@ export interface VirtualNodeOptions {
   drivers?: boolean;
   /** The node can speak to device plugins. Default false. */
   devices?: boolean;
+  /** The node can speak to drivers of dynamic resources. Default false. */
+  dra?: boolean;
   /** The node reads the log of its kernel. Default false. */
   kernelLog?: boolean;
   /** The node keeps chains in the packet filter. Default false. */
@@ -217,6 +222,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   fs.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const special: VirtualNode['special'] = new Map();
   const drivers = simDrivers();
+  const dra = simDra();
   const devices = simDevicePlugins();
   const kernelLog = simKernelLog(time.clock);
   const iptables = simIptables();
@@ -295,6 +301,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       },
       cri,
       ...(o.cluster === true ? { kube: connect() } : {}),
+      ...(o.dra === true ? { dra: dra.connect({ clock: time.clock, power: mine }) } : {}),
       ...(o.drivers === true ? { csi: drivers.connect({ fs, mounts, clock: time.clock, power: mine }) } : {}),
       ...(o.devices === true
         ? {
@@ -410,6 +417,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     },
     mounts,
     drivers,
+    dra,
     devices,
     get podResources() {
       return podResources;

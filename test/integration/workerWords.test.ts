@@ -2,6 +2,8 @@
 import { expect, it } from 'vitest';
 import { podFrame } from '../../src/inspect/feed/podDetail.ts';
 import { podRows } from '../../src/inspect/feed/rows.ts';
+import { podsView } from '../../src/machines/pods/manager/messages.ts';
+import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { podWorkerMachine } from '../../src/machines/pods/workers/podWorkerMachine.ts';
 import type { PodSummary } from '../../src/machines/shown/podSummary.ts';
 import type { HttpReply, Ports } from '../../src/ports/ports.ts';
@@ -54,7 +56,7 @@ it.each(CASES.map((c) => [c.covers, c] as const))('%s', async (_covers, of) => {
   await using _ = h;
   const uid = path.slice(path.lastIndexOf('/') + 1);
   const now = h.actor(path);
-  const worker = h.record('subject')?.worker;
+  const worker = h.tree.registry.read(podsView)?.value.records.get(uid)?.worker;
   const tree = { state: now?.state, reason: now?.reason, message: now?.message };
   expect(tree.reason).not.toBe('');
   expect(podFrame(inspectedOf(h), uid).pod?.worker, 'the page').toMatchObject(tree);
@@ -63,7 +65,7 @@ it.each(CASES.map((c) => [c.covers, c] as const))('%s', async (_covers, of) => {
   const row = pods.find((p) => p.uid === uid);
   expect(row?.workerState, '/pods').toBe(tree.state);
   // What is wrong with a container comes first.
-  const { containerStatuses = [] } = h.status('subject')?.status ?? {};
+  const { containerStatuses = [] } = h.tree.registry.read(statusesView)?.value.get(uid)?.status ?? {};
   const waits = containerStatuses.some((s) => s.state.waiting !== undefined) || worker?.containers.some((s) => s.reason !== '');
   if (waits !== true)
     expect({ reason: row?.reason, message: row?.message }, '/pods').toEqual({ reason: tree.reason, message: tree.message });

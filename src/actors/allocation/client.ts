@@ -1,10 +1,14 @@
 /** How the rest of the node learns what was allocated, and what there is of it. Holds nothing. */
 
 import { type ContainerShare, type Held, NO_SHARE, type NodeResources } from '../../machines/allocation/messages.ts';
+import type { ResourceStatus } from '../../machines/kube/types.ts';
 import { type Built, built } from '../../machines/result.ts';
+import type { Ports } from '../../ports/ports.ts';
 import type { Registry } from '../supervision/types.ts';
 import type { ContainerOfPod, ProviderCtx } from './provider.ts';
 import { PROVIDERS } from './providers.ts';
+
+export { prepareClaims, releaseClaims } from './claims/provider.ts';
 
 /** What a container that is about to be created gets, or what it has to wait for. */
 export async function containerShare(ctx: ProviderCtx, of: ContainerOfPod, signal: AbortSignal): Promise<Built<ContainerShare>> {
@@ -12,7 +16,8 @@ export async function containerShare(ctx: ProviderCtx, of: ContainerOfPod, signa
   for (const provider of PROVIDERS) {
     const share = await provider.share(ctx, of, signal);
     if (!share.ok) return share;
-    all = { ...all, ...share.value };
+    const cdiDevices = [...all.cdiDevices, ...(share.value.cdiDevices ?? [])];
+    all = { ...all, ...share.value, cdiDevices };
   }
   return built(all);
 }
@@ -27,6 +32,11 @@ export function nodeResources(ctx: ProviderCtx): NodeResources & { known: boolea
     allocatable: Object.assign({}, ...said.map((one) => one.allocatable)),
     recreated: said.some((one) => one.recreated),
   };
+}
+
+/** For the status of a container. */
+export function deviceHealth(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }, of: ContainerOfPod): ResourceStatus[] {
+  return PROVIDERS.flatMap((provider) => provider.health?.(ctx, of) ?? []);
 }
 
 export function heldResources(registry: Registry): Held[] {

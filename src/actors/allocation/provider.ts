@@ -6,7 +6,7 @@
 import type { AllocationEvent, ContainerShare, Held, NodeResources } from '../../machines/allocation/messages.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { Container } from '../../machines/kube/podTable.ts';
-import type { Pod } from '../../machines/kube/types.ts';
+import type { Pod, ResourceStatus } from '../../machines/kube/types.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { Built } from '../../machines/result.ts';
 import type { Address } from '../../machines/supervision/address.ts';
@@ -18,10 +18,12 @@ export interface ProviderPlace {
   facts(): NodeFacts;
   host: Pick<Host, 'cpus' | 'numaNodes'>;
   devicePlugins: boolean;
+  /** The node can speak to drivers of dynamic resources. */
+  dra: boolean;
   /** There is an API server, whose node shows what there is. */
   cluster: boolean;
 }
-export type ProviderCtx = { registry: Registry; ports: Pick<Ports, 'devicePlugins'> };
+export type ProviderCtx = { registry: Registry; ports: Pick<Ports, 'devicePlugins' | 'dra' | 'kube'> };
 export interface ContainerOfPod {
   pod: Pod;
   container: Container;
@@ -56,6 +58,8 @@ export interface Provider {
   held(registry: Registry): Held | undefined;
   /** The file that the start of the daemon looks at. */
   readonly state?: ProviderState;
+  /** Health of what the container has of it, for its status. */
+  health?(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }, of: ContainerOfPod): readonly ResourceStatus[];
   /** Makes its metrics, which are 0 on a node without it. */
   metrics?(metrics: Ports['metrics']): void;
 }

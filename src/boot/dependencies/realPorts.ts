@@ -19,6 +19,7 @@ import { createGrpcCsi } from './csi/grpcCsi.ts';
 import { createDebugger } from './debugger/debugger.ts';
 import { createGrpcDevicePlugins } from './devicePlugins/grpcDevicePlugins.ts';
 import { createDocuments } from './documents/documents.ts';
+import { createGrpcDra } from './dra/grpcDra.ts';
 import { connectEmbedded, isEmbeddedEndpoint, podTunnel } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createGzipPort } from './gzip.ts';
@@ -54,6 +55,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     gzip: createGzipPort(),
     csi: createGrpcCsi({ clock: createClock() }),
     devicePlugins: createGrpcDevicePlugins({ clock: createClock() }),
+    dra: createGrpcDra({ clock: createClock() }),
     podResources: createGrpcPodResources(),
     kernelLog: createKernelLog(),
     ...(config.config.cgroupsPerQOS || config.config.kubeletCgroups !== '' || config.config.systemCgroups !== ''

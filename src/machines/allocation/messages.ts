@@ -1,5 +1,6 @@
 /** What the layer `allocation` is asked, and what containers get of it. Its providers allocate: device manager, CPU manager. */
 
+import type { Container } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
 import { address, type Message, type ReplyTo } from '../supervision/address.ts';
 import type { Device, Mount } from '../wire/cri.ts';
@@ -102,9 +103,22 @@ export interface HeldResources {
   /** Only those that no other container may use. */
   cpuIds: readonly number[];
   memory: readonly ContainerMemory[];
+  /** Of ResourceClaims. */
+  dynamicResources?: readonly DynamicResource[];
+}
+export interface DynamicResource {
+  claimName: string;
+  claimNamespace: string;
+  claimResources: readonly {
+    cdiDevices: readonly { name: string }[];
+    driverName: string;
+    poolName: string;
+    deviceName: string;
+    shareId?: string;
+  }[];
 }
 export interface Held {
-  of(uid: string, container: string): Partial<HeldResources>;
+  of(uid: string, container: string, whole: { pod: Pod; container: Container }): Partial<HeldResources>;
   /** All that containers can have, taken or free. */
   allocatable(): Partial<HeldResources>;
 }

@@ -56,14 +56,15 @@ function hasEnded({ statuses }: PodResourcesFacts, { uid, record }: { uid: strin
   );
 }
 
-function resourcesOf({ metadata, spec }: Pod, { held }: PodResourcesFacts): PodResources {
+function resourcesOf(pod: Pod, { held }: PodResourcesFacts): PodResources {
+  const { metadata, spec } = pod;
   const sidecars = (spec.initContainers ?? []).filter(isRestartableInit);
   return {
     name: metadata.name,
     namespace: metadata.namespace,
-    containers: [...sidecars, ...spec.containers].map(({ name }: Container) => ({
-      name,
-      ...joined(held.map((one) => one.of(metadata.uid, name))),
+    containers: [...sidecars, ...spec.containers].map((container: Container) => ({
+      name: container.name,
+      ...joined(held.map((one) => one.of(metadata.uid, container.name, { pod, container }))),
     })),
   };
 }

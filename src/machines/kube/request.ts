@@ -218,6 +218,9 @@ export const kubePath = {
   csiNodes: '/apis/storage.k8s.io/v1/csinodes',
   csiNode: (name: string): string => `${kubePath.csiNodes}/${esc(name)}`,
   volumeAttachment: (name: string): string => `/apis/storage.k8s.io/v1/volumeattachments/${esc(name)}`,
+  resourceClaim: (namespace: string, name: string): string =>
+    `/apis/resource.k8s.io/v1/namespaces/${esc(namespace)}/resourceclaims/${esc(name)}`,
+  resourceSlices: '/apis/resource.k8s.io/v1/resourceslices',
   version: '/version',
 } as const;
 

@@ -50,6 +50,13 @@ export interface PodStatus {
   qosClass?: 'Guaranteed' | 'Burstable' | 'BestEffort';
   observedGeneration?: number;
   resize?: string;
+  /** Of others: the claims that were made of the pod's templates. */
+  resourceClaimStatuses?: { name: string; resourceClaimName?: string }[];
+  /** Of the scheduler: the claim behind its extended resources. */
+  extendedResourceClaimStatus?: {
+    resourceClaimName: string;
+    requestMappings: { containerName: string; resourceName: string; requestName: string }[];
+  };
 }
 
 export interface PodCondition {
@@ -76,7 +83,14 @@ export interface ContainerStatus {
   allocatedResources?: Record<string, Quantity>;
   volumeMounts?: VolumeMountStatus[];
   stopSignal?: string;
+  allocatedResourcesStatus?: ResourceStatus[];
   user?: { linux: { uid: number; gid: number; supplementalGroups?: number[] } };
+}
+
+/** Health of devices that a container has: of a plugin, or of a claim (`claim:NAME/REQUEST`). */
+export interface ResourceStatus {
+  name: string;
+  resources: { resourceID: string; health: string; message?: string }[];
 }
 
 export interface VolumeMountStatus {

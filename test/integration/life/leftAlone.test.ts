@@ -5,7 +5,7 @@ import { runningOf, whyOf } from '../told.ts';
 import { pod, virtualNode } from '../virtualNode.ts';
 
 const OWNED = { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'rs', uid: 'u', controller: true }] };
-const CLAIMS = { resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }] };
+const REFUSED = { volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] };
 
 it('a pod of a newer API server runs: its fields are told once by an event, and by why', async () => {
   await using h = await cluster();
@@ -48,8 +48,8 @@ it('a volume of a kind that nobody knows keeps its pod waiting: it does not run 
 
 it('a pod of a controller that must be refused stays Pending, with one warning, and goes when it is deleted', async () => {
   await using h = await cluster();
-  create(h, 'one', { spec: CLAIMS });
-  const owned = create(h, 'owned', { spec: CLAIMS });
+  create(h, 'one', { spec: REFUSED });
+  const owned = create(h, 'owned', { spec: REFUSED });
   const held = h.kube.handle({
     verb: 'PATCH',
     path: `/api/v1/namespaces/default/pods/${owned.metadata.name}`,
@@ -79,7 +79,7 @@ it('a pod that ran here before the node came to refuse it runs on, and is stoppe
   await h.crash();
   // As a takeover shows it: another agent ran it with a field that this one cannot honour.
   const path = '/api/v1/namespaces/default/pods/web';
-  expect(h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: CLAIMS } }).ok).toBe(true);
+  expect(h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: REFUSED } }).ok).toBe(true);
   await h.boot();
   await h.until('why says so', () => whyOf(h, 'web').includes('or it ran here already: this node cannot honour the field'));
   await h.advance(300_000);

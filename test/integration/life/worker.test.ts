@@ -34,6 +34,8 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     fence: async () => undefined,
     inspect: async () => ({ ...nothing(), observedAtMonoMs: time.clock.monoMs() }),
     prepare: async () => ({ kind: 'done' }),
+    prepareClaims: async () => ({ kind: 'done' }),
+    releaseClaims: async () => ({ kind: 'done' }),
     runSandbox: never,
     runHook: never,
     stopContainer: async () => ({ kind: 'done' }),
@@ -65,6 +67,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     quiet: false,
     probes: new Map(),
     children: childStates(before),
+    deviceHealth: () => [],
   });
   const actor = createActor(workerMachineWith(moment)(spied, facts), {
     clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },

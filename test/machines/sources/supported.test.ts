@@ -173,7 +173,7 @@ describe('the table of supported fields', () => {
       'resource claims, of a pod and of a container',
       { resourceClaims: [{ name: 'a' }] },
       { resources: { claims: [{ name: 'a' }] } },
-      ['spec.resourceClaims', 'spec.containers[0].resources.claims'].map((path) => `${path} (there is no dynamic resource allocation)`),
+      ['spec.resourceClaims', 'spec.containers[0].resources.claims'].map((path) => `${path}${API_ONLY}`),
     ],
     ['runtime classes', { runtimeClassName: 'x' }, {}, [`spec.runtimeClassName${API_ONLY}`]],
   ])('names %s', (_, spec, container, paths) => {

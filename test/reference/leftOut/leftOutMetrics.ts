@@ -10,10 +10,6 @@ const named = (prefix: string, ...names: string[]): string[] => names.map((name)
 
 /** One row for each reason, in the order of the page. */
 export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
-  leftOut(
-    'Dynamic resource allocation is not there yet.',
-    ...named('dra_', 'grpc_operations_duration_seconds', 'operations_duration_seconds', 'resource_claims_in_use'),
-  ),
   leftOut('The pods API on a local socket is not there yet.', 'kubelet_pod_watch_events_dropped_total'),
   leftOut(
     'Not counted yet. `kubelet_pod_pending_resizes`, `kubelet_pod_in_progress_resizes` and events tell of changes of resources.',

@@ -3,6 +3,7 @@ import { asksForDevices, deviceRequests } from '../../../machines/allocation/dev
 import { heldDevices } from '../../../machines/allocation/devices/held.ts';
 import { devicesAddr, devicesView } from '../../../machines/allocation/devices/messages.ts';
 import { type ContainerShare, NO_SHARE } from '../../../machines/allocation/messages.ts';
+import { unclaimed, unclaimedContainer } from '../../../machines/pod/resources/claims.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import type { Provider } from '../provider.ts';
@@ -19,11 +20,12 @@ export const devicesProvider: Provider = {
     const nodes = config.config.topologyManagerPolicy === 'none' ? [] : (host.numaNodes?.() ?? []).map((node) => node.id);
     return devicesSpec({ rootDir: config.flags.rootDir, cluster, nodes });
   },
-  wants: asksForDevices,
+  wants: (pod) => asksForDevices(unclaimed(pod)),
   extendedResources: true,
   hints: true,
   /** Not asked where nothing is asked for, or there is no device manager: then it is a resource that others count. */
-  async share({ registry, ports }, { pod, container }, signal) {
+  async share({ registry, ports }, { pod, container: whole }, signal) {
+    const container = unclaimedContainer(pod, whole);
     if (ports.devicePlugins === undefined || deviceRequests(container).length === 0) return built(NO_SHARE);
     const question = (replyTo: ReplyTo<Built<ContainerShare>>) => ({ type: 'devices.start' as const, pod, container, replyTo });
     const answer = await registry.ask(devicesAddr, question, { timeoutMs: ANSWER_MS, signal });

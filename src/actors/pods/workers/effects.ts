@@ -39,7 +39,7 @@ import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messag
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ImageSpec } from '../../../machines/wire/cri.ts';
 import { handlingPod } from '../../../ports/handling.ts';
-import { containerShare } from '../../allocation/client.ts';
+import { containerShare, prepareClaims, releaseClaims } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -118,6 +118,20 @@ export class Effects implements WorkerIo {
       using _ = registry.watch(removingDirs, () => next.resolve());
       await next.promise;
     }
+  }
+
+  async prepareClaims(pod: Pod, signal: AbortSignal): Promise<EffectOutcome> {
+    const prepared = await prepareClaims(this.ctx, pod, signal);
+    return prepared.ok
+      ? { kind: 'done' }
+      : failedBecause('FailedPrepareDynamicResources', `prepare dynamic resources: ${prepared.message}`);
+  }
+
+  async releaseClaims(pod: Pod, signal: AbortSignal): Promise<EffectOutcome> {
+    const released = await releaseClaims(this.ctx, pod, signal);
+    return released.ok
+      ? { kind: 'done' }
+      : failedBecause('FailedUnprepareDynamicResources', `unprepare dynamic resources: ${released.message}`);
   }
 
   async runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>> {
@@ -377,6 +391,10 @@ export class Effects implements WorkerIo {
     this.inspector.acts.ended(calls, results);
     return results;
   }
+}
+
+function failedBecause(reason: string, message: string): EffectOutcome {
+  return { kind: 'failed', failure: { reason, message } };
 }
 
 function failedWith(reason: string, results: readonly CriResult[]): EffectOutcome {

@@ -25,6 +25,7 @@ import { probesView } from '../../../machines/services/probes/messages.ts';
 import { joinCauses } from '../../../machines/supervision/address.ts';
 import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import { deviceHealth } from '../../allocation/client.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
 import { MeasuredEffects, type WorkerMetrics, workerMetrics } from './measured.ts';
 
@@ -218,6 +219,9 @@ class WorkerMoment extends LazyMoment implements WorkerFacts {
   }
   get quiet(): boolean {
     return this.#of.io.inspector.acts.none;
+  }
+  get deviceHealth(): WorkerFacts['deviceHealth'] {
+    return (pod, container) => deviceHealth(this.#of.ctx, { pod, container });
   }
   get probes(): WorkerFacts['probes'] {
     return this.#of.ctx.registry.read(probesView)?.value ?? new Map();

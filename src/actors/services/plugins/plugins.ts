@@ -8,6 +8,7 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
+import { DRA_PLUGIN } from '../../../machines/services/plugins/draRules.ts';
 import type { CsiDriver, PluginsEvent, Registered } from '../../../machines/services/plugins/messages.ts';
 import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
 import { type FoundSocket, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
@@ -19,6 +20,7 @@ import type { Metrics } from '../../../ports/ports.ts';
 import type { Csi } from '../../../ports/sockets/csi.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { WatchedDevices } from './devices.ts';
+import { DraDrivers } from './dra.ts';
 import { CsiDrivers } from './drivers.ts';
 
 export interface PluginsOptions {
@@ -74,6 +76,7 @@ class FolderOfPlugins {
   readonly #folder: string;
   readonly #drivers: CsiDrivers;
   readonly #devices: WatchedDevices;
+  readonly #dra: DraDrivers;
   readonly #known: ReturnType<Metrics['gauge']>;
   /** By socket: why it could not be registered, as the log has it. */
   readonly #said = new Map<string, string>();
@@ -84,6 +87,7 @@ class FolderOfPlugins {
     this.#folder = folder;
     this.#drivers = new CsiDrivers(ctx);
     this.#devices = new WatchedDevices(ctx);
+    this.#dra = new DraDrivers(ctx);
     this.#known = ctx.ports.metrics.gauge('plugin_manager_total_plugins', 'Plugins by the socket they registered through.', [
       'socket_path',
       'state',
@@ -95,7 +99,7 @@ class FolderOfPlugins {
     const found = await socketsBelow(this.#ctx, this.#folder, 0);
     // Drivers that an earlier incarnation knew are known until a look shows that their socket has gone.
     if (!this.#looked)
-      for (const socket of [...this.#drivers.sockets(), ...this.#devices.sockets()])
+      for (const socket of [...this.#drivers.sockets(), ...this.#devices.sockets(), ...this.#dra.sockets()])
         if (!found.some((s) => s.path === socket)) this.gone(socket);
     this.#looked = true;
     return found.slice(0, SOCKETS_MAX);
@@ -116,6 +120,11 @@ class FolderOfPlugins {
     try {
       if (info.type === DEVICE_PLUGIN) {
         const plugin = await this.#devices.reach(info, socket, signal);
+        await notify(true, '');
+        return plugin;
+      }
+      if (info.type === DRA_PLUGIN) {
+        const plugin = this.#dra.admit(info, socket);
         await notify(true, '');
         return plugin;
       }
@@ -144,6 +153,7 @@ class FolderOfPlugins {
 
   registered(socket: string, plugin: Registered): void {
     if ('device' in plugin) this.#devices.registered(socket, plugin.device);
+    else if ('dra' in plugin) this.#dra.registered(socket, plugin.dra);
     else if (!this.#drivers.registered(socket, plugin.driver)) return;
     this.#said.delete(socket);
     this.#known.set(1, { socket_path: socket, state: 'actual_state_of_world' });
@@ -160,6 +170,7 @@ class FolderOfPlugins {
     this.#said.delete(socket);
     this.#known.remove({ socket_path: socket, state: 'actual_state_of_world' });
     this.#devices.gone(socket);
+    this.#dra.gone(socket);
     this.#drivers.gone(socket);
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import type { Pod } from '../../kube/types.ts';
+import { unclaimed } from '../../pod/resources/claims.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
@@ -67,7 +68,8 @@ export const coordinatorMachine = effects
     actions: {
       begin: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.admit') return;
-        const { pod, active, replyTo } = event;
+        const { active, replyTo } = event;
+        const pod = unclaimed(event.pod);
         const { plan } = facts();
         const ask = context.lastAsk + 1;
         const providers = facts().wanted(pod);

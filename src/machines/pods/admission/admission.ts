@@ -7,6 +7,7 @@ import { nodeMismatch } from '../../kube/nodeSelector.ts';
 import type { Pod, Taint } from '../../kube/types.ts';
 import { beyondBounds } from '../../pod/bounds.ts';
 import { isCritical, isOfApi } from '../../pod/phase.ts';
+import { unclaimed } from '../../pod/resources/claims.ts';
 import { type RequestOf, shortages } from '../../pod/resources/requests.ts';
 import { enumerated } from '../../text/errorList.ts';
 import { wantsAppArmor } from './appArmor.ts';
@@ -119,7 +120,7 @@ export const UNSUPPORTED = 'UnsupportedField';
 
 /** What it sets that this node does not have. `extendedResources`: except for these. */
 export function unsupported(pod: Pod, o: { podGroups: boolean; extendedResources: boolean }): Refusal | null {
-  const { refused: fields } = podFields(pod, { api: isOfApi(pod), ...o });
+  const { refused: fields } = podFields(unclaimed(pod), { api: isOfApi(pod), ...o });
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
   return { reason: UNSUPPORTED, message, about: 'pod' };
@@ -132,7 +133,7 @@ export function asksForStrictGroups(pod: Pod): boolean {
 
 /** The predicates of the reference, with what exactly is in the way. */
 function unfit(input: AdmissionInput): Refusal | null {
-  const [short] = shortages(input.pod, input);
+  const [short] = shortages(unclaimed(input.pod), input);
   if (short === undefined) return misplaced(input);
   // Room can be made for a critical pod; what else is in its way is what keeps it from running.
   const other = isCritical(input.pod) ? misplaced(input) : null;

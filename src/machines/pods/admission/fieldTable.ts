@@ -9,7 +9,6 @@ import { INLINE_KINDS } from '../../pod/volumes/kinds.ts';
 
 export const NO_SUCH_RESOURCE = 'this node has no such resource';
 
-const NO_CLAIMS = 'there is no dynamic resource allocation';
 const NOT_WINDOWS = 'it is for Windows, and this node runs Linux';
 const SCHEDULING = 'only the scheduler looks at it';
 
@@ -71,7 +70,7 @@ const CONTAINER: readonly FieldRule[] = [
   // Resources that device plugins may have are left to the check that knows the plugins (`supported.ts`).
   ...refused(NO_SUCH_RESOURCE, 'resources.limits.*/*', 'resources.requests.*/*'),
   ...leftAlone(NO_SUCH_RESOURCE, 'resources.limits.*', 'resources.requests.*'),
-  ...refused(NO_CLAIMS, 'resources.claims'),
+  ...['name', 'request'].map((k): FieldRule => ({ path: `resources.claims[*].${k}`, api: true })),
   ...honoured('resizePolicy[*].resourceName', 'resizePolicy[*].restartPolicy'),
   ...honoured('restartPolicyRules[*].action', 'restartPolicyRules[*].exitCodes.operator', 'restartPolicyRules[*].exitCodes.values[*]'),
   ...honoured(
@@ -115,10 +114,9 @@ const PLACEMENT: readonly FieldRule[] = [
   { path: 'runtimeClassName', api: true },
   // Admission refuses another one before, with the reference's reason.
   { path: 'os.name', only: ['linux'], refused: 'this node runs Linux' },
-  ...refused(NO_CLAIMS, 'resourceClaims'),
+  ...['name', 'resourceClaimName', 'resourceClaimTemplateName'].map((k): FieldRule => ({ path: `resourceClaims[*].${k}`, api: true })),
   ...['limits', 'requests'].flatMap((kind) => honoured(...EVERY_RESOURCE.map((r) => `resources.${kind}.${r}`))),
-  ...leftAlone('a pod as a whole has no such resource', 'resources.limits.*', 'resources.requests.*'),
-  ...refused(NO_CLAIMS, 'resources.claims'),
+  ...leftAlone('a pod as a whole has no such resource', 'resources.limits.*', 'resources.requests.*', 'resources.claims'),
 ];
 
 const VOLUME: readonly FieldRule[] = [

@@ -6,6 +6,7 @@ import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, shouldRestart } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
+import type { DeviceHealthOf } from './messages.ts';
 
 /** Exit code for an instance whose end nobody saw. */
 export const UNKNOWN_EXIT_CODE = 137;
@@ -25,6 +26,7 @@ export interface ContainersInput {
   hookAhead?: ReadonlySet<string> | undefined;
   /** Resources that were changed in place. */
   inForce?: InForce | undefined;
+  deviceHealth?: DeviceHealthOf | undefined;
 }
 
 type Kind = 'init' | 'regular' | 'ephemeral';
@@ -61,8 +63,15 @@ function listStatuses(input: ContainersInput, containers: readonly Container[], 
       kind,
       withHook(input, container, withPassage(input, container, kind, observedStatus(input, container, old))),
     );
-    return withReadiness(input, container, kind, status);
+    return withHealth(input, container, kind, withReadiness(input, container, kind, status));
   });
+}
+
+/** Of containers alone, as in the reference. */
+function withHealth({ pod, deviceHealth }: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
+  const { allocatedResourcesStatus: _, ...plain } = status;
+  const health = kind === 'regular' ? (deviceHealth?.(pod, container) ?? []) : [];
+  return health.length === 0 ? plain : { ...plain, allocatedResourcesStatus: [...health] };
 }
 
 function unknownEnd(message: string): NonNullable<ContainerState['terminated']> {

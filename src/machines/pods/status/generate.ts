@@ -11,6 +11,7 @@ import { rfc3339 } from '../../text/go/goTime.ts';
 import { checkSandbox } from '../workers/podActions.ts';
 import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
 import { containerStatuses } from './containers.ts';
+import type { DeviceHealthOf } from './messages.ts';
 import { podPhase } from './phase.ts';
 
 export interface StatusOverride {
@@ -41,6 +42,8 @@ export interface GenerateStatusInput {
   hookAhead?: ReadonlySet<string>;
   /** Resources that were changed in place; absent: none. */
   inForce?: InForce | undefined;
+  /** Health of the devices that a container has. Absent: it has none. */
+  deviceHealth?: DeviceHealthOf | undefined;
   /** What was granted is not in force yet; with why, where that failed. */
   resizing?: ResizeProgress | undefined;
 }
@@ -65,6 +68,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     readyContainers: input.readyContainers,
     hookAhead: input.hookAhead,
     inForce: input.inForce,
+    deviceHealth: input.deviceHealth,
   });
   const counted = [...lists.init, ...lists.regular];
   const verdict = phaseVerdict(input, old, podPhase(pod, counted, input.podIsTerminal));

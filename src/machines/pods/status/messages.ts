@@ -1,10 +1,14 @@
 /** Messages of the status manager, the statuses that it shows, and how long starts took. */
-import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
+import type { Container } from '../../kube/podTable.ts';
+import type { ContainerStatus, Pod, PodStatus, ResourceStatus } from '../../kube/types.ts';
 import type { PodRef } from '../../pod/names.ts';
 import { isMadeHere } from '../../pod/volumes/kinds.ts';
 import type { Span } from '../../runtime/imagePuller/messages.ts';
 import { address, type Message, viewKey } from '../../supervision/address.ts';
 import type { StartDurations } from './startup.ts';
+
+/** Health of the devices that a container has. */
+export type DeviceHealthOf = (pod: Pod, container: Container) => readonly ResourceStatus[];
 
 /** Seconds: buckets of the kubelet's metrics of pod starts. */
 export const POD_START_SECONDS = [

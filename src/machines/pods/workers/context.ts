@@ -12,6 +12,7 @@ import { messageOf } from '../../text/errors.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { dottedState, reasonOf } from '../../xstate/words.ts';
+import type { DeviceHealthOf } from '../status/messages.ts';
 import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes } from './container/containerMachine.ts';
 import type { EffectOutcome } from './container/containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
@@ -37,6 +38,8 @@ export interface WorkerFacts extends Moment {
   readonly probes: ProbeLedger;
   /** State of each child for a container, by its name; absent: it has only begun. */
   readonly children: ReadonlyMap<string, string>;
+  /** Health of the devices that a container has. */
+  readonly deviceHealth: DeviceHealthOf;
 }
 /** {@link WorkerFacts.children}, in the snapshot that a step begins with. */
 export function childStates(before: object | undefined): ReadonlyMap<string, string> {
@@ -156,6 +159,10 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   inspect(of: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus>;
   /** Makes the pod's directories, and settles when every volume that a container mounts is set up. Rejects for want of a directory. */
   prepare(pod: Pod, signal: AbortSignal): Promise<EffectOutcome>;
+  /** Settles when every ResourceClaim of the pod is prepared. */
+  prepareClaims(pod: Pod, signal: AbortSignal): Promise<EffectOutcome>;
+  /** Settles when what this pod alone used is unprepared. */
+  releaseClaims(pod: Pod, signal: AbortSignal): Promise<EffectOutcome>;
   /**
    * Stops earlier sandboxes that this worker has not stopped yet (their network goes with that), removes what is left of
    * init containers, then makes the sandbox: a new one is initialised anew.
@@ -180,6 +187,8 @@ export const STOP_RETRY_MS = 500;
 export const RUNTIME_RETRY_MS = 1_000;
 /** First retry after a wait for volumes that was in vain: the volume manager goes on meanwhile. Doubles to ACT_RETRY_MS. */
 export const VOLUMES_RETRY_MS = 1_000;
+/** First retry of claims that could not be prepared or unprepared. Doubles to ACT_RETRY_MS. */
+export const CLAIMS_RETRY_MS = 1_000;
 /** So many acts in a row are ordinary (kill, create, kill a container); more look like a pod that cannot come to rest. */
 export const ACTS_IN_ROW_MAX = 6;
 export const CALM_AFTER_MS = 60_000;
@@ -226,6 +235,7 @@ export function decisionNow(context: WorkerContext, status: NonNullable<WorkerCo
     nowWallMs: now.wallMs,
     stoppedUnknown: context.stoppedUnknown,
     probes: now.probes,
+    deviceHealth: now.deviceHealth,
     hookAhead: context.hookAhead,
     newLife: context.newLife,
     inForce: context.inForce,

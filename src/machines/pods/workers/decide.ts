@@ -11,6 +11,7 @@ import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
+import type { DeviceHealthOf } from '../status/messages.ts';
 import { computePodActions } from './podActions.ts';
 
 export interface DecideInput {
@@ -28,6 +29,8 @@ export interface DecideInput {
   stoppedUnknown?: ReadonlySet<string>;
   /** Probe results by container id. */
   probes?: ProbeLedger;
+  /** Health of the devices that a container has. Absent: it has none. */
+  deviceHealth?: DeviceHealthOf | undefined;
   /** Names of containers whose postStart hook has not ended. */
   hookAhead?: ReadonlySet<string>;
   /** Resources that this worker changed in place. Absent: none. */
@@ -93,6 +96,7 @@ export function decide(input: DecideInput): Decision {
       readyContainers: probes.ready,
       hookAhead: input.hookAhead ?? new Set(),
       inForce: resize.inForce,
+      deviceHealth: input.deviceHealth,
       ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null } } : {}),
       ...(override === undefined ? {} : { override }),
     });

@@ -1,6 +1,7 @@
 /** What the worker's steps hang on: its guards, by name. */
 
 import { sameData } from '../../data/sameData.ts';
+import { usesClaims } from '../../pod/resources/claims.ts';
 import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../pod/runtime/listed.ts';
 import type { ContainerReport } from './container/containerMachine.ts';
@@ -48,6 +49,7 @@ export const guards = {
   ofThisLife: ({ context, event }: Step) =>
     event.type !== 'pod.kill' || event.life === 0 || context.life === undefined || event.life === context.life,
   nothingYet: ({ context }: Step) => context.status !== null,
+  usesClaims: ({ context }: Step) => usesClaims(context.pod),
   terminating: ({ context }: Step) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
   quiet: ({ context }: Step) => isQuiet(context),
   graceShrank: ({ context, event }: Step) => {

@@ -32,6 +32,8 @@ export const workerMachineWith = (moment: () => Moment) =>
           return io(of).inspect({ uid, partial, stopping }, of.signal);
         }),
         prepare: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).prepare(of.input.pod, of.signal)),
+        prepareClaims: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).prepareClaims(of.input.pod, of.signal)),
+        releaseClaims: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).releaseClaims(of.input.pod, of.signal)),
         runSandbox: fromPromise<ActOutcome<{ id: string }>, SandboxInput>((of) => io(of).runSandbox(of.input, of.signal)),
         cleanup: fromPromise<void, { pod: Pod }>((of) => io(of).cleanup(of.input.pod)),
       },

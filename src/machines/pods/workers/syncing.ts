@@ -6,6 +6,7 @@ import { messageOf } from '../../text/errors.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import {
   ACT_RETRY_MS,
+  CLAIMS_RETRY_MS,
   facts,
   planActions,
   plannedStop,
@@ -111,6 +112,7 @@ export const syncing = workerSetup.createStateConfig({
               },
             ],
           },
+          { guard: 'usesClaims', target: 'preparingClaims' },
           { target: 'creatingSandbox' },
         ],
         onError: {
@@ -126,6 +128,37 @@ export const syncing = workerSetup.createStateConfig({
               }),
             },
           ],
+        },
+      },
+      on: { 'pod.update': updated },
+    },
+    preparingClaims: {
+      meta: { reason: 'PreparingResourceClaims', message: 'waiting until drivers have prepared every ResourceClaim of this pod' },
+      entry: ['report'],
+      invoke: {
+        src: 'prepareClaims',
+        input: ({ context }) => ({ pod: context.pod }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'actFailed',
+            actions: [
+              { type: 'trouble', params: ({ event }) => troubleOf('FailedPrepareDynamicResources', event.output, CLAIMS_RETRY_MS) },
+              {
+                type: 'recordEvent',
+                params: ({ event }) => ({
+                  type: 'Warning' as const,
+                  reason: 'FailedPrepareDynamicResources',
+                  message: `Failed to prepare dynamic resources: ${troubleOf('', event.output, CLAIMS_RETRY_MS).message}`,
+                }),
+              },
+            ],
+          },
+          { target: 'creatingSandbox' },
+        ],
+        onError: {
+          target: 'actFailed',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedPrepareDynamicResources', event.error, CLAIMS_RETRY_MS) },
         },
       },
       on: { 'pod.update': updated },

@@ -1,6 +1,6 @@
 /** Terminating: stop everything within the grace, check that it is stopped. Only a shorter grace interrupts it. */
 import { assign } from 'xstate';
-import { podStop, stopTrouble, type WorkerContext } from './context.ts';
+import { CLAIMS_RETRY_MS, podStop, stopTrouble, troubleOf, type WorkerContext } from './context.ts';
 import { isKnown, nothingCame } from './guards.ts';
 import { workerSetup } from './setup.ts';
 
@@ -106,6 +106,38 @@ export const terminating = workerSetup.createStateConfig({
       ],
       after: { wait: { target: 'fencing' } },
     },
-    done: { always: { target: '#podWorker.terminated' } },
+    done: { always: [{ guard: 'usesClaims', target: 'releasingClaims' }, { target: '#podWorker.terminated' }] },
+    /** After its containers, and before the API hears that the pod has ended and lets others have the claims. */
+    releasingClaims: {
+      meta: {
+        reason: 'ReleasingResourceClaims',
+        message: 'waiting until drivers have unprepared the ResourceClaims that only this pod used',
+      },
+      entry: ['report'],
+      invoke: {
+        src: 'releaseClaims',
+        input: ({ context }) => ({ pod: context.pod }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'claimsHeld',
+            actions: {
+              type: 'trouble',
+              params: ({ event }) => troubleOf('FailedUnprepareDynamicResources', event.output, CLAIMS_RETRY_MS),
+            },
+          },
+          { target: '#podWorker.terminated' },
+        ],
+        onError: {
+          target: 'claimsHeld',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedUnprepareDynamicResources', event.error, CLAIMS_RETRY_MS) },
+        },
+      },
+    },
+    claimsHeld: {
+      meta: { reason: 'FailedUnprepareDynamicResources', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      entry: ['report'],
+      after: { wait: { target: 'releasingClaims' } },
+    },
   },
 });

@@ -1,5 +1,6 @@
 /** What is published of plugins that registered themselves beside this node. */
 
+import type { DraDriver } from '../../allocation/claims/messages.ts';
 import type { WatchedPlugin } from '../../allocation/devices/messages.ts';
 import { address, type Message, viewKey } from '../../supervision/address.ts';
 
@@ -19,7 +20,7 @@ export interface CsiDriver {
   topology: Readonly<Record<string, string>>;
 }
 /** What came of a plugin's registration: one of these, by its type. */
-export type Registered = { name: string } & ({ driver: CsiDriver } | { device: WatchedPlugin });
+export type Registered = { name: string } & ({ driver: CsiDriver } | { device: WatchedPlugin } | { dra: DraDriver });
 
 export type DriversView = ReadonlyMap<string, CsiDriver>;
 export const driversView = viewKey<DriversView>('csiDrivers');

@@ -33,6 +33,13 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
   storage('csidrivers', 'CSIDriver'),
   storage('csinodes', 'CSINode'),
   storage('volumeattachments', 'VolumeAttachment'),
+  ...(['resourceclaims', 'resourceslices'] as const).map((name) => ({
+    name,
+    kind: name === 'resourceclaims' ? 'ResourceClaim' : 'ResourceSlice',
+    apiVersion: 'resource.k8s.io/v1',
+    namespaced: name === 'resourceclaims',
+    group: '/apis/resource.k8s.io/v1',
+  })),
   { name: 'leases', kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', namespaced: true, group: '/apis/coordination.k8s.io/v1' },
 ];
 function core(name: string, kind: string, namespaced: boolean): Resource & { group: string } {
@@ -141,6 +148,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       const body = isRecord(request.body) ? request.body : {};
       const pre = isRecord(body.preconditions) ? body.preconditions : {};
       const seconds = body.gracePeriodSeconds ?? request.query?.gracePeriodSeconds;
+      if (name === null) return deleteAll(store, request, at);
       return done(
         store.delete(resource, where, {
           ...(seconds === undefined ? {} : { gracePeriodSeconds: Number(seconds) }),
@@ -150,6 +158,13 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       );
     }
   }
+}
+
+function deleteAll(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
+  const listed = list(store, request, at);
+  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(request.query, at.namespace)))
+    store.delete(at.resource, { namespace: metadata.namespace ?? '', name: metadata.name }, {});
+  return listed;
 }
 
 function token(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {

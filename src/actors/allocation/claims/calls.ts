@@ -1,0 +1,119 @@
+/** What drivers are asked. Each claim is a call of its own, so one that fails fails alone. */
+
+import type { ConnectionEvent, HealthEvent } from '../../../machines/allocation/claims/driverMachine.ts';
+import type { DraDriver } from '../../../machines/allocation/claims/messages.ts';
+import type { ClaimRecord, PreparedDevice } from '../../../machines/allocation/claims/types.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { Dra, DraCall, DraConnection } from '../../../ports/sockets/dra.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
+import type { ClaimMetrics } from './metrics.ts';
+
+/** Of the reference. */
+const CALL_TIMEOUT_MS = 45_000;
+
+interface Connected {
+  driver: string;
+  connection: DraConnection;
+  connected: boolean;
+}
+type Method = 'NodePrepareResources' | 'NodeUnprepareResources';
+
+export class DraCalls {
+  readonly #ctx: Pick<ActorCtx, 'ports' | 'log'>;
+  readonly #dra: Dra;
+  readonly #metrics: ClaimMetrics;
+  /** By stamp, in the order in which they registered. */
+  readonly #connections = new Map<string, Connected>();
+
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'log'>, { dra, metrics }: { dra: Dra; metrics: ClaimMetrics }) {
+    this.#ctx = ctx;
+    this.#dra = dra;
+    this.#metrics = metrics;
+  }
+
+  /** Until the function it gives is called. */
+  connect({ driver, endpoint, service, stamp }: DraDriver, send: (event: ConnectionEvent) => void): () => void {
+    const of: Omit<Connected, 'connection'> = { driver, connected: false };
+    const changed = (connected: boolean) => {
+      if (of.connected === connected) return;
+      of.connected = connected;
+      this.#ctx.log.info({ driver, endpoint, connected }, 'the connection to a DRA driver changed');
+      send({ type: 'connection.changed', connected });
+    };
+    const connection = this.#dra.connect(endpoint, { service, changed });
+    this.#connections.set(stamp, Object.assign(of, { connection }));
+    return () => {
+      this.#connections.delete(stamp);
+      connection.close();
+    };
+  }
+
+  watchHealth({ stamp }: DraDriver, send: (event: HealthEvent) => void): () => void {
+    const held = this.#connections.get(stamp);
+    if (held === undefined) throw new Error('a DRA driver is watched that is not connected');
+    return held.connection.watchHealth({
+      devices: (devices) => send({ type: 'health.listed', devices }),
+      end: (why, never) => send({ type: 'health.ended', why, never }),
+    });
+  }
+
+  has(driver: string): boolean {
+    return this.#of(driver) !== undefined;
+  }
+
+  /** The newest registration that is connected, else the newest. */
+  #of(driver: string): DraConnection | undefined {
+    const all = [...this.#connections.values()].filter((c) => c.driver === driver).reverse();
+    return (all.find((c) => c.connected) ?? all[0])?.connection;
+  }
+
+  /** What each driver prepared. Rejects with what one of them says. */
+  async prepare(record: ClaimRecord, signal: AbortSignal): Promise<ReadonlyMap<string, readonly PreparedDevice[]>> {
+    const devices = await this.#each(record, async (driver) => {
+      const answers = await this.#call(driver, 'NodePrepareResources', (at, call) => at.prepare([record], call), signal);
+      return answerOf(answers, 'NodePrepareResources', record).devices;
+    });
+    return new Map(devices);
+  }
+
+  async unprepare(record: ClaimRecord, signal: AbortSignal): Promise<void> {
+    await this.#each(record, async (driver) => {
+      const answers = await this.#call(driver, 'NodeUnprepareResources', (at, call) => at.unprepare([record], call), signal);
+      answerOf(answers, 'NodeUnprepareResources', record);
+    });
+  }
+
+  /** All drivers at once. One that fails is told when every other has answered. */
+  async #each<T>({ drivers }: ClaimRecord, work: (driver: string) => Promise<T>): Promise<(readonly [string, T])[]> {
+    const results = await Promise.allSettled([...drivers.keys()].map(async (driver) => [driver, await work(driver)] as const));
+    return results.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
+  }
+
+  async #call<T>(driver: string, method: Method, ask: (at: DraConnection, call: DraCall) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const at = this.#of(driver);
+    if (at === undefined) throw new Error(`DRA driver ${driver} is not registered`);
+    const { clock } = this.#ctx.ports;
+    const since = clock.monoMs();
+    try {
+      const answer = await ask(at, { timeoutMs: CALL_TIMEOUT_MS, signal });
+      this.#metrics.call(driver, method, clock.monoMs() - since, null);
+      return answer;
+    } catch (error) {
+      this.#metrics.call(driver, method, clock.monoMs() - since, error);
+      throw new Error(`${method}: ${driver}: ${messageOf(error)}`);
+    }
+  }
+}
+
+/** What it says of the one claim that it was asked about, in the words of the reference. */
+function answerOf<T extends { error: string }>(answers: Readonly<Record<string, T>>, method: Method, { uid, name }: ClaimRecord): T {
+  const other = Object.keys(answers).find((key) => key !== uid);
+  if (other !== undefined) throw new Error(`${method} returned result for unknown claim UID ${other.slice(0, 100)}`);
+  const answer = Object.hasOwn(answers, uid) ? answers[uid] : undefined;
+  if (answer === undefined) throw new Error(`${method} skipped 1 ResourceClaims`);
+  if (answer.error !== '') throw new Error(`${method} failed for ResourceClaim ${name}: ${answer.error}`);
+  return answer;
+}

@@ -1,0 +1,76 @@
+/**
+ * `dra_manager_state`: which claims pods use and what drivers prepared, as the reference writes and reads it (its API version is
+ * checkpoint.dra.kubelet.k8s.io/v1). Pure.
+ */
+import { isRecord } from '../../shape/conform.ts';
+import { crc32 } from '../../text/checksum.ts';
+import { type ClaimRecord, claimKey, type PreparedDevice } from './types.ts';
+
+/** Below the root directory. */
+export const CLAIMS_FILE = 'dra_manager_state';
+/** More than that is not read again, so it is not written either. */
+export const CLAIMS_BYTES_MAX = 64 * 1024 * 1024;
+
+export function encodeClaims(claims: Iterable<ClaimRecord>): string {
+  const list = [...claims].map(({ uid, name, namespace, pods, drivers }) => ({
+    ClaimUID: uid,
+    ClaimName: name,
+    Namespace: namespace,
+    PodUIDs: Object.fromEntries([...pods].sort().map((pod) => [pod, {}])),
+    DriverState: Object.fromEntries([...drivers].map(([driver, devices]) => [driver, { Devices: devices.map(encodeDevice) }])),
+  }));
+  const data = JSON.stringify({ kind: 'DRACheckpoint', apiVersion: 'checkpoint.dra.kubelet.k8s.io/v1', ClaimInfoStateList: list });
+  return JSON.stringify({ Data: data, Checksum: crc32(data) });
+}
+
+function encodeDevice({ pool, device, shareId, requests, cdiIds }: PreparedDevice) {
+  return { PoolName: pool, DeviceName: device, ShareID: shareId, RequestNames: requests, CDIDeviceIDs: cdiIds };
+}
+
+/** What an earlier daemon left, by key. @throws Error on a file that is torn, or whose checksum says that it was changed. */
+export function decodeClaims(text: string): Map<string, ClaimRecord> {
+  const document: unknown = JSON.parse(text);
+  const [data, told] = [field(document, 'Data'), field(document, 'Checksum')];
+  if (typeof data !== 'string') throw new Error('it holds no data');
+  const sum = crc32(data);
+  if (told !== sum) throw new Error(`its checksum is ${JSON.stringify(told)}, its content comes to ${sum}`);
+  const claims = list(field(JSON.parse(data), 'ClaimInfoStateList')).map(decodeClaim);
+  return new Map(claims.map((claim) => [claimKey(claim), claim]));
+}
+
+function decodeClaim(entry: unknown): ClaimRecord {
+  const [pods, drivers] = [field(entry, 'PodUIDs'), field(entry, 'DriverState')];
+  return {
+    namespace: string(field(entry, 'Namespace')),
+    name: string(field(entry, 'ClaimName')),
+    uid: string(field(entry, 'ClaimUID')),
+    pods: new Set(Object.keys(isRecord(pods) ? pods : {})),
+    drivers: new Map(
+      Object.entries(isRecord(drivers) ? drivers : {}).map(([driver, state]) => [driver, list(field(state, 'Devices')).map(decodeDevice)]),
+    ),
+    prepared: false,
+  };
+}
+
+function decodeDevice(entry: unknown): PreparedDevice {
+  const shareId = field(entry, 'ShareID');
+  return {
+    pool: string(field(entry, 'PoolName')),
+    device: string(field(entry, 'DeviceName')),
+    shareId: typeof shareId === 'string' ? shareId : null,
+    requests: list(field(entry, 'RequestNames')).map(string),
+    cdiIds: list(field(entry, 'CDIDeviceIDs')).map(string),
+  };
+}
+
+/** As Go reads: the case of a name does not matter. */
+function field(of: unknown, name: string): unknown {
+  if (!isRecord(of)) return undefined;
+  return name in of ? of[name] : Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
+}
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+function string(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

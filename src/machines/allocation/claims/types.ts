@@ -1,0 +1,40 @@
+/** What is known of ResourceClaims on this node, and of the drivers that prepare them. */
+
+/** A device that a driver prepared. */
+export interface PreparedDevice {
+  pool: string;
+  device: string;
+  shareId: string | null;
+  /** Requests of the claim that it belongs to; none: all. */
+  requests: readonly string[];
+  /** What the runtime is given, such as `vendor.com/gpu=0`. */
+  cdiIds: readonly string[];
+}
+
+/** A claim that pods of this node use. It is on disk before a driver hears of it. */
+export interface ClaimRecord {
+  namespace: string;
+  name: string;
+  uid: string;
+  /** UIDs. */
+  pods: ReadonlySet<string>;
+  /** What each driver prepared; nothing before it did. */
+  drivers: ReadonlyMap<string, readonly PreparedDevice[]>;
+  /** Every driver has prepared it since the daemon started. Not on disk, as in the reference. */
+  prepared: boolean;
+}
+
+/** By namespace and name: a namespace has one claim of a name at a time. */
+export function claimKey({ namespace, name }: Pick<ClaimRecord, 'namespace' | 'name'>): string {
+  return `${namespace}/${name}`;
+}
+
+export type Health = 'Healthy' | 'Unhealthy' | 'Unknown';
+/** What a driver says of a device. It holds for so long, then the health is unknown. */
+export interface DeviceHealth {
+  pool: string;
+  device: string;
+  health: Health;
+  message: string;
+  timeoutMs: number;
+}
