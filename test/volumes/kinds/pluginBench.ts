@@ -1,5 +1,6 @@
 /** One volume of a pod on a disk in memory and a mount table: set up, taken down, found. */
 
+import type { CsiApi } from '../../../src/actors/services/volumes/csi/api.ts';
 import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
@@ -17,7 +18,15 @@ import { collectingLogger } from '../../supervision/fakePorts.ts';
 const signal = new AbortController().signal;
 
 /** A machine whose pods have one volume `v` each. */
-export function machine(o: { special?: ReadonlyMap<string, PathKind>; mounter?: (real: Mounter) => Partial<Mounter> } = {}) {
+export function machine(
+  o: {
+    /** What the cluster has attached, and what this node has said that it uses. Absent: there is no API. */
+    cluster?: { attached: string[]; reported: string[] };
+    special?: ReadonlyMap<string, PathKind>;
+    mounter?: (real: Mounter) => Partial<Mounter>;
+  } = {},
+) {
+  const { cluster } = o;
   const time = virtualTime();
   const fs = memFs(time.clock);
   const mounts = simMounts();
@@ -64,8 +73,8 @@ export function machine(o: { special?: ReadonlyMap<string, PathKind>; mounter?: 
         ledger,
         inUseChanged: () => undefined,
         exhausted: () => undefined,
-        api: null,
-        reportedInUse: () => [],
+        api: cluster === undefined ? null : ({ attachedToNode: async () => cluster.attached } as unknown as CsiApi),
+        reportedInUse: () => cluster?.reported ?? [],
       },
       warn: () => undefined,
       say: () => undefined,
@@ -99,7 +108,7 @@ export function machine(o: { special?: ReadonlyMap<string, PathKind>; mounter?: 
     };
   };
   return {
-    ...{ time, fs, mounts, requests, tools, logged, written, volumeOf, settled },
+    ...{ time, fs, mounts, requests, tools, logged, written, ledger, volumeOf, settled },
     found: async () => (await settled(plugins({}).scan())).found.map((r) => `${r.plugin} ${r.name}`),
   };
 }

@@ -21,7 +21,7 @@ const IQN = 'iqn.2001-04.com.example:disk';
 const ROOT = `${FACTS.rootDir}/plugins/kubernetes.io`;
 
 /** A machine whose iscsiadm knows one target, and whose kernel shows the devices of those that are logged in to. */
-function san() {
+function san(cluster?: { attached: string[]; reported: string[] }) {
   const sessions = new Map<string, number>();
   const asked: string[] = [];
   let hosts = 0;
@@ -30,6 +30,7 @@ function san() {
     m.fs.put(path, text);
   };
   const m = machine({
+    ...(cluster === undefined ? {} : { cluster }),
     mounter: (real) => ({
       tool: async (name, args, call) => {
         if (name !== 'iscsiadm') return real.tool(name, args, call);
@@ -160,6 +161,24 @@ it('words that could be arguments, paths or lines are refused', () => {
   ]);
   const enough = (found: number, attempt: number) => enoughPaths({ found, wanted: 3, attempt });
   expect([enough(3, 1), enough(2, 1), enough(2, 2), enough(1, 4), enough(1, 5)]).toEqual([true, false, true, false, true]);
+});
+
+it('a disk of a pod of the API waits until the cluster has attached it, and stays in use until it is taken down, over a restart too', async () => {
+  const cluster = { attached: [] as string[], reported: [] as string[] };
+  const m = san(cluster);
+  const name = `kubernetes.io/iscsi/192.0.2.7:${IQN}:1`;
+  const a = m.volumeOf(disk(1), { uid: 'a' });
+  await expect(a.setUp()).rejects.toThrow();
+  expect([m.ledger.inUse(), m.sessions.size]).toEqual([[name], 0]);
+  cluster.reported.push(name);
+  await expect(a.setUp()).rejects.toThrow();
+  cluster.attached.push(name);
+  await a.setUp();
+  // What a daemon that begins finds on the disk.
+  m.ledger.release('a/kubernetes.io~iscsi/v');
+  expect([m.ledger.inUse(), await m.found(), m.ledger.inUse()]).toEqual([[], ['kubernetes.io~iscsi v'], [name]]);
+  await a.tearDown();
+  expect(m.ledger.inUse()).toEqual([]);
 });
 
 const WWN = '500a0982991b8dc5';

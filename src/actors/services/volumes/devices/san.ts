@@ -2,7 +2,7 @@
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
-import { ANNOTATION_SOURCE } from '../../../../machines/pod/names.ts';
+import { isOfApi } from '../../../../machines/pod/phase.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { PodVolume } from '../../../../machines/pod/volumes/volumes.ts';
 import { NOT_ATTACHED, NOT_REPORTED } from '../../../../machines/services/volumes/csi/volume.ts';
@@ -85,7 +85,7 @@ export function sanActs<S extends DiskSource>(kind: SanKind<S>): { inline: Inlin
 
 /** Of a pod of the API: its cluster looks after such volumes. */
 function attachable(o: VolumeTools, pod: Pod): boolean {
-  return o.csi.api !== null && pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
+  return o.csi.api !== null && isOfApi(pod);
 }
 
 /** Rejects until the node has said that it uses the disk and the cluster has attached it. */

@@ -1,0 +1,92 @@
+/** Volumes of a server that does not answer, on a whole node in virtual time. */
+import { expect, it } from 'vitest';
+import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
+import { pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
+
+const withFiles = (name: string, server = 'files'): object =>
+  pod(name, {
+    container: {
+      volumeMounts: [
+        { name: 'v', mountPath: '/v' },
+        { name: 'v', mountPath: '/part', subPath: 'part' },
+      ],
+    },
+    spec: { volumes: [{ name: 'v', nfs: { server, path: '/exports' } }] },
+  });
+const plain = (name: string): object =>
+  pod(name, {
+    container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+    spec: { volumes: [{ name: 'v', emptyDir: { medium: 'Memory' } }] },
+  });
+const up = (h: VirtualNode, name: string) => h.phase(name) === 'Running' && h.running(name).length === 1;
+const nowMs = (h: VirtualNode) => h.time.clock.monoMs();
+async function timed(h: VirtualNode, what: string, look: () => unknown, withinMs?: number): Promise<number> {
+  const began = nowMs(h);
+  await h.until(what, look, withinMs);
+  return nowMs(h) - began;
+}
+const volumesOf = (h: VirtualNode, name: string) => h.tree.registry.read(volumesView)?.value.get(h.uid(name)) ?? [];
+
+it('under 20 pods hold up no other pod, and the 20 are gone within their grace and 30 s; nothing stays mounted', async () => {
+  await using h = await virtualNode();
+  const names = Array.from({ length: 20 }, (_, n) => `n${n}`);
+  h.write('before', plain('before'));
+  const before = await timed(h, 'a pod to run', () => up(h, 'before'));
+  for (const name of names) h.write(name, withFiles(name));
+  await h.until('all to run', () => names.every((name) => up(h, name)));
+  expect(h.mounts.table.filter((m) => m.type === 'nfs')).toHaveLength(40);
+
+  h.mounts.dead.add('files');
+  h.write('late', withFiles('late'));
+  h.write('alive', withFiles('alive', 'others'));
+  h.write('after', plain('after'));
+  const after = await timed(h, 'another pod to run', () => up(h, 'after'));
+  expect(after).toBeLessThanOrEqual(before * 1.05);
+  await h.until('a pod of a living server to run', () => up(h, 'alive'), 5_000);
+  await h.until('the dead one to be named', () => volumesOf(h, 'late').some((v) => v.message.includes('the NFS server of files:/exports')));
+
+  for (const name of [...names, 'late']) h.remove(name);
+  const gone = await timed(h, 'them to be gone', () => names.concat('late').every((name) => h.record(name) === undefined), 120_000);
+  expect(gone).toBeLessThanOrEqual(32_000);
+  expect(h.mounts.table.filter((m) => m.source.startsWith('files:'))).toEqual([]);
+  expect([up(h, 'alive'), up(h, 'after')]).toEqual([true, true]);
+});
+
+it('killed while a mount of it hangs, the next daemon finds what half happened, and takes it down or goes on', async () => {
+  for (const wanted of [true, false]) {
+    await using h = await virtualNode();
+    // The mount comes about when its caller has given it up.
+    h.mounts.trouble.hanging = (op) => op === 'mount';
+    h.write('web', withFiles('web'));
+    await h.advance(3_000);
+    const path = `${ROOT}/pods/${h.uid('web')}/volumes/kubernetes.io~nfs/v`;
+    await h.crash();
+    h.mounts.put({ path, type: 'nfs', source: 'files:/exports' });
+    h.mounts.trouble.hanging = () => false;
+    if (!wanted) h.remove('web');
+    await h.boot();
+    if (wanted) await h.until('it runs', () => up(h, 'web'), 200_000);
+    else await h.until('nothing is left', () => h.mounts.table.length === 0 && h.fs.below(`${ROOT}/pods`).length === 0, 200_000);
+    if (wanted) expect(h.mounts.table.filter((m) => m.path === path)).toHaveLength(1);
+  }
+});
+
+/** Of 1,000 the fakes take 18 s: xstate copies its children whenever one ends. */
+const STALE = 300;
+it('hundreds of stale mounts at the start are taken down, and what is on the server stays', async () => {
+  await using h = await virtualNode();
+  await h.crash();
+  for (let n = 0; n < STALE; n++) {
+    const path = `${ROOT}/pods/stale-${n % 100}/volumes/kubernetes.io~nfs/v${n}`;
+    h.fs.makeDir(path);
+    h.mounts.put({ path, type: 'nfs4', source: `server-${n % 10}:/exports` });
+  }
+  for (let n = 0; n < 5; n++) h.mounts.dead.add(`server-${n}`);
+  h.write('web', plain('web'));
+  await h.boot();
+  expect(await timed(h, 'a new pod to run', () => up(h, 'web'), 30_000)).toBeLessThan(5_000);
+  await h.until('all of them to be gone', () => h.mounts.table.length === 1, 60_000);
+  // Calls that clean up after a dead server hang on until their deadline.
+  await h.advance(10_000);
+  expect(h.fs.below(`${ROOT}/pods`).filter((p) => p.includes('~nfs/v'))).toEqual([]);
+});
