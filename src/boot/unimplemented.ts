@@ -24,7 +24,7 @@ interface Entry {
 }
 
 const NO_CGROUPS = 'with cgroupsPerQOS: false the node makes no cgroups of its own; limits of containers go to the runtime';
-const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
+const VOLUMES = 'flex volumes, deprecated since 1.23, are not there: a CSI driver does what a flex driver did';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
 function withGroups(entry: Entry): Entry {
@@ -50,7 +50,7 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'systemReserved',
     'kubeReserved',
   ).map(withGroups),
-  ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
+  ...lines(VOLUMES, 'volumePluginDir'),
   ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
   ...lines('the kubelet of 1.36 marks no packets either', 'iptablesMasqueradeBit', 'iptablesDropBit'),
   ...lines('no metric is hidden', 'showHiddenMetricsForVersion'),

@@ -69,6 +69,7 @@ beforeEach(() => {
       drivers: () => new Map(),
       ledger: new CsiLedger(),
       exhausted: () => undefined,
+      controllerAttaches: true,
       inUseChanged: () => undefined,
       api: null,
       reportedInUse: () => [],

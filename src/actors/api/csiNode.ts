@@ -8,7 +8,7 @@
 import { fromPromise } from 'xstate';
 import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch, renewals } from '../../machines/api/csiNodeMachine.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
-import { allocatablePeriodMs } from '../../machines/kube/csiDriver.ts';
+import { allocatablePeriodMs } from '../../machines/kube/read/csiDriver.ts';
 import { failureText, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { driversView, pluginsAddr } from '../../machines/services/plugins/messages.ts';
 import { isRecord } from '../../machines/shape/conform.ts';

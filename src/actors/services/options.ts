@@ -37,6 +37,7 @@ export function servicesOptions(
       facts: o.facts,
       podsMax: c.maxPods,
       syncFrequencyMs: c.syncFrequency,
+      controllerAttaches: c.enableControllerAttachDetach,
       objects: o.cluster ? (ctx) => sources(ctx, projections) : null,
     },
   };

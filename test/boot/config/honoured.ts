@@ -37,6 +37,7 @@ export const HONOURED: readonly string[] = [
   'shutdownGracePeriodByPodPriority',
   'enforceNodeAllocatable',
   'syncFrequency',
+  'enableControllerAttachDetach',
   'volumeStatsAggPeriod',
   'fileCheckFrequency',
   'httpCheckFrequency',

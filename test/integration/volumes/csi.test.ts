@@ -361,6 +361,19 @@ describe('a claim that a driver serves', () => {
     clean(h);
   });
 
+  it('is not attached by the node itself where the controller is not to do it, as in the kubelet', async () => {
+    await using h = await node({ config: { enableControllerAttachDetach: false } });
+    await plugged(h);
+    rules(h, { attachRequired: true });
+    provide(h);
+    create(h, 'web', claiming());
+    await h.until('it is told', () => events(h, 'FailedAttachVolume').length > 0);
+    expect(events(h, 'FailedAttachVolume')[0]).toContain('attaching volumes from the kubelet is not supported');
+    expect(get(h, '/api/v1/nodes/n1')).not.toMatchObject({
+      metadata: { annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' } },
+    });
+  });
+
   it('is found by the next daemon, which asks nobody about it, and taken down by it', async () => {
     await using h = await node();
     await plugged(h);

@@ -73,7 +73,10 @@ export interface VolumeTools {
   objects: ObjectSource | null;
   claims: ClaimSource | null;
   growth: GrowthApi | null;
-  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged' | 'exhausted'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
+  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged' | 'exhausted' | 'controllerAttaches'> & {
+    api: CsiApi | null;
+    reportedInUse(): readonly string[];
+  };
   /** To the events of the pod. */
   warn(pod: Pod, reason: string, message: string): void;
   /** `claim`: the event is about it, and not about its pod. */

@@ -39,6 +39,8 @@ export interface VolumesOptions {
   podsMax: number;
   /** Files of volumes are compared with their sources this often, lengthened by up to half. */
   syncFrequencyMs: number;
+  /** `enableControllerAttachDetach`. */
+  controllerAttaches: boolean;
   /** The source of secrets, config maps and tokens; null on a node without an API. */
   objects: ((ctx: ActorCtx<VolumesEvent>) => ObjectSource) | null;
 }
@@ -100,6 +102,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const csi = {
     drivers: () => registry.read(driversView)?.value ?? new Map(),
     ledger,
+    controllerAttaches: opts.controllerAttaches,
     inUseChanged: publishInUse,
     exhausted: (driver: string) => void registry.send(pluginsAddr, { type: 'plugins.renew', driver }),
     api: ports.kube === undefined ? null : csiApi(ctx, () => opts.facts().nodeName),

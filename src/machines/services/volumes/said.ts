@@ -1,7 +1,7 @@
 /** What the user of a pod is told of its volumes (resources and volumes 8.6). Of a taking down that failed nothing: that is for the log. Pure. */
 
 import { isDevice, type PodVolume } from '../../pod/volumes/volumes.ts';
-import { isWait } from './csi/volume.ts';
+import { isWait, NO_ATTACHER } from './csi/volume.ts';
 import type { SetUpDone } from './volumeMachine.ts';
 
 export interface VolumeEventSaid {
@@ -13,6 +13,12 @@ export interface VolumeEventSaid {
 /** Null: it is being waited for, which is nothing that went wrong. */
 export function mountFailure(volume: PodVolume, message: string): VolumeEventSaid | null {
   if (isWait(message)) return null;
+  if (message === NO_ATTACHER)
+    return {
+      type: 'Warning',
+      reason: 'FailedAttachVolume',
+      message: `AttachVolume.Attach failed for volume "${volume.name}" : ${message}`,
+    };
   const [reason, stage] = isDevice(volume) ? ['FailedMapVolume', 'MapVolume.SetUpDevice'] : ['FailedMount', 'MountVolume.SetUp'];
   return { type: 'Warning', reason, message: `${stage} failed for volume "${volume.name}" : ${message}` };
 }

@@ -148,6 +148,8 @@ export interface CsiOptions {
   facts(): NodeFacts;
   drivers(): DriversView;
   ledger: CsiLedger;
+  /** Else nobody attaches volumes to this node. */
+  controllerAttaches: boolean;
   /** The node has no room for another volume of that driver: the driver may name another limit now. */
   exhausted(driver: string): void;
   /** The names of what must stay attached are others now. */

@@ -17,6 +17,7 @@ import {
   groupApplies,
   isFinal,
   lifecycleRefusal,
+  NO_ATTACHER,
   NO_ROOM,
   NOT_ATTACHED,
   NOT_REPORTED,
@@ -70,6 +71,7 @@ async function attached(
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
   const name = uniqueName(csi);
+  if (!o.controllerAttaches) throw new Error(NO_ATTACHER);
   if (o.ledger.use(volumeKey(ref), name)) o.inUseChanged();
   if (!o.reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
   if (!(await o.api.attachedToNode(signal)).includes(name)) throw new Error(NOT_ATTACHED);

@@ -1,5 +1,5 @@
 /** What the cluster says of a CSI driver: an object of kind CSIDriver, and what its absence means. Pure. */
-import { allocatablePeriodMs } from '../../../kube/csiDriver.ts';
+import { allocatablePeriodMs } from '../../../kube/read/csiDriver.ts';
 import { isRecord } from '../../../shape/conform.ts';
 import { listOf, partOf, textFieldsOf, textOf, textsOf } from '../../../shape/lenient.ts';
 

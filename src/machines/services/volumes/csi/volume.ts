@@ -111,3 +111,5 @@ export function isWait(message: string): boolean {
 
 /** A driver whose count of volumes changes has said that the node has no room for another. */
 export const NO_ROOM = 'this node has no room for another volume of its driver';
+/** Without the attach controller (`enableControllerAttachDetach: false`). No driver of CSI can be asked by a node, as in the reference. */
+export const NO_ATTACHER = 'attaching volumes from the kubelet is not supported';

@@ -47,6 +47,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
       drivers: () => new Map(),
       ledger,
       exhausted: () => undefined,
+      controllerAttaches: true,
       inUseChanged: () => undefined,
       api: null,
       reportedInUse: () => [],

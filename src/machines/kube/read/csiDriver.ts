@@ -1,6 +1,6 @@
 /** Objects of kind CSIDriver, as far as several managers read them. */
 
-import { partOf } from '../shape/lenient.ts';
+import { partOf } from '../../shape/lenient.ts';
 
 /** The least that the API takes. */
 const PERIOD_MIN_MS = 10_000;
