@@ -3,8 +3,9 @@ import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { loadCsiProto } from '../../src/boot/dependencies/csi/grpcCsi.ts';
-import type { CsiMethod, PublishRequest } from '../../src/machines/wire/csi.ts';
+import type { CsiMethod, CsiRequest, PublishRequest } from '../../src/machines/wire/csi.ts';
 
+type ExpandRequest = CsiRequest<'NodeExpandVolume'>;
 export interface DriverOptions {
   name: string;
   socket: string;
@@ -14,6 +15,8 @@ export interface DriverOptions {
   /** Makes the content of a volume stand at a path that the driver has just made; default: nothing, an empty directory. */
   publish?(request: PublishRequest): void;
   unpublish?(path: string): void;
+  /** Makes a volume larger. */
+  expand?(request: ExpandRequest): void;
   /** Answer of NodeGetVolumeStats. */
   stats?(): object;
   /** Answered instead of acting. */
@@ -67,6 +70,12 @@ export async function startDriver(o: DriverOptions): Promise<TestDriver> {
     })),
     NodeGetCapabilities: serve('NodeGetCapabilities', () => ({ capabilities: (o.capabilities ?? []).map((type) => ({ rpc: { type } })) })),
     NodeGetVolumeStats: serve('NodeGetVolumeStats', () => o.stats?.() ?? {}),
+    NodeExpandVolume: serve('NodeExpandVolume', (r) => {
+      const request = r as unknown as ExpandRequest;
+      if (!published.has(request.volumePath)) throw new Error(`nothing is published at ${request.volumePath}`);
+      o.expand?.(request);
+      return { capacityBytes: request.capacityRange.requiredBytes };
+    }),
     NodeStageVolume: serve('NodeStageVolume', (r) => {
       staged.add(String(r.stagingTargetPath));
       return {};

@@ -14,7 +14,7 @@ import {
   devicesAreRefusedForReason,
   devicesComeOfTheirPlugin,
 } from './node/deviceInvariants.ts';
-import { driversAreHeldToTheirOrder, publishedFirst } from './node/driverInvariants.ts';
+import { driversAreHeldToTheirOrder, grownFirst, publishedFirst } from './node/driverInvariants.ts';
 import { ownObjectGoesForward, rulesAreMadeOnce } from './node/hostInvariants.ts';
 import { nodeKillsAreReportedOnce } from './node/kernelLogInvariants.ts';
 import { nodesStandOnTheirSettings, startsAreRefusedForReason } from './node/kernelSettingInvariants.ts';
@@ -87,6 +87,7 @@ export function allCheckers(): Checker[] {
     nodeKillsAreReportedOnce(),
     driversAreHeldToTheirOrder(),
     publishedFirst(),
+    grownFirst(),
     programsAreAskedOfTheirs(),
     onlyVolumesAreCounted(),
     journalIsReadInBounds(),

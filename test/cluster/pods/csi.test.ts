@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PublishRequest } from '../../../src/machines/wire/csi.ts';
+import type { CsiRequest, PublishRequest } from '../../../src/machines/wire/csi.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { sh } from '../../e2e/manifests.ts';
 import { startDriver, type TestDriver } from '../../volumes/csiDriver.ts';
@@ -14,17 +14,32 @@ let c: Cluster;
 let driver: TestDriver | undefined;
 let backing: string;
 
-/** A bind of a directory that stands for the volume: what a driver of files on the node does. */
+const DISK = 'disk-1';
+const image = () => join(backing, `${DISK}.img`);
+/** A bind of a directory that stands for the volume: what a driver of files on the node does. One volume has a file system of its own. */
 function publish(request: PublishRequest): void {
+  if (request.volumeId === DISK) {
+    execFileSync('truncate', ['--size', '16M', image()]);
+    execFileSync('mkfs.ext4', ['-q', '-F', image()]);
+    execFileSync('mount', ['-o', 'loop', image(), request.targetPath]);
+    return;
+  }
   const content = join(backing, request.volumeId);
   mkdirSync(content, { recursive: true });
   if (request.volumeContext.greeting !== undefined) writeFileSync(join(content, 'greeting'), request.volumeContext.greeting);
   execFileSync('mount', ['--bind', content, request.targetPath]);
 }
+/** As drivers of disks do: their disk is larger by now. */
+function expand({ volumePath, capacityRange }: CsiRequest<'NodeExpandVolume'>): void {
+  execFileSync('truncate', ['--size', capacityRange.requiredBytes, image()]);
+  const device = execFileSync('findmnt', ['--noheadings', '--output', 'SOURCE', volumePath], { encoding: 'utf8' }).trim();
+  execFileSync('losetup', ['--set-capacity', device]);
+  execFileSync('resize2fs', [device], { stdio: 'ignore' });
+}
 const unpublish = (path: string) => void execFileSync('umount', [path]);
 const startOurs = async () => {
   const socket = join(c.daemon.rootDir, 'plugins_registry', `${NAME}-reg.sock`);
-  driver = await startDriver({ name: NAME, socket, capabilities: ['STAGE_UNSTAGE_VOLUME'], publish, unpublish });
+  driver = await startDriver({ name: NAME, socket, capabilities: ['STAGE_UNSTAGE_VOLUME', 'EXPAND_VOLUME'], publish, unpublish, expand });
 };
 const disposable = async (starting: Promise<TestDriver>) => {
   const started = await starting;
@@ -187,6 +202,55 @@ describe('a CSI driver beside a real node', () => {
     await c.kubectl('delete', 'pod', 'old', '--wait=true');
     await c.daemon.wait('nothing is mounted', () => mounts().length === 0 && ebs.driver.published.size === 0, LONG);
     expect(ebs.driver.calls.filter((call) => call.method === 'NodeUnstageVolume')).toHaveLength(2);
+  });
+
+  it('has a claim grown while its pod writes to it, within 2 s after the controller is done', async () => {
+    const common = { storageClassName: 'grows', accessModes: ['ReadWriteOnce'] };
+    const claimRef = { namespace: 'default', name: 'growing' };
+    await c.apply(
+      { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', metadata: { name: 'grows' }, provisioner: NAME, allowVolumeExpansion: true },
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolume',
+        metadata: { name: 'growing-pv' },
+        spec: {
+          ...common,
+          capacity: { storage: '16Mi' },
+          persistentVolumeReclaimPolicy: 'Retain',
+          claimRef,
+          csi: { driver: NAME, volumeHandle: DISK, fsType: 'ext4' },
+        },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: claimRef,
+        spec: { ...common, volumeName: 'growing-pv', resources: { requests: { storage: '16Mi' } } },
+      },
+    );
+    const script = 'while :; do set -- $(df -k /data | tail -n 1); [ "$2" -gt 20000 ] && echo "it has $2 KiB"; sleep 0.1; done';
+    await c.create('grower', {
+      containers: [sh('main', script, { volumeMounts: [{ name: 'disk', mountPath: '/data' }] })],
+      volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'growing' } }],
+    });
+    const pod = await c.ready('grower');
+    await c.merge('persistentvolumeclaims/growing', { spec: { resources: { requests: { storage: '32Mi' } } } });
+    const capacity = JSON.stringify({ spec: { capacity: { storage: '32Mi' } } });
+    await c.kubectl('patch', 'pv', 'growing-pv', '--type=merge', '-p', capacity);
+    const steps = { allocatedResources: { storage: '32Mi' }, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
+    const conditions = [
+      { type: 'FileSystemResizePending', status: 'True', lastProbeTime: null, lastTransitionTime: new Date().toISOString() },
+    ];
+    await c.merge('persistentvolumeclaims/growing/status', { status: { conditions, ...steps } });
+    const doneMs = performance.now();
+    await c.daemon.wait('its container sees it', () => c.said(pod).includes('it has'), LONG);
+    expect(performance.now() - doneMs).toBeLessThan(2_500);
+    const claim = async () => JSON.parse(await c.kubectl('get', 'pvc', 'growing', '-o', 'json')) as { status: Record<string, unknown> };
+    await c.daemon.wait('its claim says so', async () => JSON.stringify((await claim()).status.capacity) === '{"storage":"32Mi"}', LONG);
+    const { status } = await claim();
+    expect([status.conditions ?? [], status.allocatedResourceStatuses]).toEqual([[], undefined]);
+    await c.kubectl('delete', 'pod', 'grower', '--wait=true');
+    await c.daemon.wait('nothing is mounted', () => mounts().length === 0, LONG);
   });
 
   it('or a local volume that is a device gives its container the device itself', async () => {

@@ -65,6 +65,7 @@ function volumeOf(uid: string, pv: { mountOptions?: string[]; fsType?: string } 
       ledger,
       inUseChanged: () => undefined,
       exhausted: () => undefined,
+      controllerAttaches: true,
       api: null,
       reportedInUse: () => [],
     },

@@ -316,7 +316,7 @@ export const volumeMachine = setup({
         { type: 'tell', params: { phase: 'mounted' } },
       ],
       after: { wait: { target: 'growing' } },
-      on: STANDS,
+      on: { ...STANDS, 'volume.retry': { target: 'growing', actions: ['beginAnew'] } },
     },
     refreshing: {
       meta: { reason: 'Refreshing', message: 'its content is compared with what it should be' },

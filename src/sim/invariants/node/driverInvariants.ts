@@ -1,9 +1,11 @@
 /** Invariants about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
 
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
+import { quantityToInteger } from '../../../machines/kube/quantity.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { partOf, textOf } from '../../../machines/shape/lenient.ts';
 import type { CsiRequest } from '../../../machines/wire/csi.ts';
 import { DRIVER_VOLUME } from '../../nemesis/draws/node/drivers.ts';
 import { handleOf } from '../../nemesis/workload/objectBodies.ts';
@@ -64,6 +66,20 @@ export function publishedFirst(): Checker {
   };
 }
 
+/** The status of a claim never says more than what its volume was grown to. */
+export function grownFirst(): Checker {
+  return {
+    name: 'grown-first',
+    request(s, { verb, path, body }) {
+      const [, name] = /persistentvolumeclaims\/([^/]+)\/status$/.exec(path) ?? [];
+      if (verb !== 'PATCH' || name === undefined) return undefined;
+      const size = textOf(partOf(partOf(body, 'status'), 'capacity').storage);
+      const grown = Math.max(0, ...[...s.node.drivers.sockets.values()].map((d) => d.grown.get(handleOf(name)) ?? 0));
+      return quantityToInteger(size) <= grown ? undefined : `${s.node.name}: claim ${name} has ${size}, and its volume ${grown} bytes`;
+    },
+  };
+}
+
 /** In fair weather the driver is registered, the cluster knows, and nothing is published or staged for nobody. */
 export function driversUnsettled(
   node: SimNode,
@@ -78,8 +94,15 @@ export function driversUnsettled(
     for (const path of published.keys()) if (!o.uids.has(uidOf(path))) found.push(`${path} is still published`);
     for (const [path, handle] of staged) if (!held.has(handle)) found.push(`${path} is still staged, and nobody has volume ${handle}`);
   }
+  for (const claim of o.kube?.store.list('persistentvolumeclaims') ?? []) {
+    const step = textOf(partOf(partOf(claim, 'status'), 'allocatedResourceStatuses').storage);
+    const published = [...node.drivers.sockets.values()].some((d) => [...d.published.values()].includes(handleOf(claim.metadata.name)));
+    if (published && GROWING.includes(step)) found.push(`claim ${claim.metadata.name} is ${step}`);
+  }
   return found;
 }
+/** The node has to do something about it. */
+const GROWING: readonly string[] = ['NodeResizePending', 'NodeResizeInProgress'];
 
 function isRegistered(kube: SimKube, node: string): boolean {
   const spec = kube.store.list('csinodes').find((o) => o.metadata.name === node)?.spec;

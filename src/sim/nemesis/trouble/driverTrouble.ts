@@ -30,11 +30,15 @@ export function driverTrouble(o: TroubleOptions): Trouble {
   const { drivers, disk } = node;
   const ordinary = { latencyMs: drivers.latencyMs, answerMs: drivers.answerMs, fault: drivers.fault };
 
+  // A driver that is started over may be of a version that cannot do as much.
+  const capabilities = rng.fork('capabilities');
+
   const listens = (down: boolean): void => {
     for (const driver of drivers.sockets.values()) driver.down = down;
   };
   const comes = (): void => {
     listens(false);
+    for (const driver of drivers.sockets.values()) driver.capabilities.add('EXPAND_VOLUME');
     if (!disk.has(DRIVER_SOCKET)) disk.putSocket(DRIVER_SOCKET);
   };
   const restore = (): void => {
@@ -63,7 +67,10 @@ export function driverTrouble(o: TroubleOptions): Trouble {
       listens(true);
       disk.drop(DRIVER_SOCKET);
     },
-    anew: () => disk.putSocket(DRIVER_SOCKET),
+    anew: () => {
+      disk.putSocket(DRIVER_SOCKET);
+      if (capabilities.chance(0.5)) for (const driver of drivers.sockets.values()) driver.capabilities.delete('EXPAND_VOLUME');
+    },
   };
   return faultBursts({
     rng,

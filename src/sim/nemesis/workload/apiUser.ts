@@ -5,7 +5,7 @@ import type { SimKube } from '../../world/kube/types.ts';
 import type { SimNode } from '../../world/node/types.ts';
 import { isResizing, resized } from '../draws/pods/resizes.ts';
 import type { Meddling } from '../faults.ts';
-import { bindVolume, bodyOf, objectPath } from './objectBodies.ts';
+import { bindVolume, bodyOf, grownBody, objectPath } from './objectBodies.ts';
 import type { SimObject, SimPod } from './subjects.ts';
 
 export const NAMESPACE = 'default';
@@ -91,8 +91,9 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
     putObject(object, o = {}) {
       const path = objectPath(object);
       const there = kube.handle({ verb: 'GET', path });
-      const body = bodyOf(object, o.bound);
+      const wanted = bodyOf(object, o.bound) as KubeObject;
       const anew = !there.ok || (there.body as KubeObject).immutable === true;
+      const body = object.kind === 'claim' && there.ok ? grownBody(wanted, there.body as KubeObject) : wanted;
       if (there.ok && anew) must({ verb: 'DELETE', path });
       const made = must(anew ? { verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body } : { verb: 'PUT', path, body });
       if (object.kind === 'claim') bindVolume(kube, made);

@@ -41,11 +41,30 @@ export function bodyOf(object: SimObject, bound = false): object {
     }
     case 'claim': {
       const phase = bound || rev % UNBOUND_EVERY !== 0 ? 'Bound' : 'Pending';
-      return { metadata, spec: { volumeName: volumeOf(name) }, status: { phase } };
+      const storage = sizeOf(object);
+      return {
+        metadata,
+        spec: { volumeName: volumeOf(name), resources: { requests: { storage } } },
+        status: { phase, capacity: { storage } },
+      };
     }
   }
 }
 
+/** Each version of the claim that a driver serves asks for more than the one before. */
+function sizeOf({ name, rev }: SimObject): string {
+  return name.startsWith(DRIVER_CLAIM) ? `${1 + rev}Gi` : '1Gi';
+}
+/** A claim that was there goes on with what it was given; a controller has made its volume larger by now. */
+export function grownBody(body: KubeObject, before: KubeObject): KubeObject {
+  const { status: asked, spec } = body as unknown as { status: { phase: string; capacity: { storage: string } }; spec: object };
+  const { status } = before as unknown as { status: Record<string, unknown> & { capacity: { storage: string } } };
+  if (!before.metadata.name.startsWith(DRIVER_CLAIM)) return body;
+  const { storage } = asked.capacity;
+  const same = storage === status.capacity.storage;
+  const steps = same ? {} : { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
+  return { ...body, spec, status: { ...status, phase: asked.phase, ...steps } } as KubeObject;
+}
 function volumeOf(claim: string): string {
   return `pv-${claim}`;
 }
@@ -74,8 +93,12 @@ export function makeDriverObject(kube: SimKube): void {
 /** The volume of a claim belongs to the claim that is there now. */
 export function bindVolume(kube: SimKube, claim: KubeObject): void {
   const { name, uid } = claim.metadata;
+  const { resources } = claim.spec as { resources: { requests: { storage: string } } };
   const path = kubePath.persistentVolume(volumeOf(name));
-  const body = { metadata: { name: volumeOf(name) }, spec: { claimRef: { name, namespace: NAMESPACE, uid }, ...sourceOf(name) } };
+  const body = {
+    metadata: { name: volumeOf(name) },
+    spec: { claimRef: { name, namespace: NAMESPACE, uid }, capacity: resources.requests, ...sourceOf(name) },
+  };
   const there = kube.handle({ verb: 'GET', path }).ok;
   const done = kube.handle(there ? { verb: 'PUT', path, body } : { verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body });
   if (!done.ok) throw new Error(`the volume of claim ${name} cannot be written: ${done.failure.message}`);

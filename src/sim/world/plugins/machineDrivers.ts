@@ -24,7 +24,7 @@ export function driversOf(
   drivers.add(o.socket, {
     name: DRIVER,
     nodeId: o.nodeId,
-    capabilities: new Set(tuning.stages ? (['STAGE_UNSTAGE_VOLUME'] as const) : []),
+    capabilities: new Set([...(tuning.stages ? (['STAGE_UNSTAGE_VOLUME'] as const) : []), 'EXPAND_VOLUME']),
   });
   o.disk.putSocket(o.socket);
   return drivers;
