@@ -10,6 +10,7 @@ import { messageOf } from '../machines/text/errors.ts';
 import type { Ports } from '../ports/ports.ts';
 
 const RESOLV_CONF_BYTES_MAX = 1 << 20;
+const SELINUX_BYTES_MAX = 1 << 16;
 /** The start waits for it. */
 const LOOKUP_MS = 2_000;
 /** Some 20,000 routes. */
@@ -53,6 +54,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     hostsFile: '/etc/hosts',
     memoryCapacityBytes: memoryBytes,
     ...memoryControlOf(config, ports),
+    ...(await selinuxOf(config, ports)),
     ...resources,
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
@@ -110,6 +112,23 @@ function memoryControlOf({ config: c, gates }: NodeConfig, { host }: Pick<Ports,
     groupOom: c.singleProcessOOMKill !== true,
   };
   return { memoryControl };
+}
+
+/** Labels of files of containers are where runtimes look for them, too. */
+async function selinuxOf({ gates }: NodeConfig, { fs }: Pick<Ports, 'fs'>): Promise<Pick<NodeFacts, 'selinux'>> {
+  const read = async (path: string): Promise<string> => {
+    try {
+      return new TextDecoder().decode(await fs.readFile(path, { bytesMax: SELINUX_BYTES_MAX }));
+    } catch {
+      return '';
+    }
+  };
+  // A kernel without a policy calls every process that.
+  const own = (await read('/proc/self/attr/current')).replaceAll('\0', '').trim();
+  if ((await read('/sys/fs/selinux/enforce')) === '' || own === '' || own === 'kernel') return {};
+  const [, policy = ''] = /^SELINUXTYPE=(\w+)/m.exec(await read('/etc/selinux/config')) ?? [];
+  const [, fileLabel = ''] = /^\s*file\s*=\s*"([^"]+)"/m.exec(await read(`/etc/selinux/${policy}/contexts/lxc_contexts`)) ?? [];
+  return fileLabel.split(':').length < 4 ? {} : { selinux: { fileLabel, allModes: gates.enabled('SELinuxMount') } };
 }
 
 /** Size of the file system that the root directory lies on, or will lie on. */

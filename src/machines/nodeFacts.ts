@@ -1,7 +1,17 @@
 /** Facts of this node that several managers decide by. */
 
 /** Facts of this node that pod decisions need; immutable. */
+/** A host whose kernel has SELinux, and a policy. */
+interface SelinuxFacts {
+  /** Label of files of containers, of four parts: `system_u:object_r:container_file_t:s0`. */
+  fileLabel: string;
+  /** Gate SELinuxMount: volumes of every access mode are mounted with a label. */
+  allModes: boolean;
+}
+
 export interface NodeFacts {
+  /** Absent: no SELinux. */
+  selinux?: SelinuxFacts;
   nodeName: string;
   hostIPs: string[];
   rootDir: string;

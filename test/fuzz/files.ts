@@ -129,6 +129,7 @@ const READERS: readonly Reader[] = [
       attachmentId: 'a',
       lifecycle: 'Persistent',
       attached: true,
+      context: 'system_u:object_r:container_file_t:s0:c1,c2',
       block: false,
     }),
     decodeVolumeData,

@@ -141,6 +141,7 @@ export const HONOURED_GATES: readonly string[] = [
   'GracefulNodeShutdown',
   'GracefulNodeShutdownBasedOnPodPriority',
   'KubeletCrashLoopBackOffMax',
+  'SELinuxMount',
   'KubeletEnsureSecretPulledImages',
   'KubeletFineGrainedAuthz',
   'KubeletPodResourcesGet',

@@ -11,7 +11,7 @@ it('a pod of a newer API server runs: its fields are told once by an event, and 
   await using h = await cluster();
   create(h, 'web', {
     container: { newField: { a: 1 }, env: [{ name: 'A', valueFrom: { vaultRef: { name: 'x' } } }] },
-    spec: { schedulingGroup: { podGroupName: 'g' }, workloadRef: { name: 'w' }, securityContext: { seLinuxChangePolicy: 'MountOption' } },
+    spec: { schedulingGroup: { podGroupName: 'g' }, workloadRef: { name: 'w' }, securityContext: { windowsOptions: { runAsUserName: 'a' } } },
   });
   await h.until('it is ready', () => isReady(h, 'web'));
   const fields = [
@@ -19,7 +19,7 @@ it('a pod of a newer API server runs: its fields are told once by an event, and 
     'spec.workloadRef (unknown field)',
     'spec.containers[0].newField (unknown field)',
     'spec.containers[0].env[0].valueFrom.vaultRef (unknown field)',
-    'spec.securityContext.seLinuxChangePolicy (value "MountOption"',
+    'spec.securityContext.windowsOptions (it is for Windows',
   ];
   const said = events(h, 'FieldsLeftAlone');
   expect(said).toHaveLength(1);

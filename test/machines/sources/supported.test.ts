@@ -195,11 +195,10 @@ describe('the table of supported fields', () => {
     ],
     [
       'what has no effect here',
-      { securityContext: { windowsOptions: { runAsUserName: 'a' }, seLinuxChangePolicy: 'MountOption' } },
+      { securityContext: { windowsOptions: { runAsUserName: 'a' } } },
       { securityContext: { windowsOptions: { hostProcess: true } } },
       [
         'spec.securityContext.windowsOptions (it is for Windows, and this node runs Linux)',
-        'spec.securityContext.seLinuxChangePolicy (value "MountOption": the runtime gives volumes the same label, file by file)',
         'spec.containers[0].securityContext.windowsOptions (it is for Windows, and this node runs Linux)',
       ],
     ],

@@ -45,17 +45,8 @@ export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
     ...named('force_cleaned_failed_volume_', 'operation_errors_total', 'operations_total'),
   ),
   leftOut(
-    'The runtime labels volumes. None is mounted with a label.',
-    ...named(
-      'volume_manager_selinux_',
-      'container_errors_total',
-      'container_warnings_total',
-      'pod_context_mismatch_errors_total',
-      'pod_context_mismatch_warnings_total',
-      'volume_context_mismatch_errors_total',
-      'volume_context_mismatch_warnings_total',
-      'volumes_admitted_total',
-    ),
+    'The label of a volume is put together here. That cannot fail.',
+    ...named('volume_manager_selinux_container_', 'errors_total', 'warnings_total'),
   ),
   leftOut('Windows only.', ...named('kubelet_started_host_process_containers_', 'errors_total', 'total')),
   leftOut(

@@ -73,6 +73,7 @@ export function machine(
         ledger,
         inUseChanged: () => undefined,
         exhausted: () => undefined,
+        controllerAttaches: true,
         api: cluster === undefined ? null : ({ attachedToNode: async () => cluster.attached } as unknown as CsiApi),
         reportedInUse: () => cluster?.reported ?? [],
       },

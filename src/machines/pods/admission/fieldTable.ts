@@ -90,8 +90,16 @@ const CONTAINER: readonly FieldRule[] = [
 ];
 
 const SECURITY: readonly FieldRule[] = [
-  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup', 'fsGroupChangePolicy'),
-  { path: 'seLinuxChangePolicy', only: ['Recursive'], leftAlone: 'the runtime gives volumes the same label, file by file' },
+  ...honoured(
+    ...IDS,
+    ...SELINUX,
+    ...PROFILES,
+    'supplementalGroups[*]',
+    'supplementalGroupsPolicy',
+    'fsGroup',
+    'fsGroupChangePolicy',
+    'seLinuxChangePolicy',
+  ),
   // Which ones is a matter of the node: admission looks at each.
   ...honoured('sysctls[*].name', 'sysctls[*].value'),
   ...leftAlone(NOT_WINDOWS, 'windowsOptions'),

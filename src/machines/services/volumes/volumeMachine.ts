@@ -43,7 +43,7 @@ export interface SetUpDone {
   device: boolean;
   /** Its driver wants it set up again at each refresh. */
   republish: boolean;
-  /** Absent: its files may be labelled. */
+  /** Absent: the runtime may label its files. False: they have a label, or cannot be given one. */
   labelled?: false;
 }
 

@@ -55,7 +55,7 @@ const ROWS: Record<string, Row> = {
   'a plain pod': { pod: pod() },
   'unsupported: one field': { pod: pod({ volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] }) },
   'unsupported: several fields': {
-    pod: pod({ securityContext: { seLinuxChangePolicy: 'MountOption' }, volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] }),
+    pod: pod({ securityContext: { windowsOptions: { runAsUserName: 'a' } }, volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] }),
   },
   'unsupported: what only the API can tell, in a manifest': { pod: pod({ runtimeClassName: 'kata' }, { source: 'file' }) },
   'os: the label of the pod names another': { pod: pod({}, { metadata: { labels: { 'kubernetes.io/os': 'windows' } } }) },

@@ -64,6 +64,7 @@ const DATA = {
   attachmentId: 'csi-1',
   lifecycle: 'Persistent' as const,
   attached: true,
+  context: '',
   block: false,
 };
 

@@ -129,6 +129,7 @@ async function readMarker(fs: HostFs, marker: string): Promise<Marked | null> {
       readOnly: value.readOnly === true,
       device: value.device === true,
       republish: value.republish === true,
+      ...(value.labelled === false ? { labelled: false as const } : {}),
       mounted: value.mounted === true,
     };
   } catch (error) {

@@ -26,6 +26,7 @@ import {
   uniqueName,
   volumeCapability,
 } from '../../../../machines/services/volumes/csi/volume.ts';
+import { contextOption } from '../../../../machines/services/volumes/selinux.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
 import { CsiError } from '../../../../ports/sockets/csi.ts';
@@ -34,6 +35,7 @@ import { giveForeignTree } from '../disk/group.ts';
 import { DIR_MODE } from '../disk/limits.ts';
 import type { CsiApi } from './api.ts';
 import { type Driver, driverNamed } from './calls.ts';
+import { mountLabel } from './labels.ts';
 import { type CsiOptions, type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
 import { type Leftover, removeLeftovers } from './takeDown.ts';
 
@@ -89,9 +91,11 @@ function idOf(o: CsiOptions, csi: CsiVolume): string {
   return attachmentId({ handle: csi.handle, driver: csi.driver, node: o.facts().nodeName, sha256Hex });
 }
 
-interface PublishJob extends CsiJob {
-  driver: Driver;
+export interface LabelJob extends CsiJob {
   rules: DriverRules;
+}
+interface PublishJob extends LabelJob {
+  driver: Driver;
   attach: boolean;
   publishContext: Readonly<Record<string, string>>;
 }
@@ -106,7 +110,9 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   if (!mode.ok) throw new Error(mode.message);
   const gid = pod.spec.securityContext?.fsGroup;
   const delegated = gid !== undefined && capabilities.has('VOLUME_MOUNT_GROUP');
-  const capability = volumeCapability(csi, { mode: mode.value, group: delegated ? String(gid) : '' });
+  const context = await mountLabel(o, job, deviceOf(csi));
+  const labelled = context === '' ? csi : { ...csi, mountOptions: [...csi.mountOptions, contextOption(context)] };
+  const capability = volumeCapability(labelled, { mode: mode.value, group: delegated ? String(gid) : '' });
   const ofPod = await tokens(o, job, signal);
   const volumeContext = { ...podContext(csi, pod, rules), ...(rules.tokensInSecrets ? {} : ofPod) };
   const stages = csi.lifecycle === 'Persistent' && capabilities.has('STAGE_UNSTAGE_VOLUME');
@@ -119,11 +125,12 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   if (held !== null && deviceOf(held) !== deviceOf(csi)) {
     throw new Error(`${place.dir} holds volume ${held.handle} of driver ${held.driver}, which is not the one that the pod asks for`);
   }
-  await writeData(fs, place.dir, dataOf(o, job));
-  const leftover: Leftover = { ref, place, data: dataOf(o, job) };
+  const data = dataOf(o, { ...job, context });
+  await writeData(fs, place.dir, data);
+  const leftover: Leftover = { ref, place, data };
   if (mustStage) {
     await fs.mkdirp(place.staging, DIR_MODE);
-    await writeData(fs, place.stageDir, dataOf(o, job));
+    await writeData(fs, place.stageDir, data);
     const request = {
       volumeId: csi.handle,
       publishContext,
@@ -149,14 +156,20 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   await undoneIfFinal(o, leftover, () => driver.call('NodePublishVolume', request, signal), { staged: stages, driver, signal });
   if (!delegated && groupApplies(csi, rules, gid)) await giveForeignTree(o, { pod, dir: place.target }, signal);
   if (csi.block) await linkDevice(o, place);
-  const done = { at: csi.block ? place.link : place.target, readOnly: csi.readOnly, device: csi.block, republish: rules.requiresRepublish };
+  const done = {
+    at: csi.block ? place.link : place.target,
+    readOnly: csi.readOnly,
+    device: csi.block,
+    republish: rules.requiresRepublish,
+    ...(context === '' ? {} : { labelled: false as const }),
+  };
   const mounted = mountsAt(await o.mounter.list(o.facts().rootDir, place.target), place.target).length > 0;
   await writeMarker(fs, place.marker, { ...done, mounted });
   if (attach) o.log.debug({ uid: ref.uid, volume: ref.name, driver: csi.driver }, 'an attached volume is published');
   return done;
 }
 
-function dataOf(o: CsiOptions, { ref, csi, attach }: PublishJob): VolumeData {
+function dataOf(o: CsiOptions, { ref, csi, attach, context }: PublishJob & { context: string }): VolumeData {
   return {
     driver: csi.driver,
     handle: csi.handle,
@@ -165,6 +178,7 @@ function dataOf(o: CsiOptions, { ref, csi, attach }: PublishJob): VolumeData {
     attachmentId: csi.lifecycle === 'Persistent' ? idOf(o, csi) : '',
     lifecycle: csi.lifecycle,
     attached: attach,
+    context,
     block: csi.block,
   };
 }

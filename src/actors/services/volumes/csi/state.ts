@@ -11,6 +11,10 @@ export class CsiLedger {
   readonly staged = new Set<string>();
   /** Volumes of pods, by key, that could not be grown, and nothing is under way. */
   readonly refusedGrowth = new Set<string>();
+  /** SELinux label that the pod of each volume asks for, by key. */
+  readonly labels = new Map<string, string>();
+  /** Values of gauges that only grow. */
+  readonly counts = new Map<string, number>();
 
   /** After all that was begun on that device before, however it ended. */
   async run<T>(device: string, signal: AbortSignal, operation: () => Promise<T>): Promise<T> {

@@ -49,6 +49,7 @@ export const claim: { inline: InlineActs<Claim> } = {
     /** What is behind a claim is seen by what it left. */
     async takeDown(o, ref, signal) {
       o.csi.ledger.refusedGrowth.delete(volumeKey(ref));
+      o.csi.ledger.labels.delete(volumeKey(ref));
       for (const kind of o.behindClaims.all) await kind.takeDown?.(o, ref, signal);
       await unmark(o, ref);
       await unlinkDevice(o, ref);

@@ -12,6 +12,8 @@ export interface VolumeData {
   lifecycle: 'Persistent' | 'Ephemeral';
   /** The cluster attached it to this node for us, so it is in use until it is taken down. A key of our own. */
   attached: boolean;
+  /** SELinux label that it is mounted with, '' = none. */
+  context: string;
   /** Its device is mapped, nothing is mounted. A key of our own. */
   block: boolean;
 }
@@ -24,6 +26,7 @@ export function encodeVolumeData(d: VolumeData): string {
     specVolID: d.specName,
     volumeHandle: d.handle,
     volumeLifecycleMode: d.lifecycle,
+    ...(d.context === '' ? {} : { seLinuxMountContext: d.context }),
     'actorlet.dev/attached': String(d.attached),
     'actorlet.dev/block': String(d.block),
   });
@@ -48,6 +51,7 @@ export function decodeVolumeData(text: string): VolumeData | null {
     specName: of('specVolID'),
     nodeName: of('nodeName'),
     attachmentId: of('attachmentID'),
+    context: of('seLinuxMountContext'),
     lifecycle,
     // A file of another agent does not say.
     attached: of('actorlet.dev/attached') !== 'false' && lifecycle === 'Persistent',

@@ -6,6 +6,8 @@ import { listOf, partOf, textFieldsOf, textOf, textsOf } from '../../../shape/le
 export interface DriverRules {
   attachRequired: boolean;
   podInfoOnMount: boolean;
+  /** Its volumes can be mounted with an SELinux label. */
+  seLinuxMount: boolean;
   fsGroupPolicy: 'None' | 'File' | 'ReadWriteOnceWithFSType';
   /** Null: the cluster has no object of that driver. */
   lifecycleModes: readonly string[] | null;
@@ -22,6 +24,7 @@ const TOKEN_SECONDS = 3_600;
 export const NO_DRIVER_OBJECT: DriverRules = {
   attachRequired: true,
   podInfoOnMount: false,
+  seLinuxMount: false,
   fsGroupPolicy: 'ReadWriteOnceWithFSType',
   lifecycleModes: null,
   requiresRepublish: false,
@@ -37,6 +40,7 @@ export function driverRules(object: unknown): DriverRules {
   return {
     attachRequired: spec.attachRequired !== false,
     podInfoOnMount: spec.podInfoOnMount === true,
+    seLinuxMount: spec.seLinuxMount === true,
     fsGroupPolicy: spec.fsGroupPolicy === 'None' || spec.fsGroupPolicy === 'File' ? spec.fsGroupPolicy : 'ReadWriteOnceWithFSType',
     lifecycleModes: modes.length === 0 ? ['Persistent'] : modes,
     requiresRepublish: spec.requiresRepublish === true,
