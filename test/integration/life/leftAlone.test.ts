@@ -11,7 +11,11 @@ it('a pod of a newer API server runs: its fields are told once by an event, and 
   await using h = await cluster();
   create(h, 'web', {
     container: { newField: { a: 1 }, env: [{ name: 'A', valueFrom: { vaultRef: { name: 'x' } } }] },
-    spec: { schedulingGroup: { podGroupName: 'g' }, workloadRef: { name: 'w' }, securityContext: { windowsOptions: { runAsUserName: 'a' } } },
+    spec: {
+      schedulingGroup: { podGroupName: 'g' },
+      workloadRef: { name: 'w' },
+      securityContext: { windowsOptions: { runAsUserName: 'a' } },
+    },
   });
   await h.until('it is ready', () => isReady(h, 'web'));
   const fields = [
