@@ -1,12 +1,21 @@
 /** SELinux labels with which volumes of drivers are mounted, and what is counted of them. */
 
-import { volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import type { CsiVolume } from '../../../../machines/pod/volumes/kinds/csi.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
 import { modeShown, selinuxLabel } from '../../../../machines/services/volumes/selinux.ts';
-import { volumesOnDisk } from './place.ts';
-import type { CsiSetUpOptions, LabelJob } from './setUp.ts';
+import { type CsiOptions, volumesOnDisk } from './place.ts';
+
+interface LabelJob {
+  ref: VolumeRef;
+  pod: Pod;
+  csi: CsiVolume;
+  rules: DriverRules;
+}
 
 /** The label to mount with, '' = none. Rejects where the pod contradicts itself, or another pod that has the volume. */
-export async function mountLabel(o: CsiSetUpOptions, job: LabelJob, device: string): Promise<string> {
+export async function mountLabel(o: CsiOptions, job: LabelJob, device: string): Promise<string> {
   const { ref, pod, csi, rules } = job;
   const { selinux } = o.facts();
   if (selinux === undefined || csi.lifecycle === 'Ephemeral' || csi.block) return '';
@@ -71,7 +80,7 @@ const COUNTED = {
 type Counted = keyof typeof COUNTED;
 
 /** Gauges that only grow, as in the reference. */
-function counted(o: Pick<CsiSetUpOptions, 'ports' | 'ledger'>, what: Counted, labels: Record<string, string>): void {
+function counted(o: Pick<CsiOptions, 'ports' | 'ledger'>, what: Counted, labels: Record<string, string>): void {
   const { name, help, labels: names } = COUNTED[what];
   const key = JSON.stringify([name, labels]);
   const value = (o.ledger.counts.get(key) ?? 0) + 1;

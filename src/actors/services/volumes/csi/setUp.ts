@@ -91,11 +91,9 @@ function idOf(o: CsiOptions, csi: CsiVolume): string {
   return attachmentId({ handle: csi.handle, driver: csi.driver, node: o.facts().nodeName, sha256Hex });
 }
 
-export interface LabelJob extends CsiJob {
-  rules: DriverRules;
-}
-interface PublishJob extends LabelJob {
+interface PublishJob extends CsiJob {
   driver: Driver;
+  rules: DriverRules;
   attach: boolean;
   publishContext: Readonly<Record<string, string>>;
 }
