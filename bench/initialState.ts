@@ -88,7 +88,7 @@ async function measure(way: Way, o: { server: string; ca: string; pods: number }
     clearTimeout: (id: unknown) => clearTimeout(id as NodeJS.Timeout),
   };
   const silent = { debug() {}, info() {}, warn() {}, error() {} };
-  const none = { cert: null, key: null, token: null, exec: null, tlsServerName: null };
+  const none = { cert: null, key: null, token: null, exec: null, tlsServerName: null, insecure: false, proxy: null };
   const kube = createKubeApi({
     config: { path: '-', server: new URL(o.server), ca: { data: readFileSync(o.ca) }, ...none },
     ...{ clock, userAgent: 'bench', log: silent as never },

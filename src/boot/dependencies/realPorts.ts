@@ -32,6 +32,7 @@ import { createSys } from './machine/sys.ts';
 import { createMetrics } from './metrics.ts';
 import { createMounter } from './mounts/mounter.ts';
 import { createNet } from './net/net.ts';
+import { proxyOf } from './net/proxy.ts';
 import { createGrpcPodResources } from './podResources/grpcPodResources.ts';
 import { createProber } from './prober.ts';
 import { createProfiler } from './profiler.ts';
@@ -139,6 +140,11 @@ export async function joinCluster(
   } catch (error) {
     const what = messageOf(error);
     throw new StartError('the API client cannot be made', [{ where: '--kubeconfig', what }]);
+  }
+  try {
+    proxyOf(client.server, client.proxy, outside.env);
+  } catch (error) {
+    throw new StartError('the API client cannot be made', [{ where: 'environment', what: messageOf(error) }]);
   }
   const kube = createKubeApi({
     config: client,

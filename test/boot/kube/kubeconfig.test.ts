@@ -49,7 +49,12 @@ describe('a kubeconfig', () => {
     ['an unknown cluster', config({ top: { clusters: [] } }), 'contexts[here].cluster: there is no cluster "c"'],
     ['an unknown user', config({ top: { users: null } }), 'contexts[here].user: there is no user "u"'],
     ['plain http', config({ cluster: { server: 'http://api' } }), 'clusters[c].cluster.server: must be an https URL'],
-    ['no verification', config({ cluster: { 'insecure-skip-tls-verify': true } }), 'clusters[c].cluster.insecure-skip-tls-verify'],
+    [
+      'no verification and an authority',
+      config({ cluster: { 'insecure-skip-tls-verify': true, 'certificate-authority': 'ca.pem' } }),
+      'clusters[c].cluster.insecure-skip-tls-verify: not allowed together with certificate-authority',
+    ],
+    ['a proxy of another kind', config({ cluster: { 'proxy-url': 'socks5://p' } }), 'clusters[c].cluster.proxy-url: must be the URL'],
     ['half a pair', config({ user: { 'client-certificate': 'x' } }), 'users[u].user.client-key: required'],
     ['a password', config({ user: { username: 'me' } }), 'users[u].user.username: not supported here'],
     ['a plugin without a version', config({ user: { exec: { command: 'x' } } }), 'users[u].user.exec.apiVersion: "" is not one of'],

@@ -95,7 +95,7 @@ function port(plane: ControlPlane): { kube: KubeApi; asked: string[] } {
   const rate = { qps: 1_000, burst: 1_000 };
   const kube = createKubeApi({
     config: {
-      ...{ path: '-', server: new URL(plane.url), token: null, exec: null, tlsServerName: null },
+      ...{ path: '-', server: new URL(plane.url), token: null, exec: null, tlsServerName: null, insecure: false, proxy: null },
       ...{ ca: { file: plane.ca.certFile }, cert: { file: as.certFile }, key: { file: as.keyFile } },
     },
     ...{ clock: realClock, log: quietLog, userAgent: 'actorlet', kube: rate, event: rate },

@@ -142,7 +142,7 @@ async function readGiven(path: string): Promise<{ file: KubeConfigFile } | { pro
 }
 
 function kubeconfigText(file: KubeConfigFile, pair: string): string {
-  const { ca, tlsServerName } = file;
+  const { ca, tlsServerName, insecure, proxy } = file;
   const cluster = {
     server: file.server.href.replace(/\/$/, ''),
     ...(ca === null
@@ -151,6 +151,8 @@ function kubeconfigText(file: KubeConfigFile, pair: string): string {
         ? { 'certificate-authority': ca.file }
         : { 'certificate-authority-data': ca.data.toString('base64') }),
     ...(tlsServerName === null ? {} : { 'tls-server-name': tlsServerName }),
+    ...(insecure ? { 'insecure-skip-tls-verify': true } : {}),
+    ...(proxy === null ? {} : { 'proxy-url': proxy.href }),
   };
   return stringify({
     apiVersion: 'v1',

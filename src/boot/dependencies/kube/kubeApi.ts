@@ -1,10 +1,10 @@
 /**
  * The real KubeApi port: JSON over HTTPS with keep-alive, one pool of connections and one rate limit per class. The
- * server is always verified. Credentials are read again when their files change (`credentials.ts`).
+ * server is verified, unless the kubeconfig says otherwise. Credentials are read again when their files change (`credentials.ts`).
  */
 
 import type { IncomingMessage } from 'node:http';
-import { Agent, request as httpsRequest } from 'node:https';
+import { type Agent, request as httpsRequest } from 'node:https';
 import {
   KUBE_CLASSES,
   type KubeClass,
@@ -17,6 +17,7 @@ import {
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch } from '../../../ports/kube.ts';
 import type { Clock, Logger, Metrics } from '../../../ports/ports.ts';
+import { agentThrough, proxyOf } from '../net/proxy.ts';
 import { type ClientMetrics, clientMetrics } from './clientMetrics.ts';
 import { type Credentials, createCredentials, type Loaded } from './credentials.ts';
 import { Deadline } from './deadline.ts';
@@ -40,7 +41,7 @@ export interface KubeApiOptions {
   credentials?: Credentials;
   /** Requests are made in the name of this user; who the credentials are of must be allowed to. */
   impersonate?: { user: string; group: string };
-  /** For a credential program. */
+  /** For a credential program, and where `HTTPS_PROXY` stands. */
   env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -70,6 +71,7 @@ class HttpsKubeApi implements KubeApi {
   readonly server: string;
   readonly #o: KubeApiOptions;
   readonly #credentials: Credentials;
+  readonly #proxy: URL | null;
   readonly #limits: Record<KubeClass, RateLimiter>;
   readonly #slots: Record<KubeClass, Slots> = {
     kube: createSlots(REQUESTS_MAX),
@@ -85,6 +87,12 @@ class HttpsKubeApi implements KubeApi {
   constructor(o: KubeApiOptions) {
     this.#o = o;
     this.server = o.config.server.origin;
+    this.#proxy = proxyOf(o.config.server, o.config.proxy, o.env ?? {});
+    if (o.config.insecure)
+      o.log.warn(
+        { server: this.server, kubeconfig: o.config.path },
+        'insecure-skip-tls-verify: any server can take the place of this API server',
+      );
     this.#credentials = o.credentials ?? createCredentials(o.config, o);
     this.#metrics = o.metrics === undefined ? undefined : clientMetrics(o.metrics, o.config.server.host);
     this.#limits = {
@@ -177,13 +185,13 @@ class HttpsKubeApi implements KubeApi {
     // Whichever class notices first: connections of every class go that were made with what was replaced.
     this.#retireBut(loaded.generation);
     const pool: Pool = {
-      agent: new Agent({
+      agent: agentThrough(this.#proxy, {
         secureContext: loaded.context,
         keepAlive: true,
         keepAliveMsecs: TCP_KEEP_ALIVE_MS,
         maxSockets: SOCKETS_MAX,
         maxFreeSockets: FREE_SOCKETS_MAX,
-        rejectUnauthorized: true,
+        rejectUnauthorized: !config.insecure,
         ...(config.tlsServerName === null ? {} : { servername: config.tlsServerName }),
       }),
       generation: loaded.generation,
@@ -281,8 +289,8 @@ class HttpsKubeApi implements KubeApi {
         ended?.(null);
         const stale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE') && !deadline.signal.aborted;
         const failure = deadline.failure(error, true);
-        const unverified = whyUnverified(failure.reason, this.#o.config);
-        resolve({ res: null, stale, failure: unverified === undefined ? failure : { ...failure, message: unverified } });
+        const why = whyUnverified(failure.reason, this.#o.config) ?? viaProxy(this.#proxy, failure.message);
+        resolve({ res: null, stale, failure: { ...failure, message: why } });
       });
       req.end(body);
     });
@@ -319,6 +327,11 @@ class HttpsKubeApi implements KubeApi {
     const why = whyRefused(this.#sentWith, this.#o.config, this.#o.clock.wallMs());
     return { ok: false, failure: { ...failure, message: `${failure.message}; ${why}` } };
   }
+}
+
+/** Without its user and password. */
+function viaProxy(proxy: URL | null, message: string): string {
+  return proxy === null ? message : `through the proxy ${proxy.origin}: ${message}`;
 }
 
 type Sent = { res: IncomingMessage; stale: false } | { res: null; stale: boolean; failure: KubeFailure };

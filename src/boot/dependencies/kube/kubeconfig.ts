@@ -11,6 +11,7 @@ import { isRecord } from '../../../machines/shape/conform.ts';
 import { recordOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { readRegular } from '../../../process/regularFile.ts';
+import { proxyUrl } from '../net/proxy.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
 
 /** Most bytes of a kubeconfig, a certificate, a key, a token or a bundle of CAs. */
@@ -28,6 +29,10 @@ export interface KubeConfigFile {
   ca: Material | null;
   /** Name the server's certificate must be for, in place of the host of `server`. */
   tlsServerName: string | null;
+  /** The server need not prove who it is. */
+  insecure: boolean;
+  /** HTTP proxy on the way to it; null = what the environment says. */
+  proxy: URL | null;
   /** Client certificate. */
   cert: Material | null;
   key: Material | null;
@@ -94,11 +99,6 @@ export function parseKubeConfig(text: string, path: string): KubeConfigFile {
   const url = typeof server === 'string' ? URL.parse(server.includes('://') ? server : `https://${server}`) : null;
   if (url === null) return fail(`${at(cluster, 'clusters', 'server')}: must be the URL of the API server`);
   if (url.protocol !== 'https:') return fail(`${at(cluster, 'clusters', 'server')}: must be an https URL: credentials go nowhere else`);
-  if (cluster.value['insecure-skip-tls-verify'] === true)
-    return fail(
-      `${at(cluster, 'clusters', 'insecure-skip-tls-verify')}: this node always verifies the API server; give certificate-authority instead`,
-    );
-  for (const field of ['proxy-url']) if (cluster.value[field]) return fail(`${at(cluster, 'clusters', field)}: not supported here`);
   for (const field of ['auth-provider', 'username', 'password', 'as', 'as-uid', 'as-groups', 'as-user-extra']) {
     const value = user.value[field];
     if (value === undefined || value === null || value === '') continue;
@@ -111,10 +111,19 @@ export function parseKubeConfig(text: string, path: string): KubeConfigFile {
   const execAt = at(user, 'users', 'exec');
   const exec = user.value.exec === undefined || user.value.exec === null ? null : parseExec(user.value.exec, { path, at: execAt, fail });
   const tlsServerName = cluster.value['tls-server-name'];
+  const ca = material(cluster, 'clusters', { data: 'certificate-authority-data', file: 'certificate-authority', encoding: 'base64' });
+  const insecure = cluster.value['insecure-skip-tls-verify'] === true;
+  if (insecure && ca !== null)
+    return fail(`${at(cluster, 'clusters', 'insecure-skip-tls-verify')}: not allowed together with certificate-authority`);
+  const given = cluster.value['proxy-url'] ?? '';
+  const proxy = typeof given === 'string' ? proxyUrl(given) : null;
+  if (given !== '' && proxy === null) return fail(`${at(cluster, 'clusters', 'proxy-url')}: must be the URL of an http or https proxy`);
   return {
     path,
     server: url,
-    ca: material(cluster, 'clusters', { data: 'certificate-authority-data', file: 'certificate-authority', encoding: 'base64' }),
+    ca,
+    insecure,
+    proxy,
     tlsServerName: typeof tlsServerName === 'string' && tlsServerName !== '' ? tlsServerName : null,
     cert,
     key,
