@@ -90,6 +90,8 @@ it('says in words what a node without mount.nfs lacks', () => {
     message: 'mount: /m: bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.',
   };
   expect(mountProblem(volume, said)).toMatch(/^this node cannot mount files:\/e: it has no mount\.nfs \(package nfs-common or nfs-utils\)/);
+  const newer = "mount: /m: fsconfig() failed: NFS: mount program didn't pass remote address.";
+  expect(mountProblem(volume, { code: 'EIO', message: newer })).toContain('it has no mount.nfs');
   expect(mountProblem(volume, { code: 'EPERM', message: 'mount.nfs: access denied by server' })).toBe(
     'mount of files:/e failed: mount.nfs: access denied by server',
   );

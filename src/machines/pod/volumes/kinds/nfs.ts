@@ -54,8 +54,8 @@ export function exportOf({ server, path }: Nfs): string {
 export function mountProblem(volume: Nfs, said: { code: string; message: string }): string {
   const from = exportOf(volume);
   if (said.code === 'ETIMEDOUT') return `the NFS server of ${from} does not answer; the mount is tried again`;
-  // util-linux guesses a missing helper from the options that the kernel did not understand.
-  if (/need a \/sbin\/mount\.|unknown filesystem type/.test(said.message))
+  // mount(8) asks the kernel itself where it has no helper, and guesses from what the kernel did not understand.
+  if (/need a \/sbin\/mount\.|unknown filesystem type|mount program didn't pass/.test(said.message))
     return `this node cannot mount ${from}: it has no mount.nfs (package nfs-common or nfs-utils), or its kernel has no NFS: ${said.message}`;
   return `mount of ${from} failed: ${said.message}`;
 }
