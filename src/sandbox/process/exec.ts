@@ -15,6 +15,7 @@ import { familyOf, scanProcesses, signal } from './container/procfs.ts';
 import { execCommand } from './container/shim.ts';
 import type { Supervised } from './container/supervise.ts';
 import { findCommand, type Isolation } from './probe.ts';
+import { afterOpening } from './terminalInput.ts';
 import type { ExecAsk, Oci, StreamingServer, Tunnel } from './types.ts';
 
 /** Per stream, as CRI runtimes cap it. What goes beyond is dropped. */
@@ -28,6 +29,7 @@ export { CHANNEL, EXEC_PROTOCOL, frame, frameReader };
 
 interface Spawned {
   child: ChildProcess;
+  opens: string;
   /** At its end: why the command could not be run, '' when it ran. */
   ended(): string;
 }
@@ -40,8 +42,8 @@ function spawnBeside(c: Supervised, cmd: readonly string[], o: How & { stdin: bo
   const { shim, env } = c.row.plan;
   const stdio: StdioOptions = [o.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'];
   if (c.row.plan.oci !== undefined && o.oci !== undefined) {
-    const { file, args, ended } = o.oci.beside(c.row, cmd, o.tty);
-    return { child: startProcess(file, args, { cwd: '/', detached: true, stdio }), ended };
+    const { file, args, opens, ended } = o.oci.beside(c.row, cmd, o.tty);
+    return { child: startProcess(file, args, { cwd: '/', detached: true, stdio }), opens, ended };
   }
   const [name = '', ...rest] = cmd;
   const file = findCommand(name, env.PATH ?? '', shim.cwd);
@@ -51,7 +53,7 @@ function spawnBeside(c: Supervised, cmd: readonly string[], o: How & { stdin: bo
   if (wantsInner && inner === null) throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.row.id} is ending`);
   const command = execCommand(shim, [file, ...rest], inner, o.isolation);
   const child = startProcess(command.file, command.args, { cwd: inner === null ? shim.cwd : '/', env, detached: true, stdio });
-  return { child, ended: () => '' };
+  return { child, opens: '', ended: () => '' };
 }
 
 function exitCodeOf(code: number | null, sig: NodeJS.Signals | null): number {
@@ -138,6 +140,7 @@ function serveExec(ask: ExecAsk, socket: Duplex, how: How): void {
     return;
   }
   const { child, ended } = spawned;
+  const { output, input } = afterOpening(child, spawned.opens);
   const forward = (from: NodeJS.ReadableStream | null, channel: number, wanted: boolean): void => {
     from?.on('data', (chunk: Buffer) => {
       if (!wanted || socket.destroyed) return;
@@ -149,14 +152,12 @@ function serveExec(ask: ExecAsk, socket: Duplex, how: How): void {
       }
     });
   };
-  forward(child.stdout, CHANNEL.stdout, ask.stdout);
+  forward(output, CHANNEL.stdout, ask.stdout);
   forward(child.stderr, CHANNEL.stderr, ask.stderr);
   // The command may end before its input does.
   child.stdin?.on('error', () => undefined);
   const read = frameReader((channel, payload) => {
-    if (channel !== CHANNEL.stdin) return;
-    if (payload.length === 0) child.stdin?.end();
-    else child.stdin?.write(payload);
+    if (channel === CHANNEL.stdin) input(payload);
   });
   socket.on('data', (chunk: Buffer) => {
     try {

@@ -66,6 +66,8 @@ export type ImageHandlers = Pick<ProcessHandlers, 'ListImages' | 'ImageStatus' |
 export interface Beside {
   file: string;
   args: string[];
+  /** Its output begins with this once its terminal takes input; '' if it takes input at once. */
+  opens: string;
   /** Cleans up; why the command could not be run, '' when it ran. */
   ended(): string;
 }

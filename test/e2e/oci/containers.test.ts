@@ -19,7 +19,13 @@ const CONFIG = { Env: ['FROM_IMAGE=1', 'BOTH=image'], User: '1000:100', WorkingD
 const SERVER = 'while :; do printf "HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nok" | nc -l -p 8080; done';
 
 /** With a terminal; gives what it wrote and the last frame. */
-async function execTty(c: ReturnType<typeof calls>, containerId: string, cmd: string[], input: string): Promise<object> {
+async function execTty(
+  c: ReturnType<typeof calls>,
+  containerId: string,
+  cmd: string[],
+  input: string,
+  when: 'prompted' | 'at once' = 'prompted',
+): Promise<object> {
   const { url } = await c.call('Exec', { containerId, cmd, tty: true, stdin: true, stdout: true, stderr: false });
   return new Promise((resolve, reject) => {
     const req = request({ ...parseExecUrl(url), method: 'POST', headers: { connection: 'Upgrade', upgrade: EXEC_PROTOCOL } });
@@ -30,12 +36,13 @@ async function execTty(c: ReturnType<typeof calls>, containerId: string, cmd: st
         if (channel === CHANNEL.status) resolve({ out, ...(JSON.parse(payload.toString()) as object) });
         else out += payload.toString();
         // As a person types: once there is a prompt.
-        if (input !== '' && !typed && out.includes('> ')) {
+        if (when === 'prompted' && input !== '' && !typed && out.includes('> ')) {
           typed = true;
           socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
         }
       });
       socket.on('data', read);
+      if (when === 'at once') socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
     });
     req.on('error', reject).end();
   });
@@ -164,6 +171,11 @@ for (const who of ['root', 'user'] as const)
       await expect(execTty(c, id, ['no-such-command'], '')).resolves.toMatchObject({ error: expect.stringContaining('no-such-command') });
       const typed = await execTty(c, id, ['sh', '-c', 'printf "> "; test -t 0 && read x && echo "got $x"; exit 5'], 'hello\n');
       expect(typed).toMatchObject({ exitCode: 5, out: expect.stringContaining('got hello') });
+      // Typed before the command has its terminal: nothing is lost, and Ctrl-C ends the command alone.
+      const script = 'read x; echo "got $x"; exit 5';
+      const early = (typed: string) => Promise.all([1, 2, 3, 4].map(() => execTty(c, id, ['sh', '-c', script], typed, 'at once')));
+      expect(await early('hello\n')).toEqual(Array(4).fill({ exitCode: 5, out: 'hello\r\ngot hello\r\n' }));
+      expect(await early('\u0003')).toEqual(Array(4).fill(expect.objectContaining({ exitCode: 130 })));
       await expect(exec(['sleep', '987'], 1)).rejects.toThrow(/timed out/);
       const left = await exec(['sh', '-c', 'ps | grep -c "[s]leep 987"']);
       expect(String(Buffer.from(left.stdout)).trim()).toBe('0');

@@ -1,11 +1,15 @@
 /** Test nodes on runtime `oci`: one's own images, as root here; the same code runs without root (test/sandbox). */
 
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { startNode } from '../../../src/harness/index.ts';
-import { canRunOci, makeRig } from './rig.ts';
+import { busyboxFiles } from '../lab/images.ts';
+import { startRegistry } from '../lab/registry.ts';
+import { canRunOci, imageParts, makeRig } from './rig.ts';
 
 const WEB = `apiVersion: v1
 kind: Pod
@@ -42,6 +46,30 @@ describe.runIf(canRunOci())('a test node on runtime oci', () => {
       expect(existsSync(node.dir)).toBe(false);
     } finally {
       rig.close();
+    }
+  });
+
+  it('is where actorctl try runs an image of a registry, and ends with what the image does', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'actorlet-try-oci-'));
+    const registry = await startRegistry({
+      username: '',
+      password: '',
+      parts: imageParts(busyboxFiles(), { config: { Entrypoint: ['sh', '-c'], Cmd: ['exit 4'] } }),
+    });
+    try {
+      const pod = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'mine' },
+        spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: registry.image }] },
+      };
+      writeFileSync(join(dir, 'pod.json'), JSON.stringify(pod));
+      const args = ['src/ctl/main.ts', 'try', '--runtime', 'oci', '-f', join(dir, 'pod.json'), '-e', 'mine exit=4 within 60s'];
+      const { stdout } = await promisify(execFile)(resolve('scripts/node'), args);
+      expect(stdout).toMatch(/^held {6}mine {2}mine exit=4/m);
+    } finally {
+      await registry.stop();
+      rmSync(dir, { recursive: true, force: true });
     }
   });
 
