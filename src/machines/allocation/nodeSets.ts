@@ -5,22 +5,16 @@ import type { NumaHint } from './messages.ts';
 const NODES_MAX = 16;
 
 /** Sets of `nodes`, smaller ones first, then in order. Of too many: each alone, and all together. */
-export function* subsetsOf(nodes: readonly number[]): Generator<readonly number[]> {
-  if (nodes.length > NODES_MAX) {
-    for (const node of nodes) yield [node];
-    yield nodes;
-    return;
+export function subsetsOf(nodes: readonly number[]): readonly (readonly number[])[] {
+  let ofSize: (readonly number[])[] = nodes.map((node) => [node]);
+  if (nodes.length > NODES_MAX) return [...ofSize, nodes];
+  const all = [...ofSize];
+  for (let size = 2; size <= nodes.length; size++) {
+    // Each is made longer by nodes behind its last one.
+    ofSize = ofSize.flatMap((set) => nodes.slice(nodes.indexOf(set.at(-1) ?? 0) + 1).map((node) => [...set, node]));
+    all.push(...ofSize);
   }
-  for (let size = 1; size <= nodes.length; size++) yield* combinationsOf(nodes, size, 0);
-}
-
-function* combinationsOf(nodes: readonly number[], size: number, start: number): Generator<readonly number[]> {
-  if (size === 0) {
-    yield [];
-    return;
-  }
-  for (let i = start; i <= nodes.length - size; i++)
-    for (const rest of combinationsOf(nodes, size - 1, i + 1)) yield [nodes[i] ?? 0, ...rest];
+  return all;
 }
 
 interface Judge {

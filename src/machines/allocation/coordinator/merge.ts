@@ -54,16 +54,17 @@ function bestOf(lists: readonly (readonly Hint[])[], map: NumaMap): Hint {
   const bits = [...new Set(lists.flat().flatMap((hint) => hint.nodes ?? []))].filter((n) => map.nodes.includes(n)).sort((a, b) => a - b);
   const place = new Map(bits.map((node, i) => [node, 2 ** i]));
   const maskOf = (nodes: readonly number[]): number => nodes.reduce((mask, node) => mask + (place.get(node) ?? 0), 0);
-  let ways: readonly Way[] = [{ mask: null, preferred: true }];
+  let ways: readonly number[] = [wayOf(null, true)];
   for (const list of lists) {
-    const choices = list.map(({ nodes, preferred }): Way => ({ mask: nodes === null ? null : maskOf(nodes), preferred }));
+    const choices = list.map(({ nodes, preferred }) => wayOf(nodes === null ? null : maskOf(nodes), preferred));
     ways = combined(ways, choices, bits.length);
   }
   const aim = Math.max(0, ...lists.map(fewestNodes));
   let best: Hint | null = null;
-  for (const { mask, preferred } of ways) {
-    const nodes = mask === null ? map.nodes : bits.filter((_, i) => Math.floor(mask / 2 ** i) % 2 === 1);
-    const hint = { nodes, preferred };
+  for (const way of ways) {
+    const mask = Math.floor(way / 2) - 1;
+    const nodes = mask === -1 ? map.nodes : bits.filter((_, i) => Math.floor(mask / 2 ** i) % 2 === 1);
+    const hint = { nodes, preferred: way % 2 === 1 };
     if (nodes.length > 0 && (best === null || isBetter(hint, best, { aim, map }))) best = hint;
   }
   return best ?? { nodes: map.nodes, preferred: false };
@@ -74,45 +75,50 @@ function fewestNodes(list: readonly Hint[]): number {
   return list.reduce((least, { nodes }) => (nodes === null ? least : Math.min(least || nodes.length, nodes.length)), 0);
 }
 
-/** Ways to choose that come to the same. `mask` null: no choice until now names nodes. Of preferred ones all masks were equal. */
-interface Way {
-  mask: number | null;
-  preferred: boolean;
-}
+/**
+ * Ways to choose that come to the same are one number: twice the mask of the common nodes and one, and one more where it is
+ * preferred. Below that: no choice until now names nodes. Of preferred ones all masks were equal.
+ */
+const wayOf = (mask: number | null, preferred: boolean): number => (mask === null ? 0 : (mask + 1) * 2) + Number(preferred);
 
-function combined(ways: readonly Way[], choices: readonly Way[], bits: number): readonly Way[] {
-  const isNew = onceEach(bits);
-  const next: Way[] = [];
-  for (const { mask: a, preferred } of ways) {
-    for (const { mask: b, preferred: alsoPreferred } of choices) {
-      const mask = a === null ? b : b === null ? a : both(a, b);
-      const stays = preferred && alsoPreferred && (a === null || b === null || a === b);
-      if (isNew(mask === null ? 0 : mask + 1, stays)) next.push({ mask, preferred: stays });
+/** Below this many nodes a table is quicker than a set, and small. */
+const TABLE_BITS = 16;
+
+function combined(ways: readonly number[], choices: readonly number[], bits: number): readonly number[] {
+  if (bits > TABLE_BITS) return combinedOfMany(ways, choices);
+  const seen = new Uint8Array(2 ** (bits + 1) + 4);
+  const next: number[] = [];
+  for (const way of ways) {
+    const a = way >> 1;
+    for (const choice of choices) {
+      const b = choice >> 1;
+      const both = a === 0 ? b : b === 0 ? a : ((a - 1) & (b - 1)) + 1;
+      const joined = both * 2 + (a === 0 || b === 0 || a === b ? way & choice & 1 : 0);
+      if (seen[joined] !== 0) continue;
+      seen[joined] = 1;
+      next.push(joined);
     }
   }
   return next;
 }
 
-/** Below this many nodes a table is quicker than a set, and small. */
-const TABLE_BITS = 16;
-function onceEach(bits: number): (key: number, flag: boolean) => boolean {
-  if (bits > TABLE_BITS) {
-    const seen = new Set<number>();
-    return (key, flag) => seen.size < seen.add(key * 2 + Number(flag)).size;
+/** The same for masks with more bits than operators take. */
+function combinedOfMany(ways: readonly number[], choices: readonly number[]): readonly number[] {
+  const next = new Set<number>();
+  for (const way of ways) {
+    const a = Math.floor(way / 2);
+    for (const choice of choices) {
+      const b = Math.floor(choice / 2);
+      const both = a === 0 ? b : b === 0 ? a : commonBits(a - 1, b - 1) + 1;
+      const preferred = way % 2 === 1 && choice % 2 === 1 && (a === 0 || b === 0 || a === b);
+      next.add(both * 2 + Number(preferred));
+    }
   }
-  const seen = new Uint8Array(2 ** (bits + 1) + 2);
-  return (key, flag) => {
-    const at = key * 2 + Number(flag);
-    const isNew = seen[at] === 0;
-    seen[at] = 1;
-    return isNew;
-  };
+  return [...next];
 }
 
-/** Masks may have more bits than the operator takes. */
 const HALF = 2 ** 26;
-function both(a: number, b: number): number {
-  if (a < HALF && b < HALF) return a & b;
+function commonBits(a: number, b: number): number {
   return ((a % HALF) & (b % HALF)) + (Math.floor(a / HALF) & Math.floor(b / HALF)) * HALF;
 }
 

@@ -54,13 +54,23 @@ function hintsOf(ledger: DeviceLedger, { state, resource, count, pod }: Wanted, 
   const nodesOf = (id: string): readonly number[] => state.numa.get(id) ?? [];
   const all = [...state.healthy, ...state.unhealthy];
   const near = nodes.filter((node) => all.some((id) => nodesOf(id).includes(node)));
+  // Devices that are near to the same nodes count together.
+  const places = Map.groupBy(all, (id) => nodesOf(id).join());
   const search = (available: readonly string[], again: readonly string[]): NumaHint[] => {
-    const isIn = (id: string, set: ReadonlySet<number>): boolean => nodesOf(id).some((node) => set.has(node));
+    const free = new Set(available);
     const bound = again.filter((id) => state.numa.has(id));
-    const counted = (ids: readonly string[], set: ReadonlySet<number>): number => ids.reduce((n, id) => n + Number(isIn(id, set)), 0);
+    const counts = [...places.values()].map((list) => ({
+      at: nodesOf(list[0] ?? ''),
+      all: list.length,
+      free: list.filter((id) => free.has(id)).length,
+      bound: list.some((id) => bound.includes(id)),
+    }));
+    const isIn = ({ at }: { at: readonly number[] }, set: ReadonlySet<number>): boolean => at.some((node) => set.has(node));
+    const counted = (what: 'all' | 'free', set: ReadonlySet<number>): number =>
+      counts.reduce((n, place) => (isIn(place, set) ? n + place[what] : n), 0);
     return hintsFor(near.length === 0 ? nodes : near, {
-      wouldDo: (set) => counted(all, set) >= count,
-      doesNow: (set) => bound.every((id) => isIn(id, set)) && bound.length + counted(available, set) >= count,
+      wouldDo: (set) => counted('all', set) >= count,
+      doesNow: (set) => counts.every((place) => !place.bound || isIn(place, set)) && bound.length + counted('free', set) >= count,
     });
   };
   if (has.size > 0) return has.size === count ? search([...has], []) : [];
