@@ -464,6 +464,12 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "if (phase !== 'syncing' && phase !== undefined) return 'over';",
   },
   {
+    id: 'memory that a pod has is given again',
+    file: 'src/machines/allocation/memory/machine.ts',
+    find: 'reserved: table.reserved + here, free: table.free - here',
+    replace: 'reserved: table.reserved, free: table.free',
+  },
+  {
     id: 'containers that run stay on CPUs that others have alone',
     file: 'src/actors/allocation/cpus/cpus.ts',
     find: "cpus === '' || this.#has(id, cpus) ?",

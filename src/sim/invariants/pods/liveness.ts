@@ -24,6 +24,7 @@ import { devicesUnsettled, waitsForDevices } from '../node/deviceInvariants.ts';
 import { driversUnsettled } from '../node/driverInvariants.ts';
 import { hostUnsettled } from '../node/hostInvariants.ts';
 import { killsUnreported } from '../node/kernelLogInvariants.ts';
+import { memoryUnsettled } from '../node/memoryInvariants.ts';
 import { shutdownUnsettled } from '../node/shutdownInvariants.ts';
 import { resourcesUnsettled } from './resizeInvariants.ts';
 
@@ -134,7 +135,7 @@ export async function unsettled(
   found.push(...logsUnsettled(node));
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
-  found.push(...cpusUnsettled(node, { tree: daemon.tree, dump }));
+  for (const of of [cpusUnsettled, memoryUnsettled]) found.push(...of(node, { tree: daemon.tree, dump }));
   found.push(...shutdownUnsettled(node, daemon.tree));
   found.push(...hostUnsettled(node, daemon.tree));
   const kernel = scene.environment.kernelOf(node);

@@ -2,14 +2,18 @@
 
 import { formatCpuSet } from '../../../machines/allocation/cpuSet.ts';
 import type { CpuInfo } from '../../../machines/allocation/cpus/topology.ts';
+import type { NumaNode } from '../../../machines/allocation/numaNode.ts';
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
+import { defaultKubeletConfiguration } from '../../../machines/config/defaults.ts';
+import { reservedOf } from '../../../machines/config/reservations.ts';
 import type { CpuTuning, NodeTuning } from '../node/nodeTuning.ts';
+import { MEMORY_BYTES } from '../paths.ts';
 import { memoryConfig } from './memory.ts';
 
 /** Where nobody hands them out. */
 export const CPUS = 4;
 
-export function cpusOfHost(tuning: CpuTuning | null): { cpus?: () => CpuInfo[] } {
+export function cpusOfHost(tuning: CpuTuning | null): { cpus?: () => CpuInfo[]; numaNodes?: () => NumaNode[] } {
   if (tuning === null) return {};
   const { count, threads, sockets } = tuning;
   const cores = count / threads;
@@ -18,11 +22,23 @@ export function cpusOfHost(tuning: CpuTuning | null): { cpus?: () => CpuInfo[] }
     const socket = Math.floor(((id % cores) * sockets) / cores);
     return { id, socket, node: socket, siblings: all.filter((other) => other % cores === id % cores) };
   });
-  return { cpus: () => infos };
+  return { cpus: () => infos, numaNodes: () => numaNodesOf(tuning) };
+}
+
+/** One for each socket, with its part of the memory. */
+export function numaNodesOf({ sockets }: Pick<CpuTuning, 'sockets'>): NumaNode[] {
+  const ids = Array.from({ length: sockets }, (_, id) => id);
+  return ids.map((id) => ({
+    id,
+    memoryBytes: MEMORY_BYTES / sockets,
+    hugePages: [],
+    distances: ids.map((other) => (other === id ? 10 : 21)),
+  }));
 }
 
 export function kubeReservedOf({ cgroups, cpus }: Pick<NodeTuning, 'cgroups' | 'cpus'>): KubeletConfiguration['kubeReserved'] {
-  return { ...(cgroups === null ? {} : { memory: '256Mi' }), ...(cpus?.byAmount === true ? { cpu: '500m' } : {}) };
+  const memory = cgroups !== null || cpus?.numa?.memory === true;
+  return { ...(memory ? { memory: '256Mi' } : {}), ...(cpus?.byAmount === true ? { cpu: '500m' } : {}) };
 }
 
 /** `beside`: what of the configuration belongs to others, whose feature gates stay on. */
@@ -36,6 +52,24 @@ export function cpusConfig(tuning: NodeTuning, beside: Partial<KubeletConfigurat
     cpuManagerReconcilePeriod: everyMs,
     kubeReserved: kubeReservedOf(tuning),
     reservedSystemCPUs: byAmount ? '' : formatCpuSet(reserved),
+    ...numaConfig(tuning),
     featureGates: { ...memoryConfig(throttles).featureGates, ...beside.featureGates, CPUManagerPolicyAlphaOptions: true },
   };
+}
+
+function numaConfig(tuning: NodeTuning): Partial<KubeletConfiguration> {
+  const { cpus, eviction } = tuning;
+  if (cpus === null || cpus.numa === null) return {};
+  const { scope, memory } = cpus.numa;
+  const aligned = { topologyManagerPolicy: 'best-effort', topologyManagerScope: scope } as const;
+  if (!memory) return aligned;
+  const evictionHard = eviction?.evictionHard ?? {};
+  const reservations = { ...defaultKubeletConfiguration(), kubeReserved: kubeReservedOf(tuning), evictionHard, ignoreEviction: false };
+  const kept = Number(reservedOf(reservations, 'memory', BigInt(MEMORY_BYTES)));
+  const part = Math.floor(kept / cpus.sockets);
+  const reservedMemory = numaNodesOf(cpus).map(({ id }) => ({
+    numaNode: id,
+    limits: { memory: String(id === 0 ? kept - part * (cpus.sockets - 1) : part) },
+  }));
+  return { ...aligned, memoryManagerPolicy: 'Static', reservedMemory };
 }

@@ -94,4 +94,6 @@ export interface CpuTuning {
   options: readonly ('full-pcpus-only' | 'distribute-cpus-across-cores' | 'strict-cpu-reservation')[];
   /** cpuManagerReconcilePeriod. */
   everyMs: number;
+  /** Each socket is a NUMA node, and what is allocated is aligned: policy best-effort, which refuses no pod. `memory`: policy Static of memory, too. */
+  numa: { scope: 'container' | 'pod'; memory: boolean } | null;
 }

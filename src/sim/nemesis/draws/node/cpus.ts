@@ -33,7 +33,14 @@ export function drawCpus(rng: SimRng): CpuTuning | null {
     byAmount,
     options: [...(rng.pick(OPTIONS) ?? []), ...(rng.chance(STRICT) ? (['strict-cpu-reservation'] as const) : [])],
     everyMs: rng.pick([300, 1_000, 3_000, 10_000] as const) ?? 10_000,
+    numa: sockets === 2 ? drawNuma(rng.fork('numa')) : null,
   };
+}
+
+const ALIGNS = 0.6;
+function drawNuma(rng: SimRng): CpuTuning['numa'] {
+  if (!rng.chance(ALIGNS)) return null;
+  return { scope: rng.chance(0.5) ? 'pod' : 'container', memory: rng.chance(0.7) };
 }
 
 const WHOLE = 0.6;
