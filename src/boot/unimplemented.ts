@@ -107,6 +107,8 @@ export const ALWAYS_GATES: readonly string[] = [
   'RecursiveReadOnlyMounts',
   'ReloadKubeletClientCAFile',
   'ReloadKubeletServerCertificateFile',
+  'ResourceHealthStatus',
+  'ResourceHealthStatusMessage',
   'SELinuxChangePolicy',
   'SELinuxMountReadWriteOncePod',
   'SidecarContainers',
@@ -124,7 +126,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('pods with resources of a pod as a whole have no CPUs or memory alone', 'PodLevelResourceManagers'),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
-  ...gatesWithout('the health of devices is not reported in the status of pods yet', 'ResourceHealthStatus', 'ResourceHealthStatusMessage'),
   ...gatesWithout(
     'the node does not declare that it takes WebSocket streams, so the API server translates them',
     'ExtendWebSocketsToKubelet',

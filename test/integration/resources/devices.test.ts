@@ -68,6 +68,20 @@ describe('device plugins', () => {
     await h.until('the node shows them', () => shown(h).capacity === '2' && shown(h).allocatable === '2');
   });
 
+  it('says in the status of a pod how its devices are, when that changes too', async () => {
+    await using h = await node();
+    create(h, 'one', asking(1));
+    await h.until('it is ready', () => isReady(h, 'one'));
+    const health = () => inApi(h, 'one')?.status.containerStatuses?.[0]?.allocatedResourcesStatus;
+    const is = (word: string) =>
+      JSON.stringify(health()) === JSON.stringify([{ name: RESOURCE, resources: [{ resourceID: 'a', health: word }] }]);
+    await h.until('it is healthy', () => is('Healthy'));
+    h.devices.list(SOCKET, [{ id: 'a', healthy: false, numaNodes: [] }]);
+    await h.until('the status says so', () => is('Unhealthy'), 5_000);
+    h.devices.list(SOCKET, healthy('a'));
+    await h.until('and so', () => is('Healthy'), 5_000);
+  });
+
   it('tells monitoring agents who holds which', async () => {
     await using h = await node();
     create(h, 'one', asking(1));

@@ -110,6 +110,13 @@ describe('the memory manager', () => {
     create(h, 'steps', { ...whole('1', '1Gi'), inits: [{ resources }], lives: { 'init-0': 'run=1s' } });
     await h.until('it is ready', () => isReady(h, 'steps'));
     await h.until('only its own is left', () => free(h)[0] === 4096 - 512 - 1024, 3 * RECONCILED_MS);
+    // In a new sandbox they run again, on the NUMA nodes of the pod.
+    const [sandbox] = h.runtime.dump().sandboxes;
+    const call = { timeoutMs: 10_000, signal: new AbortController().signal };
+    void h.runtime.connect().call('StopPodSandbox', { podSandboxId: sandbox?.id ?? '' }, call);
+    await h.until('it has run twice', () => created(h, 'steps').filter((c) => c.metadata?.name === 'init-0').length === 2);
+    await h.until('it is ready again', () => isReady(h, 'steps'));
+    expect(place(h, 'steps')).toEqual(['1', '0']);
   });
 
   it('keeps it over a restart of the daemon', async () => {

@@ -19,11 +19,13 @@ import {
   type EndpointKey,
   endpointMachine,
 } from '../../../machines/allocation/devices/endpointMachine.ts';
+import { podsWithOtherHealth } from '../../../machines/allocation/devices/held.ts';
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
 import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
 import { admitPlugin, DEVICES_MAX, RESOURCES_MAX, tooMany } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceLedger, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { Ports } from '../../../ports/ports.ts';
@@ -318,6 +320,8 @@ class DeviceManager {
     const isSame = JSON.stringify(shownBefore) === JSON.stringify(shown);
     if (isSame && ledgerBefore === ledger) return;
     this.ctx.publish(devicesView, { ...shown, ledger });
+    for (const uid of ledgerBefore === undefined ? [] : podsWithOtherHealth(ledgerBefore, ledger))
+      this.ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why: 'health of its devices changed' });
     if (this.cluster && !isSame) this.ctx.registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'devices of plugins changed' });
   }
 

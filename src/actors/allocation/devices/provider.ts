@@ -1,6 +1,6 @@
 /** The device manager as a provider of allocation. */
 import { asksForDevices, deviceRequests } from '../../../machines/allocation/devices/allocate.ts';
-import { heldDevices } from '../../../machines/allocation/devices/held.ts';
+import { devicesHealth, heldDevices } from '../../../machines/allocation/devices/held.ts';
 import { devicesAddr, devicesView } from '../../../machines/allocation/devices/messages.ts';
 import { type ContainerShare, NO_SHARE } from '../../../machines/allocation/messages.ts';
 import { unclaimed, unclaimedContainer } from '../../../machines/pod/resources/claims.ts';
@@ -37,5 +37,9 @@ export const devicesProvider: Provider = {
   held(registry) {
     const known = registry.read(devicesView)?.value;
     return known === undefined ? undefined : heldDevices(known.ledger);
+  },
+  health({ registry }, { pod, container }) {
+    const known = registry.read(devicesView)?.value;
+    return known === undefined ? [] : devicesHealth(known.ledger, pod.metadata.uid, container.name);
   },
 };

@@ -135,7 +135,7 @@ export async function unsettled(
   found.push(...logsUnsettled(node));
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
-  for (const of of [cpusUnsettled, memoryUnsettled]) found.push(...of(node, { tree: daemon.tree, dump }));
+  for (const check of [cpusUnsettled, memoryUnsettled]) found.push(...check(node, { tree: daemon.tree, dump }));
   found.push(...shutdownUnsettled(node, daemon.tree));
   found.push(...hostUnsettled(node, daemon.tree));
   const kernel = scene.environment.kernelOf(node);
