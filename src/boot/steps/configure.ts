@@ -62,7 +62,11 @@ export const setFeatureGates: Step = {
       return origin === undefined ? what : `${what} [${origin}]`;
     };
     const where = (name: string): string => `featureGates.${name} (--feature-gates)`;
-    for (const name of result.locked) ctx.problems.push({ where: where(name), what: place(name, 'is locked to its default') });
+    for (const name of result.locked) {
+      const value = config.featureGates[name] === true;
+      const what = `cannot set feature gate ${name} to ${value}, feature is locked to ${!value}`;
+      ctx.problems.push({ where: where(name), what: place(name, what) });
+    }
     for (const name of result.unknown) {
       const what = place(name, `is not a feature gate of this release${didYouMean(name, gateNames())}; it is ignored`);
       ctx.remarks.push({ level: 'warn', text: `${where(name)}: ${what}` });

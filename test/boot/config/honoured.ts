@@ -133,6 +133,7 @@ export const HONOURED_GATES: readonly string[] = [
   'CPUManagerPolicyAlphaOptions',
   'CPUManagerPolicyBetaOptions',
   'CSIVolumeHealth',
+  'ClusterTrustBundleProjection',
   'ComponentFlagz',
   'ComponentStatusz',
   'ContainerCheckpoint',
@@ -155,4 +156,5 @@ export const HONOURED_GATES: readonly string[] = [
   'ReduceDefaultCrashLoopBackOffDecay',
   'RotateKubeletServerCertificate',
   'WatchListClient',
+  'PodCertificateRequest',
 ];

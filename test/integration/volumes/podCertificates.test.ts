@@ -110,6 +110,37 @@ describe('a certificate of a pod', () => {
     expect(await h.metrics.render()).toContain('kubelet_podcertificate_states{signer_name="example.com/signer",state="fresh"} 1');
   });
 
+  it('that expires while the API server is away stays whole in its files, and is renewed when the server is back', async () => {
+    await using h = await node();
+    const web = mounting(h, certificateVolume());
+    await asked(h, 1);
+    sign(h);
+    await h.until('Ready', () => isReady(h, 'web'));
+    const dir = dirOf(web, 'projected', 'identity');
+    // At every moment key, chain and bundle are of one certificate.
+    const whole = async (): Promise<string> => {
+      const [key, chain, bundle] = await Promise.all(['key.pem', 'chain.pem', 'bundle.pem'].map((name) => file(h, dir, name)));
+      expect(chain).toBe(pemOf('CERTIFICATE', `cert of ED25519 ${namesKey(key ?? '')}`));
+      expect(bundle).toBe(`${key}${chain}`);
+      return chain ?? '';
+    };
+    const first = await whole();
+    h.kube.trouble.down = true;
+    h.kube.cutWatches('truncate');
+    for (let minute = 0; minute < 90; minute += 10) {
+      await h.advance(10 * MINUTES);
+      expect(await whole()).toBe(first);
+    }
+    expect(requestsOf(h)).toHaveLength(1);
+    expect(events(h, 'CertificateExpired')).toHaveLength(1);
+    h.kube.trouble.down = false;
+    await asked(h, 2);
+    sign(h);
+    await h.advance(5_000);
+    expect(await whole()).not.toBe(first);
+    expect(isReady(h, 'web')).toBe(true);
+  });
+
   it('outlives the daemon in its files; the next daemon asks for another', async () => {
     await using h = await node();
     const web = mounting(h, certificateVolume());
