@@ -43,7 +43,7 @@ export function servicesOptions(
   };
 }
 
-/** Who answers volumes for all that an API server has. */
+/** The source of all that an API server has, for volumes. */
 function sources(ctx: Pick<ActorCtx<VolumesEvent>, 'registry'>, projections: ProjectionGates): ObjectSource {
   const [objects, certificates] = [objectSource(ctx), certificateSource(ctx, projections)];
   return {

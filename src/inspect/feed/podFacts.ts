@@ -4,7 +4,7 @@ import type { PodFrame } from './frames.ts';
 
 export const MESSAGES_MAX = 160;
 
-/** Of a pod that only its history knows. */
+/** What is shown of a pod that only its history knows. */
 export function nothingKnown(uid: string, path: string): Omit<NonNullable<PodFrame['pod']>, 'history' | 'messages'> {
   return {
     namespace: '',

@@ -28,7 +28,7 @@ export async function openRecording(onFrame: (frame: ServerFrame) => void): Prom
   return (text) => joined?.message(text);
 }
 
-/** Of a script in the page; null: there is none of that name. */
+/** Address of a script in the page; null: there is none of that name. */
 export async function embeddedUrl(name: string): Promise<string | null> {
   if (document.getElementById(idOf(name)) === null) return null;
   return URL.createObjectURL(new Blob([await unpacked(name)], { type: 'text/javascript' }));

@@ -20,7 +20,7 @@ export type Grant<L, C> = { ok: true; ledger: L; counts: C } | { ok: false; refu
 
 /** What a manager does with its ledger. */
 export interface LedgerRules<L extends Ledger, C> {
-  /** Asked again with the ledger that it answered it answers the same. `started`: containers that were created already. */
+  /** Gives the same answer when it is asked again with the ledger that it answered. `started`: containers that were created already. */
   grant(ledger: L, pod: Pod, o: { affinity?: Affinities; started: ReadonlySet<string> }): Grant<L, C>;
   /** `container` null: of the pod as a whole. */
   hints(ledger: L, pod: Pod, container: string | null): ResourceHints[];

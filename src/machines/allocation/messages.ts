@@ -103,7 +103,7 @@ export interface HeldResources {
   /** Only those that no other container may use. */
   cpuIds: readonly number[];
   memory: readonly ContainerMemory[];
-  /** Of ResourceClaims. */
+  /** Resources of ResourceClaims. */
   dynamicResources?: readonly DynamicResource[];
 }
 export interface DynamicResource {

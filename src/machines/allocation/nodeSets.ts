@@ -1,7 +1,7 @@
 /** Sets of NUMA nodes from which something could be had. Pure. */
 import type { NumaHint } from './messages.ts';
 
-/** Of more nodes than this not every set is looked at: they double with each node. The reference recommends 8 at most. */
+/** Not every set is looked at with more nodes than this: sets double with each node. The reference recommends 8 at most. */
 const NODES_MAX = 16;
 
 /** Sets of `nodes`, smaller ones first, then in order. Of too many: each alone, and all together. */
@@ -42,7 +42,7 @@ export function hintsFor(nodes: readonly number[], judge: Judge): NumaHint[] {
   return sets.map((set) => ({ nodes: set, preferred: set.length === fewest }));
 }
 
-/** Of two sets of as many nodes: the highest node that only one of them has is lower. */
+/** Which of two sets of as many nodes is lower: the highest node that only one of them has decides. */
 export function isLower(a: readonly number[], b: readonly number[]): boolean {
   for (let i = a.length - 1; i >= 0; i--) if (a[i] !== b[i]) return (a[i] ?? 0) < (b[i] ?? 0);
   return false;

@@ -4,7 +4,7 @@ export interface NumaNode {
   id: number;
   /** 0: it has CPUs or devices alone. */
   memoryBytes: number;
-  /** Those that are set aside, by size of a page. */
+  /** Pages that are set aside, by size. */
   hugePages: readonly { pageBytes: number; count: number }[];
   /** To each node, in their order, itself among them. Null: the kernel does not tell. */
   distances: readonly number[] | null;

@@ -140,5 +140,5 @@ export function dottedSysctl(name: string): string {
 /** What Linux allows (`__NEW_UTS_LEN`). */
 export const KERNEL_HOSTNAME_CHARS_MAX = 64;
 
-/** Of the names of resources that are huge pages, before their size. */
+/** How names of resources that are huge pages begin, before their size. */
 export const HUGE_PAGES_PREFIX = 'hugepages-';

@@ -36,7 +36,7 @@ export interface PodCertificate {
   pod: { name: string; namespace: string; uid: string };
   serviceAccount: string;
   volume: string;
-  /** Of the source in its volume. */
+  /** Index of the source in its volume. */
   index: number;
   signerName: string;
   keyType: string;

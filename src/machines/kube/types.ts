@@ -50,9 +50,9 @@ export interface PodStatus {
   qosClass?: 'Guaranteed' | 'Burstable' | 'BestEffort';
   observedGeneration?: number;
   resize?: string;
-  /** Of others: the claims that were made of the pod's templates. */
+  /** Claims that the cluster made of the pod's templates. */
   resourceClaimStatuses?: { name: string; resourceClaimName?: string }[];
-  /** Of the scheduler: the claim behind its extended resources. */
+  /** The claim behind its extended resources, from the scheduler. */
   extendedResourceClaimStatus?: {
     resourceClaimName: string;
     requestMappings: { containerName: string; resourceName: string; requestName: string }[];

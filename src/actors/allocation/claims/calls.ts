@@ -8,7 +8,7 @@ import type { Dra, DraCall, DraConnection } from '../../../ports/sockets/dra.ts'
 import type { ActorCtx } from '../../supervision/types.ts';
 import type { ClaimMetrics } from './metrics.ts';
 
-/** Of the reference. */
+/** Deadline of a call, from the reference. */
 const CALL_TIMEOUT_MS = 45_000;
 
 interface Connected {

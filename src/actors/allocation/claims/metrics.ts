@@ -3,7 +3,7 @@ import type { ClaimRecord } from '../../../machines/allocation/claims/types.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { CODE_NAMES, CsiError } from '../../../ports/sockets/csi.ts';
 
-/** Of the reference: 15 buckets from 0.1 s to 40 s, since a call may take 45 s. */
+/** Buckets of the reference: 15 from 0.1 s to 40 s, since a call may take 45 s. */
 const BUCKETS = Array.from({ length: 15 }, (_, i) => 0.1 * (40 / 0.1) ** (i / 14));
 const ANY_DRIVER = '<any>';
 

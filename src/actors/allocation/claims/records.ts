@@ -6,7 +6,7 @@ import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
-/** Of the reference. */
+/** Mode of the file, from the reference. */
 const RECORD_MODE = 0o600;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>;

@@ -15,7 +15,7 @@ interface Answered {
   tookMs: number;
 }
 const NUMA_NODE = { boundary: 'numa_node' };
-/** Of the reference: from 0.05 ms on, doubled 14 times. */
+/** Buckets of the reference: from 0.05 ms on, doubled 14 times. */
 const BUCKETS_MS = Array.from({ length: 15 }, (_, i) => 0.05 * 2 ** i);
 
 export function topologyMetrics(metrics: Ports['metrics']): { begin(plan: TopologyPlan | null): void; answered(a: Answered): void } {

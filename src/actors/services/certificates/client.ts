@@ -13,7 +13,7 @@ const VERSIONS = ['v1', 'v1beta1'] as const;
 /** Paths are those of v1. */
 export const certificatesPath = {
   trustBundles: `${PLACE}v1/clustertrustbundles`,
-  /** Of all namespaces. */
+  /** Requests of all namespaces. */
   requests: `${PLACE}v1/podcertificaterequests`,
   requestsIn: (namespace: string): string => `${PLACE}v1/namespaces/${encodeURIComponent(namespace)}/podcertificaterequests`,
 } as const;

@@ -1,4 +1,4 @@
-/** Who answers volumes for trust anchors and certificates of pods: the actors beside this file. Holds nothing. */
+/** Gives volumes trust anchors and certificates of pods: asks the actors beside this file. Holds nothing. */
 
 import type { CredentialBundle, ObjectResult, ObjectSource } from '../../../machines/kube/objects.ts';
 import { certificatesAddr, trustBundlesView } from '../../../machines/services/certificates/messages.ts';

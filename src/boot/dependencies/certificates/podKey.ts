@@ -10,7 +10,7 @@ const DER_NULL = new Uint8Array([5, 0]).buffer;
 
 interface KeyKind {
   make(): Promise<KeyObject>;
-  /** Of the signature. */
+  /** Algorithm of the signature. */
   algorithm: AlgorithmIdentifier;
   /** Null: the key's own. */
   digest: 'sha256' | 'sha384' | 'sha512' | null;

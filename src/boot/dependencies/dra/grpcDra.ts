@@ -29,7 +29,7 @@ const CHANNEL = {
   'grpc.initial_reconnect_backoff_ms': 1_000,
   'grpc.max_reconnect_backoff_ms': 5_000,
 };
-/** Of the reference, where a driver names none. */
+/** Default where a driver names none, from the reference. */
 const HEALTH_TIMEOUT_MS = 30_000;
 const MESSAGE_CHARS_MAX = 1024;
 const HEALTH: Readonly<Record<string, Health>> = { HEALTHY: 'Healthy', UNHEALTHY: 'Unhealthy' };

@@ -12,7 +12,7 @@ export function anyStateOf(root: ChartState): string {
   return `${root.id}|any`;
 }
 
-/** Those that can be closed. */
+/** States that can be closed. */
 export function compoundsOf(root: ChartState): ChartState[] {
   return statesOf(root).filter((s) => s !== root && s.states.length > 0);
 }

@@ -37,7 +37,7 @@ export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['r
           {runs.map((r, i) => (
             <rect
               key={r.fromMs}
-              // Of the last one nobody knows: it may run on.
+              // Nobody knows how the last one ended: it may run on.
               className={r.stopped || i === runs.length - 1 ? 'run' : 'run cut'}
               x={((r.fromMs - fromMs) / span) * 1000}
               width={Math.max(2, ((r.toMs - r.fromMs) / span) * 1000 - 2)}

@@ -27,7 +27,7 @@ export function problemCount(state: PageState): number {
   return own + troubled(state).length + unwell(state).length;
 }
 
-/** Those whose trouble the node's own problems do not tell. */
+/** Actors whose trouble the node's own problems do not tell. */
 function unwell({ actors, problems }: PageState): ActorRow[] {
   const told = new Set(problems?.links);
   return [...actors.values()].filter((a) => !a.ok && !told.has(a.path));

@@ -28,7 +28,7 @@ export function Tree({ state, selected }: { state: PageState; selected: string }
     lines.findIndex((l) => l.row.path === own),
   );
 
-  // Of very many, those around the one that is chosen.
+  // Only lines around the one that is chosen are shown, of very many.
   const from = Math.max(0, Math.min(lines.length - LINES_MAX, at - LINES_MAX / 2));
 
   const fold = (path: string, closed: boolean) => {

@@ -32,7 +32,7 @@ interface ClaimInput {
 interface ClaimContext extends ClaimInput {
   waiting: readonly Use[];
   leaving: readonly Leave[];
-  /** Those that this round is about. */
+  /** Uses that this round is about. */
   round: readonly Use[];
   leavers: readonly Leave[];
   /** What the record is to be. */
@@ -141,7 +141,7 @@ const machine = effects.extend({
     unused: ({ context }) => context.record === null,
     prepared: ({ context }) => context.record?.prepared === true,
     hasFailed: ({ context }) => context.failed !== null,
-    /** Whoever it is prepared for leaves. */
+    /** The last user leaves that it is prepared for. */
     lastLeaves: ({ context, event }) =>
       event.type === 'claim.release' && without(context.record, [...context.leaving, event.leave]).size === 0,
     allLeave: ({ context }) => without(context.record, context.leaving).size === 0,

@@ -3,7 +3,7 @@
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
 
-/** Who wants to use a claim. */
+/** A pod that wants to use a claim. */
 export interface ClaimUser {
   uid: string;
   namespace: string;

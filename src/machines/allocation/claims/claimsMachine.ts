@@ -19,7 +19,7 @@ import { SLICES_GRACE_MS, type SlicesSaid, slicesMachine } from './slicesMachine
 import { type ClaimRecord, claimKey } from './types.ts';
 
 const CLAIMS_RETRY = { minMs: 1_000, maxMs: 60_000 } as const;
-/** Of the reference: claims of pods that this node does not have any more are looked for this often. */
+/** How often claims of pods are looked for that this node does not have any more, from the reference. */
 const SWEEP_MS = 60_000;
 
 type AskEvent = Extract<ClaimsEvent, { type: 'claims.prepare' | 'claims.release' }>;
@@ -164,7 +164,7 @@ const machine = effects.extend({
       }
       enqueue.assign({ open });
     }),
-    /** One that was told something since it said so goes on. */
+    /** A claim that was told something since it said so goes on. */
     drop: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'claim.idle') return;
       const known = context.claims.get(event.key);
@@ -199,7 +199,7 @@ const machine = effects.extend({
       }
       for (const [socket, driver] of drivers)
         if (context.drivers.get(socket)?.stamp !== driver.stamp) enqueue.spawnChild('driver', { id: driver.stamp, input: driver });
-      // One that registered anew is given the time to be reached.
+      // A driver that registered anew is given the time to be reached.
       const fresh = [...drivers].filter(([socket, { stamp }]) => context.drivers.get(socket)?.stamp !== stamp);
       enqueue.assign({
         drivers,

@@ -6,7 +6,7 @@ import { unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import type { DraDriver } from './messages.ts';
 import type { DeviceHealth } from './types.ts';
 
-/** Of the reference: a stream that ended is begun again after this. */
+/** A stream that ended is begun again after this, from the reference. */
 const HEALTH_RETRY_MS = 5_000;
 
 export type ConnectionEvent = { type: 'connection.changed'; connected: boolean };

@@ -7,9 +7,9 @@ import { projecting } from '../../xstate/projection.ts';
 import { unprovided } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 
-/** Of the reference: long enough to stop a driver's pod and start the next. */
+/** Long enough to stop a driver's pod and start the next, from the reference. */
 export const SLICES_GRACE_MS = 30_000;
-/** Of the reference. */
+/** Back-off of the reference. */
 const SLICES_BACKOFF = { minMs: 1_000, maxMs: 300_000, jitter: 0.2 } as const;
 
 interface SlicesInput {

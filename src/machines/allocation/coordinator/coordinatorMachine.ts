@@ -25,10 +25,10 @@ export interface CoordinatorFacts {
 interface Context {
   /** Pods that are being asked about, by the number of the question. */
   open: ReadonlyMap<number, Pod>;
-  /** Those that wait for their turn. */
+  /** Questions that wait for their turn. */
   waiting: readonly AdmissionInput[];
   lastAsk: number;
-  /** Of pods that were asked about last, by UID. */
+  /** Decisions about pods that were asked about last, by UID. */
   decided: TopologyDecisions;
 }
 

@@ -13,7 +13,7 @@ export interface TopologyPlan {
 
 const CLOSEST = 'prefer-closest-numa-nodes';
 const MAX_NODES = 'max-allowable-numa-nodes';
-/** Of the reference: with more nodes there are too many sets of them. */
+/** Most nodes, from the reference: with more there are too many sets of them. */
 const NODES_MAX = 8;
 
 interface TopologyOptions {

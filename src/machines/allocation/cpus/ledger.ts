@@ -1,5 +1,5 @@
 /**
- * Who has which CPUs alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
+ * Which CPUs a container has alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
  * 2.2). Pure.
  */
 import type { Pod } from '../../kube/types.ts';

@@ -6,7 +6,7 @@ export function outerLevel(topology: Topology): 'node' | 'socket' {
   return countOf(topology, 'socket') >= countOf(topology, 'node') ? 'node' : 'socket';
 }
 
-/** Those of `cpus`, by the unit that they lie in. */
+/** CPUs of `cpus`, by the unit that they lie in. */
 export function byUnit(cpus: Iterable<Cpu>, level: Level): Map<number, Cpu[]> {
   const units = new Map<number, Cpu[]>();
   for (const cpu of cpus) {

@@ -60,7 +60,7 @@ export function threadsPerCore(topology: Topology): number {
   return Math.max(1, averageOf(topology, 'core'));
 }
 
-/** Those of `set` that lie in one of these units. */
+/** CPUs of `set` that lie in one of these units. */
 export function within({ cpus }: Topology, level: Level, { units, set }: { units: readonly number[]; set: CpuSet }): CpuSet {
   const [wanted, free] = [new Set(units), new Set(set)];
   return cpus.filter((c) => free.has(c.id) && wanted.has(c[level])).map((c) => c.id);

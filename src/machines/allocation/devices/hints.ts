@@ -15,7 +15,7 @@ interface Place {
   reserved: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** Of resources whose plugin is known. */
+/** Hints for resources whose plugin is known. */
 export function deviceHints(ledger: DeviceLedger, pod: Pod, place: Place): ResourceHints[] {
   return [...requestsOf(pod, place.container)].flatMap(([resource, count]): ResourceHints[] => {
     const state = ledger.resources.get(resource);

@@ -24,7 +24,7 @@ export function memoryHints(machine: Machine, { wanted, again }: Question): Numa
   return sets.map((nodes) => ({ nodes, preferred: nodes.length === fewest }));
 }
 
-/** One that others have memory of together cannot give alone, and one that gave alone not together. */
+/** A node that others have memory of together cannot give alone, and one that gave alone not together. */
 function splits(machine: Machine, nodes: readonly number[]): boolean {
   const [first = 0] = nodes;
   if (nodes.length === 1) return (machine.get(first)?.cells.length ?? 0) > 1;

@@ -27,7 +27,7 @@ function containerMemory(pod: Pod, name: string): Wanted {
   return found === undefined ? new Map() : memoryOf(pod, found.container);
 }
 
-/** Of resources that its app containers have. */
+/** Resources that its app containers have. */
 function podMemory(pod: Pod): Wanted {
   const all = lastingOf(pod).map((c) => ({ ...c, memory: memoryOf(pod, c.container) }));
   const resources = new Set(all.flatMap(({ init, memory }) => (init ? [] : [...memory.keys()])));

@@ -87,7 +87,7 @@ function grantOne(
   return { ok: true, ledger: { machine: now, entries: new Map(entries).set(uid, containers) } };
 }
 
-/** Of init containers before this one that end before the next one starts. */
+/** Blocks of init containers before this one that end before the next one starts. */
 function reusableBlocks(containers: ReadonlyMap<string, readonly Block[]> | undefined, pod: Pod, before: string): readonly Block[] {
   return endingBefore(pod, before).flatMap((name) => containers?.get(name) ?? []);
 }

@@ -3,7 +3,7 @@ import { HUGE_PAGES_PREFIX } from '../../kube/names.ts';
 import { bytesQuantity } from '../../kube/quantity.ts';
 import type { NumaNode } from '../numaNode.ts';
 
-/** Of one resource of a NUMA node, in bytes. */
+/** One resource of a NUMA node, in bytes. */
 export interface Table {
   total: number;
   systemReserved: number;
@@ -79,7 +79,7 @@ export function taken(machine: Machine, { nodes, resource, size }: Block): Machi
   return now;
 }
 
-/** Of these nodes together. */
+/** Sum of these nodes. */
 export function totalOf(
   machine: Machine,
   nodes: Iterable<number>,

@@ -5,5 +5,5 @@ import type { MemoryLedger } from './machine.ts';
 
 export const memoryAddr = address<AllocationEvent>('node/allocation/memory');
 
-/** Who has which memory alone; never published under policy None. */
+/** Containers that have memory alone; never published under policy None. */
 export const memoryView = viewKey<MemoryLedger>('memory');

@@ -67,7 +67,7 @@ function listStatuses(input: ContainersInput, containers: readonly Container[], 
   });
 }
 
-/** Of containers alone, as in the reference. */
+/** Only regular containers have it, as in the reference. */
 function withHealth({ pod, deviceHealth }: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
   const { allocatedResourcesStatus: _, ...plain } = status;
   const health = kind === 'regular' ? (deviceHealth?.(pod, container) ?? []) : [];

@@ -9,7 +9,7 @@ import type { TrustBundle } from './trustBundles.ts';
 export type PodCertificatesEvent = Message &
   (
     | { type: 'certificate.get'; certificate: PodCertificate; replyTo: ReplyTo<ObjectResult<CredentialBundle>> }
-    /** That pod is gone, and its certificates with it. */
+    /** The pod is gone, and its certificates with it. */
     | { type: 'certificate.forget'; uid: string }
     /** Something became of requests. `gone`: `NAMESPACE/NAME` of those that were removed. */
     | { type: 'requests.changed'; gone: readonly string[] }

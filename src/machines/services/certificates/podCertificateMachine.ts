@@ -112,7 +112,7 @@ const deciding = effects.extend({
       if (event.type === 'certificate.ask') enqueue({ type: 'reply', params: { ask: event.ask, result: answerOf(context) } });
     }),
     tell: sendParent(({ context }, params: { changed: boolean }) => told(context, params.changed)),
-    /** Of a certificate that is past its time, once. */
+    /** Says once that a certificate is past its time. */
     remind: effects.enqueueActions(({ context: { certificate, held, said }, enqueue }) => {
       if (held === null) return;
       const { wallMs } = facts();

@@ -12,7 +12,7 @@ export interface TrustBundle {
   /** '' = of no signer. */
   signerName: string;
   labels: Readonly<Record<string, unknown>>;
-  /** Of its certificates, as strings of bytes. */
+  /** Its certificates, as strings of bytes. */
   anchors: readonly string[];
 }
 

@@ -86,7 +86,7 @@ export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
   return current.ok ? volumeBehind(current.value, { ...of, volume }) : current;
 }
 
-/** Of a volume of an old plugin that stands in a pod. */
+/** A volume of an old plugin that stands in a pod. */
 export function volumeInPod(
   source: NonNullable<Claim['inTree']>,
   of: Omit<VolumeUse, 'node'> & { name: PathName; namespace: string },

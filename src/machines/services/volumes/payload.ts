@@ -197,7 +197,7 @@ function ofToken(source: Extract<ProjectionSource, { kind: 'token' }>, input: Pa
   return built(new Map([[cleanPath(source.path), privateFile(result.value.token, input)]]));
 }
 
-/** Of one user or group alone, where the pod has one. */
+/** A file for one user or group alone, where the pod has one. */
 function privateFile(text: string, { user, pod, source }: PayloadInput): PayloadFile {
   const hidden = user !== null || pod.spec.securityContext?.fsGroup !== undefined;
   return { data: encoded(text), mode: hidden ? TOKEN_PRIVATE_MODE : source.defaultMode, uid: user };

@@ -153,7 +153,7 @@ async function logout(o: VolumeTools, target: Target, signal: AbortSignal): Prom
     await withoutFail(o, admin.logout(portal, target), signal);
     await withoutFail(o, admin.deleteNode(portal, target), signal);
   }
-  // One that was made for this volume.
+  // The interface was made for this volume.
   if (initiatorName !== '' && iface === `${portals[0]}:${volume}`) await withoutFail(o, admin.deleteIface(iface), signal);
 }
 

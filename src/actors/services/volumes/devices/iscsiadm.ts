@@ -19,7 +19,7 @@ import { mounterOf, type VolumeTools } from '../kind.ts';
 
 const RECORD_BYTES_MAX = 64 * 1024;
 const RECORD_MODE = 0o600;
-/** Of a record of a discovery: some versions keep it in a folder. */
+/** File of a record of a discovery: some versions keep it in a folder. */
 const DISCOVERY_FILE = 'st_config';
 
 /** What it printed. */

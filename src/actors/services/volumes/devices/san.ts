@@ -17,7 +17,7 @@ interface DiskSource {
 }
 interface Wanted<S> {
   source: S;
-  /** Of the volume: of the pod's, or of the PersistentVolume. */
+  /** Name of the volume: of the pod's, or of the PersistentVolume. */
   name: string;
   block: boolean;
 }
@@ -83,7 +83,7 @@ export function sanActs<S extends DiskSource>(kind: SanKind<S>): { inline: Inlin
   };
 }
 
-/** Of a pod of the API: its cluster looks after such volumes. */
+/** A pod of the API: its cluster looks after such volumes. */
 function attachable(o: VolumeTools, pod: Pod): boolean {
   return o.csi.api !== null && isOfApi(pod);
 }

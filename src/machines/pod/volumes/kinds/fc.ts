@@ -12,7 +12,7 @@ export interface Fc {
   kind: 'fc';
   disk: FcDisk;
   fsType: string;
-  /** Of mount(8). */
+  /** Options of mount(8). */
   options: readonly string[];
 }
 

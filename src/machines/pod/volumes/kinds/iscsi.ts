@@ -23,7 +23,7 @@ export interface Iscsi {
   /** Namespace '' = the pod's. */
   secret: { namespace: string; name: string } | null;
   fsType: string;
-  /** Of mount(8). */
+  /** Options of mount(8). */
   options: readonly string[];
 }
 

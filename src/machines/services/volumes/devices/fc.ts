@@ -25,7 +25,7 @@ export function fcUniqueName(disk: FcDisk): string {
 export function linksOf(disk: FcDisk): string {
   return disk.by === 'target' ? '/dev/disk/by-path' : '/dev/disk/by-id';
 }
-/** Of the links there, those of the disk: one for each of its names that has one. */
+/** Links of the disk among those there: one for each of its names that has one. */
 export function linksNamed(names: readonly string[], disk: FcDisk): string[] {
   if (disk.by === 'id') return disk.wwids.map((id) => `scsi-${id}`).filter((link) => names.includes(link));
   return disk.wwns.flatMap((wwn) => {

@@ -167,11 +167,11 @@ export function isRecordName(name: string, wanted: string): boolean {
   return name === wanted || (name.startsWith(`${wanted},`) && /^\d+$/.test(name.slice(wanted.length + 1)));
 }
 
-/** Of the link that udev makes to the device of a portal. */
+/** Name of the link that udev makes to the device of a portal. */
 function deviceName(portal: string, { iqn, lun }: Pick<Target, 'iqn' | 'lun'>): string {
   return `ip-${portal.replaceAll(/[[\]]/g, '')}-iscsi-${iqn}-lun-${lun}`;
 }
-/** Of a transport that is not tcp the name begins with that of a card. */
+/** The name begins with that of a card where the transport is not tcp. */
 export function deviceNamed(
   names: readonly string[],
   portal: string,

@@ -12,11 +12,11 @@ type Fields = Record<string, unknown>;
 
 /** What stands beside a volume's own fields. */
 interface Beside {
-  /** Of the volume in the pod, or of the PersistentVolume. */
+  /** Name of the volume in the pod, or of the PersistentVolume. */
   name: string;
-  /** Of the pod, or of the claim; '' = the PersistentVolume has none. */
+  /** Namespace of the pod, or of the claim; '' = the PersistentVolume has none. */
   namespace: string;
-  /** Of the PersistentVolume. */
+  /** Labels of the PersistentVolume. */
   labels: Fields;
   annotations: Fields;
   /** It stands in a pod. */
@@ -39,7 +39,7 @@ export interface InTreePlugin {
   defaults?(content: Fields): void;
   /** `csi` of a PersistentVolume, without the driver. */
   csi(content: Fields, beside: Beside): Built<Fields>;
-  /** Of a volume in a pod. Absent: ReadWriteOnce. */
+  /** Access mode of a volume in a pod. Absent: ReadWriteOnce. */
   inlineMode?(content: Fields): string;
   /** In place of the access modes of a PersistentVolume. */
   accessModes?(modes: readonly unknown[]): readonly string[];
@@ -82,7 +82,7 @@ const awsEbs: InTreePlugin = {
 };
 
 const UNSPECIFIED = 'UNSPECIFIED';
-/** Of a disk whose project is not known. */
+/** Handle of a disk whose project is not known. */
 function gceVolumeId(disk: string, labels: Fields): Built<string> {
   const [first = '', ...more] = zonesOf(zoneLabel(labels));
   const named = (where: string) => built(`projects/${UNSPECIFIED}/${where}/disks/${disk}`);
