@@ -17,6 +17,7 @@ import type { Handling } from './handling.ts';
 import type { KubeApi } from './kube.ts';
 import type { Listening } from './listening.ts';
 import type { Cgroups } from './machine/cgroups.ts';
+import type { DebuggerPort } from './machine/debugger.ts';
 import type { DiskUsage } from './machine/diskUsage.ts';
 import type { Inhibitor } from './machine/inhibitor.ts';
 import type { Iptables } from './machine/iptables.ts';
@@ -292,19 +293,6 @@ export interface Profiler {
   cpu(ms: number, signal: AbortSignal): Promise<string>;
   /** What was allocated in the next `ms` and is still held then: a `.heapprofile` document (JSON). */
   heap(ms: number, signal: AbortSignal): Promise<string>;
-}
-
-/** The debugger of this process, for the administrator. A client of it runs code as this process. */
-export interface DebuggerPort {
-  /** Listens, in place of one that listens already, until a minute after its last user has gone. */
-  open(): Promise<DebuggerDoor>;
-  close(): Promise<void>;
-}
-export interface DebuggerDoor {
-  /** A unix socket that this user alone can reach; WebSocket, Chrome DevTools protocol. */
-  socketPath: string;
-  /** The path of its address. Cannot be guessed: a tool reaches the socket through a port that every user can connect to. */
-  path: string;
 }
 
 export interface Logger {

@@ -35,7 +35,7 @@ import type {
 import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import { removingDirs } from '../../../machines/reclaim/messages.ts';
-import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
+import type { CriResult } from '../../../machines/runtime/cri/messages.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ImageSpec } from '../../../machines/wire/cri.ts';
 import { handlingPod } from '../../../ports/handling.ts';
@@ -51,6 +51,7 @@ import { ensureImages } from './container/images.ts';
 import { memoryUsage, updateResources } from './container/resize.ts';
 import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './container/volumes.ts';
 import { Inspector } from './inspect.ts';
+import { failedBecause, failedWith, unknownOr } from './outcomes.ts';
 import { Reports } from './reports.ts';
 import { ensurePodGroup, resizePodGroup } from './sandbox/podGroup.ts';
 import { newSandbox, presentSandbox } from './sandbox/sandbox.ts';
@@ -391,22 +392,4 @@ export class Effects implements WorkerIo {
     this.inspector.acts.ended(calls, results);
     return results;
   }
-}
-
-function failedBecause(reason: string, message: string): EffectOutcome {
-  return { kind: 'failed', failure: { reason, message } };
-}
-
-function failedWith(reason: string, results: readonly CriResult[]): EffectOutcome {
-  const failed = results.flatMap((r) => (r.ok ? [] : [`${r.error.method}: ${r.error.details}`]));
-  return failed.length === 0 ? { kind: 'done' } : { kind: 'failed', failure: { reason, message: failed.join('; ') } };
-}
-
-function unknownOr(
-  error: CriFailure,
-  reason: string,
-): { kind: 'failed'; failure: { reason: string; message: string } } | { kind: 'unknown'; details: string } {
-  return error.outcome === 'unknown'
-    ? { kind: 'unknown', details: `${error.method}: ${error.details}` }
-    : { kind: 'failed', failure: { reason, message: error.details } };
 }

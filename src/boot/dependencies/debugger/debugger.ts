@@ -7,7 +7,8 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
-import type { DebuggerDoor, DebuggerPort, Logger } from '../../../ports/ports.ts';
+import type { DebuggerDoor, DebuggerPort } from '../../../ports/machine/debugger.ts';
+import type { Logger } from '../../../ports/ports.ts';
 import { workerFile } from '../../workerFile.ts';
 
 export interface DebuggerData extends DebuggerDoor {

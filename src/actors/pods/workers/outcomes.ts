@@ -1,0 +1,21 @@
+/** What the runtime's answers to acts on a pod come to. */
+import type { EffectOutcome } from '../../../machines/pods/workers/context.ts';
+import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
+
+export function failedBecause(reason: string, message: string): EffectOutcome {
+  return { kind: 'failed', failure: { reason, message } };
+}
+
+export function failedWith(reason: string, results: readonly CriResult[]): EffectOutcome {
+  const failed = results.flatMap((r) => (r.ok ? [] : [`${r.error.method}: ${r.error.details}`]));
+  return failed.length === 0 ? { kind: 'done' } : { kind: 'failed', failure: { reason, message: failed.join('; ') } };
+}
+
+export function unknownOr(
+  error: CriFailure,
+  reason: string,
+): { kind: 'failed'; failure: { reason: string; message: string } } | { kind: 'unknown'; details: string } {
+  return error.outcome === 'unknown'
+    ? { kind: 'unknown', details: `${error.method}: ${error.details}` }
+    : { kind: 'failed', failure: { reason, message: error.details } };
+}
