@@ -93,7 +93,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'winding down never ends',
     file: 'src/machines/pods/workers/terminating.ts',
-    find: "done: { always: { target: '#podWorker.terminated' } },",
+    find: "done: { always: [{ guard: 'usesClaims', target: 'releasingClaims' }, { target: '#podWorker.terminated' }] },",
     replace: 'done: {},',
   },
   {
