@@ -88,7 +88,8 @@ describe('the inspection page', () => {
       await using o = await browser.open(at.url);
       await o.page.locator('.problems li').nth(9).waitFor();
       await o.page.getByRole('treeitem').first().waitFor();
-      times.push(await o.page.evaluate<number>('Math.max(...performance.getEntriesByType("paint").map((e) => e.startTime))'));
+      // Counts from the navigation; what was seen is drawn.
+      times.push(await o.page.evaluate<number>('performance.now()'));
     }
     const bestMs = Math.min(...times);
     console.info(`first picture of 110 pods and 10 problems: ${bestMs.toFixed(0)} ms`);

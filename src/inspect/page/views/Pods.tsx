@@ -110,7 +110,7 @@ function Row({ p, age }: { p: PodRow; age: string }) {
       <td className={tone === 'bad' ? 'tone-bad' : ''}>{status}</td>
       <td className={p.restarts > 0 ? 'tone-warn' : ''}>
         {p.restarts}
-        <span className="narrow-only"> restarts</span>
+        <span className="narrow-only">{p.restarts === 1 ? ' restart' : ' restarts'}</span>
       </td>
       <td className="nowrap">{age}</td>
       <td className="grow">

@@ -35,7 +35,12 @@ export function Containers({ told, now, uid, withLogs }: { told: Told; now: numb
               <p>
                 {c.state} {c.reason !== '' && `(${c.reason})`}
                 {c.startedAtMs > 0 && c.state === 'running' && <span className="quiet"> for {duration(now - c.startedAtMs)}</span>}
-                {c.restartCount > 0 && <span className="tone-warn-text"> · {c.restartCount} restarts</span>}
+                {c.restartCount > 0 && (
+                  <span className="tone-warn-text">
+                    {' '}
+                    · {c.restartCount} {c.restartCount === 1 ? 'restart' : 'restarts'}
+                  </span>
+                )}
                 {c.nextStartAtMs !== undefined && c.nextStartAtMs > now && <span> · next start in {duration(c.nextStartAtMs - now)}</span>}
               </p>
               {c.lastExit !== '' && <p className="quiet">last run: {c.lastExit}</p>}

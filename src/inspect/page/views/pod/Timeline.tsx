@@ -1,5 +1,6 @@
 /** A pod's life as lanes under one time axis. */
 import { useState } from 'react';
+import { Icon } from '../../bits.tsx';
 import { clock, duration } from '../../words.ts';
 import { type Bar, callsOf, containerLanes, firstWindow, phasesOf, spanOf, type Told, ticksOf, totalsOf, type Window } from './lanes.ts';
 
@@ -18,6 +19,7 @@ const WINDOWS: readonly (readonly [Window, string])[] = [
 
 export function Timeline({ told, now, troubled }: { told: Told; now: number; troubled: boolean }) {
   const [chosen, setWindow] = useState<Window | null>(null);
+  const [callsShown, setWithCalls] = useState<boolean | null>(null);
   const phases = phasesOf(told, now);
   const calls = callsOf(told, now);
   const lanes = containerLanes(told, now);
@@ -25,6 +27,8 @@ export function Timeline({ told, now, troubled }: { told: Told; now: number; tro
   const first = Math.min(told.seenAtMs || Number.POSITIVE_INFINITY, ...starts);
   if (!Number.isFinite(first)) return <p className="quiet">Nothing is recorded of it.</p>;
   const window = chosen ?? firstWindow(phases, { troubled, first, now });
+  // Of a start they are what takes the time.
+  const withCalls = callsShown ?? window === 'start';
   const { readyAtMs } = told.history;
   const [fromMs, toMs] = spanOf(window, { told, first, now, phases });
   const seen = (b: Bar) => b.toMs >= fromMs && b.fromMs <= toMs;
@@ -53,10 +57,18 @@ export function Timeline({ told, now, troubled }: { told: Told; now: number; tro
         {readyAtMs !== undefined && readyAtMs >= fromMs && readyAtMs <= toMs && (
           <LaneRow name="Ready first" bars={[readyBar(readyAtMs)]} at={at} text={() => `after ${duration(readyAtMs - first)}`} />
         )}
-        {shownCalls.slice(-CALLS_SHOWN_MAX).map((b) => (
-          <LaneRow key={b.key} name={b.name} note={b.note} bars={[b]} at={at} text={lengthOf} />
-        ))}
-        {shownCalls.length > CALLS_SHOWN_MAX && <p className="quiet">{shownCalls.length - CALLS_SHOWN_MAX} earlier calls are not drawn.</p>}
+        {shownCalls.length > 0 && (
+          <button type="button" className="linkish" aria-expanded={withCalls} onClick={() => setWithCalls(!withCalls)}>
+            <Icon name={withCalls ? 'open' : 'closed'} /> {shownCalls.length} calls of the runtime
+          </button>
+        )}
+        {withCalls &&
+          shownCalls
+            .slice(-CALLS_SHOWN_MAX)
+            .map((b) => <LaneRow key={b.key} name={b.name} note={b.note} bars={[b]} at={at} text={lengthOf} />)}
+        {withCalls && shownCalls.length > CALLS_SHOWN_MAX && (
+          <p className="quiet">{shownCalls.length - CALLS_SHOWN_MAX} earlier calls are not drawn.</p>
+        )}
       </div>
       <ul className="plain totals" aria-label="Time per state">
         {totalsOf(shownPhases, fromMs, toMs).map(([name, ms, kind]) => (

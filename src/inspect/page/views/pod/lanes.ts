@@ -23,7 +23,7 @@ const LAST_MS = 60_000;
 /** A troubled or ended pod that lived no longer is shown from its start to its end. */
 const WHOLE_MAX_MS = 600_000;
 /** Steps of the time axis, so that there are at most so many. */
-const TICKS_MAX = 5;
+const TICKS_MAX = 4;
 const TICK_STEPS_MS = [1, 2, 5].flatMap((n) => [n, 10 * n, 100 * n, 1_000 * n, 10_000 * n]);
 const TICK_STEPS_LONG_MS = [30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400].map((s) => s * 1_000);
 
