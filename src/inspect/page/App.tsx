@@ -47,7 +47,7 @@ export function App() {
         {state.hello?.recording !== undefined && <Past recording={state.hello.recording} atMs={state.atMs} />}
       </div>
       <main className={`view view-${route.tab} ${route.item === '' ? '' : 'has-item'}`}>
-        <Guard key={`${route.tab} ${route.item}`}>
+        <Guard at={`${route.tab} ${route.item}`}>
           <View state={state} route={route} />
         </Guard>
       </main>

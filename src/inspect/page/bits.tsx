@@ -44,11 +44,14 @@ export function Icon({ name }: { name: keyof typeof ICONS }) {
   );
 }
 
-/** A view that cannot be drawn leaves the rest of the page alone. */
-export class Guard extends Component<{ children: ReactNode }, { why: string }> {
+/** A view that cannot be drawn leaves the rest of the page alone. At another place than `at` it is tried anew. */
+export class Guard extends Component<{ at: string; children: ReactNode }, { why: string }> {
   override state = { why: '' };
   static getDerivedStateFromError(error: unknown): { why: string } {
     return { why: String(error) };
+  }
+  override componentDidUpdate(before: { at: string }): void {
+    if (before.at !== this.props.at && this.state.why !== '') this.setState({ why: '' });
   }
   override render(): ReactNode {
     if (this.state.why === '') return this.props.children;
