@@ -35,6 +35,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.zfs", "io.containerd.snapshott
   netns_mounts_under_state_dir = true
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
+  # Since containerd 1.7: devices of drivers of dynamic resources.
+  enable_cdi = true
+  cdi_spec_dirs = ["${o.dir}/cdi"]
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "${cniBinDir()}"
     conf_dir = "${o.dir}/cni"

@@ -39,7 +39,7 @@ interface DraProto {
   health: ServiceDefinition;
 }
 /** Serves clients and, in tests, servers. Both versions of the interface have the same messages. */
-function loadDraProto(service: DraService = 'v1.DRAPlugin', root: string = protoRoot()): DraProto {
+export function loadDraProto(service: DraService = 'v1.DRAPlugin', root: string = protoRoot()): DraProto {
   const v1 = loadProtoFile(join(root, 'dra/v1.proto')).service('k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin');
   const at = `/k8s.io.kubelet.pkg.apis.dra.${service}/`;
   const plugin = Object.fromEntries(
