@@ -10,6 +10,7 @@ process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSy
 const LONG = [
   'test/e2e/vm/systemd.test.ts',
   'test/e2e/vm/deb.test.ts',
+  'test/e2e/vm/disks/nfs.test.ts',
   'test/e2e/runtime/daemonKill.test.ts',
   'test/e2e/node/flood.test.ts',
   'test/e2e/tools/inspectPage.test.ts',
