@@ -24,7 +24,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   container: {
     'exited -> running on container.observed #1': RARE,
-    'observing -> hooking on container.observed #2': RARE,
     'pulling -> failed on error(ensureImage)': THROWS,
     'starting -> failed on error(startContainer)': THROWS,
     'stoppingAgain -> exited on container.observed #1': RARE,
@@ -34,10 +33,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   cpus: {
     'serving.sharing.confining -> serving.sharing.resting on error(share)': THROWS,
-  },
-  // A driver, and five minutes in which nothing of it changes.
-  csiNode: {
-    'settled -> converging on after 300000': RARE,
   },
   eviction: {
     'awaitingEnd -> observing on after 1000 #2': RARE,
@@ -54,7 +49,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   // `test/pods/podLife.test.ts` takes each of them.
   podLife: {
     'idle -> forgotten on life.added #2': RARE,
-    'idle -> forgotten on life.changed #1': RARE,
     'idle.ended -> working.running on life.found #2': RARE,
     'idle.quarantined -> forgotten on life.redefined': RARE,
     'idle.quarantined -> idle.ended on life.finished': RARE,
@@ -72,13 +66,12 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     // The link is lost as a worker begins, and nothing comes to its pod before it asks again.
     'fencingAgain -> fencing on after wait': RARE,
     'fencingAgain -> fencing on pod.dirty': RARE,
-    'syncing.awaitingEnd -> terminating on pod.update #1': RARE,
-    'syncing.backingOff -> terminating on pod.update #1': RARE,
+    'syncing.awaitingEnd -> terminating on pod.update #2': RARE,
+    'syncing.backingOff -> terminating on pod.update #2': RARE,
     'syncing.creatingSandbox -> syncing.actFailed on error(runSandbox)': THROWS,
     'syncing.killing.fencing -> syncing.inspecting on error(fence)': RARE,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,
     'syncing.killingContainers -> syncing.actFailed on error(killContainers)': THROWS,
-    'syncing.mountingVolumes -> syncing.actFailed on error(mountVolumes)': THROWS,
     'terminating.stopping -> terminating.again on error(stopPod)': THROWS,
   },
   prober: {
