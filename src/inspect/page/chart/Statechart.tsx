@@ -1,6 +1,6 @@
 /** A machine's chart with the states that it is in lit, and the transitions that it took last. Large charts begin folded. */
 import { Background, Controls, ReactFlow, ReactFlowProvider, useReactFlow } from '@xyflow/react';
-import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type Chart, type ChartState, statesOf } from '../../../machines/chart/definition.ts';
 import { edgesOf, edgeTypes, type Lit, nodesOf, nodeTypes } from './boxes.tsx';
 import type { Layout } from './drawing.ts';
@@ -27,8 +27,10 @@ interface Shown extends Folded {
   layout: Layout;
 }
 
-export function Statechart(props: StatechartProps) {
-  const { chart, active } = props;
+export function Statechart({ active: isNow, ...rest }: StatechartProps) {
+  const { chart } = rest;
+  const active = useSameSet(isNow);
+  const props = { ...rest, active };
   const folding = useFolding(chart, active);
   const shown = useLayout(folding.folded);
   if (shown === 'failed') return <p className="quiet pad">This chart could not be laid out.</p>;
@@ -38,6 +40,12 @@ export function Statechart(props: StatechartProps) {
       <Flow {...props} shown={shown} folding={folding} />
     </ReactFlowProvider>
   );
+}
+
+/** The same object while it has the same members: a frame each second draws nothing anew. */
+function useSameSet(members: ReadonlySet<string>): ReadonlySet<string> {
+  const text = [...members].join('\n');
+  return useMemo(() => new Set(text.split('\n')), [text]);
 }
 
 /** Until the next layout is there, the last one stays. */
@@ -90,7 +98,7 @@ function useFolding(chart: Chart, active: ReadonlySet<string>): Folding {
       setAllOpen(all);
       setTurned(new Map());
     },
-    turn: (id) => setTurned((known) => new Map(known).set(id, folded.inside.has(id))),
+    turn: useCallback((id: string) => setTurned((known) => new Map(known).set(id, folded.inside.has(id))), [folded]),
     search: setQuery,
   };
 }

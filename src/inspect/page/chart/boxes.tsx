@@ -86,6 +86,12 @@ export function nodesOf(lit: Lit, edges: readonly StepEdge[]): StateNode[] {
       width: n.width,
       height: n.height,
       style: { width: n.width, height: n.height },
+      // Known beforehand: lines are drawn at once, and stay while boxes change.
+      measured: { width: n.width, height: n.height },
+      handles: [
+        { type: 'target' as const, position: Position.Top, x: n.width / 2, y: 0, width: 1, height: 1 },
+        { type: 'source' as const, position: Position.Bottom, x: n.width / 2, y: n.height, width: 1, height: 1 },
+      ],
       ...(n.parent === '' ? {} : { parentId: n.parent }),
       selected: n.id === selected,
       data: {

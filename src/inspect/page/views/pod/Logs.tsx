@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from 'react';
 import { token } from '../../route.ts';
 
 const AGAIN_MS = 2_000;
+/** Of the runtime's `2026-01-31T12:00:00.123456789Z` the time of the day is shown. */
+const STAMP = /^\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d\.\d{3})\S* /;
 
 export function Logs({ uid, container, restarts }: { uid: string; container: string; restarts: number }) {
   const [previous, setPrevious] = useState(false);
@@ -55,7 +57,11 @@ export function Logs({ uid, container, restarts }: { uid: string; container: str
       {said?.ok === false && <p className="error">{said.text}</p>}
       {said?.ok === true && (
         <pre ref={end}>
-          {lines.length === 0 ? <span className="quiet">{word === '' ? 'It wrote nothing.' : 'Nothing fits.'}</span> : lines.join('\n')}
+          {lines.length === 0 ? (
+            <span className="quiet">{word === '' ? 'It wrote nothing.' : 'Nothing fits.'}</span>
+          ) : (
+            lines.map((l) => l.replace(STAMP, '$1 ')).join('\n')
+          )}
         </pre>
       )}
     </section>
