@@ -86,7 +86,7 @@ const started = performance.now();
 const fresh = join(root, `dist.${process.pid}`);
 try {
   // One run for programs and libraries: a chunk holds what several of them share.
-  await build({
+  const bundles = build({
     absWorkingDir: root,
     entryPoints: Object.fromEntries(entries),
     outdir: fresh,
@@ -113,7 +113,8 @@ try {
     legalComments: 'none',
     logLevel: 'warning',
   });
-  const pageBuilt = await buildPage({ root, dist, outDir: join(fresh, 'inspect'), force, files });
+  // Both at once: each is a program of its own, and the first start of a checkout waits for the slower one alone.
+  const [pageBuilt] = await Promise.all([buildPage({ root, dist, outDir: join(fresh, 'inspect'), force, files }), bundles]);
   if (force) rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
   // Chunks of earlier builds stay: a daemon started from them may still load one. `--force` clears them.
