@@ -82,7 +82,7 @@ export class Scheduler {
     const began = clock.monoMs();
     const turnMs = Math.min(TURN_MS_MAX, Math.max(TURN_MS, began - (this.#leftMs ?? began)));
     this.#runTasks();
-    // Those ready now get one slice each; who wakes meanwhile waits for the next turn, unless this one is a long one.
+    // Mailboxes that are ready now get one slice each; one that wakes meanwhile waits for the next turn, unless this one is a long one.
     let left = this.#ready.length;
     let taken = 0;
     while (taken < left) {

@@ -27,7 +27,7 @@ export function Timeline({ told, now, troubled }: { told: Told; now: number; tro
   const first = Math.min(told.seenAtMs || Number.POSITIVE_INFINITY, ...starts);
   if (!Number.isFinite(first)) return <p className="quiet">Nothing is recorded of it.</p>;
   const window = chosen ?? firstWindow(phases, { troubled, first, now });
-  // Of a start they are what takes the time.
+  // Calls take most of the time of a start.
   const withCalls = callsShown ?? window === 'start';
   const { readyAtMs } = told.history;
   const [fromMs, toMs] = spanOf(window, { told, first, now, phases });
