@@ -289,3 +289,32 @@ describe('claims that do not grow', () => {
     expect(volume?.state).toBe('mounted');
   });
 });
+
+describe('a burst of pods with claims of their own', () => {
+  /** The kubelet of 1.36 asks three times or more for what the driver can do: before Stage, in Stage and in Publish. */
+  it('costs each volume one question about the driver, one Stage and one Publish', async () => {
+    const count = 40;
+    await using h = await grown();
+    const names = Array.from({ length: count }, (_, i) => `c${i}`);
+    for (const name of names) {
+      ask(h, 'POST', `${NS}/persistentvolumeclaims`, {
+        metadata: { name },
+        spec: { volumeName: `pv-${name}`, accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+        status: { phase: 'Bound', capacity: { storage: '1Gi' } },
+      });
+      const { uid } = (ask(h, 'GET', `${NS}/persistentvolumeclaims/${name}`) as Claim).metadata;
+      const csi = { driver: NAME, volumeHandle: `vol-${name}` };
+      const spec = { accessModes: ['ReadWriteOnce'], claimRef: { uid }, capacity: { storage: '1Gi' }, csi };
+      ask(h, 'POST', '/api/v1/persistentvolumes', { metadata: { name: `pv-${name}` }, spec });
+    }
+    const before = h.drivers.calls.length;
+    for (const name of names) {
+      const container = { volumeMounts: [{ name: 'disk', mountPath: '/data' }] };
+      create(h, `p-${name}`, { container, spec: { volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: name } }] } });
+    }
+    await h.until('all are ready', () => names.every((name) => isReady(h, `p-${name}`)), 300_000);
+    const made: Record<string, number> = {};
+    for (const { method } of h.drivers.calls.slice(before)) made[method] = (made[method] ?? 0) + 1;
+    expect(made).toEqual({ NodeGetCapabilities: count, NodeStageVolume: count, NodePublishVolume: count });
+  });
+});

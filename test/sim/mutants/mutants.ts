@@ -398,6 +398,18 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'reason === NOT_ADMITTED)',
   },
   {
+    id: 'growing claim: it says that it has grown before its driver was asked',
+    file: 'src/actors/services/volumes/growth/grow.ts',
+    find: "await o.measure('volume_fs_resize', volume, signal)(Promise.resolve(o.behindClaims.of(behind.kind).grow?.(o, job, signal)));",
+    replace: 'signal.throwIfAborted();',
+  },
+  {
+    id: 'growing claim: it is not looked at while its volume is mounted',
+    file: 'src/machines/services/volumes/volumeMachine.ts',
+    find: "on: { ...STANDS, 'volume.look': { guard: 'grows', target: 'growing' } },",
+    replace: 'on: { ...STANDS },',
+  },
+  {
     id: 'a volume is published before its driver has staged it',
     file: 'src/actors/services/volumes/csi/setUp.ts',
     find: 'const mustStage = stages && !o.ledger',
