@@ -1,4 +1,5 @@
 /** What objects that pods name look like in the API, and where they are there. */
+import { quantityToInteger } from '../../../machines/kube/quantity.ts';
 import { type KubeObject, kubePath } from '../../../machines/kube/request.ts';
 import type { SimKube } from '../../world/kube/types.ts';
 import { CLAIMED } from '../../world/paths.ts';
@@ -55,15 +56,18 @@ export function bodyOf(object: SimObject, bound = false): object {
 function sizeOf({ name, rev }: SimObject): string {
   return name.startsWith(DRIVER_CLAIM) ? `${1 + rev}Gi` : '1Gi';
 }
-/** A claim that was there goes on with what it was given; a controller has made its volume larger by now. */
+interface ClaimBody {
+  spec: { resources: { requests: { storage: string } } };
+  status: { phase: string; capacity: { storage: string } };
+}
+/** A claim that was there goes on with what it was given. A controller has made its volume larger by now, and never smaller. */
 export function grownBody(body: KubeObject, before: KubeObject): KubeObject {
-  const { status: asked, spec } = body as unknown as { status: { phase: string; capacity: { storage: string } }; spec: object };
-  const { status } = before as unknown as { status: Record<string, unknown> & { capacity: { storage: string } } };
-  if (!before.metadata.name.startsWith(DRIVER_CLAIM)) return body;
-  const { storage } = asked.capacity;
-  const same = storage === status.capacity.storage;
-  const steps = same ? {} : { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
-  return { ...body, spec, status: { ...status, phase: asked.phase, ...steps } } as KubeObject;
+  const [wanted, was] = [body as unknown as ClaimBody, before as unknown as ClaimBody];
+  const { phase } = wanted.status;
+  const { storage } = wanted.spec.resources.requests;
+  const grows = quantityToInteger(storage) > quantityToInteger(was.spec.resources.requests.storage);
+  const steps = grows ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizePending' } } : {};
+  return { ...body, spec: grows ? wanted.spec : was.spec, status: { ...was.status, phase, ...steps } };
 }
 function volumeOf(claim: string): string {
   return `pv-${claim}`;

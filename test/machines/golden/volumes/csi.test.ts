@@ -1,7 +1,7 @@
 /** Volumes of CSI drivers (resources and volumes 8.17, 10), a row for each case of the specification's tables. */
 
 import { afterAll, describe, expect, it } from 'vitest';
-import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../../src/machines/api/csiNodeMachine.ts';
+import { csiNodeUpdate, newCsiNode, nodeMetadataPatch, renewals } from '../../../../src/machines/api/csiNodeMachine.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';
 import { type CsiVolume, inlineCsi } from '../../../../src/machines/pod/volumes/kinds/csi.ts';
 import { MIGRATED_PLUGINS } from '../../../../src/machines/pod/volumes/kinds/inTree/inTree.ts';
@@ -22,6 +22,7 @@ import type { PluginInfo } from '../../../../src/machines/wire/csi.ts';
 import { container, pod } from '../../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from '../golden.ts';
 
+const dueShown = ({ now, due }: ReturnType<typeof renewals>) => ({ now, due: Object.fromEntries(due) });
 const VOLUME: CsiVolume = {
   driver: pathName('d.example.com'),
   handle: 'h',
@@ -156,6 +157,14 @@ const ROWS: Record<string, () => unknown> = {
   'CSINode: one more': () => csiNodeUpdate(existing({ name: 'other', nodeID: 'o', topologyKeys: null }), told({ drivers: [DRIVER] })),
   'CSINode: one gone': () => csiNodeUpdate(existing(ENTRY), told({ gone: ['d.example.com'] })),
   'CSINode: one that this daemon never knew stays': () => csiNodeUpdate(existing(ENTRY), told({})),
+  'CSINode: another count of volumes': () => csiNodeUpdate(existing({ ...ENTRY, allocatable: { count: 1 } }), told({ drivers: [DRIVER] })),
+  'CSINode: another count of volumes, on a server that lets no entry be changed': () =>
+    csiNodeUpdate(existing({ ...ENTRY, allocatable: { count: 1 } }), { ...told({ drivers: [DRIVER] }), inPlace: false }),
+  'renewals: at first none is due': () => dueShown(renewals(new Map(), new Map([['d', 60_000]]), 1_000)),
+  'renewals: one is due': () => dueShown(renewals(new Map([['d', 1_000]]), new Map([['d', 60_000]]), 1_000)),
+  'renewals: a shorter period counts at once': () => dueShown(renewals(new Map([['d', 600_000]]), new Map([['d', 60_000]]), 1_000)),
+  'renewals: one whose period went is forgotten': () => dueShown(renewals(new Map([['d', 1_000]]), new Map(), 1_000)),
+  'attachment: no room': () => attachmentOf({ status: { attached: false, attachError: { message: 'no room', errorCode: 8 } } }, 'h'),
   'CSINode: another id goes before it comes': () => csiNodeUpdate(existing({ ...ENTRY, nodeID: 'i-0' }), told({ drivers: [DRIVER] })),
   'Node: annotation and labels': () => nodeMetadataPatch({}, told({ drivers: [DRIVER] })),
   'Node: as it should be': () =>
