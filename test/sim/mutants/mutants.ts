@@ -404,12 +404,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'signal.throwIfAborted();',
   },
   {
-    id: 'growing claim: it is not looked at while its volume is mounted',
-    file: 'src/machines/services/volumes/volumeMachine.ts',
-    find: "on: { ...STANDS, 'volume.look': { guard: 'grows', target: 'growing' } },",
-    replace: 'on: { ...STANDS },',
-  },
-  {
     id: 'a volume is published before its driver has staged it',
     file: 'src/actors/services/volumes/csi/setUp.ts',
     find: 'const mustStage = stages && !o.ledger',
