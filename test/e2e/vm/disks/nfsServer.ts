@@ -29,6 +29,6 @@ export function nfsServer(vm: Machine): NfsServer {
       );
     },
     silence: async () => void (await vm.run('echo 0 >/proc/fs/nfsd/threads')),
-    answer: async () => void (await vm.run(`[ "$(cat /proc/fs/nfsd/threads)" != 0 ] || echo ${THREADS} >/proc/fs/nfsd/threads`)),
+    answer: async () => void (await vm.run(`[ "$(cat /proc/fs/nfsd/threads)" != 0 ] || rpc.nfsd ${THREADS}`)),
   };
 }
