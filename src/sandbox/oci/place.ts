@@ -36,13 +36,15 @@ export async function enter(l: Layout, programs: Programs): Promise<void> {
   process.execve(programs.nsenter, args, { ...process.env, [INSIDE]: String(holder) });
 }
 
-/** Called by the runtime that serves: later ones come to the same place. */
-export function keepHolder(l: Layout): void {
+/** Called by the runtime that serves: later ones come to the same place. Gives the holder before this one if it has ended, else null. */
+export function keepHolder(l: Layout): number | null {
   const pid = holderPid();
   const stat = readStat(pid);
   if (stat === null) throw new Error('the process that holds the namespaces has ended');
   const id: ProcId = { pid, startTicks: stat.startTicks, bootId: bootId() };
+  const before = storedHolder(l);
   replaceText(l.holder, JSON.stringify(id));
+  return before === null || before.pid === pid || before.bootId !== id.bootId ? null : before.pid;
 }
 
 /** Ends the holder unless it is the one that a runtime serves from: of a starter that lost, or with the last pod. */
@@ -57,9 +59,13 @@ export async function tryPlace(programs: Programs): Promise<void> {
 }
 
 function liveHolder(l: Layout): number | null {
+  const id = storedHolder(l);
+  return id !== null && isAlive(id, bootId()) ? id.pid : null;
+}
+
+function storedHolder(l: Layout): ProcId | null {
   try {
-    const id = JSON.parse(readRegularSync(l.holder, { own: true, bytesMax: HOLDER_BYTES_MAX }).toString('utf8')) as ProcId;
-    return isAlive(id, bootId()) ? id.pid : null;
+    return JSON.parse(readRegularSync(l.holder, { own: true, bytesMax: HOLDER_BYTES_MAX }).toString('utf8')) as ProcId;
   } catch {
     return null;
   }

@@ -50,7 +50,7 @@ async function serve(rootDir: string, o: Serve): Promise<void> {
     ociKind?.dropPlace(l, { unless: 'kept' });
     process.exit(EXIT_LOCKED);
   }
-  ociKind?.keepPlace(l);
+  const lostHolder = ociKind?.keepPlace(l) ?? null;
   const isolation = await probeIsolation({ path, wanted: o.wanted });
   if (isolation.mkfifo === '') throw new Error('mkfifo (coreutils) is not installed');
   const warn = (message: string) => say('warn', message);
@@ -64,6 +64,7 @@ async function serve(rootDir: string, o: Serve): Promise<void> {
     env: { path, home: homedir() },
     nodePath: process.execPath,
     oci,
+    lostHolder,
     log: say,
   });
   writeOwnSync(l.kind, o.kind, 0o600);

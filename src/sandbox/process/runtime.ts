@@ -44,6 +44,14 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
   if (containers.length > 0)
     deps.log('info', `found ${loaded.sandboxes.length} pods and ${containers.length} containers, ${alive} of them running`);
 
+  const lost = containers.filter((c) => c.row.state === 'CONTAINER_RUNNING' && c.row.plan.oci !== undefined);
+  if (deps.lostHolder !== null && lost.length > 0) {
+    const pids = lost.flatMap((c) => c.innerPid() ?? []).join(' ');
+    warn(
+      `process ${deps.lostHolder}, which held the namespaces of ${lost.length} running containers, has ended: this runtime cannot stop or enter them. End their processes: kill -KILL ${pids}`,
+    );
+  }
+
   const builtIn = imageHandlers(images, { state, mountpoint: layout.base });
   const usedBy = (imageId: string) => [...state.containers.values()].find((c) => c.row.plan.oci?.imageId === imageId)?.row.id;
   deps.streaming.tunnels(async (ip, port) => podConnection(state, oci, { ip, port }));

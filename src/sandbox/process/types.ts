@@ -37,6 +37,8 @@ export interface RuntimeDeps {
   nodePath: string;
   /** Set with the kind `oci`. */
   oci?: Oci | undefined;
+  /** Pid of the process that held the namespaces of containers, and has ended; null: none. */
+  lostHolder: number | null;
   log(level: 'info' | 'warn', message: string): void;
 }
 
