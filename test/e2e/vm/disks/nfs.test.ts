@@ -38,6 +38,12 @@ const why = (name: string) => vm.run(`curl -s --unix-socket ${ROOT}/actorlet.soc
 const stuckThreads = () =>
   vm.run(`grep -l '^State:.D' /proc/$(systemctl show actorlet -p MainPID --value)/task/*/status 2>/dev/null | wc -l`);
 
+/** Helpers that hang keep the unit of a daemon that has ended. */
+const forgotten = async () => {
+  await vm.run('systemctl kill --kill-whom=all -s KILL actorlet || true');
+  await vm.wait('the unit to be forgotten', () => vm.holds('! systemctl cat actorlet'), WAIT_MS);
+};
+
 beforeAll(async () => {
   if (!hasMachine) throw new Error('the machine of these tests is not there: npm run e2e:setup');
   await buildDaemon();
@@ -96,9 +102,7 @@ it('whose server is dead holds up neither other pods, nor statistics, nor a star
   expect([await vm.run('curl -s http://127.0.0.1:10248/healthz'), await stuckThreads()]).toEqual(['ok', '0']);
 
   await vm.end('SIGKILL');
-  // Helpers that hang keep the unit from being forgotten.
-  await vm.run('systemctl kill --kill-whom=all -s KILL actorlet || true');
-  await vm.wait('the unit to be forgotten', () => vm.holds('! systemctl cat actorlet'), WAIT_MS);
+  await forgotten();
   await vm.start();
   await vm.running('other', WAIT_MS);
   expect(await stuckThreads()).toBe('0');
@@ -109,5 +113,6 @@ it('whose server is dead holds up neither other pods, nor statistics, nor a star
   expect(Date.now() - removed).toBeLessThan(45_000);
   await vm.wait('their directories to be gone', () => vm.holds(`! ls ${ROOT}/pods/*/volumes/kubernetes.io~nfs/files`), WAIT_MS);
   await vm.end();
+  await forgotten();
   await vm.start();
 }, 200_000);
