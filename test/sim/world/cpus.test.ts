@@ -29,10 +29,11 @@ describe('a simulated node that allocates CPUs', () => {
     for (const { t, cpus } of drawn) {
       const place = cpuPlaceOf(defaultNodeConfig({ config: cpusConfig(t, {}) }), cpusOfHost(cpus));
       expect(place?.reserved).toEqual(cpus.reserved);
+      const isOn = (option: (typeof cpus.options)[number]): true | undefined => cpus.options.includes(option) || undefined;
       expect(place?.policy).toEqual({
-        fullCoresOnly: cpus.options.includes('full-pcpus-only'),
-        acrossCores: cpus.options.includes('distribute-cpus-across-cores'),
-        strictReservation: cpus.options.includes('strict-cpu-reservation'),
+        fullCoresOnly: isOn('full-pcpus-only'),
+        acrossCores: isOn('distribute-cpus-across-cores'),
+        strictReservation: isOn('strict-cpu-reservation'),
       });
       expect(new Set(place?.topology.cpus.map((c) => c.core)).size).toBe(cpus.count / cpus.threads);
       expect(new Set(place?.topology.cpus.map((c) => c.socket)).size).toBe(cpus.sockets);
