@@ -22,7 +22,7 @@ function prepare(claim: WireClaim): object[] {
   mkdirSync(join(c.lab.dir, 'cdi'), { recursive: true });
   const containerEdits = { env: [`DRA_CLAIM=${claim.name}`] };
   writeFileSync(specFile(claim), JSON.stringify({ cdiVersion: '0.6.0', kind: KIND, devices: [{ name: claim.uid, containerEdits }] }));
-  return [{ requestNames: ['r'], poolName: NODE_NAME, deviceName: 'a', cdiDeviceIds: [`${KIND}=${claim.uid}`] }];
+  return [{ requestNames: [], poolName: NODE_NAME, deviceName: 'a', cdiDeviceIds: [`${KIND}=${claim.uid}`] }];
 }
 const start = () =>
   startDraDriver({
