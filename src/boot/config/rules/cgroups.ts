@@ -80,9 +80,11 @@ const managers: Rule = ({ config, gates, bad }) => {
   ] as const) {
     if (Object.keys(config[field]).length > 0 && !gates.enabled(gate)) bad(field, `needs feature gate ${gate}`);
   }
+  // Under policy none the kubelet reads no options.
+  const topology = config.topologyManagerPolicy === 'none' ? [] : readTopologyOptions(config.topologyManagerPolicyOptions).mistakes;
   for (const [field, mistakes] of [
     ['cpuManagerPolicyOptions', readPolicyOptions(config.cpuManagerPolicyOptions, (gate) => gates.enabled(gate)).mistakes],
-    ['topologyManagerPolicyOptions', readTopologyOptions(config.topologyManagerPolicyOptions).mistakes],
+    ['topologyManagerPolicyOptions', topology],
   ] as const)
     for (const { option, what } of mistakes) bad(option === '' ? field : `${field}.${option}`, what);
   if (config.cpuManagerPolicy === 'static' && config.reservedSystemCPUs === '' && reservedMilli(config) <= 0)
