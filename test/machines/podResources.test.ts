@@ -66,10 +66,18 @@ it('names each device of a container once for each NUMA node, and the CPUs that 
   const held = [heldDevices(devices), heldCpus({ ledger, quotaLifted: false, allocatable: [1, 2, 3] })];
   const known = facts([record('1'), record('2')], { held });
   expect(listPodResources(known, { active: true })).toEqual([
-    { name: 'pod-1', namespace: 'n', containers: [{ name: 'c', devices: [gpu('b', 0), gpu('b', 1), gpu('c')], cpuIds: [2, 3] }] },
-    { name: 'pod-2', namespace: 'n', containers: [{ name: 'c', devices: [], cpuIds: [] }] },
+    {
+      name: 'pod-1',
+      namespace: 'n',
+      containers: [{ name: 'c', devices: [gpu('b', 0), gpu('b', 1), gpu('c')], cpuIds: [2, 3], memory: [] }],
+    },
+    { name: 'pod-2', namespace: 'n', containers: [{ name: 'c', devices: [], cpuIds: [], memory: [] }] },
   ]);
-  expect(allocatableResources(known)).toEqual({ devices: [gpu('a', 0), gpu('b', 0), gpu('b', 1), gpu('c')], cpuIds: [1, 2, 3] });
+  expect(allocatableResources(known)).toEqual({
+    devices: [gpu('a', 0), gpu('b', 0), gpu('b', 1), gpu('c')],
+    cpuIds: [1, 2, 3],
+    memory: [],
+  });
 });
 
 it('lists sidecars before containers, and no other init container', () => {

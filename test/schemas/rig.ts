@@ -41,10 +41,13 @@ export function examples(): Example[] {
   });
 }
 
+/** Packages, and workflow files, whose formats are those of CI services. */
+const NOT_OURS = ['node_modules', 'ci'];
+
 function yamlBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : yamlBelow(path);
+    if (entry.isDirectory()) return NOT_OURS.includes(entry.name) ? [] : yamlBelow(path);
     return /\.ya?ml$/.test(entry.name) ? [path] : [];
   });
 }

@@ -34,9 +34,10 @@ export function nodeResources(ctx: ProviderCtx): NodeResources & { known: boolea
   };
 }
 
-/** For the status of a container. */
-export function deviceHealth(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }, of: ContainerOfPod): ResourceStatus[] {
-  return PROVIDERS.flatMap((provider) => provider.health?.(ctx, of) ?? []);
+/** As it is now, for the status of each container. */
+export function deviceHealth(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }): (of: ContainerOfPod) => ResourceStatus[] {
+  const known = PROVIDERS.flatMap((provider) => provider.health?.(ctx) ?? []);
+  return (of) => known.flatMap((health) => health(of));
 }
 
 export function heldResources(registry: Registry): Held[] {

@@ -58,8 +58,8 @@ export interface Provider {
   held(registry: Registry): Held | undefined;
   /** The file that the start of the daemon looks at. */
   readonly state?: ProviderState;
-  /** Health of what the container has of it, for its status. */
-  health?(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }, of: ContainerOfPod): readonly ResourceStatus[];
+  /** Reads what is known now; gives the health of what a container has of it, for its status. Undefined: nothing is known. */
+  health?(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }): ((of: ContainerOfPod) => readonly ResourceStatus[]) | undefined;
   /** Makes its metrics, which are 0 on a node without it. */
   metrics?(metrics: Ports['metrics']): void;
 }

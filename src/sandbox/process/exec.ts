@@ -122,10 +122,15 @@ export function execSync(
         if (why !== '' && code !== 0) reject(new RuntimeRefusal(CODE.unknown, `exec: ${why}`));
         else resolve({ stdout: stdout(), stderr: stderr(), exitCode: exitCodeOf(code, sig) });
       };
-      const linger = setTimeout(finish, OUTPUT_LINGER_MS);
+      const linger = afterLinger(finish);
       child.on('close', finish);
     });
   });
+}
+
+/** What lies in the pipes is read first: on a busy machine the time may be over before anybody looked. */
+function afterLinger(finish: () => void): NodeJS.Timeout {
+  return setTimeout(() => setImmediate(() => setImmediate(finish)), OUTPUT_LINGER_MS);
 }
 
 function serveExec(ask: ExecAsk, socket: Duplex, how: How): void {
@@ -152,6 +157,10 @@ function serveExec(ask: ExecAsk, socket: Duplex, how: How): void {
       }
     });
   };
+  let outputOver = false;
+  output?.once('end', () => {
+    outputOver = true;
+  });
   forward(output, CHANNEL.stdout, ask.stdout);
   forward(child.stderr, CHANNEL.stderr, ask.stderr);
   // The command may end before its input does.
@@ -176,8 +185,9 @@ function serveExec(ask: ExecAsk, socket: Duplex, how: How): void {
       const why = ended();
       if (!socket.writableEnded) status(why !== '' && code !== 0 ? { error: why } : { exitCode: exitCodeOf(code, sig) });
     };
-    const linger = setTimeout(finish, OUTPUT_LINGER_MS);
-    child.on('close', finish);
+    const linger = afterLinger(finish);
+    // What reads the output after the child's own stream ends later than that.
+    child.on('close', () => (output === null || outputOver ? finish() : output.once('end', finish)));
   });
 }
 

@@ -39,7 +39,15 @@ describe('the socket of the pod resources API', () => {
         {
           name: 'p',
           namespace: 'n',
-          containers: [{ name: 'c', devices: [{ ...gpu, topology: { nodes: [{ ID: '1' }] } }], cpuIds: ['2', '3'], memory: [memory] }],
+          containers: [
+            {
+              name: 'c',
+              devices: [{ ...gpu, topology: { nodes: [{ ID: '1' }] } }],
+              cpuIds: ['2', '3'],
+              memory: [memory],
+              dynamicResources: [],
+            },
+          ],
         },
       ],
     });

@@ -2,9 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readCpus } from '../../../src/boot/dependencies/machine/cpuTopology.ts';
+import { readCpus, readNumaNodes } from '../../../src/boot/dependencies/machine/cpuTopology.ts';
 import { type CpuSet, formatCpuSet, parseCpuSet, sameSet, without } from '../../../src/machines/allocation/cpuSet.ts';
 import { decodeCpuState } from '../../../src/machines/allocation/cpus/file.ts';
+import { decodeMemoryState } from '../../../src/machines/allocation/memory/file.ts';
 import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { manifest, steady } from '../manifests.ts';
@@ -17,6 +18,7 @@ const able = ONLINE.length > 1 && sameSet(ONLINE, ALLOWED);
 /** Reconciliation comes within this, on a machine that does much else. */
 const LOOK_MS = 60_000;
 const RESERVED = ONLINE.slice(0, 1);
+const FIRST_NODE = readNumaNodes()[0]?.id ?? 0;
 
 let lab: Containerd;
 let daemon: Daemon;
@@ -29,6 +31,12 @@ beforeAll(async () => {
     cpuManagerPolicy: 'static',
     reservedSystemCPUs: formatCpuSet(RESERVED),
     cpuManagerReconcilePeriod: '3s',
+    // The memory manager, and alignment that refuses no pod.
+    topologyManagerPolicy: 'best-effort',
+    memoryManagerPolicy: 'Static',
+    systemReserved: { memory: '412Mi' },
+    evictionHard: { 'memory.available': '100Mi' },
+    reservedMemory: [{ numaNode: FIRST_NODE, limits: { memory: '512Mi' } }],
   });
   await daemon.start();
 });
@@ -47,6 +55,12 @@ async function runsOn(pod: string): Promise<CpuSet> {
   if (ofGroup === undefined || ofGroup === null || ofProcess === undefined || ofProcess === null) throw new Error(`not told: ${out}`);
   expect(ofProcess).toEqual(ofGroup);
   return ofGroup;
+}
+/** NUMA nodes of its memory, as its cgroup says. */
+async function memoryNodes(pod: string): Promise<readonly number[] | null> {
+  const [held] = (await containers(lab, pod)).filter((c) => c.running);
+  const group = 'cat /sys/fs/cgroup/cpuset/cpuset.mems 2>/dev/null || cat /sys/fs/cgroup/cpuset.mems';
+  return parseCpuSet((await exec(lab, held?.id ?? '', group)).out.trim());
 }
 function state(): { shared: CpuSet; entries: Record<string, CpuSet>[] } {
   const read = decodeCpuState(readFileSync(join(daemon.rootDir, 'cpu_manager_state'), 'utf8'));
@@ -71,6 +85,12 @@ describe.runIf(able)('a container of a Guaranteed pod that asks for a whole CPU'
     const left = without(ONLINE, own);
     await daemon.wait('the older one to be off it', async () => sameSet(await runsOn('old'), left), { timeoutMs: LOOK_MS });
     expect(state()).toEqual({ shared: left, entries: [{ main: own }] });
+    const node = readCpus().find((c) => c.id === own[0])?.node;
+    expect(await memoryNodes('alone')).toEqual([node]);
+    const read = decodeMemoryState(readFileSync(join(daemon.rootDir, 'memory_manager_state'), 'utf8'));
+    expect(read.ok && [...read.ledger.entries.values()].map((c) => c.get('main'))).toEqual([
+      [{ resource: 'memory', size: 32 * 2 ** 20, nodes: [node] }],
+    ]);
   });
 
   it('keeps it over a restart of the daemon, and nothing starts anew', async () => {

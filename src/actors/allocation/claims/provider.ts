@@ -66,11 +66,12 @@ export const claimsProvider: Provider = {
       allocatable: () => ({}),
     };
   },
-  health({ registry, ports }, { pod, container }) {
-    if ((container.resources?.claims ?? []).length === 0) return [];
+  health({ registry, ports }) {
     const records = registry.read(claimsView)?.value ?? new Map();
     const health = registry.read(claimHealthView)?.value ?? new Map();
-    return claimHealth({ records, health, nowWallMs: ports.clock.wallMs() }, pod, container);
+    const nowWallMs = ports.clock.wallMs();
+    return ({ pod, container }) =>
+      (container.resources?.claims ?? []).length === 0 ? [] : claimHealth({ records, health, nowWallMs }, pod, container);
   },
   metrics: (metrics) => void claimMetrics(metrics),
 };

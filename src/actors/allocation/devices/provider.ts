@@ -38,8 +38,8 @@ export const devicesProvider: Provider = {
     const known = registry.read(devicesView)?.value;
     return known === undefined ? undefined : heldDevices(known.ledger);
   },
-  health({ registry }, { pod, container }) {
+  health({ registry }) {
     const known = registry.read(devicesView)?.value;
-    return known === undefined ? [] : devicesHealth(known.ledger, pod.metadata.uid, container.name);
+    return known && (({ pod, container }) => devicesHealth(known.ledger, pod.metadata.uid, container.name));
   },
 };

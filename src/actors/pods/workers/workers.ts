@@ -221,7 +221,8 @@ class WorkerMoment extends LazyMoment implements WorkerFacts {
     return this.#of.io.inspector.acts.none;
   }
   get deviceHealth(): WorkerFacts['deviceHealth'] {
-    return (pod, container) => deviceHealth(this.#of.ctx, { pod, container });
+    const health = deviceHealth(this.#of.ctx);
+    return (pod, container) => health({ pod, container });
   }
   get probes(): WorkerFacts['probes'] {
     return this.#of.ctx.registry.read(probesView)?.value ?? new Map();

@@ -3,6 +3,7 @@
 import { pluginName, type VolumeRef, volumeKey } from '../../../machines/pod/volumes/volumePaths.ts';
 import { STORAGE_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import { addLabelFamilies } from './csi/labels.ts';
 
 type StorageOperation = 'volume_mount' | 'volume_unmount' | 'volume_fs_resize';
 /** The whole of a mount, all its attempts together. */
@@ -32,6 +33,7 @@ export function storageMetrics({ metrics, clock }: Pick<Ports, 'metrics' | 'cloc
     'reconstruct_volume_operations_errors_total',
     'Volumes that were found on disk when the volume manager started, of kinds that it does not know',
   );
+  addLabelFamilies(metrics);
   /** Since when a mount has been tried, by volume. */
   const tried = new Map<string, number>();
   const mounted = (ref: VolumeRef, beganMs: number, ok: boolean): void => {

@@ -5,6 +5,7 @@ import type { CsiVolume } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
 import { modeShown, selinuxLabel } from '../../../../machines/services/volumes/selinux.ts';
+import type { Metrics } from '../../../../ports/ports.ts';
 import { type CsiOptions, volumesOnDisk } from './place.ts';
 
 interface LabelJob {
@@ -78,6 +79,11 @@ const COUNTED = {
   },
 } as const;
 type Counted = keyof typeof COUNTED;
+
+/** Families that have no series before something is counted. */
+export function addLabelFamilies(metrics: Metrics): void {
+  for (const { name, help, labels } of Object.values(COUNTED)) metrics.gauge(name, help, labels);
+}
 
 /** Gauges that only grow, as in the reference. */
 function counted(o: Pick<CsiOptions, 'ports' | 'ledger'>, what: Counted, labels: Record<string, string>): void {
