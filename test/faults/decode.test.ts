@@ -164,7 +164,7 @@ describe('what is wrong is said with line, field and the nearest name', () => {
     expect(first('a: 1\na: 2\n')).toMatch(/^f:2: is not valid YAML: Map keys must be unique/);
     expect(first('x'.repeat(SCENARIO_BYTES_MAX + 1))).toBe(`f: is longer than ${SCENARIO_BYTES_MAX} bytes`);
     expect(errorsOf(`${HEAD}  faults: []\n---\na: 1\n`).map((e) => e.message)).toEqual([
-      'holds more than one document; one file is one scenario',
+      'holds more than one document; one file is one FaultScenario',
     ]);
     expect(errorsOf(HEAD).map((e) => `${e.field} ${e.message}`)).toEqual(['spec must be a mapping, is empty']);
   });

@@ -50,7 +50,7 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
   const { log } = o;
   const clock = createClock();
   const config = await readKubeConfig(o.kubeconfig);
-  // One TLS context for all connections: each of its own takes a tenth of a MiB.
+  // One TLS context for all connections: each of its own would parse and keep the same certificates again.
   const credentials = createCredentials(config, { clock, log, env: process.env });
   const base = { config, clock, log, userAgent: USER_AGENT, credentials };
   const address = createHost().addresses()[0]?.ip ?? '127.0.0.1';

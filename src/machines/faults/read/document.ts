@@ -28,7 +28,7 @@ export function readDocument<T>(text: string, kind: string, read: (root: MapRead
   if (first === undefined || first.contents === null) {
     return refused([{ line: 0, field: '', message: `is empty; it must begin with apiVersion: ${SCENARIO_API_VERSION} and kind: ${kind}` }]);
   }
-  if (second !== undefined) found.at(second.contents, '', 'holds more than one document; one file is one scenario');
+  if (second !== undefined) found.at(second.contents, '', `holds more than one document; one file is one ${kind}`);
   const node = first.contents;
   if (!isMap(node)) return refused([{ line: 1, field: '', message: `must be a mapping of kind ${kind}` }]);
   const root = new MapReader(node, '', found);

@@ -62,7 +62,7 @@ export class MapReader {
     if (pair === undefined) return undefined;
     const value = pair.value as Node | null;
     if (value !== null && isAlias(value)) {
-      this.wrong(name, 'must be written out; aliases are not supported in a scenario', value);
+      this.wrong(name, 'must be written out; aliases are not supported', value);
       return undefined;
     }
     // `name:` with nothing behind it: its place is that of the key.
