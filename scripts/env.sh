@@ -17,7 +17,8 @@ installs_all() {
   esac
 }
 
-# npm ci, when nothing is installed or the lock file is another one than at the last install.
+# install_packages [for-start]: npm ci, when nothing is installed or the lock file is another one than at the last install.
+# `for-start` leaves out scripts/checks, the tools that lint, type and test: a third of the time somebody new waits for.
 install_packages() {
   command -v npm >/dev/null 2>&1 || { echo "$program: npm is not on PATH; install Node 20.19 or newer with npm" >&2; exit 1; }
   installs=$(node --version 2>/dev/null) || installs=none
@@ -26,13 +27,16 @@ install_packages() {
     exit 1
   fi
   want=$(cksum <package-lock.json)
-  if [ "$(cat node_modules/.actorlet-lock 2>/dev/null)" != "$want" ]; then
-    echo "$program: installing packages (npm ci)"
-    # The build needs the development packages whatever the caller's NODE_ENV says. Engine warnings are about the Node
-    # that runs npm, not about the pinned one we run under, hence the log level.
-    npm ci --include=dev --no-audit --no-fund --loglevel=error || { echo "$program: npm ci failed, see above" >&2; exit 1; }
-    printf '%s\n' "$want" >node_modules/.actorlet-lock
-  fi
+  has=$(cat node_modules/.actorlet-lock 2>/dev/null) || has=none
+  case $has in "$want" | "$want ${1:-checks}") return 0 ;; esac
+  # The build needs the development packages whatever the caller's NODE_ENV says. Engine warnings are about the Node
+  # that runs npm, not about the pinned one we run under, hence the log level.
+  # After a start the rest is added: `npm ci` would take away what a daemon of this checkout runs from.
+  case $has in "$want "*) how='install --no-save' ;; *) how=ci ;; esac
+  echo "$program: installing packages (npm $how)"
+  # shellcheck disable=SC2086 # two words
+  npm $how ${1:+--no-workspaces} --include=dev --no-audit --no-fund --loglevel=error || { echo "$program: npm $how failed, see above" >&2; exit 1; }
+  printf '%s\n' "$want${1:+ $1}" >node_modules/.actorlet-lock
 }
 
 # From here on `node` is one that can run us, and the tools of node_modules are on PATH.

@@ -11,7 +11,7 @@ if [ -n "$running" ]; then
   echo "$program: already running from this checkout (process $running). 'npm stop' ends it and its pods." >&2
   exit 1
 fi
-install_packages
+install_packages for-start
 use_node
 build_programs
 

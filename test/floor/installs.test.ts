@@ -10,11 +10,11 @@ let dir = '';
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** `npm start`'s first step with a Node of this version, and an npm that only notes that it was called. */
-function install(version: string): { code: number; err: string; installs: number } {
+function install(version: string, what = ''): { code: number; err: string; installs: number } {
   const bin = join(dir, 'path');
   for (const [name, script] of [
     ['node', `echo ${version}`],
-    ['npm', `mkdir -p "${dir}/node_modules"; echo installed >>"${dir}/installs"`],
+    ['npm', `mkdir -p "${dir}/node_modules"; echo "$*" >>"${dir}/installs"`],
   ] as const) {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
     chmodSync(join(bin, name), 0o755);
@@ -22,7 +22,7 @@ function install(version: string): { code: number; err: string; installs: number
   const env = { PATH: `${bin}:/usr/bin:/bin` };
   const count = () => (existsSync(join(dir, 'installs')) ? readFileSync(join(dir, 'installs'), 'utf8').split('\n').length - 1 : 0);
   try {
-    execFileSync('sh', ['-c', 'program=start; . scripts/env.sh; install_packages'], { cwd: dir, env, encoding: 'utf8', stdio: 'pipe' });
+    execFileSync('sh', ['-c', `program=start; . scripts/env.sh; install_packages ${what}`], { cwd: dir, env, encoding: 'utf8', stdio: 'pipe' });
     return { code: 0, err: '', installs: count() };
   } catch (error) {
     const { status, stderr } = error as { status: number; stderr: string };
@@ -50,4 +50,16 @@ it('installs once, whichever Node asks again', () => {
   expect(install('v20.19.0')).toMatchObject({ code: 0, installs: 1 });
   expect(install('v20.19.0')).toMatchObject({ code: 0, installs: 1 });
   expect(install('v24.1.0')).toMatchObject({ code: 0, installs: 1 });
+});
+
+it('installs for a start without the tools of the tests, and those once a test is run', () => {
+  checkout();
+  expect(install('v24.1.0', 'for-start')).toMatchObject({ code: 0, installs: 1 });
+  expect(install('v24.1.0', 'for-start')).toMatchObject({ code: 0, installs: 1 });
+  expect(install('v24.1.0')).toMatchObject({ code: 0, installs: 2 });
+  expect(install('v24.1.0', 'for-start')).toMatchObject({ code: 0, installs: 2 });
+  const [start, tests] = readFileSync(join(dir, 'installs'), 'utf8').split('\n');
+  expect(start).toMatch(/^ci --no-workspaces /);
+  // `ci` would empty node_modules below a daemon that runs from it.
+  expect(tests).toMatch(/^install --no-save --include=dev /);
 });
