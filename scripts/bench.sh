@@ -1,6 +1,6 @@
 #!/bin/sh
 # npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: supervision workers nodes sim inspect
-# page viewers tracing initialState restart containerd cluster oci flood (default: all but oci and flood; the last four only as root, cluster only where
+# page viewers tracing initialState restart containerd cluster oci flood firstPod (default: all but oci, flood and firstPod; the last four only as root, cluster only where
 # scripts/setup/control-plane-setup.sh was run, page only with the page built and Chromium). Takes about
 # 40 minutes; run it on an otherwise idle machine.
 set -eu

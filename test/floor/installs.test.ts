@@ -22,7 +22,12 @@ function install(version: string, what = ''): { code: number; err: string; insta
   const env = { PATH: `${bin}:/usr/bin:/bin` };
   const count = () => (existsSync(join(dir, 'installs')) ? readFileSync(join(dir, 'installs'), 'utf8').split('\n').length - 1 : 0);
   try {
-    execFileSync('sh', ['-c', `program=start; . scripts/env.sh; install_packages ${what}`], { cwd: dir, env, encoding: 'utf8', stdio: 'pipe' });
+    execFileSync('sh', ['-c', `program=start; . scripts/env.sh; install_packages ${what}`], {
+      cwd: dir,
+      env,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
     return { code: 0, err: '', installs: count() };
   } catch (error) {
     const { status, stderr } = error as { status: number; stderr: string };
