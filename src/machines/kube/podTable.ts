@@ -126,7 +126,7 @@ const envVar = object({
   }),
 });
 const containerRestartRule = about(
-  'A container that ends with one of these codes (or with another one) is started again whatever its policy.',
+  'A container that ends with one of these codes (or with another one) is started again whatever its policy; or all of the pod are.',
   object({
     action: required(text(...RESTART_RULE_ACTIONS)),
     exitCodes: demanded(object({ operator: required(text(...EXIT_CODE_OPERATORS)), values: list(int) })),

@@ -23,7 +23,7 @@ import { nobodyGoesForNoShutdown, shutdownsWaitForPods } from './node/shutdownIn
 import { hooksAreWaitedFor, hooksComeFirst } from './pods/hookInvariants.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './pods/namedInvariants.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
-import { endsAreHeeded } from './pods/restartInvariants.ts';
+import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './pods/statusInvariants.ts';
 import { partsAreBound } from './pods/subPathInvariants.ts';
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
@@ -51,6 +51,7 @@ export function allCheckers(): Checker[] {
     usersAreNotShared(),
     nobodyGoesForNothing(),
     endsAreHeeded(),
+    allRestartTogether(),
     claimsComeFirst(),
     pullsHaveTheirKeys(),
     imagesStay(),

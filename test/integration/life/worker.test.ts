@@ -39,6 +39,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     runSandbox: never,
     runHook: never,
     stopContainer: async () => ({ kind: 'done' }),
+    removeContainers: async () => ({ kind: 'done' }),
     stopSandboxes: async () => ({ kind: 'done' }),
     cleanup: async () => undefined,
     ensureImage: never,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import { type GenerateStatusInput, generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
-import { guardTransition, mergeStatus, sidecarNames, storeStatus, terminateStatus } from '../../../src/machines/pods/status/manager.ts';
+import { guardTransition, mergeStatus, restartableNames, storeStatus, terminateStatus } from '../../../src/machines/pods/status/manager.ts';
 import { normalizeStatus } from '../../../src/machines/pods/status/normalize.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from './fixtures.ts';
 
@@ -152,8 +152,8 @@ describe('status manager', () => {
     const old: PodStatus = { initContainerStatuses: ended.containerStatuses ?? [] };
     const next: PodStatus = { initContainerStatuses: running.containerStatuses ?? [] };
     expect(guardTransition({ old, next, restartPolicy: 'Never' })).not.toBeNull();
-    const sidecars = sidecarNames(pod({ initContainers: [sidecar('web')] }));
-    expect(guardTransition({ old, next, restartPolicy: 'Never', sidecars })).toBeNull();
+    const restartable = restartableNames(pod({ initContainers: [sidecar('web')] }));
+    expect(guardTransition({ old, next, restartPolicy: 'Never', restartable })).toBeNull();
   });
 
   it('trap 26: refuses to leave a terminal phase', () => {

@@ -178,7 +178,11 @@ describe('pod validation', () => {
         ...containerErrors({ restartPolicy: 'Never', restartPolicyRules: [{ action: 'Restart' }] }),
         ...containerErrors({
           restartPolicy: 'Never',
-          restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'NotIn', values: [1, 2, 1] } }],
+          restartPolicyRules: [{ action: 'RestartAllContainers', exitCodes: { operator: 'NotIn', values: [1, 2, 1] } }],
+        }),
+        ...containerErrors({
+          restartPolicy: 'Never',
+          restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: Array.from({ length: 256 }, (_, i) => i) } }],
         }),
         ...initErrors({
           restartPolicy: 'Always',
@@ -193,10 +197,8 @@ describe('pod validation', () => {
         'spec.containers[0].restartPolicy',
         'spec.containers[0].restartPolicyRules[0].action',
         'spec.containers[0].restartPolicyRules[0].exitCodes.operator',
-        'spec.containers[0].restartPolicyRules[0].exitCodes.values',
         'spec.containers[0].restartPolicyRules[0].exitCodes',
-        'spec.containers[0].restartPolicyRules[0].exitCodes.values[2]',
-        'spec.initContainers[0].restartPolicyRules',
+        'spec.containers[0].restartPolicyRules[0].exitCodes.values',
         'spec.containers[0].restartPolicyRules',
       ],
     ],

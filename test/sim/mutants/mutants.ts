@@ -43,6 +43,18 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '      // It may be running',
   },
   {
+    id: 'an end that restarts all containers restarts one',
+    file: 'src/machines/pods/workers/podActions.ts',
+    find: 'if (input.restartingAll === true) {',
+    replace: 'if ((input.restartingAll as boolean | string) === "never") {',
+  },
+  {
+    id: 'what restarts all containers is taken away first',
+    file: 'src/machines/pod/runtime/restartAll.ts',
+    find: '[others, initOthers, group(regular, true), group(inits, true)]',
+    replace: '[group(regular, true), group(inits, true), others, initOthers]',
+  },
+  {
     id: 'the definition of a running container is never compared',
     file: 'src/machines/pods/workers/podActions.ts',
     find: "if (!matchesHash(container, newest.hash)) return { what: 'definition changed', reason: 'definitionChanged', restart: true };",

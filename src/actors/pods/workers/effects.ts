@@ -27,6 +27,7 @@ import type { HookAnswer, HookJob } from '../../../machines/pods/workers/contain
 import type {
   EffectOutcome,
   InspectionOf,
+  RemovalInput,
   SandboxInput,
   WorkerContext,
   WorkerIo,
@@ -51,7 +52,7 @@ import { ensureImages } from './container/images.ts';
 import { memoryUsage, updateResources } from './container/resize.ts';
 import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './container/volumes.ts';
 import { Inspector } from './inspect.ts';
-import { failedBecause, failedWith, unknownOr } from './outcomes.ts';
+import { failedBecause, failedWith, removals, unknownOr } from './outcomes.ts';
 import { Reports } from './reports.ts';
 import { ensurePodGroup, resizePodGroup } from './sandbox/podGroup.ts';
 import { newSandbox, presentSandbox } from './sandbox/sandbox.ts';
@@ -258,7 +259,7 @@ export class Effects implements WorkerIo {
    * what the next one counts is decided by a look that began after it was gone. Null when nothing stands in the way.
    */
   private async removeUnstarted({ pod, container, unstarted }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | Cleared | null> {
-    const calls = unstarted.map((containerId) => ({ method: 'RemoveContainer' as const, request: { containerId } }));
+    const calls = removals(unstarted);
     const result = (await this.acts(pod, calls, signal)).find((r) => !r.ok);
     if (result === undefined || result.ok) return calls.length === 0 ? null : { kind: 'cleared' };
     if (START_UNDER_WAY.test(result.error.details)) {
@@ -339,15 +340,18 @@ export class Effects implements WorkerIo {
     return results;
   }
 
+  async removeContainers({ pod, groups }: RemovalInput, signal: AbortSignal): Promise<EffectOutcome> {
+    let outcome: EffectOutcome = { kind: 'done' };
+    for (const ids of groups)
+      if (outcome.kind === 'done') outcome = failedWith('RemoveContainerError', await this.acts(pod, removals(ids), signal));
+    return outcome;
+  }
+
   /** What ran to its end in an old sandbox says nothing about a new one. */
   private removeInits(pod: Pod, status: PodRuntimeStatus, signal: AbortSignal): Promise<readonly CriResult[]> {
     const inits = new Set((pod.spec.initContainers ?? []).map((c) => c.name));
     const left = status.containers.filter((c) => inits.has(c.name));
-    return this.acts(
-      pod,
-      left.map((c) => ({ method: 'RemoveContainer', request: { containerId: c.id } })),
-      signal,
-    );
+    return this.acts(pod, removals(left.map((c) => c.id)), signal);
   }
 
   /** Nothing of this pod is in flight or mounted any more; its directories go when its source has let go of it (housekeeping). */

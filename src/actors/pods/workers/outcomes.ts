@@ -1,6 +1,11 @@
-/** What the runtime's answers to acts on a pod come to. */
+/** Acts on a pod, and what the runtime's answers to them come to. */
 import type { EffectOutcome } from '../../../machines/pods/workers/context.ts';
 import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
+import type { CriCall } from '../../runtime/client.ts';
+
+export function removals(containerIds: readonly string[]): CriCall[] {
+  return containerIds.map((containerId) => ({ method: 'RemoveContainer', request: { containerId } }));
+}
 
 export function failedBecause(reason: string, message: string): EffectOutcome {
   return { kind: 'failed', failure: { reason, message } };

@@ -3,7 +3,7 @@
 import { sameData } from '../../../machines/data/sameData.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
-import { sidecarNames } from '../../../machines/pods/status/manager.ts';
+import { restartableNames } from '../../../machines/pods/status/manager.ts';
 import { statusAddr, statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
 import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
@@ -44,7 +44,7 @@ export class Reports {
       status,
       restartPolicy: pod.spec.restartPolicy ?? 'Always',
       deleting,
-      sidecars: [...sidecarNames(pod)],
+      restartable: [...restartableNames(pod)],
       finished,
     });
   }

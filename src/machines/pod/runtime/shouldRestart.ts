@@ -20,15 +20,20 @@ export function restartPolicyOf(container: Container, pod: Pod): RestartPolicy {
   return own === 'Always' || own === 'OnFailure' || own === 'Never' ? own : podRestartPolicy(pod);
 }
 
-function matches({ action, exitCodes }: ContainerRestartRule, exitCode: number): boolean {
-  if (action !== 'Restart' || exitCodes === undefined) return false;
+function matches({ exitCodes }: ContainerRestartRule, exitCode: number): boolean {
+  if (exitCodes === undefined) return false;
   const listed = exitCodes.values?.includes(exitCode) === true;
   return exitCodes.operator === 'In' ? listed : exitCodes.operator === 'NotIn' && !listed;
 }
 
+/** The first of its rules that is about this end. Each of them restarts it, alone or with all containers of its pod. */
+export function matchingRule(container: Container, exitCode: number): ContainerRestartRule | undefined {
+  return container.restartPolicyRules?.find((rule) => matches(rule, exitCode));
+}
+
 /** Whether a container that ended so is started again: a rule of its own that matches, else its policy, else its pod's. */
 export function restartsAfter(container: Container, pod: Pod, exitCode: number): boolean {
-  if (container.restartPolicyRules?.some((rule) => matches(rule, exitCode)) === true) return true;
+  if (matchingRule(container, exitCode) !== undefined) return true;
   const policy = restartPolicyOf(container, pod);
   return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
 }

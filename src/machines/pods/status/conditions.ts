@@ -1,6 +1,7 @@
 /** Pod conditions: all of them come from here, so that they cannot contradict each other (pod lifecycle 6.5). */
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../kube/types.ts';
+import { ALL_RESTARTING, mayRestartAll } from '../../pod/runtime/restartAll.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
 import { anyRegularEverStarted } from './phase.ts';
@@ -13,6 +14,7 @@ const OWNED: ReadonlySet<string> = new Set([
   'PodReadyToStartContainers',
   'PodResizePending',
   'PodResizeInProgress',
+  ALL_RESTARTING,
 ]);
 
 /** Conditions of other types are other writers': they are passed on untouched. */
@@ -92,17 +94,36 @@ export function ownConditions(input: {
   sandboxReady: boolean;
   foreign: readonly PodCondition[];
   resizing?: ResizeProgress | undefined;
+  /** All containers restart, and some are still to be taken away. */
+  restartingAll: boolean;
+  /** What was said of the pod before. */
+  old: PodStatus;
 }): PodCondition[] {
-  const { pod, statuses, phase } = input;
+  const { pod, statuses, phase, old } = input;
   const containers = containersReady(pod, statuses, phase);
   return [
     { type: 'PodReadyToStartContainers', status: input.sandboxReady ? 'True' : 'False' },
-    { type: 'Initialized', ...initialized(pod, statuses, phase) },
+    { type: 'Initialized', ...stillInitialized(pod, old, initialized(pod, statuses, phase)) },
     { type: 'Ready', ...readyVerdict(pod, containers, input.foreign) },
     { type: 'ContainersReady', ...containers },
     { type: 'PodScheduled', status: 'True' },
+    ...(mayRestartAll(pod) ? [{ type: ALL_RESTARTING, ...allRestarting(phase, input.restartingAll) }] : []),
     ...resizeConditions(pod, phase, input.resizing),
   ];
+}
+
+/** Init containers that run once more do not take it back. */
+function stillInitialized(pod: Pod, old: PodStatus, verdict: Verdict): Verdict {
+  const was = old.conditions?.some((c) => c.type === 'Initialized' && c.status === 'True') === true;
+  return was && mayRestartAll(pod) && verdict.status !== 'True' ? { status: 'True' } : verdict;
+}
+
+/** In the words of the reference. */
+function allRestarting(phase: PodPhase, restarting: boolean): Verdict {
+  if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' };
+  if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
+  if (!restarting) return { status: 'False' };
+  return { status: 'True', reason: 'RestartAllContainersStarted', message: 'container exited with restart policy rule' };
 }
 
 /** Granted, and not in force everywhere. */

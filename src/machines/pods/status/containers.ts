@@ -2,6 +2,7 @@
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../kube/types.ts';
 import { actualResources, type InForce } from '../../pod/resources/actuation.ts';
+import { TAKEN_AWAY } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, shouldRestart } from '../../pod/runtime/shouldRestart.ts';
@@ -16,6 +17,8 @@ export interface ContainersInput {
   pod: Pod;
   status: PodRuntimeStatus;
   old: PodStatus | undefined;
+  /** All containers of the pod restart: what the runtime does not hold was taken away for it. */
+  restarting: boolean;
   failures: StartFailures;
   runtimeName: string;
   /** By container id; an id that is not in it has no startup probe and counts as started while it runs. */
@@ -85,7 +88,8 @@ function waitingReason(pod: Pod): string {
 /** What can be said without the runtime: waiting, or what was last said. */
 function defaultStatus(input: ContainersInput, container: Container, old: ContainerStatus | undefined): ContainerStatus {
   const { pod } = input;
-  if (old?.state.terminated !== undefined) return { ...old };
+  const taken = input.restarting && old !== undefined && old.state.waiting === undefined;
+  if (old?.state.terminated !== undefined) return taken ? { ...old, ...TAKEN_AWAY, restartCount: old.restartCount + 1 } : { ...old };
   const status: ContainerStatus = {
     name: container.name,
     state: { waiting: { reason: waitingReason(pod) } },
@@ -96,6 +100,7 @@ function defaultStatus(input: ContainersInput, container: Container, old: Contai
     imageID: '',
     ...mountStatuses(container, []),
   };
+  if (taken) return { ...status, ...TAKEN_AWAY, restartCount: status.restartCount + 1 };
   // Gone from the runtime although it ran: say that it ended, or the pod would fall back to Pending (trap 25).
   if (old?.state.running !== undefined && status.lastState.terminated === undefined) {
     status.lastState = {
@@ -120,11 +125,13 @@ function observedStatus(input: ContainersInput, container: Container, old: Conta
     status.lastState = state;
     break;
   }
-  // The earlier instance may have been collected since it was last reported.
-  if (status.lastState.terminated === undefined && old?.containerID === status.containerID && old !== undefined) {
-    status.lastState = old.lastState;
-  }
+  // The earlier instance may have been collected since it was last reported, or taken away so that all containers start again.
+  if (status.lastState.terminated === undefined && old !== undefined) status.lastState = endShownBefore(old, status);
   return status;
+}
+
+function endShownBefore(old: ContainerStatus, { containerID }: ContainerStatus): ContainerState {
+  return old.containerID !== containerID && old.state.terminated !== undefined ? { terminated: old.state.terminated } : old.lastState;
 }
 
 /** What the definition asks for, and what the runtime made of it: paths that are read-only with all that is mounted below. */

@@ -5,6 +5,7 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { InForce } from '../../pod/resources/actuation.ts';
 import { qosClass } from '../../pod/resources/qos.ts';
+import { ALL_RESTARTING, isCleared, restartsAll } from '../../pod/runtime/restartAll.ts';
 import type { PodRuntimeStatus, StartFailures } from '../../pod/runtime/seen.ts';
 import { isIPv6, onePerFamily } from '../../text/addresses.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
@@ -58,10 +59,10 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
   const { pod, facts } = input;
   // A status that says no phase (a bare start time) does not hide what the API last showed.
   const old = input.old?.phase === undefined ? { ...pod.status, ...input.old } : input.old;
+  const restarting = restartsAll(pod, input.status, old);
   const lists = containerStatuses({
-    pod,
+    ...{ pod, restarting, old },
     status: input.status,
-    old,
     failures: input.failures,
     runtimeName: facts.runtimeName,
     startedContainers: input.startedContainers,
@@ -80,10 +81,12 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     sandboxReady: !checkSandbox(pod, input.status).changed,
     foreign,
     resizing: input.resizing,
+    restartingAll: restarting && !isCleared(pod, input.status),
+    old,
   });
   const generation = pod.metadata.generation;
   const conditions = stampTransitions([...foreign, ...own], old, input.nowWallMs).map((c) =>
-    generation === undefined || !isOwnedCondition(c.type) ? c : { ...c, observedGeneration: generation },
+    generation === undefined || !isOwnedCondition(c.type) || c.type === ALL_RESTARTING ? c : { ...c, observedGeneration: generation },
   );
   const podIPs = podAddresses(input, old);
   const hostIPs = onePerFamily(facts.hostIPs);

@@ -4,7 +4,8 @@
  */
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../kube/types.ts';
 import { isTerminal } from '../../pod/phase.ts';
-import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
+import { mayRestartAll } from '../../pod/runtime/restartAll.ts';
+import { mayRestart } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
 import { isOwnedCondition, stampTransitions } from './conditions.ts';
 import { STATUS_UNKNOWN_REASON, UNKNOWN_EXIT_CODE } from './containers.ts';
@@ -15,13 +16,15 @@ export interface TransitionInput {
   old: PodStatus;
   next: PodStatus;
   restartPolicy: string;
-  /** Names of restartable init containers: they may start again under any policy. */
-  sidecars?: ReadonlySet<string> | undefined;
+  /** Names of containers that may start again under any policy of the pod. */
+  restartable?: ReadonlySet<string> | undefined;
 }
 
-/** Names of a pod's sidecars. */
-export function sidecarNames(pod: Pod): ReadonlySet<string> {
-  return new Set((pod.spec.initContainers ?? []).filter(isRestartableInit).map((c) => c.name));
+/** Names of sidecars, of containers that start again by a policy or a rule of their own, and of all where one may restart all. */
+export function restartableNames(pod: Pod): ReadonlySet<string> {
+  const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const may = all.filter((c) => mayRestartAll(pod) || (c.restartPolicy !== undefined && mayRestart(c, pod)));
+  return new Set(may.map((c) => c.name));
 }
 
 /**
@@ -39,7 +42,7 @@ export function guardTransition(input: TransitionInput): string | null {
   ];
   for (const [before, after] of lists) {
     for (const { name, state } of before) {
-      if (state.terminated === undefined || input.sidecars?.has(name) === true) continue;
+      if (state.terminated === undefined || input.restartable?.has(name) === true) continue;
       if (state.terminated.exitCode !== 0 && restartPolicy === 'OnFailure') continue;
       const now = after.find((s) => s.name === name);
       if (now !== undefined && now.state.terminated === undefined) {

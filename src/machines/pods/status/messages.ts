@@ -71,8 +71,9 @@ export type StatusEvent = Message &
         status: PodStatus;
         restartPolicy: string;
         deleting: boolean;
-        finished?: boolean /** Restartable init containers: they may start again under any policy. */;
-        sidecars?: readonly string[];
+        finished?: boolean;
+        /** Names of containers that may start again under any policy of the pod. */
+        restartable?: readonly string[];
       }
     /** What was said of that life and of those before it. */
     | { type: 'status.forget'; uid: string; life: number }

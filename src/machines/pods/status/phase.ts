@@ -1,9 +1,12 @@
 /** The phase of a pod from the statuses of its containers (pod lifecycle 6.2). */
 
-import type { PodSpec } from '../../kube/podTable.ts';
-import type { ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
+import type { Container, PodSpec } from '../../kube/podTable.ts';
+import type { ContainerState, ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
+import { RESTARTING_ALL } from '../../pod/runtime/restartAll.ts';
 import { isRestartableInit, podRestartPolicy, restartsAfter } from '../../pod/runtime/shouldRestart.ts';
+
+type Ended = NonNullable<ContainerState['terminated']>;
 
 /** From a file or URL, not from the API server. */
 export function isStaticPod(pod: Pod): boolean {
@@ -27,6 +30,8 @@ export function anyRegularEverStarted(spec: PodSpec, statuses: readonly Containe
 export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTerminal: boolean): PodPhase {
   const { spec } = pod;
   const find = (name: string): ContainerStatus | undefined => statuses.find((s) => s.name === name);
+  const restarts = (container: Container, ended: Ended): boolean =>
+    ended.reason === RESTARTING_ALL || restartsAfter(container, pod, ended.exitCode);
   let pendingInit = 0;
   let failedInit = 0;
   let restarting = 0;
@@ -51,13 +56,13 @@ export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTe
       continue;
     }
     if (ended === undefined) pendingInit += 1;
-    else if (ended.exitCode !== 0 && !restartsAfter(container, pod, ended.exitCode)) failedInit += 1;
+    else if (ended.exitCode !== 0 && !restarts(container, ended)) failedInit += 1;
   }
   for (const container of spec.containers) {
     const status = find(container.name);
     const state = status?.state;
     const ended = state?.terminated ?? status?.lastState.terminated;
-    if (state?.running === undefined && ended !== undefined && restartsAfter(container, pod, ended.exitCode)) restarting += 1;
+    if (state?.running === undefined && ended !== undefined && restarts(container, ended)) restarting += 1;
     if (state?.running !== undefined) running += 1;
     else if (state?.terminated !== undefined) {
       stopped += 1;
@@ -74,7 +79,8 @@ export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTe
   if (running > 0 || stopped === 0 || unknown > 0) return 'Pending';
   const final = stopped === succeeded ? 'Succeeded' : 'Failed';
   if (podIsTerminal && !isStaticPod(pod)) return final;
-  if (spec.containers.some((c) => c.restartPolicy !== undefined)) return restarting > 0 ? 'Running' : final;
+  if (restarting > 0) return 'Running';
+  if (spec.containers.some((c) => c.restartPolicy !== undefined)) return final;
   const policy = podRestartPolicy(pod);
   if (policy === 'Always') return 'Running';
   if (final === 'Succeeded') return 'Succeeded';

@@ -111,7 +111,7 @@ function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step
       old: before,
       next: event.status,
       restartPolicy: event.restartPolicy,
-      sidecars: new Set(event.sidecars ?? []),
+      restartable: new Set(event.restartable ?? []),
       cached: old !== undefined,
       nowWallMs: now.wallMs,
       force: finished && old?.finished !== true,

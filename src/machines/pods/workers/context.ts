@@ -147,6 +147,10 @@ export interface InspectionOf {
   /** The pod goes: what is ready or running is not read again for what a listing does not show. */
   stopping: boolean;
 }
+export interface RemovalInput {
+  pod: Pod;
+  groups: readonly (readonly string[])[];
+}
 export interface SandboxInput {
   pod: Pod;
   status: PodRuntimeStatus;
@@ -170,6 +174,8 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>>;
   /** Stops every sandbox; removes init containers where a new sandbox is to come. */
   stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<EffectOutcome>;
+  /** Removes containers by id, group after group; what could not be removed holds back the groups after it. */
+  removeContainers(input: RemovalInput, signal: AbortSignal): Promise<EffectOutcome>;
   /** Fences, then waits until the pod's volumes are taken down. */
   cleanup(pod: Pod): Promise<void>;
   /** The API status in context goes to the status manager. */
@@ -275,7 +281,8 @@ export function podStop(context: WorkerContext, o: { graceSeconds: number | null
 /** Single containers are to stop: those that the plan names. */
 export function plannedStop(context: WorkerContext): StopInput {
   const { pod, preStopped } = context;
-  const kills = planActions(context)?.containersToKill ?? [];
+  const actions = planActions(context);
+  const kills = actions?.reset?.stop ?? actions?.containersToKill ?? [];
   return {
     ...stopBasis(context),
     tasks: killTasks({ pod, kills, preStopped }),

@@ -7,8 +7,9 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
+import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
-import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
+import type { ContainerReset, PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
@@ -48,6 +49,8 @@ type Plan =
   | { kind: 'network'; message: string }
   | { kind: 'createSandbox'; actions: PodActions }
   | { kind: 'killContainers'; actions: PodActions }
+  /** All containers restart in the sandbox that there is: take them away. */
+  | { kind: 'resetContainers'; actions: PodActions; reset: ContainerReset }
   /** Nothing to do to the sandbox: feed the containers. */
   | { kind: 'steady'; actions: PodActions };
 
@@ -116,7 +119,9 @@ export function decide(input: DecideInput): Decision {
     startup: probes.startup,
     hookAhead: input.hookAhead ?? new Set(),
     resizeRestarts: resize.restart,
+    restartingAll: apiStatus.conditions?.some((c) => c.type === ALL_RESTARTING && c.status === 'True') === true,
   });
+  if (computed.reset !== undefined) return done({ kind: 'resetContainers', actions: computed, reset: computed.reset });
   const kills = computed.containersToKill.filter((k) => k.reason !== 'Unknown' || input.stoppedUnknown?.has(k.id) !== true);
   const actions: PodActions = { ...computed, containersToKill: kills };
   const anythingUp = status.containers.some((c) => c.state === 'running') || status.sandboxes.some((s) => s.ready);

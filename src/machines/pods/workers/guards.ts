@@ -83,7 +83,7 @@ export const guards = {
   endAwaited: ({ context }: Step) => context.ended.size > 0,
   noProgress: ({ context }: Step) => {
     const kind = context.decision?.plan.kind;
-    const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
+    const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers' || kind === 'resetContainers';
     const rested = facts().monoMs - context.lastActMonoMs > CALM_AFTER_MS;
     return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
   },

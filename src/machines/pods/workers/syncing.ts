@@ -4,6 +4,7 @@ import { assign, cancel, raise } from 'xstate';
 import { withReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import { messageOf } from '../../text/errors.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
+import { resetting } from './container/resetting.ts';
 import {
   ACT_RETRY_MS,
   CLAIMS_RETRY_MS,
@@ -82,6 +83,7 @@ export const syncing = workerSetup.createStateConfig({
           actions: ['countAct', 'saySandboxChanged', 'reportSandboxGone'],
         },
         { guard: { type: 'planIs', params: { kind: 'killContainers' } }, target: 'killingContainers', actions: ['countAct'] },
+        { guard: { type: 'planIs', params: { kind: 'resetContainers' } }, target: 'resetting', actions: ['countAct'] },
         { guard: 'dirty', target: 'inspecting' },
         { guard: 'endAwaited', target: 'awaitingEnd' },
         { target: 'settled' },
@@ -256,6 +258,7 @@ export const syncing = workerSetup.createStateConfig({
         },
       },
     },
+    resetting,
     awaitingEnd: {
       meta: { reason: 'EndAnnounced', message: 'the runtime announced the end of a container and still shows it running; looking again' },
       entry: ['countChase'],

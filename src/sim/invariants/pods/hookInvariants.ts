@@ -8,6 +8,7 @@ import { manifestName } from '../../steady.ts';
 import { HOOK_COMMAND } from '../../world/runtime/runtimeClient.ts';
 import type { HookSeen } from '../../world/runtime/types.ts';
 import { type Checker, isEvicted, type Scene, targetOf } from '../checker.ts';
+import { isRestartedWholly } from './restartInvariants.ts';
 
 /** A hook's answer and the end of its grace may come in the same moment, and calls take their time. */
 const TOGETHER_MS = 1_000;
@@ -55,7 +56,8 @@ export function hooksComeFirst(): Checker {
       const graceSeconds = pod?.metadata.deletionGracePeriodSeconds ?? pod?.spec.terminationGracePeriodSeconds ?? 0;
       const box = dump.sandboxes.find((b) => b.id === c.sandboxId);
       // Deleted by force, evicted, or without any grace: nobody waits for a hook.
-      if (graceSeconds === 0 || isEvicted(s.node, uid) || s.operator.deleted.has(manifestName(box?.name ?? '', s.node))) return undefined;
+      if (graceSeconds === 0 || isRestartedWholly(dump.containers, uid)) return undefined;
+      if (isEvicted(s.node, uid) || s.operator.deleted.has(manifestName(box?.name ?? '', s.node))) return undefined;
       // A shutdown of the machine gives what is left of its time; a stop that it began goes on after its end.
       if (s.node.logind.shutdowns > 0) return undefined;
       const hooks = ofThisDaemon(s, id, 'preStop');

@@ -11,6 +11,7 @@ import { CRI_ANNOTATIONS } from '../../../machines/wire/cri.ts';
 import type { HollowContainerDump, HollowDump } from '../../../sandbox/hollow/index.ts';
 import { manifestName } from '../../steady.ts';
 import { type Checker, isEvicted, type Scene, targetOf } from '../checker.ts';
+import { isRestartedWholly } from './restartInvariants.ts';
 
 const GRACE = 'io.kubernetes.pod.terminationGracePeriod';
 /** Starts of one container of one pod that the back-off allows in a window: 0, 10, 20 s and so on, with room for what others cause. */
@@ -125,6 +126,7 @@ export function graceIsKept(): Checker {
       if (s.operator.deleted.has(name)) return undefined;
       // A pod that is evicted is given as much as the eviction manager allows.
       if (isEvicted(s.node, c.podUid)) return undefined;
+      if (isRestartedWholly(s.node.runtime.hollow.dump().containers, c.podUid)) return undefined;
       const want = Math.max(MIN_CONTAINER_GRACE_SECONDS, grace);
       // What its hook took is taken from the grace.
       const hooked = c.annotations[CRI_ANNOTATIONS.preStopHandler] !== undefined;

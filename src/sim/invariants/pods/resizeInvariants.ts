@@ -45,6 +45,8 @@ export function resourcesUnsettled(records: PodsView['records'], statuses: Statu
       if (shown?.state.running !== undefined && quantityToMilli(shown.resources?.requests?.cpu) !== milli)
         found.push(`${who} is said to have ${shown.resources?.requests?.cpu}, and was granted ${requests.cpu}`);
     }
+    if (up.length > 0 && status?.conditions?.some((c) => c.type === 'AllContainersRestarting' && c.status === 'True') === true)
+      found.push(`pod ${pod.metadata.name} (${uid}) still says AllContainersRestarting`);
     if (up.length > 0 && status?.conditions?.some((c) => c.type === 'PodResizeInProgress') === true)
       found.push(`pod ${pod.metadata.name} (${uid}) still says PodResizeInProgress`);
   }

@@ -1,9 +1,10 @@
-/** An invariant about who is started again: what its own policy and rules, or its pod's policy, say of the end it came to. */
+/** Invariants about who is started again: what its own policy and rules, or its pod's policy, say of the end it came to. */
 
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
-
+import { isRefused, isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
+import type { HollowContainerDump } from '../../../sandbox/hollow/index.ts';
+import { RESTARTS_ALL } from '../../nemesis/draws/node/restarts.ts';
 import { type Checker, targetOf } from '../checker.ts';
 
 /** In words of its own: the node's are what is held against it. */
@@ -44,6 +45,42 @@ export function endsAreHeeded(): Checker {
       return startsAgain(container, pod, newest.exitCode)
         ? undefined
         : `${s.node.name}: ${name} of pod ${uid} ended with ${newest.exitCode}, after which it is to stay so, and is made anew`;
+    },
+  };
+}
+
+const askedForAll = (c: HollowContainerDump): boolean => c.state === 'CONTAINER_EXITED' && c.exitCode === RESTARTS_ALL;
+
+/** A container of that pod ended so that all of its containers are stopped at once, without hooks, and removed. */
+export function isRestartedWholly(containers: readonly HollowContainerDump[], uid: string): boolean {
+  return containers.some((c) => c.podUid === uid && askedForAll(c));
+}
+
+/** What ended so that all containers of its pod restart is made again with all of them, and is the last that is taken away for that. */
+export function allRestartTogether(): Checker {
+  return {
+    name: 'all-restart-together',
+    arrived(s, call) {
+      if (call.method !== 'CreateContainer' && call.method !== 'RemoveContainer') return undefined;
+      const dump = s.node.runtime.hollow.dump();
+      const { uid, id } = targetOf(call, dump);
+      const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
+      if (record === undefined || !isWanted(record) || isRefused(record) || record.worker?.phase !== 'syncing') return undefined;
+      const own = dump.containers.filter((c) => c.podUid === uid && !record.pod.spec.ephemeralContainers?.some((e) => e.name === c.name));
+      if (call.method === 'CreateContainer') {
+        const { podSandboxId, config } = call.req as { podSandboxId: string; config?: { metadata?: { name?: string } } };
+        const name = config?.metadata?.name ?? '';
+        const newest = own.filter((c) => c.name === name && c.sandboxId === podSandboxId).sort((a, b) => b.attempt - a.attempt)[0];
+        return newest !== undefined && askedForAll(newest)
+          ? `${s.node.name}: ${name} of pod ${uid} is made anew alone, and ended so that all containers restart`
+          : undefined;
+      }
+      const gone = own.find((c) => c.id === id);
+      const left = own.find((c) => !askedForAll(c));
+      const newer = own.some((c) => c.name === gone?.name && c.attempt > gone.attempt);
+      return gone === undefined || !askedForAll(gone) || newer || left === undefined
+        ? undefined
+        : `${s.node.name}: ${gone.name} of pod ${uid} ended so that all containers restart, and is removed before ${left.name}`;
     },
   };
 }

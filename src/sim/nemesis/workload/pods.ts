@@ -6,7 +6,7 @@
 import { HOLLOW_ANNOTATION } from '../../../sandbox/hollow/index.ts';
 import type { SimRng } from '../../world/rng.ts';
 import { HOOK_COMMAND } from '../../world/runtime/runtimeClient.ts';
-import { drawRestarts } from '../draws/node/restarts.ts';
+import { drawRestarts, drawWholeRestarts } from '../draws/node/restarts.ts';
 import { type PodDraw, withDraw } from '../draws/pods/podDraw.ts';
 import { drawStorage } from '../draws/pods/storage.ts';
 import { drawUsers } from '../draws/pods/users.ts';
@@ -20,6 +20,7 @@ const DRAWS: Readonly<Record<string, PodDraw>> = {
   restarts: drawRestarts,
   'image-volume': drawImageVolume,
   'huge-pages': drawHugePages,
+  'whole-restarts': drawWholeRestarts,
 };
 
 /** What a container does that no node has room for. */

@@ -98,7 +98,7 @@ describe('conditions are as recorded', () => {
   const golden = updating ? {} : readGolden('status/conditions');
   it.each(Object.entries(ROWS))('%s', (name, row) => {
     const { pod: p, statuses, phase = 'Running', sandboxReady = true, foreign = [] } = row;
-    const result = plain(ownConditions({ pod: p, statuses, phase, sandboxReady, foreign }));
+    const result = plain(ownConditions({ pod: p, statuses, phase, sandboxReady, foreign, restartingAll: false, old: {} }));
     if (updating) golden[name] = result;
     expect(result).toEqual(golden[name]);
   });

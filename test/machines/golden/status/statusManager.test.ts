@@ -18,11 +18,11 @@ const waits = (name = 'web'): ContainerStatus => ({ ...base(name), state: { wait
 const of = (phase: NonNullable<PodStatus['phase']>, ...containerStatuses: ContainerStatus[]): PodStatus => ({ phase, containerStatuses });
 const POLICIES = ['Always', 'OnFailure', 'Never'] as const;
 /** Why not, by policy; null: it may be. */
-const guard = (old: PodStatus, next: PodStatus, sidecars?: ReadonlySet<string>) =>
+const guard = (old: PodStatus, next: PodStatus, restartable?: ReadonlySet<string>) =>
   Object.fromEntries(
     POLICIES.map((restartPolicy) => [
       restartPolicy,
-      guardTransition({ old, next, restartPolicy, ...(sidecars === undefined ? {} : { sidecars }) }),
+      guardTransition({ old, next, restartPolicy, ...(restartable === undefined ? {} : { restartable }) }),
     ]),
   );
 const inits = (...initContainerStatuses: ContainerStatus[]): PodStatus => ({ phase: 'Pending', initContainerStatuses });

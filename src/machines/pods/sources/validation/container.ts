@@ -206,12 +206,10 @@ function validateMounts(p: Problems, path: string, of: { container: Container; s
 const RESTART_RULES_MAX = 20;
 const EXIT_CODES_MAX = 255;
 
-function validateRestart(p: Problems, path: string, of: { container: Container; sidecar: boolean }): void {
-  const { restartPolicy, restartPolicyRules: rules = [] } = of.container;
+function validateRestart(p: Problems, path: string, { restartPolicy, restartPolicyRules: rules = [] }: Container): void {
   p.oneOf(`${path}.restartPolicy`, restartPolicy, RESTART_POLICIES);
   if (rules.length === 0) return;
   const at = `${path}.restartPolicyRules`;
-  if (of.sidecar) p.add(at, 'must not be set on a sidecar: it is always started again');
   if (restartPolicy === undefined) p.add(`${path}.restartPolicy`, 'required where there are restartPolicyRules');
   if (rules.length > RESTART_RULES_MAX) p.add(at, `at most ${RESTART_RULES_MAX} rules`);
   rules.forEach(({ action, exitCodes }, i) => {
@@ -223,13 +221,7 @@ function validateRestart(p: Problems, path: string, of: { container: Container; 
     }
     p.required(`${at}[${i}].exitCodes.operator`, exitCodes.operator);
     if (exitCodes.operator) p.oneOf(`${at}[${i}].exitCodes.operator`, exitCodes.operator, EXIT_CODE_OPERATORS);
-    const values = exitCodes.values ?? [];
-    if (values.length === 0 || values.length > EXIT_CODES_MAX)
-      p.add(`${at}[${i}].exitCodes.values`, `must be 1 to ${EXIT_CODES_MAX} exit codes`);
-    const seen = new Set<string>();
-    values.forEach((value, n) => {
-      p.unique(`${at}[${i}].exitCodes.values[${n}]`, String(value), seen);
-    });
+    if ((exitCodes.values ?? []).length > EXIT_CODES_MAX) p.add(`${at}[${i}].exitCodes.values`, `at most ${EXIT_CODES_MAX} exit codes`);
   });
 }
 
@@ -242,7 +234,7 @@ export function validateContainer(p: Problems, path: string, of: { container: Co
   const image = c.image ?? '';
   if (image === '') p.add(`${path}.image`, 'required');
   else if (image !== image.trim()) p.add(`${path}.image`, 'must not begin or end with white space');
-  validateRestart(p, path, { container: c, sidecar });
+  validateRestart(p, path, c);
   p.oneOf(`${path}.imagePullPolicy`, c.imagePullPolicy, PULL_POLICIES);
   p.oneOf(`${path}.terminationMessagePolicy`, c.terminationMessagePolicy, TERMINATION_MESSAGE_POLICIES);
   // Plain init containers run one after the other, so only within one of them can host ports conflict.

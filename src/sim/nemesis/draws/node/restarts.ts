@@ -35,3 +35,19 @@ export const drawRestarts: PodDraw = (rng, { pod, manifest: { spec, metadata } }
   }
   return {};
 };
+
+/** Chance of a pod whose first instances all restart. */
+const WHOLE = 0.12;
+/** No container ends so but one whose rule restarts all containers of its pod. */
+export const RESTARTS_ALL = 43;
+
+/** One container of a pod that is to run for good ends once so that all of it restart. */
+export const drawWholeRestarts: PodDraw = (rng, { pod, manifest: { spec, metadata } }) => {
+  const container = rng.pick(spec.containers.filter((c) => c.restartPolicy === undefined && c.resources?.requests === undefined));
+  if (!rng.chance(WHOLE) || pod.fate !== 'steady' || container === undefined) return {};
+  const key = `${HOLLOW_ANNOTATION}.${container.name}`;
+  metadata.annotations[key] = `run=900ms,exit=${RESTARTS_ALL};${metadata.annotations[key] ?? ''}`;
+  container.restartPolicy = 'Always';
+  container.restartPolicyRules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [RESTARTS_ALL] } }];
+  return {};
+};

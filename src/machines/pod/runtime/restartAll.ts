@@ -1,0 +1,74 @@
+/**
+ * The rule of a container that restarts all containers of its pod (KEP-5532): when it applies, what is taken away first, and
+ * when all of it is gone. The condition `AllContainersRestarting` is what a later daemon goes on by. Pure.
+ */
+
+import type { Container } from '../../kube/podTable.ts';
+import type { ContainerState, Pod, PodStatus } from '../../kube/types.ts';
+import { firstStatus } from './runtimeStatus.ts';
+import type { ContainerReset, PodRuntimeStatus, RuntimeContainer } from './seen.ts';
+import { matchingRule } from './shouldRestart.ts';
+
+/** Type of the pod's condition. */
+export const ALL_RESTARTING = 'AllContainersRestarting';
+/** Reason of a container that was taken away for it. */
+export const RESTARTING_ALL = 'RestartingAllContainers';
+const RESTARTING_ALL_MESSAGE = 'The container is removed because RestartAllContainers in place';
+
+const restarted = (pod: Pod): readonly Container[] => [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+
+/** Some container has such a rule. */
+export function mayRestartAll(pod: Pod): boolean {
+  return restarted(pod).some((c) => c.restartPolicyRules?.some((rule) => rule.action === 'RestartAllContainers') === true);
+}
+
+/** It ended so that a rule of its own restarts all containers. */
+function asksForAll(container: Container, instance: RuntimeContainer | undefined): boolean {
+  return instance?.state === 'exited' && matchingRule(container, instance.exitCode)?.action === 'RestartAllContainers';
+}
+
+/** It began, by what was said before, or begins with what the runtime shows. */
+export function restartsAll(pod: Pod, status: PodRuntimeStatus, old: PodStatus | undefined): boolean {
+  if (!mayRestartAll(pod)) return false;
+  const said = old?.conditions?.some((c) => c.type === ALL_RESTARTING && c.status === 'True') === true;
+  return said || restarted(pod).some((container) => asksForAll(container, firstStatus(status, container.name)));
+}
+
+/** The runtime holds none of the containers that restart; ephemeral ones stay. */
+export function isCleared(pod: Pod, status: PodRuntimeStatus): boolean {
+  return restarted(pod).every((c) => firstStatus(status, c.name) === undefined);
+}
+
+/** Of a container that was taken away: how it is shown until it starts again. */
+export const TAKEN_AWAY: { state: ContainerState; lastState: ContainerState } = {
+  state: { waiting: { reason: RESTARTING_ALL, message: RESTARTING_ALL_MESSAGE } },
+  lastState: { terminated: { exitCode: 137, reason: RESTARTING_ALL, message: RESTARTING_ALL_MESSAGE } },
+};
+
+/**
+ * What is stopped now, and what is removed after that, group after group. Those that asked for it go last: as long as one of them
+ * is there, a daemon that begins in the middle goes on. Sidecars run until the regular containers have gone.
+ */
+export function containersToReset(pod: Pod, status: PodRuntimeStatus): ContainerReset {
+  const of = (containers: readonly Container[]) =>
+    containers.flatMap((container) =>
+      status.containers.filter((c) => c.name === container.name).map((instance) => ({ instance, asked: asksForAll(container, instance) })),
+    );
+  const [regular, inits] = [of(pod.spec.containers), of(pod.spec.initContainers ?? [])];
+  const group = (from: typeof regular, asked: boolean) => from.filter((c) => c.asked === asked).map(({ instance }) => instance);
+  const stops = (from: readonly RuntimeContainer[]) => from.filter((c) => c.state === 'running' || c.state === 'unknown');
+  const ids = (from: readonly RuntimeContainer[]) => from.map((c) => c.id);
+  const [others, initOthers] = [group(regular, false), group(inits, false)];
+  const whole = stops(others).length === 0 || stops(initOthers).length === 0;
+  const groups = whole ? [others, initOthers, group(regular, true), group(inits, true)] : [others];
+  return {
+    stop: stops(groups.flat()).map(({ id, name }) => ({
+      id,
+      name,
+      message: `Container ${name} is stopped: all containers of the pod restart`,
+      reason: 'RestartAllContainers',
+    })),
+    remove: groups.map(ids).filter((group) => group.length > 0),
+    last: whole,
+  };
+}
