@@ -109,6 +109,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'ReloadKubeletServerCertificateFile',
   'ResourceHealthStatus',
   'ResourceHealthStatusMessage',
+  'RestartAllContainersOnContainerExits',
   'SELinuxChangePolicy',
   'SELinuxMountReadWriteOncePod',
   'SidecarContainers',
@@ -130,7 +131,6 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
     'the node does not declare that it takes WebSocket streams, so the API server translates them',
     'ExtendWebSocketsToKubelet',
   ),
-  ...gatesWithout('the action RestartAllContainers is not there yet: the rule is not applied', 'RestartAllContainersOnContainerExits'),
   ...gatesWithout('the resources of a pod as a whole do not change while it runs yet', 'InPlacePodLevelResourcesVerticalScaling'),
   ...gatesWithout(
     'resources of containers with CPUs or memory of their own do not change while they run',
