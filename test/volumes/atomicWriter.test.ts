@@ -155,7 +155,7 @@ describe('removing a volume', () => {
     mkdirSync(outside);
     writeFileSync(join(outside, 'precious'), 'x');
     symlinkSync(outside, join(dir, 'volume/a/link'));
-    const mount = { path: join(dir, 'volume/a/b'), root: '/x', type: 'ext4', source: '/dev/vda1' };
+    const mount = { path: join(dir, 'volume/a/b'), root: '/x', type: 'ext4', source: '/dev/vda1', device: '254:1' };
     await expect(removeTree(fs, join(dir, 'volume'), [mount])).rejects.toThrow('is still mounted');
     expect(existsSync(join(dir, 'volume/a/b'))).toBe(true);
     await removeTree(fs, join(dir, 'volume'), []);

@@ -42,7 +42,7 @@ describe('the mount table', () => {
     ].join('\n');
     const table = parseMountinfo(text);
     expect(table).toHaveLength(4);
-    expect(mountsAt(table, '/mnt 2')).toEqual([{ path: '/mnt 2', root: '/mnt1', type: 'ext3', source: '/dev/root' }]);
+    expect(mountsAt(table, '/mnt 2')).toEqual([{ device: '98:0', path: '/mnt 2', root: '/mnt1', type: 'ext3', source: '/dev/root' }]);
     expect(mountsBelow(table, '/mnt 2').map((m) => m.path)).toEqual(['/mnt 2/in']);
     // Of one path alone: whatever has it in its line.
     const paths = (below: string) => parseMountinfo(text, below).map((m) => m.path);

@@ -8,6 +8,8 @@ export interface MountEntry {
   /** File system type. */
   type: string;
   source: string;
+  /** Number of the file system, `major:minor`: mounts of one file system have the same. */
+  device: string;
 }
 
 /** Space, tab, newline and backslash stand as three octal digits. */
@@ -37,10 +39,10 @@ export function parseMountinfo(text: string, below?: string): MountEntry[] {
   const entries: MountEntry[] = [];
   for (const line of below === undefined ? text.split('\n') : linesNaming(text, below)) {
     const [left, right] = line.split(' - ');
-    const [, , , root, path] = left?.split(' ') ?? [];
+    const [, , device, root, path] = left?.split(' ') ?? [];
     const [type, source] = right?.split(' ') ?? [];
-    if (root === undefined || path === undefined || type === undefined || source === undefined) continue;
-    entries.push({ path: unescaped(path), root: unescaped(root), type: unescaped(type), source: unescaped(source) });
+    if (device === undefined || root === undefined || path === undefined || type === undefined || source === undefined) continue;
+    entries.push({ path: unescaped(path), root: unescaped(root), type: unescaped(type), source: unescaped(source), device });
   }
   return entries;
 }

@@ -36,6 +36,27 @@ export function unmountSteps(type: string): readonly UnmountStep[] {
   return mayHang(type) ? NETWORK : LOCAL;
 }
 
+/** Pods stop a server's file system for good only where nobody else on the machine has it. */
+export interface Severable {
+  /** A mount of it. */
+  path: string;
+  device: string;
+}
+
+/**
+ * NFS of which each mount lies below one of `dirs`. Pods with the same export share one file system, which is severed when
+ * the last of them asks. `below`: mounts of the folder in which `dirs` are; `all`: of the whole machine.
+ */
+export function severable(o: { dirs: readonly string[]; below: readonly MountEntry[]; all: readonly MountEntry[] }): Severable[] {
+  const found = new Map<string, Severable & { count: number }>();
+  for (const { path, type, device } of o.below) {
+    if (!/^nfs4?$/.test(type) || !o.dirs.some((dir) => path.startsWith(`${dir}/`))) continue;
+    found.set(device, { path, device, count: (found.get(device)?.count ?? 0) + 1 });
+  }
+  const total = (device: string): number => o.all.filter((e) => e.device === device).length;
+  return [...found.values()].filter((f) => f.count === total(f.device)).map(({ path, device }) => ({ path, device }));
+}
+
 /** What has to answer for a path to answer: a server, or '' for the disks of this node. The deepest mount above the path says it. */
 export function serverOf(entries: readonly MountEntry[], path: string): string {
   let deepest: MountEntry | undefined;

@@ -54,6 +54,11 @@ export interface Mounter {
   unmount(path: string, type: string, call: MountCall): Promise<void>;
   /** The same where that did not do it: something uses the mount, or its server does not answer. It need not have ended when the mount is gone. */
   detach(path: string, way: Exclude<UnmountWay, 'plain'>, call: MountCall): Promise<void>;
+  /**
+   * Ends a network file system where its server does not answer: all that waits for it fails at once, and so does each later
+   * call, in every mount of it and in containers too. `path`: a mount of it. Rejects where the kernel cannot do it.
+   */
+  sever(path: string, device: string, call: MountCall): Promise<'answers' | 'severed'>;
   /** Follows links. */
   kindOf(path: string, call: MountCall): Promise<PathKind>;
   /** With parents; all of them get `mode` as it stands. */

@@ -38,6 +38,8 @@ export interface HollowOptions {
     container: ScriptedContainer,
     cmd: readonly string[],
   ): { exitCode: number; delayMs?: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
+  /** True while the kernel holds its processes, which wait for a disk: no signal ends them. Default: never. */
+  held?(container: ScriptedContainer): boolean;
   /** How long each call takes before it has its effect. Default 0 for all: the effect is immediate. */
   latencyMs?(method: CriMethod): number;
   /** How it makes cgroups; null: it does not say, as before containerd 2.0. Default CGROUPFS. */

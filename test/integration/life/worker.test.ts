@@ -42,6 +42,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     removeContainers: async () => ({ kind: 'done' }),
     stopSandboxes: async () => ({ kind: 'done' }),
     cleanup: async () => undefined,
+    severVolumes: () => undefined,
     ensureImage: never,
     createContainer: never,
     startContainer: never,

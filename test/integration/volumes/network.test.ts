@@ -52,6 +52,33 @@ it('under 20 pods hold up no other pod, and the 20 are gone within their grace a
   expect([up(h, 'alive'), up(h, 'after')]).toEqual([true, true]);
 });
 
+it('that containers wait for is given up once all pods that use it are to go, and they are gone within their grace and 30 s', async () => {
+  const world: { h?: VirtualNode } = {};
+  await using h = await virtualNode({ hollow: { held: ({ pod: { uid } }) => world.h?.mounts.holds(uid) === true } });
+  world.h = h;
+  const names = Array.from({ length: 5 }, (_, n) => `n${n}`);
+  for (const name of [...names, 'stays']) h.write(name, withFiles(name));
+  h.write('other', withFiles('other', 'others'));
+  await h.until('all to run', () => [...names, 'stays', 'other'].every((name) => up(h, name)));
+  h.mounts.dead.add('files');
+  for (const name of names) h.remove(name);
+  // Another pod has the same file system: what it waits for is not failed.
+  await h.advance(100_000);
+  expect(names.filter((name) => h.record(name) === undefined)).toEqual([]);
+  expect([up(h, 'stays'), up(h, 'other')]).toEqual([true, true]);
+
+  h.remove('stays');
+  const gone = await timed(h, 'all to be gone', () => [...names, 'stays'].every((name) => h.record(name) === undefined), 120_000);
+  expect(gone).toBeLessThanOrEqual(62_000);
+  expect(h.mounts.table.filter((m) => m.source.startsWith('files:'))).toEqual([]);
+  expect(up(h, 'other')).toBe(true);
+  expect(h.lines.filter((l) => JSON.stringify(l).includes('was given up'))).toHaveLength(1);
+  // The export is mounted anew, with nothing of what was given up.
+  h.mounts.dead.clear();
+  h.write('again', withFiles('again'));
+  await h.until('a pod of the same server to run', () => up(h, 'again'));
+});
+
 it('killed while a mount of it hangs, the next daemon finds what half happened, and takes it down or goes on', async () => {
   for (const wanted of [true, false]) {
     await using h = await virtualNode();

@@ -74,6 +74,31 @@ describe('a pod that writes more than it may', () => {
     expect(inApi(off, 'free')?.status.phase).toBe('Running');
   });
 
+  it('beside what a dead server serves inside its volume is measured without a look at that', async () => {
+    await using h = await cluster();
+    const pod = create(h, 'a', volume('1Mi'));
+    await runs(h, 'a');
+    // A look at it would hold a thread for as long as the server is dead.
+    const served = `${dirOf(pod, 'empty-dir', 'scratch')}/served`;
+    h.fs.makeDir(served);
+    h.mounts.put({ path: served, type: 'nfs4', source: 'files:/e' });
+    const { lstat, readdir } = h.fs;
+    const touched: string[] = [];
+    const unless = async <T>(path: string, act: () => Promise<T>): Promise<T> => {
+      if (path.startsWith(served)) touched.push(path);
+      return path.startsWith(served) ? new Promise<T>(() => {}) : act();
+    };
+    h.fs.lstat = (path) => unless(path, () => lstat(path));
+    h.fs.readdir = (path) => unless(path, () => readdir(path));
+    filled(h, pod, 2 * MIB);
+    await h.until('it is evicted', () => events(h, 'Evicted').length === 1, LOOKS_MS);
+    // Nothing below it is removed before it is gone.
+    expect(touched).toEqual([]);
+    Object.assign(h.fs, { lstat, readdir });
+    h.mounts.take(served);
+    await failed(h, 'a');
+  });
+
   it('waits for a runtime that does not say what containers wrote, and the node goes on', async () => {
     await using h = await cluster();
     const pod = create(h, 'a', limit('1Mi'));

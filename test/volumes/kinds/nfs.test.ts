@@ -1,6 +1,6 @@
 /** NFS on a disk in memory and a mount table: what is mounted, kept and taken down, named by a pod or behind a claim. */
 import { expect, it } from 'vitest';
-import { serverOf, unmountSteps } from '../../../src/machines/host/unmounting.ts';
+import { serverOf, severable, unmountSteps } from '../../../src/machines/host/unmounting.ts';
 import { mountProblem } from '../../../src/machines/pod/volumes/kinds/nfs.ts';
 import { mountedVolumes } from '../../../src/machines/services/volumes/reconcile.ts';
 import { FACTS } from '../../machines/pods/fixtures.ts';
@@ -98,7 +98,7 @@ it('says in words what a node without mount.nfs lacks', () => {
 });
 
 it('is told apart by its server, which alone its calls wait for', () => {
-  const at = (path: string, type: string, source: string) => ({ path, root: '/', type, source });
+  const at = (path: string, type: string, source: string) => ({ path, root: '/', type, source, device: source });
   const table = [
     at('/', 'ext4', '/dev/sda1'),
     at('/m/a', 'nfs4', 'files:/a'),
@@ -109,4 +109,20 @@ it('is told apart by its server, which alone its calls wait for', () => {
   expect(unmountSteps('nfs4').map((s) => s.way)).toEqual(['plain', 'lazy', 'forced']);
   expect(unmountSteps('nfs4').reduce((sum, s) => sum + s.timeoutMs, 0)).toBeLessThan(30_000);
   expect(unmountSteps('ext4').map((s) => s.way)).toEqual(['plain']);
+});
+
+it('may be given up for good where pods that are to go alone have it mounted, under whatever name', () => {
+  const at = (path: string, device: string, type = 'nfs4') => ({ path, root: '/', type, source: 'files:/e', device });
+  const below = [
+    at('/r/pods/a/v', '0:5'),
+    at('/r/pods/a/part', '0:5'),
+    at('/r/pods/b/v', '0:5'),
+    at('/r/pods/c/v', '0:6'),
+    at('/r/pods/c/t', '0:7', 'tmpfs'),
+  ];
+  const ask = (uids: string, more: readonly object[] = []) =>
+    severable({ dirs: [...uids].map((uid) => `/r/pods/${uid}`), below, all: [...below, ...(more as typeof below)] }).map((s) => s.device);
+  expect([ask('a'), ask('ab'), ask('c'), ask('abc')]).toEqual([[], ['0:5'], ['0:6'], ['0:5', '0:6']]);
+  // The administrator has it, too.
+  expect(ask('abc', [at('/mnt', '0:5')])).toEqual(['0:6']);
 });

@@ -50,7 +50,7 @@ import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } 
 import { runHook } from './container/hooks.ts';
 import { ensureImages } from './container/images.ts';
 import { memoryUsage, updateResources } from './container/resize.ts';
-import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './container/volumes.ts';
+import { askForVolumes, giveBackVolumes, mountedVolumes, severVolumes, volumeDevices, volumeMounts } from './container/volumes.ts';
 import { Inspector } from './inspect.ts';
 import { failedBecause, failedWith, removals, unknownOr } from './outcomes.ts';
 import { Reports } from './reports.ts';
@@ -352,6 +352,10 @@ export class Effects implements WorkerIo {
     const inits = new Set((pod.spec.initContainers ?? []).map((c) => c.name));
     const left = status.containers.filter((c) => inits.has(c.name));
     return this.acts(pod, removals(left.map((c) => c.id)), signal);
+  }
+
+  severVolumes(pod: Pod): void {
+    severVolumes(this.ctx.registry, pod);
   }
 
   /** Nothing of this pod is in flight or mounted any more; its directories go when its source has let go of it (housekeeping). */

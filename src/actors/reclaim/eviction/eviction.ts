@@ -238,7 +238,7 @@ class EvictionManager {
     const { imageFs } = this.readings;
     const { rootDir, podLogsDir } = this.#o;
     return measure(this.candidates(), met.threshold.signal, {
-      fs: this.#ctx.ports.fs,
+      ports: this.#ctx.ports,
       cri: criClient(this.#ctx.registry),
       rootDir,
       podLogsDir,
@@ -265,7 +265,7 @@ class EvictionManager {
     const { imageFs } = this.readings;
     const dedicatedImageFs = imageFs.kind === 'seen' && imageFs.dedicated;
     const cri = criClient(this.#ctx.registry);
-    const use = await measureStorage(limited, { fs: this.#ctx.ports.fs, cri, rootDir, podLogsDir, signal });
+    const use = await measureStorage(limited, { ports: this.#ctx.ports, cri, rootDir, podLogsDir, signal });
     return limited.flatMap((pod) => {
       const used = use.get(pod.metadata.uid);
       const found = used === undefined ? null : exceeded(pod, used, { dedicatedImageFs });

@@ -10,12 +10,12 @@ import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
-import type { HostFs } from '../../../ports/ports.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { listOrEmpty } from '../files.ts';
 
 export interface UsageOptions {
-  fs: HostFs;
+  ports: Pick<Ports, 'fs' | 'mounter'>;
   cri: CriClient;
   rootDir: string;
   podLogsDir: string;
@@ -29,6 +29,23 @@ const FILES_MAX = 20_000;
 const SCRATCH = INLINE_KINDS.filter((kind) => kind.scratch).map((kind) => kind.plugin);
 
 type Sum = { bytes: number; inodes: number };
+
+/** A container may mount in its emptyDir what a dead server serves: whoever looks at that waits for ever, and holds a thread. */
+interface Walk {
+  fs: Ports['fs'];
+  /** Never looked at. */
+  mounted: ReadonlySet<string>;
+  signal: AbortSignal;
+}
+async function walkOf({
+  ports: { fs, mounter },
+  rootDir,
+  podLogsDir,
+  signal,
+}: Omit<UsageOptions, 'cri' | 'dedicatedImageFs'>): Promise<Walk> {
+  const tables = await Promise.all([rootDir, podLogsDir].map((dir) => mounter?.list(dir) ?? []));
+  return { fs, mounted: new Set(tables.flat().map((e) => e.path)), signal };
+}
 
 /** @throws CriError */
 export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
@@ -47,10 +64,11 @@ export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptio
     containers.set(uid, mine.set(name, { ...(memoryBytes === undefined ? {} : { memoryBytes }), layer }));
   }
   const usage = new Map<string, PodUsage>();
+  const walk = ranked === 'memoryBytes' ? null : await walkOf(o);
   for (const pod of pods) {
     const mine = containers.get(pod.metadata.uid);
     if (mine === undefined) continue;
-    usage.set(pod.metadata.uid, ranked === 'memoryBytes' ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about }));
+    usage.set(pod.metadata.uid, walk === null ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about, walk }));
   }
   return usage;
 }
@@ -66,7 +84,11 @@ function memoryOf(mine: ReadonlyMap<string, Usage>): PodUsage {
 }
 
 /** Logs and emptyDirs lie on the node's file system, writable layers on that of the images; on a single one all count. */
-async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: UsageOptions & { about: Signal }): Promise<PodUsage> {
+async function diskOf(
+  pod: Pod,
+  mine: ReadonlyMap<string, { layer: Sum }>,
+  o: UsageOptions & { about: Signal; walk: Walk },
+): Promise<PodUsage> {
   const { name, namespace, uid } = pod.metadata;
   const ofImages = SIGNAL_FACTS[o.about].reading === 'imagefs';
   const layers = !o.dedicatedImageFs || ofImages;
@@ -79,13 +101,13 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
   const containers = new Map<string, Usage>();
   for (const [container, { layer }] of mine) {
     const logs = files
-      ? await treeSize(o.fs, containerLogDir(o.podLogsDir, podFolder({ uid, name, namespace }), pathName(container)), o.signal)
+      ? await treeSize(o.walk, containerLogDir(o.podLogsDir, podFolder({ uid, name, namespace }), pathName(container)))
       : NOTHING;
     const own = { bytes: logs.bytes + (layers ? layer.bytes : 0), inodes: logs.inodes + (layers ? layer.inodes : 0) };
     add(own);
     containers.set(container, { diskBytes: own.bytes, inodes: own.inodes });
   }
-  for (const plugin of files ? SCRATCH : []) add(await treeSize(o.fs, `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`, o.signal));
+  for (const plugin of files ? SCRATCH : []) add(await treeSize(o.walk, `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`));
   return { diskBytes: total.bytes, inodes: total.inodes, containers };
 }
 
@@ -101,21 +123,21 @@ export async function measureStorage(
     layers.set(key, (layers.get(key) ?? 0) + (figure(writableLayer?.usedBytes) ?? 0));
   }
   const use = new Map<string, StorageUse>();
+  const walk = await walkOf(o);
   for (const { metadata, spec } of pods) {
     const { uid } = metadata;
     const containers = new Map<string, { logs: number; layer: number }>();
     for (const c of [...spec.containers, ...(spec.initContainers ?? [])]) {
-      const logs = await treeSize(o.fs, containerLogDir(o.podLogsDir, podFolder(metadata), pathName(c.name)), o.signal);
+      const logs = await treeSize(walk, containerLogDir(o.podLogsDir, podFolder(metadata), pathName(c.name)));
       containers.set(c.name, { logs: logs.bytes, layer: layers.get(`${uid} ${c.name}`) ?? 0 });
     }
     const volumes = new Map<string, number>();
     for (const plugin of SCRATCH) {
       const dir = `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`;
-      const home = await o.fs.lstat(dir).catch(() => null);
-      for (const volume of home === null ? [] : await listOrEmpty(o.fs, dir).catch(() => [])) {
-        const top = await o.fs.lstat(`${dir}/${volume}`).catch(() => null);
+      for (const volume of await listOrEmpty(walk.fs, dir).catch(() => [])) {
+        const path = `${dir}/${volume}`;
         // A volume in memory takes nothing of the disk.
-        if (top?.dev === home?.dev) volumes.set(volume, (await treeSize(o.fs, `${dir}/${volume}`, o.signal)).bytes);
+        if (!walk.mounted.has(path)) volumes.set(volume, (await treeSize(walk, path)).bytes);
       }
     }
     use.set(uid, { volumes, containers });
@@ -126,7 +148,7 @@ export async function measureStorage(
 const NOTHING: Sum = { bytes: 0, inodes: 0 };
 
 /** Sizes of files below a folder on its file system; what goes meanwhile, or cannot be read, counts for nothing. */
-async function treeSize(fs: HostFs, root: string, signal: AbortSignal): Promise<Sum> {
+async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Sum> {
   const top = await fs.lstat(root).catch(() => null);
   if (top === null || top.kind !== 'dir') return NOTHING;
   const sum = { bytes: 0, inodes: 1 };
@@ -134,11 +156,12 @@ async function treeSize(fs: HostFs, root: string, signal: AbortSignal): Promise<
   for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
     signal.throwIfAborted();
     for (const name of await listOrEmpty(fs, dir).catch(() => [])) {
-      const info = await fs.lstat(`${dir}/${name}`).catch(() => null);
-      // An emptyDir in memory is another file system, and takes nothing of this one.
+      const path = `${dir}/${name}`;
+      const info = mounted.has(path) ? null : await fs.lstat(path).catch(() => null);
+      // What was mounted since takes nothing of this file system either.
       if (info === null || info.dev !== top.dev) continue;
       sum.inodes += 1;
-      if (info.kind === 'dir') open.push(`${dir}/${name}`);
+      if (info.kind === 'dir') open.push(path);
       else sum.bytes += info.size;
     }
   }

@@ -32,6 +32,8 @@ export interface VolumeIo {
 }
 export interface VolumesIo extends VolumeIo {
   scan(signal: AbortSignal): Promise<readonly VolumeRef[]>;
+  /** Gives up dead servers that these pods alone use. Never rejects. */
+  sever(uids: readonly string[], signal: AbortSignal): Promise<void>;
   publish(actual: ActualState): void;
   forget(uid: string): void;
   /**
@@ -69,6 +71,7 @@ export function volumesLogic(io: VolumesIo, moment: () => Moment, facts: (isOpen
         bind: fromPromise<void, BindJob>(async ({ input: { ask, parts }, signal }) => {
           binds.reply(ask, await bound(io, parts, { asked: binds.signal(ask), signal }));
         }),
+        sever: fromPromise<void, { uids: readonly string[] }>(({ input, signal }) => io.sever(input.uids, signal)),
         scan: fromPromise<readonly VolumeRef[]>(({ signal }) => io.scan(signal)),
       },
       actions: {

@@ -27,6 +27,7 @@ import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
 import { CsiLedger } from './csi/state.ts';
+import { severDead } from './disk/sever.ts';
 import { growthApi } from './growth/api.ts';
 import type { VolumeTools } from './kind.ts';
 import { type VolumesIo, volumesLogic } from './logic.ts';
@@ -126,6 +127,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
       if (ports.kube !== undefined) publishInUse();
       return [...new Map([...left, ...found].map((ref) => [volumeKey(ref), ref])).values()];
     },
+    sever: (uids, signal) => severDead({ ports, log, facts: opts.facts }, uids, signal),
     setUp: async (job, signal) => {
       let done: SetUpDone | null = null;
       await operations.run(job.volume, signal, async () => {

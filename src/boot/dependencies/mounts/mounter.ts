@@ -119,6 +119,14 @@ const MKFILE_SCRIPT = [
   '[ -d "$dir" ] || { echo "cannot make the file $1: $dir: No such file or directory" >&2; exit 1; }',
   'umask "$2" && set -C && : > "$1"',
 ].join('; ');
+/** statfs(2) is never answered from a cache. Any answer in time, an error too, is the server's. */
+const SEVER_SCRIPT = [
+  'timeout -s KILL 5 stat -f -- "$1" >/dev/null 2>&1',
+  '[ $? -eq 137 ] || { echo answers; exit 0; }',
+  'file=/sys/fs/nfs/$2/shutdown',
+  '[ -e "$file" ] || { echo "$file is not there: Linux 6.5 and later can give up a server" >&2; exit 1; }',
+  'echo 1 > "$file" && echo severed',
+].join('\n');
 const TELL_SCRIPT = 'printf %s "$2" > "$1"';
 const NEVER = new AbortController().signal;
 /** Before what a shell says of a line of a script. */
@@ -151,8 +159,9 @@ export function createMounter(o: MounterOptions = {}): Mounter {
   return {
     async list(dir, at = dir) {
       const real = await realPath(dir);
+      const inside = real === '/' ? real : `${real}/`;
       return parseMountinfo(await table(), `${real}${at.slice(dir.length)}`)
-        .filter((e) => e.path === real || e.path.startsWith(`${real}/`))
+        .filter((e) => e.path === real || e.path.startsWith(inside))
         .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
     },
     async mount({ type, source, path, options }, call) {
@@ -173,6 +182,8 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     // Neither the helper of the file system (-i) nor a look at the path (-c): both would ask the server.
     detach: async (path, way, call) =>
       batches.alone(['umount', '-i', '-c', ...(way === 'forced' ? ['-f'] : []), '-l', '--', path], await server(path), call),
+    sever: async (path, device, call) =>
+      (await runHelper('/bin/sh', ['-c', SEVER_SCRIPT, 'sh', path, device], call)).trim() === 'severed' ? 'severed' : 'answers',
     async kindOf(path, call) {
       const word = (await runHelper('/bin/sh', ['-c', KIND_SCRIPT, 'sh', path], call)).trim();
       const kind = KINDS.find((k) => k === word);

@@ -176,6 +176,8 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<EffectOutcome>;
   /** Removes containers by id, group after group; what could not be removed holds back the groups after it. */
   removeContainers(input: RemovalInput, signal: AbortSignal): Promise<EffectOutcome>;
+  /** Its containers do not end although they were killed: a dead server may hold them. */
+  severVolumes(pod: Pod): void;
   /** Fences, then waits until the pod's volumes are taken down. */
   cleanup(pod: Pod): Promise<void>;
   /** The API status in context goes to the status manager. */
@@ -186,6 +188,11 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
 
 /** Back-off of a failed pod-level act: 10 s, lengthened by up to half (pod lifecycle 3.1). */
 export const ACT_RETRY_MS = 10_000;
+/**
+ * Containers that were killed end within milliseconds, unless the kernel waits for a server. The server is then asked, for
+ * 5 s: together well below the 30 s after its grace in which a pod of a dead server has to be gone.
+ */
+export const SEVER_AFTER_MS = 5_000;
 /** Network not ready (pod lifecycle 2.1). */
 export const NETWORK_RETRY_MS = 1_000;
 /** First retry of a failed stop; doubles to ACT_RETRY_MS, so that a stop is never slower than the reference. */

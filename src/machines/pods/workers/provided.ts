@@ -41,6 +41,7 @@ export const workerMachineWith = (moment: () => Moment) =>
       actions: {
         publish: ({ context, ...of }, { finished }) => io(of).publish(context, finished),
         report: ({ self, ...of }) => afterStep(self, (snapshot) => io(of).report(summarize(snapshot))),
+        severVolumes: (of, { pod }) => io(of).severVolumes(pod),
         recordEvent: ({ context, ...of }, { type, reason, message }) => io(of).event(context.pod, type, reason, message),
       },
     };

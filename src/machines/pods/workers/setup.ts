@@ -5,7 +5,7 @@ import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
 import { ofPresent, withStep } from '../../pod/resources/actuation.ts';
 import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
 import { hashNameAndImage } from '../../pod/runtime/containerHash.ts';
-import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
+import { effectiveGraceSeconds, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
@@ -32,6 +32,7 @@ import {
   podIPsOf,
   type RemovalInput,
   type SandboxInput,
+  SEVER_AFTER_MS,
   setup,
   specOf,
   type Trouble,
@@ -96,6 +97,7 @@ const effects = setup({
     /** Where the pod stands, for the pod manager: `meta` of the state that the step leads to. */
     report: unprovidedAction(),
     recordEvent: unprovidedAction<{ type: 'Normal' | 'Warning'; reason: string; message: string }>(),
+    severVolumes: unprovidedAction<{ pod: Pod }>(),
   },
 });
 
@@ -349,6 +351,8 @@ export const workerSetup = effects.extend({
     trouble: assign(({ context }, trouble: Trouble) => ({ trouble, failuresInRow: context.failuresInRow + 1 })),
   },
   delays: {
+    /** Each container is killed by then. */
+    killed: ({ context: { graceSeconds } }) => stopTimeoutSeconds(graceSeconds ?? 0, 0) * 1000 + SEVER_AFTER_MS,
     wait: ({ context: { trouble, failuresInRow } }) =>
       trouble === null ? 0 : retryDelayMs({ minMs: trouble.baseMs, maxMs: ACT_RETRY_MS }, failuresInRow - 1) * (1 + 0.5 * facts().random),
     chase: ({ context }) => CHASE_DELAYS_MS[context.chases - 1] ?? 0,

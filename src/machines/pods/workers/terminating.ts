@@ -71,6 +71,7 @@ export const terminating = workerSetup.createStateConfig({
         ],
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
+      after: { killed: { actions: [{ type: 'severVolumes', params: ({ context: { pod } }) => ({ pod }) }] } },
     },
     verifying: {
       meta: { reason: 'Terminating', message: 'checking that nothing of this pod is left running' },

@@ -20,6 +20,8 @@ export type VolumesEvent = Message &
     | { type: 'volumes.unmount'; uid: string; replyTo: ReplyTo<VolumesResult> }
     /** Bind these parts of volumes that are set up for a container of that name; answered with where they are, by index. */
     | { type: 'volumes.bind'; uid: string; container: string; parts: readonly SubPathPart[]; replyTo: ReplyTo<SubPathsResult> }
+    /** Containers of this pod do not end, killed or not: a server that is dead, and serves such pods alone, is given up. */
+    | { type: 'volumes.sever'; uid: string }
     /** Compare this pod's files with what they are made of; without a UID: every pod's. `changed`: that is another now, so a failed volume may succeed. */
     | { type: 'volumes.refresh'; uid?: string; changed?: boolean }
     /** Something that volumes waited for may be there: those that failed are tried at once. */

@@ -50,6 +50,8 @@ export interface VolumesContext extends VolumesInput {
   /** Ids of the statecharts, by volume key. */
   machines: ReadonlyMap<string, string>;
   waiters: readonly Waiter[];
+  /** Pods whose containers do not end. */
+  stuck: ReadonlySet<string>;
   /** Pods that nobody minds, and since when. */
   unminded: ReadonlyMap<string, number>;
   lastId: number;
@@ -81,6 +83,8 @@ const effects = setup({
     volume: volumeMachine,
     /** Never rejects: its question is answered. */
     bind: unprovided<void, BindJob>(),
+    /** Gives up dead servers that these pods alone use. */
+    sever: unprovided<void, { uids: readonly string[] }>(),
     /** Volumes found on disk that can be taken down by name alone. */
     scan: unprovided<readonly VolumeRef[]>(),
   },
@@ -121,6 +125,13 @@ const deciding = effects.extend({
       enqueue({ type: 'holdParts', params: { ask, replyTo } });
       if (!parts.ok) enqueue({ type: 'replyParts', params: { ask, result: parts } });
       else enqueue.spawnChild('bind', { id: `bind#${ask}`, input: { ask, parts: parts.value } });
+    }),
+    sever: effects.enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'volumes.sever' || volumesOfPod(context.actual, event.uid).length === 0) return;
+      const stuck = new Set([...context.stuck, event.uid]);
+      const lastId = context.lastId + 1;
+      enqueue.assign({ stuck, lastId });
+      enqueue.spawnChild('sever', { id: `sever#${lastId}`, input: { uids: [...stuck] } });
     }),
     /** Statecharts of everything found; they wait to be told what is wanted of them. */
     adopt: enqueuing(effects)(({ enqueue }, params: { found: readonly VolumeRef[] }) => {
@@ -199,7 +210,9 @@ const deciding = effects.extend({
       machines.delete(event.key);
       enqueue.assign({ actual, machines });
       const { uid } = was.ref;
-      if (volumesOfPod(actual, uid).length === 0) enqueue({ type: 'forget', params: { uid } });
+      if (volumesOfPod(actual, uid).length > 0) return;
+      enqueue.assign({ stuck: new Set([...context.stuck].filter((one) => one !== uid)) });
+      enqueue({ type: 'forget', params: { uid } });
     }),
     /** Answers every worker whose wait is over. */
     answer: effects.enqueueActions(({ context, event, enqueue }) => {
@@ -321,6 +334,7 @@ export const volumesMachine = deciding.createMachine({
     actual: new Map(),
     machines: new Map(),
     waiters: [],
+    stuck: new Set(),
     unminded: new Map(),
     lastId: 0,
     lookedAt: '',
@@ -330,6 +344,7 @@ export const volumesMachine = deciding.createMachine({
   initial: 'reconstructing',
   on: {
     'volumes.bind': { actions: ['bind'] },
+    'volumes.sever': { actions: ['sever'] },
     // xstate keeps a child that has ended, and what it knew, until its parent stops it.
     'xstate.done.actor.*': { actions: [stopChild(({ event }) => event.actorId)] },
   },

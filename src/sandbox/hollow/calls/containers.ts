@@ -7,6 +7,8 @@ import type { ScriptedContainer } from '../types.ts';
 import type { Images } from './images.ts';
 import { containerStats } from './stats.ts';
 
+/** A killed process that the kernel holds is looked at again this often. */
+const HELD_LOOK_MS = 100;
 const NO_BYTES = new Uint8Array(0);
 
 export class Containers {
@@ -119,20 +121,31 @@ export class Containers {
       if (c.starting) throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} is being started and cannot be stopped yet`);
       return {};
     }
-    if (graceMs <= 0) {
+    if (graceMs <= 0 && !this.held(c)) {
       this.end(c, 137, '');
       return {};
     }
     await new Promise<void>((resolve) => {
       const obeys = c.life.obeysTerm && c.life.termDelayMs <= graceMs;
-      const ended = () => this.end(c, obeys ? c.life.termExitCode : 137, '');
-      const timer = clock.setTimeout(ended, obeys ? c.life.termDelayMs : graceMs);
+      const ended = () => {
+        if (this.held(c)) timer = clock.setTimeout(ended, HELD_LOOK_MS);
+        else this.end(c, obeys ? c.life.termExitCode : 137, '');
+      };
+      let timer = clock.setTimeout(ended, obeys ? c.life.termDelayMs : graceMs);
       c.onExit.push(() => {
         clock.clearTimeout(timer);
         resolve();
       });
     });
     return {};
+  }
+
+  /** It waits for a disk: no signal ends it. */
+  held(c: Container): boolean {
+    const { name, attempt } = c.metadata;
+    const s = this.#o.state.sandboxes.get(c.sandboxId);
+    if (s === undefined || c.state !== 'CONTAINER_RUNNING') return false;
+    return this.#o.options.held?.({ pod: s.metadata, name, attempt, image: c.userImage, config: c.config }) === true;
   }
 
   /** `reason`: '' = by exit code. */

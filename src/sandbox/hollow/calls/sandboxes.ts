@@ -71,6 +71,8 @@ export class Sandboxes {
 
   #stop(s: Sandbox): void {
     const { state } = this.#o;
+    const held = state.containersOf(s.id).find((c) => this.#containers.held(c));
+    if (held !== undefined) throw new RuntimeRefusal(CODE.unknown, `container ${held.id} was killed and does not end`);
     for (const c of state.containersOf(s.id)) this.#containers.end(c, 137, '');
     if (!s.ready) return;
     s.ready = false;

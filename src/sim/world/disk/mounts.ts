@@ -39,6 +39,8 @@ export interface SimMounts {
   readonly overwritten: readonly string[];
   /** Servers that answer nothing: what asks them hangs until its deadline, and has no effect. */
   readonly dead: Set<string>;
+  /** Containers of this pod wait for a dead server, if they write. */
+  holds(podUid: string): boolean;
   /** A user of the machine mounts something. */
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
   take(path: string): void;
@@ -59,6 +61,10 @@ function failure(code: string, message: string): Error {
 
 const NO_TROUBLE: MountTrouble = { delayMs: () => 0, failing: () => undefined, hanging: () => false };
 const LINKS_MAX = 40;
+/** File systems of this machine need no numbers that differ. */
+const LOCAL = '8:1';
+/** As long as the real one waits for an answer. */
+const SEVER_MS = 5_000;
 /** What is on these was never on the disk: it is not there when they are unmounted. */
 const isElsewhere = (type: string): boolean => ['tmpfs', 'hugetlbfs'].includes(type) || mayHang(type);
 
@@ -106,10 +112,14 @@ class Mounts implements SimMounts {
   readonly formatted = new Map<string, string>();
   readonly overwritten: string[] = [];
   readonly dead = new Set<string>();
+  /** Devices that were given up: nothing waits for their server any more. */
+  readonly #severed = new Set<string>();
 
   /** It would ask a dead server. `source`: of what is to be mounted. */
   asksTheDead(path: string, source = ''): boolean {
     if (this.dead.size === 0) return false;
+    const there = this.table[this.topmost(path)];
+    if (source === '' && there !== undefined && this.#severed.has(there.device)) return false;
     return this.dead.has(serverOf(this.table, path)) || (source !== '' && this.dead.has(serverOfSource(source)));
   }
 
@@ -125,8 +135,24 @@ class Mounts implements SimMounts {
     return { code: 0, out: '', err: '' };
   }
 
+  /** Mounts of one export share a file system, until it was given up. */
+  deviceOf({ type, source }: Pick<MountEntry, 'type' | 'source'>): string {
+    if (!mayHang(type)) return LOCAL;
+    for (let n = 0; ; n++) if (!this.#severed.has(`${source}#${n}`)) return `${source}#${n}`;
+  }
+
+  sever(path: string, device: string): 'answers' | 'severed' {
+    if (!this.asksTheDead(path)) return 'answers';
+    this.#severed.add(device);
+    return 'severed';
+  }
+
+  holds(podUid: string): boolean {
+    return this.table.some((m) => m.path.includes(`/pods/${podUid}/`) && mayHang(m.type) && this.asksTheDead(m.path));
+  }
+
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void {
-    this.table.push({ root: '/', options: [], ...entry });
+    this.table.push({ root: '/', options: [], ...entry, device: this.deviceOf(entry) });
   }
 
   take(path: string): void {
@@ -177,7 +203,10 @@ class Mounts implements SimMounts {
     if (kind === 'dir') await disk.fs.mkdirp(target, 0o750);
     else await disk.fs.writeFile(target, '');
     const of = this.table[this.topmost(volume)];
-    const served = of !== undefined && mayHang(of.type) ? { type: of.type, source: of.source } : { type: 'none', source: volume };
+    const served =
+      of !== undefined && mayHang(of.type)
+        ? { type: of.type, source: of.source, device: of.device }
+        : { type: 'none', source: volume, device: LOCAL };
     this.table.push({ path: target, root: found.path, ...served, options: ['bind'] });
     return { kind: 'bound' };
   }
@@ -198,16 +227,23 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
     });
   return {
     list: async (dir) =>
-      power.on ? table.filter((e) => e.path === dir || e.path.startsWith(`${dir}/`)).map(({ options: _, ...entry }) => entry) : never(),
+      power.on
+        ? table.filter((e) => e.path === dir || e.path.startsWith(dir === '/' ? dir : `${dir}/`)).map(({ options: _, ...entry }) => entry)
+        : never(),
     mount: ({ type, source, path, options }, call) =>
       run('mount', { path, call, source }, async () => {
         if ((await kindOf(disk, path)) === 'absent') throw failure('ENOENT', `mount: ${path}: mount point does not exist.`);
         if (options.includes('remount')) return mounts.remount(path, options);
-        table.push({ path, root: '/', type: type === '' ? 'none' : type, source, options });
+        table.push({ path, root: '/', type: type === '' ? 'none' : type, source, options, device: mounts.deviceOf({ type, source }) });
       }),
     bindSubPath: (o, call) => run('mount', { path: o.target, call, source: mounts.sourceOf(o.volume) }, () => mounts.bindSubPath(o, disk)),
     unmount: (path, _type, call) => run('unmount', { path, call }, () => mounts.unmount(path, disk)),
     detach: (path, way, call) => run(way, { path, call }, () => mounts.unmount(path, disk)),
+    sever: (path, device, call) =>
+      new Promise((resolve, reject) => {
+        const trouble = { ...mounts.trouble, delayMs: () => (mounts.asksTheDead(path) ? SEVER_MS : 0) };
+        timed({ op: 'sever', path, call, trouble, machine, act: () => mounts.sever(path, device), resolve, reject });
+      }),
     kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(disk, path)),
     makeDir: (path, mode, call) => run('makeDir', { path, call }, async () => void (await disk.fs.mkdirp(path, mode))),
     makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),

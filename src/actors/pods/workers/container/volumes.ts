@@ -45,6 +45,11 @@ export async function giveBackVolumes(registry: Registry, pod: Pod, signal: Abor
   return result(await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal }));
 }
 
+/** Nobody waits for what comes of it: containers end, or the stop is tried again. */
+export function severVolumes(registry: Registry, pod: Pod): void {
+  if (usedVolumes(pod).size > 0) registry.send(volumesAddr, { type: 'volumes.sever', uid: pod.metadata.uid });
+}
+
 /** As {@link askForVolumes}; none where they are not there, which its other question says. */
 export async function mountedVolumes(registry: Registry, pod: Pod, signal: AbortSignal): Promise<ReadonlyMap<string, MountedVolume>> {
   const answer = await askForVolumes(registry, pod, signal);

@@ -96,6 +96,7 @@ const managed =
     const own = pod({ volumes, containers: [mounting('web', ...volumes.map((v) => v.name))] });
     const io: VolumesIo = {
       scan: async () => [],
+      sever: async () => undefined,
       publish: () => undefined,
       forget: () => did.push('pod forgotten'),
       bindSubPath: () => Promise.reject(new Error('no parts here')),
