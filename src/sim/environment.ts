@@ -7,6 +7,7 @@ import { driverTrouble } from './nemesis/trouble/driverTrouble.ts';
 import type { Trouble } from './nemesis/trouble/faultBursts.ts';
 import { helpersOf, helperTrouble } from './nemesis/trouble/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/trouble/kernelVoice.ts';
+import { networkTrouble } from './nemesis/trouble/networkTrouble.ts';
 import { shutdownTrouble } from './nemesis/trouble/shutdownTrouble.ts';
 import { makeServiceAccount } from './nemesis/workload/apiUser.ts';
 import { makeDriverObject } from './nemesis/workload/objectBodies.ts';
@@ -169,6 +170,7 @@ const PARTS = [
   { who: 'driver', rng: 'driver', isOn: hasDriver, trouble: driverTrouble },
   { who: 'devices', rng: 'devices', isOn: (node: SimNode) => pluginsOf(node).length > 0, trouble: deviceTrouble },
   { who: 'helper', rng: 'helpers', isOn: (node: SimNode) => helpersOf(node).length > 0, trouble: helperTrouble },
+  { who: 'network', rng: 'network', isOn: (node: SimNode) => node.tuning.network !== null, trouble: networkTrouble },
   { who: 'machine', rng: 'machine', isOn: (node: SimNode) => node.tuning.shutdown !== null, trouble: shutdownTrouble },
 ] as const;
 

@@ -22,6 +22,7 @@ import { nobodyGoesForNothing, usersAreNotShared } from './node/shareInvariants.
 import { nobodyGoesForNoShutdown, shutdownsWaitForPods } from './node/shutdownInvariants.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './pods/hookInvariants.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './pods/namedInvariants.ts';
+import { nobodyElseIsSevered, serversAreMountedFirst, serversKeepTheirFiles } from './pods/networkInvariants.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
 import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './pods/statusInvariants.ts';
@@ -102,5 +103,8 @@ export function allCheckers(): Checker[] {
     cpusAreGivenOnce(),
     shutdownsWaitForPods(),
     nobodyGoesForNoShutdown(),
+    serversKeepTheirFiles(),
+    serversAreMountedFirst(),
+    nobodyElseIsSevered(),
   ];
 }

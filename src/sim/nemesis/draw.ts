@@ -73,6 +73,7 @@ function placeOf(o: DrawOptions, node: number) {
     evicts: o.evicts?.[node] === true,
     oneManifest: o.oneManifest?.[node] === true,
     driver: o.drivers?.[node] === true,
+    network: o.network?.[node] === true,
     packetFilter: o.packetFilters?.[node] === true,
     kernel: o.kernels?.[node] === true,
     devices: o.devices?.[node] ?? [],

@@ -25,6 +25,8 @@ export interface DrawOptions {
   packetFilters?: readonly boolean[];
   /** Per node: it relies on kernel settings. */
   kernels?: readonly boolean[];
+  /** Per node: its pods have volumes of NFS servers. */
+  network?: readonly boolean[];
   /** Per node: what CPUs it allocates; null: none. */
   cpus?: readonly (CpuTuning | null)[];
 }

@@ -27,6 +27,7 @@ export function planned(
     oneManifest: nodes.map((n) => n.tuning.oneManifest),
     packetFilters: nodes.map((n) => n.tuning.packetFilter),
     kernels: nodes.map((n) => n.tuning.kernel !== null),
+    network: nodes.map((n) => n.tuning.network !== null),
     drivers: nodes.map((n) => n.tuning.driver !== null),
     devices: nodes.map((n) => n.tuning.devices?.plugins.map((p) => p.resource) ?? []),
     cpus: nodes.map((n) => n.tuning.cpus),

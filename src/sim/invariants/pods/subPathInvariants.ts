@@ -1,4 +1,5 @@
 /** Invariants about parts of volumes: bound before a container is made, from inside the volume, and there when it starts. */
+import { mayHang } from '../../../machines/host/unmounting.ts';
 import { ROOT_DIR } from '../../world/paths.ts';
 import { type Checker, type Scene, targetOf } from '../checker.ts';
 
@@ -39,7 +40,11 @@ export function partsAreBound(): Checker {
         targets.push(hostPath);
         const bound = s.node.mounts.table.find((m) => m.path === hostPath);
         if (bound === undefined) return `${who} ${hostPath} is not bound`;
-        if (!bound.root.startsWith(`${bound.source}/`)) return `${who} ${hostPath} shows ${bound.root}, which is not in ${bound.source}`;
+        // What a server serves has its name, not that of the volume.
+        const volume = s.node.mounts.table.find((m) => mayHang(m.type) && m.device === bound.device && bound.root.startsWith(`${m.path}/`));
+        const from = mayHang(bound.type) ? volume?.path : bound.source;
+        if (from === undefined || !bound.root.startsWith(`${from}/`))
+          return `${who} ${hostPath} shows ${bound.root}, which is not in ${from}`;
       }
       for (const [path, volume] of partsWanted(s, uid, name)) {
         const given = mounts.find((m) => m.containerPath === path)?.hostPath ?? '';

@@ -6,6 +6,7 @@ import type { DrawOptions } from '../drawOptions.ts';
 import { drawWholeCpus } from '../draws/node/cpus.ts';
 import { drawDeviceRequests } from '../draws/node/devices.ts';
 import { drawDriverVolume } from '../draws/node/drivers.ts';
+import { drawNetworkVolume } from '../draws/node/network.ts';
 import { drawCrowd } from '../draws/pods/crowd.ts';
 import { drawClaim, drawPullSecret } from '../draws/pods/named.ts';
 import { withDraw } from '../draws/pods/podDraw.ts';
@@ -57,6 +58,8 @@ interface WorkloadOptions {
   api: boolean;
   /** Absent: no storage driver is beside the node. */
   driver?: boolean;
+  /** Absent: no pod has a volume of an NFS server. */
+  network?: boolean;
   /** Resources of the node's device plugins. Absent: there are none. */
   devices?: readonly string[];
   /** Absent or null: it allocates no CPUs. */
@@ -87,7 +90,8 @@ export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
       return o.driver === true ? withDraw(drawDriverVolume(nodeName(o.node)), mine.fork(`disk-${drawn.rev}`), pulling) : pulling;
     };
     const draw = (): SimPod => {
-      const drawn = ordinary();
+      const local = ordinary();
+      const drawn = o.network === true ? withDraw(drawNetworkVolume, mine.fork(`files-${local.rev}`), local) : local;
       return devices.length === 0 ? drawn : withDraw(drawDeviceRequests(devices), mine.fork(`devices-${drawn.rev}`), drawn);
     };
     const first = draw();

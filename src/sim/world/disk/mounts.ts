@@ -39,6 +39,8 @@ export interface SimMounts {
   readonly overwritten: readonly string[];
   /** Servers that answer nothing: what asks them hangs until its deadline, and has no effect. */
   readonly dead: Set<string>;
+  /** Devices that were given up: nothing waits for their server any more. */
+  readonly severed: readonly string[];
   /** Containers of this pod wait for a dead server, if they write. */
   holds(podUid: string): boolean;
   /** A user of the machine mounts something. */
@@ -112,14 +114,13 @@ class Mounts implements SimMounts {
   readonly formatted = new Map<string, string>();
   readonly overwritten: string[] = [];
   readonly dead = new Set<string>();
-  /** Devices that were given up: nothing waits for their server any more. */
-  readonly #severed = new Set<string>();
+  readonly severed: string[] = [];
 
   /** It would ask a dead server. `source`: of what is to be mounted. */
   asksTheDead(path: string, source = ''): boolean {
     if (this.dead.size === 0) return false;
     const there = this.table[this.topmost(path)];
-    if (source === '' && there !== undefined && this.#severed.has(there.device)) return false;
+    if (source === '' && there !== undefined && this.severed.includes(there.device)) return false;
     return this.dead.has(serverOf(this.table, path)) || (source !== '' && this.dead.has(serverOfSource(source)));
   }
 
@@ -138,12 +139,12 @@ class Mounts implements SimMounts {
   /** Mounts of one export share a file system, until it was given up. */
   deviceOf({ type, source }: Pick<MountEntry, 'type' | 'source'>): string {
     if (!mayHang(type)) return LOCAL;
-    for (let n = 0; ; n++) if (!this.#severed.has(`${source}#${n}`)) return `${source}#${n}`;
+    for (let n = 0; ; n++) if (!this.severed.includes(`${source}#${n}`)) return `${source}#${n}`;
   }
 
   sever(path: string, device: string): 'answers' | 'severed' {
     if (!this.asksTheDead(path)) return 'answers';
-    this.#severed.add(device);
+    if (!this.severed.includes(device)) this.severed.push(device);
     return 'severed';
   }
 
@@ -226,9 +227,9 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
       timed({ op, ...o, machine, ...(dead ? silence : { act, trouble: mounts.trouble }), resolve, reject });
     });
   return {
-    list: async (dir) =>
+    list: async (dir, at = dir) =>
       power.on
-        ? table.filter((e) => e.path === dir || e.path.startsWith(dir === '/' ? dir : `${dir}/`)).map(({ options: _, ...entry }) => entry)
+        ? table.filter((e) => e.path === at || e.path.startsWith(at === '/' ? at : `${at}/`)).map(({ options: _, ...entry }) => entry)
         : never(),
     mount: ({ type, source, path, options }, call) =>
       run('mount', { path, call, source }, async () => {

@@ -60,13 +60,14 @@ export function simMachine(o: SimMachineOptions): SimMachine {
   const name = nodeName(index);
   const latency = rng.fork('latency');
   const disk = diskOf(name, o);
+  const mounts = simMounts();
   const runtime = simRuntime({
     ...(tuning.cgroups?.systemd === true ? { cgroupDriver: 'SYSTEMD' as const } : {}),
+    ...(tuning.network?.writes === true ? { held: ({ pod }: { pod: { uid: string } }) => mounts.holds(pod.uid) } : {}),
     clock,
     rng: rng.fork('runtime'),
     latencyMs: () => latency.between(0, tuning.callLatencyMs),
   });
-  const mounts = simMounts();
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const kernelSettings = simKernelSettings();
   kernelSettings.reboot(tuning.kernel?.protect === true);

@@ -78,8 +78,15 @@ export interface NodeTuning {
   packetFilter: boolean;
   /** It relies on settings of its machine's kernel; null: nobody looks at those. */
   kernel: KernelTuning | null;
+  /** Its pods have volumes of NFS servers; null: none has. */
+  network: NetworkTuning | null;
   /** Its pods are waited for when the machine goes down; null: they are not. */
   shutdown: ShutdownTuning | null;
+}
+
+export interface NetworkTuning {
+  /** Containers wait for their writes while their server is dead: no signal ends them. */
+  writes: boolean;
 }
 
 export interface CpuTuning {

@@ -20,7 +20,7 @@ const FEATURES: NonNullable<HollowOptions['features']> = {
   runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }],
   features: { supplementalGroupsPolicy: true },
 };
-export interface SimRuntimeOptions extends Pick<HollowOptions, 'cgroupDriver'> {
+export interface SimRuntimeOptions extends Pick<HollowOptions, 'cgroupDriver' | 'held'> {
   clock: Clock;
   rng: SimRng;
   latencyMs(): number;
@@ -117,6 +117,7 @@ function hollowFor(o: SimRuntimeOptions): HollowRuntime {
     rng: o.rng.fork('hollow'),
     features: FEATURES,
     ...(o.cgroupDriver === undefined ? {} : { cgroupDriver: o.cgroupDriver }),
+    ...(o.held === undefined ? {} : { held: o.held }),
     images: LEFT_IMAGES,
     pinned: [PINNED_IMAGE],
     exec: ({ attempt }, [name, , delayMs, fails]) =>

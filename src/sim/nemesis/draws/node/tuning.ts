@@ -9,6 +9,7 @@ import { drawCpus } from './cpus.ts';
 import { drawDevices } from './devices.ts';
 import { drawDriver } from './drivers.ts';
 import { drawKernelSettings } from './kernelSettings.ts';
+import { drawNetwork } from './network.ts';
 import { drawPacketFilter } from './packetFilter.ts';
 import { drawShutdown } from './shutdown.ts';
 
@@ -40,6 +41,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     shutdown: drawShutdown(rng.fork('machine-down')),
     packetFilter: drawPacketFilter(rng.fork('packet-filter')),
     kernel: drawKernelSettings(rng.fork('kernel-settings')),
+    network: drawNetwork(rng.fork('network-disks')),
   };
 }
 
