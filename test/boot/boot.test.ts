@@ -154,7 +154,7 @@ describe('a running node', () => {
     expect(asking.stderr().match(/featureGates.*has no effect/g)).toEqual([
       'featureGates.KubeletInUserNamespace (--feature-gates) has no effect',
     ]);
-    const giving = fakeBoot(quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false'));
+    const giving = fakeBoot(quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false,WindowsGracefulNodeShutdown=false'));
     await running(giving);
     giving.emit('SIGTERM');
     expect(await giving.code).toBe(0);

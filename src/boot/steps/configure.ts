@@ -1,5 +1,5 @@
 /** Steps from arguments to a checked configuration. Nothing outside the process is touched but files that are read. */
-import { createFeatureGates, gateNames } from '../../machines/config/gates.ts';
+import { createFeatureGates, gateNames, gateRefusals } from '../../machines/config/gates.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import { loadConfig } from '../config/load.ts';
 import { runnable } from '../config/runnable.ts';
@@ -62,11 +62,7 @@ export const setFeatureGates: Step = {
       return origin === undefined ? what : `${what} [${origin}]`;
     };
     const where = (name: string): string => `featureGates.${name} (--feature-gates)`;
-    for (const name of result.locked) {
-      const value = config.featureGates[name] === true;
-      const what = `cannot set feature gate ${name} to ${value}, feature is locked to ${!value}`;
-      ctx.problems.push({ where: where(name), what: place(name, what) });
-    }
+    for (const { name, what } of gateRefusals(result)) ctx.problems.push({ where: where(name), what: place(name, what) });
     for (const name of result.unknown) {
       const what = place(name, `is not a feature gate of this release${didYouMean(name, gateNames())}; it is ignored`);
       ctx.remarks.push({ level: 'warn', text: `${where(name)}: ${what}` });

@@ -306,4 +306,7 @@ const OTHER_COMPONENTS: Readonly<Record<string, GateSpec>> = {
   WorkloadWithJob: alpha(false),
 };
 
+/** A gate of an older release, which the kubelet passes over. */
+export const isGraduated = (name: string): boolean => Object.hasOwn(GRADUATED, name);
+
 export const GATES: Readonly<Record<string, GateSpec>> = { ...KUBELET_GATES, ...GRADUATED, ...OTHER_COMPONENTS };

@@ -3,15 +3,18 @@
  * value made from a map, never a global that is added to.
  */
 import type { FeatureGates, GateStage, GateState } from './config.ts';
-import { GATES, type GateSpec } from './gateTable.ts';
+import { GATE_DEPENDENCIES } from './gateDependencies.ts';
+import { GATES, type GateSpec, isGraduated } from './gateTable.ts';
 
 export interface GateResult {
   /** When `locked` is not empty these are the defaults: a map with one bad entry changes nothing. */
   gates: FeatureGates;
   /** Gates that are set against their lock. */
   locked: string[];
-  /** Names that are no gates of this release: of an older or a newer one, or mistyped. */
+  /** Names that are no gates of this release: of a newer one, mistyped, or of an older one and set against what they became. */
   unknown: string[];
+  /** Gates that are on without gates that they depend on. Not looked at while any is against its lock. */
+  unmet: { name: string; off: string[] }[];
   /** One line per gate that is set although it is GA or deprecated. */
   warnings: string[];
 }
@@ -33,11 +36,36 @@ export function createFeatureGates(
   for (const [name, value] of given) {
     if (GROUPS[name] !== undefined) continue;
     const spec = specs.get(name);
-    if (spec === undefined) unknown.push(name);
+    if (spec === undefined || (isGraduated(name) && value !== spec.default)) unknown.push(name);
     else if (spec.locked && value !== spec.default) locked.push(name);
     else if (spec.stage === 'GA' || spec.stage === 'DEPRECATED') warnings.push(setWarning(name, spec, value));
   }
-  return { gates: view(specs, locked.length > 0 ? new Map() : given), locked, unknown, warnings };
+  if (locked.length > 0) return { gates: view(specs, new Map()), locked, unknown, unmet: [], warnings };
+  for (const name of unknown) given.delete(name);
+  const gates = view(specs, given);
+  return { gates, locked, unknown, unmet: unmetOf(gates), warnings };
+}
+
+function unmetOf(gates: FeatureGates): GateResult['unmet'] {
+  const on = new Map(gates.list().map(({ name, enabled }) => [name, enabled]));
+  return Object.entries(GATE_DEPENDENCIES).flatMap(([name, needs]) => {
+    const off = on.get(name) === true ? needs.filter((need) => on.get(need) === false) : [];
+    return off.length === 0 ? [] : [{ name, off }];
+  });
+}
+
+/** Why the node does not start with these gates, in the words of the kubelet. */
+export function gateRefusals({ gates, locked, unmet }: GateResult): { name: string; what: string }[] {
+  return [
+    ...locked.map((name) => {
+      const value = gates.enabled(name);
+      return { name, what: `cannot set feature gate ${name} to ${!value}, feature is locked to ${value}` };
+    }),
+    ...unmet.map(({ name, off }) => ({
+      name,
+      what: `${name} is enabled, but depends on features that are disabled: [${off.join(' ')}]`,
+    })),
+  ];
 }
 
 function setWarning(name: string, spec: GateSpec, value: boolean): string {

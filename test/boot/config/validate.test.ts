@@ -191,7 +191,10 @@ describe('what has no meaning', () => {
 describe('feature gates', () => {
   it('refuse the opposite of a lock, leave an unknown name alone, and warn of GA and deprecated ones (trap 11)', () => {
     expect(createFeatureGates({ NoSuch: true, MemoryQoS: true })).toMatchObject({ locked: [], unknown: ['NoSuch'] });
-    expect(createFeatureGates({ NodeLease: false }).locked).toEqual(['NodeLease']);
+    expect(createFeatureGates({ ExecProbeTimeout: false }).locked).toEqual(['ExecProbeTimeout']);
+    // Of an older release: passed over, and it is on.
+    const gone = createFeatureGates({ NodeLease: false });
+    expect([gone.locked, gone.unknown, gone.gates.enabled('NodeLease')]).toEqual([[], ['NodeLease'], true]);
     const same = createFeatureGates({ NodeLease: true, AllowDNSOnlyNodeCSR: true });
     expect(same.locked).toEqual([]);
     expect(same.warnings).toHaveLength(2);
@@ -212,7 +215,7 @@ describe('feature gates', () => {
   });
 
   it('store nothing on an error and throw when code asks for a gate that is not registered', () => {
-    const { gates } = createFeatureGates({ MemoryQoS: true, NodeLease: false });
+    const { gates } = createFeatureGates({ MemoryQoS: true, ExecProbeTimeout: false });
     expect(gates.enabled('MemoryQoS')).toBe(false);
     expect(() => gates.enabled('Nope')).toThrow(/not registered/);
     expect(gates.list().length).toBeGreaterThan(150);
