@@ -29,7 +29,9 @@ export interface MemFs extends HostFs {
   watchRefused: string | undefined;
   /** Something is mounted there: it cannot be removed. */
   isMountPoint(path: string): boolean;
-  /** Of the one file system there is. */
+  /** File systems of their own, by the folder that they are mounted on. */
+  disks: Map<string, { dev: number; room: Awaited<ReturnType<HostFs['statfs']>> }>;
+  /** Of the file system that all else is on. */
   room: Awaited<ReturnType<HostFs['statfs']>>;
 }
 
@@ -76,9 +78,10 @@ export function memFs(clock: Clock): MemFs {
     const e = found(path);
     return e.kind === 'symlink' ? follow(e.target.startsWith('/') ? e.target : `${parentOf(path)}/${e.target}`) : e;
   };
+  const diskAt = (path: string) => [...self.disks].find(([dir]) => path === dir || path.startsWith(`${dir}/`))?.[1];
   const info = (path: string, e: Entry): FileInfo => {
     const { kind, data, mode, mtimeMs, ino } = e;
-    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: 1, ino };
+    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: diskAt(path)?.dev ?? 1, ino };
   };
   const makeDir = (path: string) => {
     if (path === '' || entries.has(path)) return;
@@ -114,6 +117,7 @@ export function memFs(clock: Clock): MemFs {
     failing: () => undefined,
     watchRefused: undefined,
     isMountPoint: () => false,
+    disks: new Map(),
     room: { bytesTotal: 1e12, bytesAvailable: 5e11, inodesTotal: 1e6, inodesFree: 5e5 },
     put: (path, text) => store(path, entry('file', { data: bytes(text) })),
     drop: remove,
@@ -216,8 +220,8 @@ export function memFs(clock: Clock): MemFs {
       if (childrenOf(path).length > 0) throw failure('ENOTEMPTY', path);
       remove(path);
     },
-    async statfs() {
-      return { ...self.room };
+    async statfs(path) {
+      return { ...(diskAt(path)?.room ?? self.room) };
     },
     watchDir(path, onEvent, onEnd) {
       if (self.watchRefused !== undefined) throw failure(self.watchRefused, `watch ${path}`);

@@ -68,14 +68,16 @@ function rotationOptions(c: KubeletConfiguration): LogRotationOptions | null {
   };
 }
 
-function evictionOptions({ config: c, flags }: NodeConfig, facts: () => NodeFacts, cluster: boolean): EvictionOptions | null {
-  const { thresholds, unseen } = thresholdsOf(c);
+function evictionOptions({ config: c, flags, gates }: NodeConfig, facts: () => NodeFacts, cluster: boolean): EvictionOptions | null {
+  const { thresholds, unseen, conflicting } = thresholdsOf(c);
   // Only pods of the API are ever evicted.
   const limits = cluster && c.localStorageCapacityIsolation;
-  if (thresholds.length + unseen.length === 0 && !limits) return null;
+  if (thresholds.length + unseen.length + conflicting.length === 0 && !limits) return null;
   return {
     thresholds,
     unseen,
+    conflicting,
+    separateDisks: gates.enabled('KubeletSeparateDiskGC'),
     transitionMs: c.evictionPressureTransitionPeriod,
     maxGraceSeconds: c.evictionMaxPodGracePeriod,
     watchMemory: c.kernelMemcgNotification,

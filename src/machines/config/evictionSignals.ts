@@ -18,8 +18,10 @@ export const STARVED = {
 interface SignalRow {
   resource: StarvedResource;
   pressure: NodePressure;
-  /** Which reading tells it (`actors/reclaim/eviction/readings.ts`). Null: this node has no way to observe it. */
-  reading: string | null;
+  /** Which reading tells it (`actors/reclaim/eviction/readings.ts`). */
+  reading: string;
+  /** Its thresholds follow those of another file system (`reclaim/eviction/disks.ts`); configured ones are passed over. */
+  derived?: true;
   /** What evictionHard has where the configuration says nothing. */
   hard?: string;
   /** What evictionHard asks for is kept from what pods may use of the resource. */
@@ -33,24 +35,21 @@ const EVICTION_SIGNALS = {
   'nodefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure', reading: 'nodefs', hard: '5%' },
   'imagefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure', reading: 'imagefs', hard: '15%' },
   'imagefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure', reading: 'imagefs', hard: '5%' },
-  'containerfs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure', reading: null },
-  'containerfs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure', reading: null },
+  'containerfs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure', reading: 'containerfs', derived: true },
+  'containerfs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure', reading: 'containerfs', derived: true },
   'pid.available': { resource: 'pids', pressure: 'PIDPressure', reading: 'pids' },
   // Memory of the group of all pods.
   'allocatableMemory.available': { resource: 'memory', pressure: 'MemoryPressure', reading: 'podsMemory' },
 } as const satisfies Readonly<Record<string, SignalRow>>;
 
 type Rows = typeof EVICTION_SIGNALS;
-/** What this node can observe. */
-export type Signal = { [S in keyof Rows]: Rows[S]['reading'] extends null ? never : S }[keyof Rows];
+export type Signal = keyof Rows;
 export type Reading = Rows[Signal]['reading'];
 export type SignalFacts = SignalRow & { reading: Reading };
 
-/** Also those that this node cannot observe. */
-export const SIGNAL_NAMES = Object.keys(EVICTION_SIGNALS) as readonly (keyof Rows)[];
 export const SIGNAL_FACTS: Readonly<Record<Signal, SignalFacts>> = EVICTION_SIGNALS;
-export const SIGNALS: readonly Signal[] = SIGNAL_NAMES.filter(isSignal);
+export const SIGNALS = Object.keys(EVICTION_SIGNALS) as readonly Signal[];
 
 export function isSignal(name: string): name is Signal {
-  return Object.hasOwn(EVICTION_SIGNALS, name) && EVICTION_SIGNALS[name as keyof Rows].reading !== null;
+  return Object.hasOwn(EVICTION_SIGNALS, name);
 }

@@ -28,7 +28,7 @@ import {
   words,
 } from '../shape/shape.ts';
 import { CIPHER_SUITES } from './cipherSuites.ts';
-import { SIGNAL_NAMES } from './evictionSignals.ts';
+import { SIGNALS } from './evictionSignals.ts';
 import { VERIFICATION_POLICIES } from './words.ts';
 
 type Field = Shape & Typed<unknown>;
@@ -59,7 +59,7 @@ export const ENFORCEMENTS = [
   'none',
 ] as const;
 export const SWAP_BEHAVIORS = ['NoSwap', 'LimitedSwap'] as const;
-const bySignal = keyed(SIGNAL_NAMES, stringMap);
+const bySignal = keyed(SIGNALS, stringMap);
 const byReservable = keyed(RESERVABLE, stringMap);
 
 /** A number too, kept as the text that it is. */

@@ -44,6 +44,8 @@ export interface HollowOptions {
   latencyMs?(method: CriMethod): number;
   /** How it makes cgroups; null: it does not say, as before containerd 2.0. Default CGROUPFS. */
   cgroupDriver?: 'SYSTEMD' | 'CGROUPFS' | null;
+  /** Where writable layers lie. Default: with the images. */
+  layerDir?: string;
   /** What it says that it can do for pods. Default: nothing, as runtimes do that know of no such things. */
   features?: Pick<CriResponse<'Status'>, 'runtimeHandlers' | 'features'>;
 }

@@ -280,6 +280,82 @@ describe('a node that is short of disk', () => {
   });
 });
 
+describe('a node with images and writable layers on two disks', () => {
+  const IMAGES = '/var/lib/hollow';
+  const LAYERS = '/var/lib/layers';
+  const room = (bytesAvailable: number) => ({ bytesTotal: 1e12, bytesAvailable, inodesTotal: 1e6, inodesFree: 5e5 });
+  const apart = async (config: Partial<KubeletConfiguration> = {}) => {
+    const h = await cluster({
+      config: { evictionPressureTransitionPeriod: 60_000, ...config },
+      hollow: { layerDir: LAYERS, images: ['left:1'] },
+      before: ({ fs }) => {
+        for (const dir of [IMAGES, LAYERS]) fs.makeDir(dir);
+        fs.disks.set(IMAGES, { dev: 2, room: room(5e11) });
+        fs.disks.set(LAYERS, { dev: 3, room: room(5e11) });
+      },
+    });
+    create(h, 'web');
+    await up(h, 'web');
+    return h;
+  };
+  const fill = (h: VirtualNode, dir: string) => h.fs.disks.set(dir, { dev: dir === IMAGES ? 2 : 3, room: room(1e9) });
+  const removals = (h: VirtualNode) => h.calls.filter((c) => c.method === 'RemoveImage').length;
+
+  it('evicts by the threshold of nodefs where the disk of layers is full, and leaves images alone', async () => {
+    await using h = await apart();
+    fill(h, LAYERS);
+    await failed(h, 'web');
+    expect(inApi(h, 'web')?.status.message).toMatch(
+      /^The node was low on resource: ephemeral-storage\. Threshold quantity: 97656250Ki, available: 1000000000\. /,
+    );
+    expect(condition(h, 'DiskPressure')?.status).toBe('True');
+    expect(h.lines.find((l) => l.msg.startsWith('THE NODE IS UNDER PRESSURE'))?.fields).toMatchObject({
+      why: ['containerfs.available is 953.7 MiB, evictionHard asks for 93.1 GiB (10 % of 931.3 GiB)'],
+    });
+    expect(removals(h)).toBe(0);
+  });
+
+  it('removes images alone where the disk of images is full', async () => {
+    // The collector's own look would find it too.
+    await using h = await apart({ imageGCHighThresholdPercent: 100 });
+
+    fill(h, IMAGES);
+    await h.until('images are removed', () => removals(h) > 0);
+    h.fs.disks.set(IMAGES, { dev: 2, room: room(5e11) });
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'web')?.status.phase).toBe('Running');
+    expect(events(h, 'EvictionThresholdMet')).toEqual(['Attempting to reclaim ephemeral-storage']);
+  });
+
+  it('frees as much more of the disk of layers as evictionMinimumReclaim of nodefs asks for', async () => {
+    await using h = await apart({ evictionMinimumReclaim: { 'nodefs.available': '100Gi', 'containerfs.available': '1' } });
+    fill(h, LAYERS);
+    await h.until('dead containers are collected', () => h.state('node/reclaim/eviction') === 'collecting');
+    h.fs.disks.set(LAYERS, { dev: 3, room: room(1.5e11) });
+    await failed(h, 'web');
+  });
+
+  it('passes over thresholds of containerfs, in the words of the kubelet', async () => {
+    await using h = await apart({ evictionHard: { 'nodefs.available': '10%', 'containerfs.available': '90%' } });
+    await h.advance(LOOKS_MS);
+    expect(condition(h, 'DiskPressure')?.status).toBe('False');
+    const line = h.lines.find((l) => l.msg.startsWith('found conflicting containerfs eviction. Ignoring'));
+    expect(line?.fields).toMatchObject({ err: 'found containerfs.available for hard eviction. ignoring' });
+  });
+
+  it('says what is wrong where KubeletSeparateDiskGC is off, and goes by nodefs and imagefs', async () => {
+    await using h = await apart({ featureGates: { KubeletSeparateDiskGC: false } });
+    fill(h, LAYERS);
+    await h.advance(LOOKS_MS);
+    expect(condition(h, 'DiskPressure')?.status).toBe('False');
+    expect(
+      h.lines.some(
+        (l) => l.level === 'error' && l.msg.startsWith('KubeletSeparateDiskGC is turned off but we still have a split filesystem'),
+      ),
+    ).toBe(true);
+  });
+});
+
 it('a node without thresholds that holds no pod to its own limits has nobody who looks', async () => {
   await using h = await start({ evictionHard: {}, localStorageCapacityIsolation: false });
   expect(h.actor('node/reclaim/eviction')).toBeUndefined();

@@ -41,12 +41,14 @@ describe('thresholds', () => {
     expect(thresholdsOf(config({ evictionHard: { 'pid.available': '99%' } })).thresholds).toHaveLength(1);
   });
 
-  it('about what this node cannot observe are named', () => {
+  it('about what this node cannot observe are named, and those that follow another file system', () => {
     const evictionHard = { 'allocatableMemory.available': '1Gi', 'containerfs.available': '5%' };
-    expect(thresholdsOf(config({ evictionHard })).unseen).toEqual(['evictionHard.containerfs.available']);
+    const conflicting = ['found containerfs.available for hard eviction. ignoring'];
+    expect(thresholdsOf(config({ evictionHard }))).toMatchObject({ unseen: [], conflicting });
     expect(thresholdsOf(config({ evictionHard, cgroupsPerQOS: false }))).toEqual({
       thresholds: [],
-      unseen: ['evictionHard.allocatableMemory.available', 'evictionHard.containerfs.available'],
+      unseen: ['evictionHard.allocatableMemory.available'],
+      conflicting,
     });
   });
 

@@ -164,7 +164,7 @@ const figures = (more: Partial<RuntimeFigures> = {}): RuntimeFigures => ({
   rates: new Map([['u-a', 7]]),
   logs: () => ({ bytes: 5, files: 1 }),
   nodeFs: { bytesTotal: 100, bytesAvailable: 60, inodesTotal: 10, inodesFree: 4 },
-  imageFs: undefined,
+  layerFs: undefined,
   noSwap: false,
   brief: false,
   ...more,

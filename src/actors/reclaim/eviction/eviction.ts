@@ -14,6 +14,7 @@ import { podRef } from '../../../machines/pod/names.ts';
 import { isCritical, isTerminal } from '../../../machines/pod/phase.ts';
 import { isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { countedParts, type DiskLayout, garbageOf, layersElsewhere } from '../../../machines/reclaim/eviction/disks.ts';
 import {
   type EvictionFacts,
   type EvictionMachineEvent,
@@ -46,6 +47,10 @@ export interface EvictionOptions {
   thresholds: readonly Threshold[];
   /** Configuration fields of thresholds that this node cannot observe. */
   unseen: readonly string[];
+  /** Words about thresholds that follow those of another file system. */
+  conflicting: readonly string[];
+  /** KubeletSeparateDiskGC. */
+  separateDisks: boolean;
   /** evictionPressureTransitionPeriod. */
   transitionMs: number;
   /** evictionMaxPodGracePeriod. */
@@ -124,6 +129,9 @@ class EvictionMoment extends LazyMoment implements EvictionFacts {
   get records(): EvictionFacts['records'] {
     return this.#ctx.registry.read(podsView)?.value.records;
   }
+  get layout(): DiskLayout {
+    return this.#manager.readings.disks.layout;
+  }
 }
 
 class EvictionManager {
@@ -146,11 +154,14 @@ class EvictionManager {
       log: ctx.log,
       rootDir: o.rootDir,
       thresholds: o.thresholds,
+      separateDisks: o.separateDisks,
       podsGroup: o.podsGroup,
     });
     this.#evictions = ctx.ports.metrics.counter('kubelet_evictions', 'Cumulative number of pod evictions by eviction signal', [
       'eviction_signal',
     ]);
+    if (o.conflicting.length > 0 && ctx.incarnation === 1)
+      ctx.log.warn({ err: o.conflicting.join('; ') }, 'found conflicting containerfs eviction. Ignoring: it follows nodefs or imagefs');
     if (o.unseen.length > 0 && ctx.incarnation === 1)
       ctx.log.warn({ fields: o.unseen }, 'this node has no way to observe what these thresholds are about; they are passed over');
   }
@@ -235,23 +246,20 @@ class EvictionManager {
 
   measure(met: Met | undefined, signal: AbortSignal): Promise<Measured> {
     if (met === undefined) return Promise.resolve(new Map());
-    const { imageFs } = this.readings;
     const { rootDir, podLogsDir } = this.#o;
     return measure(this.candidates(), met.threshold.signal, {
       ports: this.#ctx.ports,
       cri: criClient(this.#ctx.registry),
       rootDir,
       podLogsDir,
-      dedicatedImageFs: imageFs.kind === 'seen' && imageFs.dedicated,
+      parts: countedParts(this.readings.disks.layout, met.threshold.signal),
       signal,
     });
   }
 
   /** Where images take the room that is short; the collector says itself what went wrong. */
   async freeImages(met: Met | undefined, signal: AbortSignal): Promise<void> {
-    const { imageFs } = this.readings;
-    const elsewhere = imageFs.kind === 'unseen' || (imageFs.kind === 'seen' && imageFs.dedicated);
-    if (met === undefined || (SIGNAL_FACTS[met.threshold.signal].reading !== 'imagefs' && elsewhere)) return;
+    if (met === undefined || !garbageOf(this.readings.disks.layout, met.threshold.signal).images) return;
     const free = (replyTo: ReplyTo<{ freedBytes: number }>): ImageGcEvent => ({ type: 'images.free', replyTo });
     await this.#ctx.registry.ask(imageGcAddr, free, { timeoutMs: FREE_IMAGES_MS, signal });
   }
@@ -261,9 +269,8 @@ class EvictionManager {
     const limited = this.candidates().filter(hasStorageLimits);
     if (limited.length === 0) return [];
     const { rootDir, podLogsDir } = this.#o;
-    await this.readings.findImageFs(signal);
-    const { imageFs } = this.readings;
-    const dedicatedImageFs = imageFs.kind === 'seen' && imageFs.dedicated;
+    await this.readings.findDisks(signal);
+    const dedicatedImageFs = layersElsewhere(this.readings.disks.layout);
     const cri = criClient(this.#ctx.registry);
     const use = await measureStorage(limited, { ports: this.#ctx.ports, cri, rootDir, podLogsDir, signal });
     return limited.flatMap((pod) => {

@@ -2,6 +2,7 @@
 
 import { type Reading, SIGNAL_FACTS, SIGNALS, type Signal, type StarvedResource } from '../../../machines/config/evictionSignals.ts';
 import { groupUse } from '../../../machines/figures/groupStats.ts';
+import { type DiskLayout, withLayers } from '../../../machines/reclaim/eviction/disks.ts';
 import type { Observation, Observations } from '../../../machines/reclaim/eviction/pass.ts';
 import type { Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -16,6 +17,8 @@ export interface ReadingsOptions {
   log: Logger;
   rootDir: string;
   thresholds: readonly Threshold[];
+  /** KubeletSeparateDiskGC. */
+  separateDisks: boolean;
   /** Path of the group of all pods; undefined until the runtime has said its driver. */
   podsGroup(): string | undefined;
 }
@@ -25,39 +28,51 @@ type Left = Partial<Record<StarvedResource, Amount>>;
 
 /** Files of the group of all pods, in either version of the kernel's interface. */
 const GROUP_FILES = ['memory.current', 'memory.max', 'memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.stat'];
-/** Where images are: found out once, then kept. `unseen`: at no place that this process can see. */
-export type ImageFs = { kind: 'unknown' } | { kind: 'unseen' } | { kind: 'seen'; path: string; dedicated: boolean };
+/** Where images and writable layers are: found out once, then kept. */
+export interface Disks {
+  layout: DiskLayout;
+  imagePath?: string;
+  /** Absent: with the images. */
+  layerPath?: string;
+}
+/** The reference's words. It evicts nothing then. */
+const GATE_IS_OFF = 'KubeletSeparateDiskGC is turned off but we still have a split filesystem';
+const DISK_READINGS: readonly Reading[] = ['nodefs', 'imagefs', 'containerfs'];
 
 export class Readings {
   readonly #o: ReadingsOptions;
-  readonly #wanted: ReadonlySet<Signal>;
+  readonly #aboutDisks: boolean;
   /** What was last said of a part that cannot be read. */
   readonly #said = new Map<string, string>();
-  #imageFs: ImageFs = { kind: 'unknown' };
+  #disks: Disks = { layout: 'unknown' };
   readonly #sources: Readonly<Record<Reading, { what: string; read(signal: AbortSignal): Promise<Left> }>>;
 
   constructor(o: ReadingsOptions) {
     this.#o = o;
-    this.#wanted = new Set(o.thresholds.map((t) => t.signal));
+    this.#aboutDisks = o.thresholds.some((t) => DISK_READINGS.includes(SIGNAL_FACTS[t.signal].reading));
     this.#sources = {
       memory: { what: 'available memory', read: () => Promise.resolve(this.#memory()) },
       podsMemory: { what: 'the memory of the group of all pods', read: () => this.#podsMemory() },
       pids: { what: 'the number of processes', read: () => Promise.resolve(this.#pids()) },
       nodefs: { what: `the file system of ${o.rootDir}`, read: () => this.#roomAt(o.rootDir) },
-      imagefs: { what: "the runtime's file system for images", read: (signal) => this.#imageRoom(signal) },
+      imagefs: { what: "the runtime's file system for images", read: () => this.#roomOf(this.#disks.imagePath) },
+      containerfs: { what: "the runtime's file system for containers", read: () => this.#roomOf(this.#disks.layerPath) },
     };
   }
 
-  get imageFs(): ImageFs {
-    return this.#imageFs;
+  get disks(): Disks {
+    return this.#disks;
   }
 
   /** Only what some threshold is about; a part that cannot be read is left out, and said once. */
   async observe(signal: AbortSignal): Promise<Observations> {
     const seen = new Map<Signal, Observation>();
+    if (this.#aboutDisks) await this.#part('what the runtime says of its file systems', OF_RUNTIME, () => this.findDisks(signal));
+    const thresholds = withLayers(this.#o.thresholds, this.#disks.layout);
+    const asked = new Set(thresholds.map((t) => t.signal));
     for (const [reading, { what, read }] of Object.entries(this.#sources)) {
       const signals = SIGNALS.filter((s) => SIGNAL_FACTS[s].reading === reading);
-      const wanted = signals.filter((s) => this.#wanted.has(s));
+      const wanted = signals.filter((s) => asked.has(s));
       if (wanted.length === 0) continue;
       const left = await this.#part(what, signals, () => read(signal));
       for (const s of wanted) {
@@ -94,9 +109,8 @@ export class Readings {
     };
   }
 
-  async #imageRoom(signal: AbortSignal): Promise<Left> {
-    await this.findImageFs(signal);
-    return this.#imageFs.kind === 'seen' ? this.#roomAt(this.#imageFs.path) : {};
+  async #roomOf(path: string | undefined): Promise<Left> {
+    return path === undefined ? {} : this.#roomAt(path);
   }
 
   /** What is left of the limit of all pods together; nothing: there is no limit yet. @throws where the group cannot be read. */
@@ -127,19 +141,47 @@ export class Readings {
     return left;
   }
 
-  /** Finds it once. @throws CriError */
-  async findImageFs(signal: AbortSignal): Promise<void> {
-    if (this.#imageFs.kind !== 'unknown' || !this.#o.runtimeUp()) return;
-    const { imageFilesystems } = await this.#o.cri.read('ImageFsInfo', {}, { signal });
-    const path = imageFilesystems[0]?.fsId?.mountpoint ?? '';
+  /** Finds them once. @throws CriError */
+  async findDisks(signal: AbortSignal): Promise<Left> {
+    if (this.#disks.layout !== 'unknown' || !this.#o.runtimeUp()) return {};
+    const { imageFilesystems, containerFilesystems } = await this.#o.cri.read('ImageFsInfo', {}, { signal });
     const { fs } = this.#o.ports;
-    const place = path === '' ? null : await fs.stat(path).catch(() => null);
-    if (place === null) {
-      this.#imageFs = { kind: 'unseen' };
-      this.#o.log.info({ path }, 'the runtime keeps images at no place that this node can see; thresholds about imagefs are passed over');
-      return;
+    const placeOf = async (named: string | undefined): Promise<Place | null> => {
+      const found = named === undefined || named === '' ? null : await fs.stat(named).catch(() => null);
+      return named === undefined || found === null ? null : { path: named, dev: found.dev };
+    };
+    const named = imageFilesystems[0]?.fsId?.mountpoint ?? '';
+    const images = await placeOf(named);
+    const layers = await placeOf(containerFilesystems?.[0]?.fsId?.mountpoint);
+    if (images === null) {
+      this.#disks = { layout: 'unseen' };
+      this.#o.log.info(
+        { path: named },
+        'the runtime keeps images at no place that this node can see; thresholds about imagefs are passed over',
+      );
+      return {};
     }
     const root = await fs.stat(this.#o.rootDir);
-    this.#imageFs = { kind: 'seen', path, dedicated: place.dev !== root.dev };
+    this.#disks = this.#layoutOf({ images, layers }, root.dev);
+    return {};
+  }
+
+  /** Two places on one device are one file system. */
+  #layoutOf({ images, layers }: { images: Place; layers: Place | null }, rootDev: number): Disks {
+    const together: Disks = { layout: images.dev === rootDev ? 'single' : 'imagefs', imagePath: images.path };
+    if (layers === null || layers.dev === images.dev) return together;
+    const places = { images: images.path, containers: layers.path };
+    if (!this.#o.separateDisks) {
+      this.#o.log.error(places, `${GATE_IS_OFF}; the disk of containers is not looked at`);
+      return together;
+    }
+    this.#o.log.info(places, 'images and writable layers lie on two file systems; thresholds of nodefs hold for that of the layers too');
+    return { layout: 'split', imagePath: images.path, layerPath: layers.path };
   }
 }
+
+interface Place {
+  path: string;
+  dev: number;
+}
+const OF_RUNTIME = SIGNALS.filter((s) => ['imagefs', 'containerfs'].includes(SIGNAL_FACTS[s].reading));

@@ -7,6 +7,7 @@ import { pathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
 import { INLINE_KINDS } from '../../../machines/pod/volumes/kinds.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
+import type { Parts } from '../../../machines/reclaim/eviction/disks.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
@@ -19,8 +20,8 @@ export interface UsageOptions {
   cri: CriClient;
   rootDir: string;
   podLogsDir: string;
-  /** Images and writable layers have a file system of their own. */
-  dedicatedImageFs: boolean;
+  /** What counts of each pod's disk. */
+  parts: Parts;
   signal: AbortSignal;
 }
 /** Files of one pod that are counted; what is beyond is not. */
@@ -68,7 +69,7 @@ export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptio
   for (const pod of pods) {
     const mine = containers.get(pod.metadata.uid);
     if (mine === undefined) continue;
-    usage.set(pod.metadata.uid, walk === null ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about, walk }));
+    usage.set(pod.metadata.uid, walk === null ? memoryOf(mine) : await diskOf(pod, mine, { ...o, walk }));
   }
   return usage;
 }
@@ -83,16 +84,9 @@ function memoryOf(mine: ReadonlyMap<string, Usage>): PodUsage {
   return { memoryBytes, containers: mine };
 }
 
-/** Logs and emptyDirs lie on the node's file system, writable layers on that of the images; on a single one all count. */
-async function diskOf(
-  pod: Pod,
-  mine: ReadonlyMap<string, { layer: Sum }>,
-  o: UsageOptions & { about: Signal; walk: Walk },
-): Promise<PodUsage> {
+async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: UsageOptions & { walk: Walk }): Promise<PodUsage> {
   const { name, namespace, uid } = pod.metadata;
-  const ofImages = SIGNAL_FACTS[o.about].reading === 'imagefs';
-  const layers = !o.dedicatedImageFs || ofImages;
-  const files = !o.dedicatedImageFs || !ofImages;
+  const { layers, files } = o.parts;
   const total: Sum = { bytes: 0, inodes: 0 };
   const add = (s: Sum) => {
     total.bytes += s.bytes;
@@ -112,10 +106,7 @@ async function diskOf(
 }
 
 /** What pods wrote, of which each part may have a limit. @throws CriError */
-export async function measureStorage(
-  pods: readonly Pod[],
-  o: Omit<UsageOptions, 'dedicatedImageFs'>,
-): Promise<ReadonlyMap<string, StorageUse>> {
+export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions, 'parts'>): Promise<ReadonlyMap<string, StorageUse>> {
   const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
   const layers = new Map<string, number>();
   for (const { attributes, writableLayer } of stats) {

@@ -1,13 +1,13 @@
 /** Rules about eviction thresholds. */
 
 import type { KubeletConfiguration } from '../../../machines/config/config.ts';
-import { SIGNAL_NAMES } from '../../../machines/config/evictionSignals.ts';
+import { SIGNALS } from '../../../machines/config/evictionSignals.ts';
 import { parseQuantity } from '../../../machines/kube/quantity.ts';
 import { parseGoDuration } from '../../../machines/text/go/goDuration.ts';
 import { didYouMean } from '../../../machines/text/nearest.ts';
 import type { Rule, RuleInput } from './rule.ts';
 
-const SIGNALS: readonly string[] = SIGNAL_NAMES;
+const NAMES: readonly string[] = SIGNALS;
 
 type MapField = 'evictionHard' | 'evictionSoft' | 'evictionMinimumReclaim';
 
@@ -18,7 +18,7 @@ const reclaim: Rule = (input) => amounts(input, 'evictionMinimumReclaim', true);
 function amounts({ config, bad }: RuleInput, field: MapField, zeroToo: boolean): void {
   for (const [signal, text] of Object.entries<string>(config[field] satisfies KubeletConfiguration[MapField])) {
     const path = `${field}.${signal}`;
-    if (!SIGNALS.includes(signal)) bad(path, `is not an eviction signal${didYouMean(signal, SIGNALS)}`);
+    if (!NAMES.includes(signal)) bad(path, `is not an eviction signal${didYouMean(signal, NAMES)}`);
     else if (text.endsWith('%')) {
       const percent = Number(text.slice(0, -1));
       if (!/^\d+(\.\d+)?%$/.test(text) || percent > 100) bad(path, `${JSON.stringify(text)} must be in 0%..100%`);
@@ -34,7 +34,7 @@ function amounts({ config, bad }: RuleInput, field: MapField, zeroToo: boolean):
 const grace: Rule = ({ config, bad }) => {
   for (const [signal, text] of Object.entries(config.evictionSoftGracePeriod)) {
     const ms = parseGoDuration(text);
-    if (!SIGNALS.includes(signal)) bad(`evictionSoftGracePeriod.${signal}`, `is not an eviction signal${didYouMean(signal, SIGNALS)}`);
+    if (!NAMES.includes(signal)) bad(`evictionSoftGracePeriod.${signal}`, `is not an eviction signal${didYouMean(signal, NAMES)}`);
     if (ms === undefined || ms <= 0) bad(`evictionSoftGracePeriod.${signal}`, `${JSON.stringify(text)} must be a duration above 0s`);
   }
   for (const signal of Object.keys(config.evictionSoft)) {

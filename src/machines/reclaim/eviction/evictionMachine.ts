@@ -13,6 +13,7 @@ import type { Moment } from '../../xstate/facts.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
+import { type DiskLayout, type Garbage, garbageOf, NO_GARBAGE, withLayers } from './disks.ts';
 import type { Exceeded } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
@@ -45,6 +46,8 @@ export interface EvictionFacts extends Moment {
   /** Pods that run and may be evicted. */
   readonly candidates: readonly Pod[];
   readonly records: ReadonlyMap<string, PodRecord> | undefined;
+  /** As far as the runtime has told. */
+  readonly layout: DiskLayout;
 }
 /** A threshold about memory was crossed since the last look. */
 export type EvictionMachineEvent = { type: 'memory.crossed' };
@@ -66,7 +69,7 @@ interface Context extends EvictionInput {
   limitsMs: number;
   observations: Observations;
   last: Pass;
-  /** Dead containers were collected in this round. */
+  /** What nobody needs was collected in this round. */
   collected: boolean;
   victim: Victim | null;
   sinceMs: number;
@@ -103,6 +106,11 @@ function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]):
 
 const { setup, facts } = setupWith<EvictionFacts>();
 
+function garbage(context: Context): Garbage {
+  const met = dueOf(context);
+  return met === undefined ? NO_GARBAGE : garbageOf(facts().layout, met.threshold.signal);
+}
+
 export const evictionMachine = setup({
   types: { context: {} as Context, input: {} as EvictionInput, events: {} as EvictionMachineEvent },
   actors: {
@@ -118,7 +126,8 @@ export const evictionMachine = setup({
   },
   actions: {
     judge: assign(({ context }): Partial<Context> => {
-      const { ledger, thresholds, observations, transitionMs } = context;
+      const { ledger, observations, transitionMs } = context;
+      const thresholds = withLayers(context.thresholds, facts().layout);
       const last = pass(ledger, { thresholds, observations, nowMs: facts().monoMs, transitionMs });
       return { last, ledger: last.ledger };
     }),
@@ -139,10 +148,8 @@ export const evictionMachine = setup({
     limitsDue: ({ context }) => context.limits && facts().monoMs - context.limitsMs >= LIMITS_EVERY_MS,
     anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length > 0,
     nothingDue: ({ context }) => dueOf(context) === undefined,
-    collectable: ({ context }) => {
-      const met = dueOf(context);
-      return met !== undefined && SIGNAL_FACTS[met.threshold.signal].pressure === 'DiskPressure' && !context.collected;
-    },
+    deadCollectable: ({ context }) => !context.collected && garbage(context).containers,
+    imagesCollectable: ({ context }) => !context.collected && garbage(context).images,
     nobody: () => facts().candidates.length === 0,
     someone: ({ context }, p: { usage: Measured }) => victimOf(context, facts().candidates, p.usage) !== null,
     gone: ({ context: { victim } }) => victim === null || isGone(facts().records?.get(victim.pod.metadata.uid)),
@@ -208,8 +215,13 @@ export const evictionMachine = setup({
       always: [
         { guard: 'nothingDue', target: 'resting' },
         {
-          guard: 'collectable',
+          guard: 'deadCollectable',
           target: 'collecting',
+          actions: [{ type: 'sayAttempt', params: ({ context }) => ({ met: dueOf(context) }) }],
+        },
+        {
+          guard: 'imagesCollectable',
+          target: 'freeingImages',
           actions: [{ type: 'sayAttempt', params: ({ context }) => ({ met: dueOf(context) }) }],
         },
         { guard: 'nobody', target: 'resting', actions: [{ type: 'sayNobody', params: ({ context }) => ({ met: dueOf(context) }) }] },
@@ -223,6 +235,7 @@ export const evictionMachine = setup({
     },
     freeingImages: {
       meta: { reason: 'FreeingImages', message: 'images that nobody uses are removed before a pod is evicted for its disk' },
+      entry: [assign({ collected: true })],
       invoke: { src: 'freeImages', input: ({ context }) => ({ met: dueOf(context) }), onDone: { target: 'observing' } },
     },
     measuring: {

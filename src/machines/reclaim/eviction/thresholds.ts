@@ -35,18 +35,24 @@ function amountOf(text: string, field: string): Amount {
 
 /**
  * The thresholds in force, hard ones first. Exactly `0%` and `100%` switch a signal off. `unseen`: signals that were asked
- * for and that this node has no way to observe: it knows of no third file system, and without `cgroupsPerQOS` of no group
- * of all pods. Where pods are held to what is allocatable, a hard threshold of memory also holds for their group (resources 3.1).
+ * for and that this node cannot observe: without `cgroupsPerQOS` there is no group of all pods. `conflicting`: words about
+ * thresholds of the file system of containers, which follow another one's. Where pods are held to what is allocatable, a hard
+ * threshold of memory also holds for their group (resources 3.1).
  * @throws naming the field.
  */
-export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]; unseen: string[] } {
+export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]; unseen: string[]; conflicting: string[] } {
   const thresholds: Threshold[] = [];
   const unseen: string[] = [];
+  const conflicting: string[] = [];
   for (const field of ['evictionHard', 'evictionSoft'] as const) {
     for (const [signal, text] of Object.entries(config[field])) {
       if (text === '0%' || text === '100%') continue;
       if (!isSignal(signal) || (SIGNAL_FACTS[signal].reading === 'podsMemory' && !config.cgroupsPerQOS)) {
         unseen.push(`${field}.${signal}`);
+        continue;
+      }
+      if (SIGNAL_FACTS[signal].derived) {
+        conflicting.push(`found ${signal} for ${field === 'evictionHard' ? 'hard' : 'soft'} eviction. ignoring`);
         continue;
       }
       const reclaim = config.evictionMinimumReclaim[signal];
@@ -61,7 +67,7 @@ export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]
   if (config.cgroupsPerQOS && config.enforceNodeAllocatable.includes('pods'))
     for (const t of thresholds.filter(({ signal, graceMs }) => signal === 'memory.available' && graceMs === 0))
       thresholds.push({ ...t, signal: 'allocatableMemory.available' });
-  return { thresholds, unseen };
+  return { thresholds, unseen, conflicting };
 }
 
 function softGraceMs(config: ThresholdConfig, signal: Signal): number {

@@ -103,6 +103,8 @@ export class Images {
       usedBytes: { value: String(used) },
       inodesUsed: { value: String(images.length) },
     };
-    return { imageFilesystems: [fs], containerFilesystems: [fs] };
+    const { layerDir } = this.#o.options;
+    const layers = layerDir === undefined ? fs : { ...fs, fsId: { mountpoint: layerDir } };
+    return { imageFilesystems: [fs], containerFilesystems: [layers] };
   }
 }

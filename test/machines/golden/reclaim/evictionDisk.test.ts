@@ -87,7 +87,6 @@ function node(layout: Layout, lacks: Lacks = {}) {
       return { kind: 'reply', value: { freedBytes: 0 } };
     }
     read.push('ImageFsInfo of the runtime');
-    // On a split disk the runtime names another place for containers: nobody asks for it.
     const containerFilesystems = layout === 'split' ? [{ fsId: { mountpoint: ROOT } }] : [];
     return { kind: 'reply', value: [{ ok: true, value: { imageFilesystems: [{ fsId: { mountpoint: IMAGES } }], containerFilesystems } }] };
   };
@@ -110,6 +109,7 @@ const observed =
       log: ports.log,
       rootDir: ROOT,
       podsGroup: () => undefined,
+      separateDisks: true,
       thresholds: [threshold(signal)],
     });
     const seen = await readings.observe(new AbortController().signal);
@@ -127,10 +127,12 @@ const reclaiming = (layout: Layout, thresholds: readonly Threshold[]) => async (
     evictionSpec({
       thresholds,
       unseen: [],
+      conflicting: [],
       transitionMs: 300_000,
       maxGraceSeconds: 0,
       rootDir: ROOT,
       podsGroup: () => undefined,
+      separateDisks: true,
       podLogsDir: '/var/log/pods',
       limits: false,
       watchMemory: false,
@@ -170,10 +172,11 @@ goldenTable('readings of eviction, and what is reclaimed, are as recorded', 'rec
       log: ports.log,
       rootDir: ROOT,
       podsGroup: () => undefined,
+      separateDisks: true,
       thresholds,
     });
     for (let i = 0; i < 2; i++) await readings.observe(new AbortController().signal);
-    return { read, imageFs: readings.imageFs };
+    return { read, disks: readings.disks };
   },
   '3.2 what is short, in words': () =>
     SIGNALS.map((signal) => metText({ threshold: threshold(signal), observation: { available: 10, capacity: 1000, atMs: 0 } })),

@@ -81,7 +81,8 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const stats = createStats({
     ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
     ...{ system, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
-    ...{ podsAtRoot: o.podsAtRoot, usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
+    ...{ podsAtRoot: o.podsAtRoot, separateDisks: o.gates.some(({ name, enabled }) => name === 'KubeletSeparateDiskGC' && enabled) },
+    ...{ usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
   });
   const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 

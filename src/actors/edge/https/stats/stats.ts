@@ -26,7 +26,7 @@ import type { PodVolumes } from '../../../../machines/figures/volumeStats.ts';
 import { etcHostsPath } from '../../../../machines/pod/names.ts';
 import { isPathName } from '../../../../machines/pod/pathName.ts';
 import { containerLogDir } from '../../../../machines/pod/runtime/logNames.ts';
-import { CRI_LABELS, type CriContainerStats } from '../../../../machines/wire/cri.ts';
+import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../../../machines/wire/cri.ts';
 import type { Ports } from '../../../../ports/ports.ts';
 import type { CriClient } from '../../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../../services/client.ts';
@@ -45,6 +45,8 @@ export interface StatsOptions {
   system?(): Promise<SystemGroup[]>;
   /** Pods have no group of their own, so the root group stands for it. */
   podsAtRoot?: boolean;
+  /** KubeletSeparateDiskGC: writable layers may have a file system of their own. */
+  separateDisks?: boolean;
   /** Processor time of the machine so far: the first answer tells the rate since this source was made. */
   usedCpuNs?(): bigint | undefined;
 }
@@ -107,10 +109,9 @@ export function createStats(o: StatsOptions): StatsSource {
       const systemContainers = system.map((group) => systemContainer(group, { time, machine: swap, rate: rateOfGroup(group.name) }));
       // Only what still exists is kept.
       samples = next;
-      const rooms = brief ? { nodeFs: undefined, imageFs: undefined, image: undefined } : await fileSystems(o, signal);
+      const disks = brief ? NO_DISKS : await fileSystems(o, signal);
       const running = containers.containers.filter((c) => c.state === 'CONTAINER_RUNNING');
       const boot = bootTimeMs(proc.stat);
-      const imageFs = rooms.image === undefined ? undefined : fsStats(rooms.image.time, rooms.imageFs, rooms.image);
       const node: NodeStats = known<NodeStats>({
         nodeName: o.nodeName,
         systemContainers: systemContainers.length === 0 ? undefined : systemContainers,
@@ -118,9 +119,8 @@ export function createStats(o: StatsOptions): StatsSource {
         cpu: nodeCpu(proc.stat, time, nodeRate),
         memory: nodeMemory(proc, time),
         network: brief ? undefined : nodeNetwork(proc.netDev, time),
-        fs: brief ? undefined : fsStats(time, rooms.nodeFs, usedOf(rooms.nodeFs)),
-        // Images and writable layers are on one file system, as in the reference.
-        runtime: imageFs === undefined ? undefined : { imageFs, containerFs: imageFs },
+        fs: brief ? undefined : fsStats(time, disks.node, usedOf(disks.node)),
+        runtime: disks.runtime,
         rlimit: brief ? undefined : known({ time, maxpid: taskLimit(proc.pidMax, proc.threadsMax), curproc: taskCount(proc.loadavg) }),
         swap,
       });
@@ -137,8 +137,8 @@ export function createStats(o: StatsOptions): StatsSource {
           rates,
           logs: (uid, container) => logs.get(`${uid}/${container}`),
           volumes,
-          nodeFs: rooms.nodeFs,
-          imageFs: rooms.imageFs,
+          nodeFs: disks.node,
+          layerFs: disks.layers,
           noSwap: swap?.swapAvailableBytes === 0 && swap.swapUsageBytes === 0,
           brief,
         }),
@@ -190,15 +190,49 @@ async function readProc(fs: Ports['fs']) {
   };
 }
 
-async function fileSystems(o: StatsOptions, signal: AbortSignal) {
-  const nodeFs = await o.ports.fs.statfs(o.rootDir);
-  const info = (await o.cri.read('ImageFsInfo', {}, { signal })).imageFilesystems[0];
-  if (info === undefined) throw new Error('the runtime names no file system for images');
-  const { fsId } = info;
-  // The runtime may name a place that this process cannot see; then its room is not known.
-  const imageFs = fsId === null || fsId.mountpoint === '' ? undefined : await o.ports.fs.statfs(fsId.mountpoint).catch(() => undefined);
-  const image = { time: isoOfNanos(BigInt(info.timestamp)), bytes: figure(info.usedBytes), inodes: figure(info.inodesUsed) };
-  return { nodeFs, imageFs, image };
+interface Disks {
+  node: FsRoom | undefined;
+  /** Of writable layers. */
+  layers: FsRoom | undefined;
+  runtime: NodeStats['runtime'];
+}
+const NO_DISKS: Disks = { node: undefined, layers: undefined, runtime: undefined };
+
+async function fileSystems(o: StatsOptions, signal: AbortSignal): Promise<Disks> {
+  const node = await o.ports.fs.statfs(o.rootDir);
+  const { imageFilesystems, containerFilesystems } = await o.cri.read('ImageFsInfo', {}, { signal });
+  const [images] = imageFilesystems;
+  if (images === undefined) throw new Error('the runtime names no file system for images');
+  const imageRoom = await roomOf(o, images);
+  const imageFs = tellsOf(images, imageRoom);
+  const layers = o.separateDisks === true ? await ownDisk(o, images, containerFilesystems?.[0]) : undefined;
+  if (layers === undefined) return { node, layers: imageRoom, runtime: { imageFs, containerFs: imageFs } };
+  const room = await roomOf(o, layers);
+  return { node, layers: room, runtime: { imageFs, containerFs: tellsOf(layers, room) } };
+}
+
+/** The runtime may name a place that this process cannot see; then its room is not known. */
+async function roomOf({ ports: { fs } }: StatsOptions, { fsId }: FilesystemUsage): Promise<FsRoom | undefined> {
+  return fsId === null || fsId.mountpoint === '' ? undefined : await fs.statfs(fsId.mountpoint).catch(() => undefined);
+}
+
+/** File system of writable layers, where it is another than that of images: two places on one device are one. */
+async function ownDisk(o: StatsOptions, images: FilesystemUsage, layers: FilesystemUsage | undefined) {
+  const places = [images, layers].map((usage) => usage?.fsId?.mountpoint ?? '');
+  if (places.includes('') || places[0] === places[1]) return undefined;
+  const [here, there] = await Promise.all(
+    places.map((path) =>
+      o.ports.fs.stat(path).then(
+        ({ dev }) => dev,
+        () => undefined,
+      ),
+    ),
+  );
+  return here === undefined || there === undefined || here === there ? undefined : layers;
+}
+
+function tellsOf({ timestamp, usedBytes, inodesUsed }: FilesystemUsage, room: FsRoom | undefined) {
+  return fsStats(isoOfNanos(BigInt(timestamp)), room, { bytes: figure(usedBytes), inodes: figure(inodesUsed) });
 }
 
 function usedOf(room: FsRoom | undefined): { bytes?: number; inodes?: number } {

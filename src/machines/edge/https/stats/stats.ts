@@ -138,7 +138,8 @@ export interface RuntimeFigures {
   /** By UID. */
   volumes: ReadonlyMap<string, PodVolumes>;
   nodeFs: FsRoom | undefined;
-  imageFs: FsRoom | undefined;
+  /** Of writable layers. */
+  layerFs: FsRoom | undefined;
   /** The machine has no swap, so a container of which the runtime does not tell uses none. */
   noSwap: boolean;
   /** Processor and memory only. */
@@ -218,7 +219,7 @@ function containerStats(
     rootfs:
       layer === null
         ? undefined
-        : fsStats(isoOfNanos(BigInt(layer.timestamp)), f.imageFs, { bytes: figure(layer.usedBytes), inodes: figure(layer.inodesUsed) }),
+        : fsStats(isoOfNanos(BigInt(layer.timestamp)), f.layerFs, { bytes: figure(layer.usedBytes), inodes: figure(layer.inodesUsed) }),
     logs: logs === undefined ? undefined : fsStats(time, f.nodeFs, { bytes: logs.bytes, inodes: logs.files }),
   });
 }
