@@ -84,8 +84,8 @@ export const RULES = [
   },
   // The flight recorder watches the supervision from outside.
   { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'actors/', 'recorder/'], packages: PURE },
-  // Child processes and .proto files, for programs that have I/O of their own.
-  { folder: '`process`, child processes and .proto files', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
+  // Child processes, .proto files and SPDY, for programs that have I/O of their own.
+  { folder: '`process`, child processes, .proto files and SPDY', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
   { folder: '`admin`, the client of the admin socket', in: /^admin\//, may: ['machines/', 'admin/'], packages: ANY },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {

@@ -127,10 +127,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('pods with resources of a pod as a whole have no CPUs or memory alone', 'PodLevelResourceManagers'),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
-  ...gatesWithout(
-    'the node does not declare that it takes WebSocket streams, so the API server translates them',
-    'ExtendWebSocketsToKubelet',
-  ),
   ...gatesWithout('the resources of a pod as a whole do not change while it runs yet', 'InPlacePodLevelResourcesVerticalScaling'),
   ...gatesWithout(
     'resources of containers with CPUs or memory of their own do not change while they run',
@@ -141,7 +137,6 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('pods on the network of the host have no user namespace', 'UserNamespacesHostNetworkSupport'),
   ...gatesWithout('the agent runs as root of the host', 'KubeletInUserNamespace'),
   ...gatesWithout('what volumes use is counted by walking them, without quotas', 'LocalStorageCapacityIsolationFSQuotaMonitoring'),
-  ...gatesWithout('a separate file system of containers has no thresholds of its own', 'KubeletSeparateDiskGC'),
   ...gatesWithout('the log of a container is read with both streams', 'PodLogsQuerySplitStreams'),
   ...gatesWithout('every line is written to stderr at once', 'LoggingAlphaOptions'),
   ...gatesWithout('an image is pulled without its runtime class', 'RuntimeClassInImageCriApi'),

@@ -174,7 +174,16 @@ export interface HttpReply {
    * carried both ways until either side ends. Not honoured for an ordinary request.
    */
   relay?: string;
+  /** With `relay`: the client speaks WebSocket, and the server there is spoken to in SPDY/3.1 (KEP-4006). */
+  translated?: Translation;
 }
+/**
+ * `channels`: streams of a command as numbered channels, protocol v5.channel.k8s.io. `tunnel`: frames of SPDY as messages;
+ * `protocols` are those that may be spoken in it.
+ */
+export type Translation =
+  | { kind: 'channels'; streams: Readonly<Record<'stdin' | 'stdout' | 'stderr' | 'tty', boolean>> }
+  | { kind: 'tunnel'; protocols: readonly string[] };
 export interface Net {
   /** GET with redirects; the body is cut with an error at `bytesMax`. */
   httpGet(

@@ -45,7 +45,8 @@ export function openChannels(o: { port: number; path: string; client: KeyPair; c
   });
 }
 
-function channels(socket: Duplex, head: Buffer): Channels {
+/** The client's end of a connection that was switched. */
+export function channels(socket: Duplex, head: Buffer): Channels {
   const frames: Frame[] = [];
   let rest = Buffer.alloc(0);
   let ended = false;

@@ -109,6 +109,7 @@ function httpsOptions(config: NodeConfig, o: FigureInput): HttpsOptions {
     hostLogsDir: HOST_LOGS_DIR,
     debugging: c.enableDebuggingHandlers,
     checkpoints: gates.enabled('ContainerCheckpoint'),
+    webSockets: gates.enabled('ExtendWebSocketsToKubelet'),
     statusz: gates.enabled('ComponentStatusz'),
     flagz: gates.enabled('ComponentFlagz'),
     systemLogs: c.enableSystemLogHandler,

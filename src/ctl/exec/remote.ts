@@ -6,21 +6,15 @@
 import { type RequestOptions, request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { CtlError, EXIT } from '../../admin/client.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synStream } from './spdy.ts';
+import { COMMAND_HEADERS, RemoteCommand } from '../../process/remoteCommand.ts';
 import type { ExecFlags, ExecIo } from './types.ts';
 
-const PROTOCOL = 'v4.channel.k8s.io';
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Most bytes of the status that ends a command. */
-const STATUS_BYTES_MAX = 64 * 1024;
-/** After the status the runtime closes the connection; it is not waited for longer. */
-const LINGER_MS = 1_000;
 const REFUSAL_CHARS_MAX = 500;
 
 export async function runSpdy(url: string, io: ExecIo, flags: ExecFlags): Promise<number> {
   const socket = await upgrade(url, io.signal);
-  return new Session(socket, io, flags).run();
+  return runOn(socket, io, flags);
 }
 
 async function upgrade(url: string, signal: AbortSignal): Promise<Duplex> {
@@ -38,7 +32,7 @@ async function upgrade(url: string, signal: AbortSignal): Promise<Duplex> {
       agent: false,
       signal,
     },
-    headers: { connection: 'Upgrade', upgrade: 'SPDY/3.1', 'x-stream-protocol-version': PROTOCOL, 'content-length': 0 },
+    headers: { ...COMMAND_HEADERS, 'content-length': 0 },
   };
   return new Promise((resolve, reject) => {
     const fail = (why: string) => reject(new CtlError(EXIT.failed, `exec: ${why}`));
@@ -65,142 +59,78 @@ async function upgrade(url: string, signal: AbortSignal): Promise<Duplex> {
   });
 }
 
-type StreamName = 'error' | 'stdin' | 'stdout' | 'stderr' | 'resize';
-
-class Session {
-  readonly #socket: Duplex;
-  readonly #io: ExecIo;
-  readonly #flags: ExecFlags;
-  readonly #ids = new Map<StreamName, number>();
-  #status = '';
-  /** Outputs that the command may still write to. */
-  readonly #open = new Set<StreamName>();
-
-  constructor(socket: Duplex, io: ExecIo, flags: ExecFlags) {
-    this.#socket = socket;
-    this.#io = io;
-    this.#flags = flags;
-  }
-
-  run(): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const { signal } = this.#io;
-      const undo: (() => void)[] = [];
-      let linger: NodeJS.Timeout | undefined;
-      const finish = (settle: () => void) => {
-        for (const fn of undo.splice(0).reverse()) fn();
-        clearTimeout(linger);
-        this.#socket.destroy();
-        settle();
-      };
-      const broken = (why: string) => finish(() => reject(new CtlError(EXIT.failed, `exec: ${why}`)));
-      const ended = () => {
-        const end = exitOf(this.#status);
-        if (typeof end === 'number') finish(() => resolve(end));
-        else broken(end);
-      };
-      const end = (streamId: number) => {
-        for (const [name, id] of this.#ids) if (id === streamId) this.#open.delete(name);
-        if (this.#open.has('error')) return;
-        // What the outputs still hold is on its way.
-        if (this.#open.size === 0) ended();
-        else linger ??= setTimeout(ended, LINGER_MS);
-      };
-      const read = spdyReader({
-        data: (streamId, part) => this.#output(streamId, part),
-        end,
-        control: (type, payload) => {
-          if (type === FRAME.ping) this.#socket.write(pong(payload));
-          // Runtimes reset a stream where they need it no longer.
-          else if (type === FRAME.rstStream && payload.length >= 4) end(payload.readUInt32BE(0));
-        },
-      });
-      this.#socket.on('data', (chunk: Buffer) => {
-        try {
-          read(chunk);
-        } catch (error) {
-          broken(`the runtime: ${messageOf(error)}`);
-        }
-      });
-      this.#socket.on('error', (error) => broken(`the connection broke: ${error.message}`));
-      this.#socket.on('close', () => (this.#status === '' ? broken('the connection ended before the command did') : ended()));
-      const onAbort = () => finish(() => resolve(EXIT.interrupted));
-      signal.addEventListener('abort', onAbort, { once: true });
-      undo.push(() => signal.removeEventListener('abort', onAbort));
-      // Ctrl-C may have come while the connection was made.
-      if (signal.aborted) return onAbort();
-      this.#begin();
-      undo.push(...this.#input());
-    });
-  }
-
-  #begin(): void {
-    const { stdin, tty } = this.#flags;
-    const headers = new HeaderWriter();
-    const names: StreamName[] = ['error', ...(stdin ? (['stdin'] as const) : []), 'stdout', tty ? 'resize' : 'stderr'];
-    names.forEach((name, i) => {
-      const id = 2 * i + 1;
-      this.#ids.set(name, id);
-      this.#socket.write(synStream(id, headers.block({ streamtype: name })));
-      if (name !== 'stdin' && name !== 'resize') this.#open.add(name);
-    });
-  }
-
-  #output(streamId: number, part: Buffer): void {
-    const { outBytes, errBytes } = this.#io;
-    if (streamId === this.#ids.get('error')) {
-      this.#status = (this.#status + part.toString('utf8')).slice(0, STATUS_BYTES_MAX);
-      return;
-    }
-    const full = streamId === this.#ids.get('stdout') ? outBytes(part) : streamId === this.#ids.get('stderr') ? errBytes(part) : undefined;
-    if (full === undefined) return;
-    this.#socket.pause();
-    void full.then(() => this.#socket.resume());
-  }
-
-  /** Gives what undoes it. */
-  #input(): (() => void)[] {
-    const { stdin } = this.#io;
+function runOn(socket: Duplex, io: ExecIo, flags: ExecFlags): Promise<number> {
+  const { signal, outBytes, errBytes } = io;
+  return new Promise((resolve, reject) => {
     const undo: (() => void)[] = [];
-    const id = this.#ids.get('stdin');
-    if (this.#flags.tty) undo.push(...this.#sizes());
-    if (id === undefined) return undo;
-    // Keys go to the command as they are typed.
-    const raw = this.#flags.tty ? this.#io.terminal?.raw() : undefined;
-    const onData = (chunk: Buffer | string) => {
-      const bytes = Buffer.from(chunk);
-      for (let at = 0; at < bytes.length; at += DATA_BYTES_MAX) {
-        if (this.#socket.write(data(id, bytes.subarray(at, at + DATA_BYTES_MAX)))) continue;
-        stdin.pause();
-        this.#socket.once('drain', () => stdin.resume());
-      }
+    const settle = (how: () => void) => {
+      for (const fn of undo.splice(0).reverse()) fn();
+      how();
     };
-    const onEnd = () => void this.#socket.write(data(id, Buffer.alloc(0), true));
-    stdin.on('data', onData);
-    stdin.on('end', onEnd);
-    undo.push(() => {
+    const broken = (why: string) => settle(() => reject(new CtlError(EXIT.failed, `exec: ${why}`)));
+    // Ctrl-C may have come while the connection was made.
+    if (signal.aborted) {
+      socket.destroy();
+      return resolve(EXIT.interrupted);
+    }
+    const { stdin, tty } = flags;
+    const command = new RemoteCommand(
+      socket,
+      { stdin, stdout: true, stderr: !tty, tty },
+      {
+        output: (name, part) => (name === 'stdout' ? outBytes(part) : errBytes(part)),
+        ended: (status) => {
+          const end = exitOf(status);
+          if (typeof end === 'number') settle(() => resolve(end));
+          else broken(end);
+        },
+        broken,
+      },
+    );
+    const onAbort = () => {
+      command.drop();
+      settle(() => resolve(EXIT.interrupted));
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    undo.push(() => signal.removeEventListener('abort', onAbort));
+    if (tty) undo.push(...sizes(command, io));
+    if (stdin) undo.push(...input(command, { socket, io, tty }));
+  });
+}
+
+/** Gives what undoes it. */
+function input(command: RemoteCommand, { socket, io, tty }: { socket: Duplex; io: ExecIo; tty: boolean }): (() => void)[] {
+  const { stdin, terminal } = io;
+  // Keys go to the command as they are typed.
+  const raw = tty ? terminal?.raw() : undefined;
+  const onData = (chunk: Buffer | string) => {
+    if (command.write('stdin', Buffer.from(chunk))) return;
+    stdin.pause();
+    socket.once('drain', () => stdin.resume());
+  };
+  const onEnd = () => command.finish('stdin');
+  stdin.on('data', onData);
+  stdin.on('end', onEnd);
+  return [
+    () => {
       stdin.off('data', onData);
       stdin.off('end', onEnd);
       stdin.pause();
       raw?.[Symbol.dispose]();
-    });
-    return undo;
-  }
+    },
+  ];
+}
 
-  /** The command's terminal is as large as this one, from the start and after each change. */
-  #sizes(): (() => void)[] {
-    const { terminal } = this.#io;
-    const id = this.#ids.get('resize');
-    if (terminal === undefined || id === undefined) return [];
-    const tell = () => {
-      const size = terminal.size();
-      if (size === null) return;
-      this.#socket.write(data(id, Buffer.from(`${JSON.stringify({ Width: size.columns, Height: size.rows })}\n`)));
-    };
-    tell();
-    const watch = terminal.onResize(tell);
-    return [() => watch[Symbol.dispose]()];
-  }
+/** The command's terminal is as large as this one, from the start and after each change. */
+function sizes(command: RemoteCommand, { terminal }: ExecIo): (() => void)[] {
+  if (terminal === undefined) return [];
+  const tell = () => {
+    const size = terminal.size();
+    if (size !== null) command.write('resize', Buffer.from(`${JSON.stringify({ Width: size.columns, Height: size.rows })}\n`));
+  };
+  tell();
+  const watch = terminal.onResize(tell);
+  return [() => watch[Symbol.dispose]()];
 }
 
 /** The exit code in the status that ends a command, or what went wrong. */

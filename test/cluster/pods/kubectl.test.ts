@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container } from '../../../src/machines/kube/podTable.ts';
 import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
-import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
+import { type ControlPlane, minorVersion, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { IMAGE, manifest, sh, steady } from '../../e2e/manifests.ts';
@@ -45,6 +45,8 @@ beforeAll(async () => {
   const status = {
     addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
     daemonEndpoints: { kubeletEndpoint: { Port: port } },
+    // As a node of a cluster says: servers from 1.36 on hand WebSockets on.
+    declaredFeatures: ['ExtendWebSocketsToKubelet'],
   };
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: NODE_NAME }, status };
   expect((await plane.request('POST', '/api/v1/nodes', { body: node })).status).toBe(201);
@@ -153,6 +155,22 @@ describe('kubectl', () => {
     expect(JSON.parse(await raw('/pods')).items.length).toBeGreaterThan(0);
     expect(JSON.parse(await raw('/runningpods/')).items.length).toBeGreaterThan(0);
   });
+});
+
+it.skipIf(minorVersion('kube-apiserver') < 36)('streams of kubectl come to the node as WebSockets, and are counted', async () => {
+  const pod = await runPod('sockets', [steady()]);
+  const counted = async (subresource: string) => {
+    const text = await plane.nodePage({ node: NODE_NAME, port, path: '/metrics' });
+    return Number(
+      new RegExp(`^kubelet_websocket_streaming_requests_total\\{subresource="${subresource}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0,
+    );
+  };
+  const before = await counted('exec');
+  const ran = await kubectl(['exec', '-i', pod, '--', 'sh', '-c', 'cat; exit 5'], 'to the end').result;
+  expect([ran.out, ran.code, (await counted('exec')) - before]).toEqual(['to the end', 5, 1]);
+  const proxied = await plane.kubectl('get', '--raw', '/metrics');
+  expect(proxied).toMatch(/proxied_to_kubelet/);
+  for (const subresource of ['attach', 'portforward']) expect(await counted(subresource)).toBeGreaterThan(0);
 });
 
 describe('WebSocket clients', () => {

@@ -190,6 +190,7 @@ export async function startLab(
     podsAtRoot: false,
     debugging: true,
     checkpoints: true,
+    webSockets: true,
     statusz: true,
     flagz: true,
     systemLogs: true,

@@ -30,6 +30,8 @@ export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
   debugging: boolean;
   /** Gate ContainerCheckpoint. */
   checkpoints: boolean;
+  /** Gate ExtendWebSocketsToKubelet. */
+  webSockets: boolean;
   /** Gates ComponentStatusz and ComponentFlagz. */
   statusz: boolean;
   flagz: boolean;
@@ -55,6 +57,7 @@ const notAcceptable = (kind: string): HttpReply =>
   text(`406: this page is plain text, or application/json;v=v1beta1;g=config.k8s.io;as=${kind}\n`, 406);
 /** What /statusz points to; and /flagz, where that is served. */
 const STATUSZ_PATHS = ['/configz', '/debug', '/healthz', '/metrics'];
+const WEB_SOCKETS_HELP = 'Total number of WebSocket streaming requests (exec/attach/portforward) received by the kubelet.';
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
 const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
 export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
@@ -88,7 +91,10 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   }
   for (const [name, page] of zPages(ctx, o)) table.set(name, page);
   const off: Page = () => DISABLED;
-  const streams = streamRoutes({ cri, find });
+  const translated = o.webSockets
+    ? ctx.ports.metrics.counter('kubelet_websocket_streaming_requests_total', WEB_SOCKETS_HELP, ['subresource'])
+    : null;
+  const streams = streamRoutes({ cri, find, translated });
   const debugging: readonly (readonly [string, Page])[] = [
     ['exec', streams.exec],
     ['attach', streams.attach],

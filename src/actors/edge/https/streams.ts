@@ -1,10 +1,11 @@
 /**
  * /exec, /attach, /portForward and /run. The runtime is asked for a streaming address, and the upgraded connection is
- * handed on to it byte for byte: SPDY and WebSocket are between the client and the runtime.
+ * handed on to it byte for byte: SPDY and older WebSocket protocols are between the client and the runtime. WebSocket
+ * protocols that know the end of a stream are translated into SPDY, which every runtime takes (ExtendWebSocketsToKubelet).
  */
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Metrics, Translation } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
 import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailure } from './pods.ts';
@@ -18,6 +19,8 @@ const COMMAND_BYTES_MAX = 128 * 1024;
 export interface Streams {
   cri: CriClient;
   find(name: { namespace: string; pod: string; uid: string }): Found<PodRecord>;
+  /** ExtendWebSocketsToKubelet: counts those that are translated. Null: none is. */
+  translated: ReturnType<Metrics['counter']> | null;
 }
 type Serve = (req: HttpRequest, parts: readonly string[]) => Promise<HttpReply>;
 
@@ -64,7 +67,7 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
         { containerId: found.value.id, cmd, ...flags },
         { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal },
       );
-      return relay(req, url);
+      return relay(s, req, { url, as: 'exec', translation: channels(req, flags) });
     }),
     attach: streaming(async (req, parts) => {
       const target = containerTarget(parts);
@@ -76,14 +79,16 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
       if (target.uid !== '' && found.value.record.pod.metadata.uid !== target.uid) return text(`the pod's UID is not ${target.uid}\n`, 500);
       // Whether there is a terminal was decided when the container was made.
       const tty = specOf(found.value.record, target.container)?.tty === true;
-      const request = { containerId: found.value.id, ...streamFlags(req.query, tty) };
+      const flags = streamFlags(req.query, tty);
+      const request = { containerId: found.value.id, ...flags };
       const { url } = await s.cri.read('Attach', request, { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal });
-      return relay(req, url);
+      return relay(s, req, { url, as: 'attach', translation: channels(req, flags) });
     }),
     portForward: streaming(async (req, parts) => {
       if (parts.length !== 2 && parts.length !== 3) return NOT_FOUND;
       const [namespace = '', pod = '', uid = ''] = parts;
-      const ports = forwardedPorts(req);
+      const translation = tunnel(req);
+      const ports = s.translated !== null && translation !== undefined ? [] : forwardedPorts(req);
       if (ports === undefined) return text('each port must be a number from 1 to 65535\n', 400);
       const found = s.find({ namespace, pod, uid });
       if (!found.ok) return found.reply;
@@ -91,7 +96,7 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
       if (sandbox === undefined) return text(`pod ${namespace}/${pod} has no sandbox that is ready\n`, 500);
       const request = { podSandboxId: sandbox.id, port: ports };
       const { url } = await s.cri.read('PortForward', request, { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal });
-      return relay(req, url);
+      return relay(s, req, { url, as: 'portforward', translation });
     }),
     run: async (req, parts) => {
       if (req.method !== 'POST') return METHOD_NOT_ALLOWED;
@@ -127,13 +132,41 @@ function streaming(serve: Serve): Serve {
   };
 }
 
-function relay(req: HttpRequest, url: string): HttpReply {
+interface Upgrade {
+  url: string;
+  /** As the metric names it. */
+  as: 'exec' | 'attach' | 'portforward';
+  /** What would be done with a client of this protocol; undefined: it is between the client and the runtime. */
+  translation: Translation | undefined;
+}
+
+function relay({ translated }: Streams, req: HttpRequest, { url, as, translation }: Upgrade): HttpReply {
   const wants = (req.headers.connection ?? '')
     .toLowerCase()
     .split(',')
     .some((t) => t.trim() === 'upgrade');
   if (!wants || (req.headers.upgrade ?? '') === '') return text('Upgrade request required\n', 500);
-  return { status: 101, body: '', relay: url };
+  if (translated === null || translation === undefined) return { status: 101, body: '', relay: url };
+  translated.inc({ subresource: as });
+  return { status: 101, body: '', relay: url, translated: translation };
+}
+
+const CHANNELS = 'v5.channel.k8s.io';
+const TUNNEL_PREFIX = 'SPDY/3.1+';
+const TUNNEL_SUFFIX = '.k8s.io';
+
+function protocolsOf({ headers }: HttpRequest): string[] {
+  if ((headers.upgrade ?? '').toLowerCase() !== 'websocket') return [];
+  return (headers['sec-websocket-protocol'] ?? '').split(',').map((p) => p.trim());
+}
+function channels(req: HttpRequest, streams: StreamFlags): Translation | undefined {
+  return protocolsOf(req).includes(CHANNELS) ? { kind: 'channels', streams } : undefined;
+}
+function tunnel(req: HttpRequest): Translation | undefined {
+  const protocols = protocolsOf(req)
+    .filter((p) => p.startsWith(TUNNEL_PREFIX) && p.endsWith(TUNNEL_SUFFIX))
+    .map((p) => p.slice(TUNNEL_PREFIX.length));
+  return protocols.length === 0 ? undefined : { kind: 'tunnel', protocols };
 }
 
 async function locate(s: Streams, target: Target, signal: AbortSignal): Promise<Found<{ id: string; record: PodRecord }>> {

@@ -3,7 +3,7 @@
  * `101 Switching Protocols` bytes go both ways until either side ends. What they say (SPDY, WebSocket) is not looked at.
  */
 
-import { request as httpRequest, type IncomingMessage, type RequestOptions, STATUS_CODES } from 'node:http';
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders, type RequestOptions, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { messageOf } from '../../../machines/text/errors.ts';
 
@@ -27,31 +27,49 @@ export interface RelayFrom {
 
 /** Resolves when the connection is over. Failures before the switch are answered with 502; later ones end both sides. */
 export async function relay(url: string, from: RelayFrom): Promise<void> {
-  const { socket } = from;
-  socket.on('error', () => socket.destroy());
-  let up: Upstream;
-  try {
-    up = await connectTo(url, from);
-  } catch (error) {
-    refuse(socket, 502, `the runtime's streaming server did not answer: ${messageOf(error)}\n`);
-    return;
-  }
-  if (up.kind === 'refused') {
-    refuse(socket, up.status, up.body, up.headers);
-    return;
-  }
-  await carry(from, up);
+  const up = await switchedAt(url, from, { method: from.req.method ?? 'GET', headers: headersOf(from.req) });
+  if (up === null) return;
+  const { socket, head } = from;
+  socket.write(headOf(up.res));
+  if (up.head.length > 0) socket.write(up.head);
+  if (head.length > 0) up.socket.write(head);
+  await join(socket, up.socket, from.signal);
 }
 
-type Upstream =
-  | { kind: 'switched'; res: IncomingMessage; socket: Duplex; head: Buffer }
-  | { kind: 'refused'; status: number; headers: Record<string, string>; body: string };
+/** Null: it did not switch, and the client was told so. */
+export async function switchedAt(url: string, from: RelayFrom, ask: Ask): Promise<Switched | null> {
+  const { socket } = from;
+  socket.on('error', () => socket.destroy());
+  try {
+    const up = await connectTo(url, from, ask);
+    if (up.kind === 'switched') return up;
+    refuse(socket, up.status, up.body, up.headers);
+  } catch (error) {
+    refuse(socket, 502, `the runtime's streaming server did not answer: ${messageOf(error)}\n`);
+  }
+  return null;
+}
 
-async function connectTo(url: string, from: RelayFrom): Promise<Upstream> {
+/** What the server is asked with. */
+export interface Ask {
+  method: string;
+  headers: OutgoingHttpHeaders;
+}
+export interface Switched {
+  kind: 'switched';
+  res: IncomingMessage;
+  socket: Duplex;
+  head: Buffer;
+}
+type Upstream = Switched | { kind: 'refused'; status: number; headers: Record<string, string>; body: string };
+
+/** @throws where it does not answer. */
+export async function connectTo(url: string, from: RelayFrom, { method, headers }: Ask): Promise<Upstream> {
   const { options, secure } = target(url);
   const request = secure ? (await import('node:https')).request : httpRequest;
   return new Promise((resolve, reject) => {
-    const req = request({ ...options, method: from.req.method ?? 'GET', headers: headersOf(from.req, options.host), agent: false });
+    const host = String(options.host ?? 'localhost');
+    const req = request({ ...options, method, headers: { ...headers, host }, agent: false });
     const stop = () => req.destroy(new Error('the client has gone'));
     from.signal.addEventListener('abort', stop, { once: true });
     from.socket.once('close', stop);
@@ -91,8 +109,8 @@ function target(url: string): { options: RequestOptions; secure: boolean } {
   return { options: { host, port, path: `${parsed.pathname}${parsed.search}` }, secure };
 }
 
-function headersOf(req: IncomingMessage, host: RequestOptions['host']): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = { host: String(host ?? 'localhost') };
+function headersOf(req: IncomingMessage): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
   for (const [name, values] of Object.entries(req.headersDistinct)) {
     if (values === undefined || NOT_SENT_ON.has(name)) continue;
     if (name !== 'sec-websocket-protocol') {
@@ -135,15 +153,14 @@ function refuse(socket: Duplex, status: number, body: string, headers: Record<st
   );
 }
 
-function carry(from: RelayFrom, up: Upstream & { kind: 'switched' }): Promise<void> {
-  const { socket: near } = from;
-  const { socket: far, res } = up;
-  const raw = res.rawHeaders;
-  let answer = `HTTP/1.1 ${res.statusCode} ${res.statusMessage}\r\n`;
+function headOf({ statusCode, statusMessage, rawHeaders: raw }: IncomingMessage): string {
+  let answer = `HTTP/1.1 ${statusCode} ${statusMessage}\r\n`;
   for (let i = 0; i + 1 < raw.length; i += 2) answer += `${raw[i]}: ${raw[i + 1]}\r\n`;
-  near.write(`${answer}\r\n`);
-  if (up.head.length > 0) near.write(up.head);
-  if (from.head.length > 0) far.write(from.head);
+  return `${answer}\r\n`;
+}
+
+/** Carries bytes both ways until both have ended. */
+export function join(near: Duplex, far: Duplex, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     let open = 2;
     let linger: NodeJS.Timeout | undefined;
@@ -154,7 +171,7 @@ function carry(from: RelayFrom, up: Upstream & { kind: 'switched' }): Promise<vo
     const closed = () => {
       if (--open > 0) return;
       clearTimeout(linger);
-      from.signal.removeEventListener('abort', stop);
+      signal.removeEventListener('abort', stop);
       resolve();
     };
     for (const [a, b] of [
@@ -173,8 +190,8 @@ function carry(from: RelayFrom, up: Upstream & { kind: 'switched' }): Promise<vo
       });
       a.pipe(b);
     }
-    from.signal.addEventListener('abort', stop, { once: true });
+    signal.addEventListener('abort', stop, { once: true });
     // Either may have gone while the other was being asked.
-    if (from.signal.aborted || near.destroyed || far.destroyed) stop();
+    if (signal.aborted || near.destroyed || far.destroyed) stop();
   });
 }

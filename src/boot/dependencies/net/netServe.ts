@@ -261,8 +261,13 @@ async function upgrade(req: IncomingMessage, c: { socket: Duplex; head: Buffer; 
   const reply = await replyTo(req, o);
   if (socket.destroyed) return;
   if (reply.relay !== undefined) {
+    const from = { req, socket, head, signal: o.signal };
+    if (reply.translated !== undefined) {
+      const { translate } = await import('./netWebSocket.ts');
+      return translate(reply.relay, reply.translated, from);
+    }
     const { relay } = await import('./netRelay.ts');
-    return relay(reply.relay, { req, socket, head, signal: o.signal });
+    return relay(reply.relay, from);
   }
   // Not switched: an ordinary answer, after which the connection ends, since its next bytes may be of the other protocol.
   const res = new ServerResponse(req);
