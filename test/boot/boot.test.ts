@@ -154,7 +154,9 @@ describe('a running node', () => {
     expect(asking.stderr().match(/featureGates.*has no effect/g)).toEqual([
       'featureGates.KubeletInUserNamespace (--feature-gates) has no effect',
     ]);
-    const giving = fakeBoot(quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false,WindowsGracefulNodeShutdown=false'));
+    const giving = fakeBoot(
+      quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false,WindowsGracefulNodeShutdown=false'),
+    );
     await running(giving);
     giving.emit('SIGTERM');
     expect(await giving.code).toBe(0);
