@@ -38,12 +38,7 @@ interface Walk {
   mounted: ReadonlySet<string>;
   signal: AbortSignal;
 }
-async function walkOf({
-  ports: { fs, mounter },
-  rootDir,
-  podLogsDir,
-  signal,
-}: Omit<UsageOptions, 'cri' | 'dedicatedImageFs'>): Promise<Walk> {
+async function walkOf({ ports: { fs, mounter }, rootDir, podLogsDir, signal }: Omit<UsageOptions, 'cri' | 'parts'>): Promise<Walk> {
   const tables = await Promise.all([rootDir, podLogsDir].map((dir) => mounter?.list(dir) ?? []));
   return { fs, mounted: new Set(tables.flat().map((e) => e.path)), signal };
 }
