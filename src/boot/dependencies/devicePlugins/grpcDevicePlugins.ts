@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import {
   Client,
   credentials,
-  Metadata,
   Server,
   type ServerUnaryCall,
   type ServiceDefinition,
@@ -15,12 +14,12 @@ import {
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import { CODE_NAMES } from '../../../ports/sockets/csi.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';
+import { callPlugin, pluginError } from '../grpc/pluginCall.ts';
 import { listenUnix, unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
 /** Room for thousands of devices; gRPC's own default is a quarter of it. */
@@ -47,10 +46,6 @@ export interface DevicePluginProto {
 export function loadDevicePluginProto(root: string = protoRoot()): DevicePluginProto {
   const loaded = loadProtoFile(join(root, 'deviceplugin/api.proto'));
   return { registration: loaded.service('v1beta1.Registration'), plugin: loaded.service('v1beta1.DevicePlugin') };
-}
-
-function rpcError({ code, details, message }: ServiceError): Error {
-  return new Error(`rpc error: code = ${CODE_NAMES[code] ?? code} desc = ${details || message}`);
 }
 
 export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlugins {
@@ -98,26 +93,8 @@ export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlug
 }
 
 function connectionOf(client: Client, service: ServiceDefinition, clock: Clock): PluginConnection {
-  const send = (rpc: string, request: object, { timeoutMs, signal }: PluginCall): Promise<object> =>
-    new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(new Error(`${rpc}: given up before it was sent`));
-      const definition = rpcOf(service, rpc);
-      const abort = () => cancelCall(call);
-      const call = client.makeUnaryRequest(
-        definition.path,
-        definition.requestSerialize,
-        definition.responseDeserialize,
-        request,
-        new Metadata(),
-        timeoutMs === null ? {} : { deadline: clock.wallMs() + timeoutMs },
-        (error: ServiceError | null, value?: object) => {
-          signal.removeEventListener('abort', abort);
-          if (error === null) resolve(value ?? {});
-          else reject(rpcError(error));
-        },
-      );
-      signal.addEventListener('abort', abort, { once: true });
-    });
+  const send = (rpc: string, request: object, call: PluginCall): Promise<object> =>
+    callPlugin({ client, clock }, rpcOf(service, rpc), { request, ...call });
   // The loader's output is the response's shape by contract (protoFile.ts and proto/deviceplugin).
   return {
     options: async (call) => (await send('GetDevicePluginOptions', {}, call)) as PluginOptions,
@@ -133,7 +110,7 @@ function connectionOf(client: Client, service: ServiceDefinition, clock: Clock):
       stream.on('data', (list: { devices: WireDevice[] }) => {
         if (!over) on.devices(list.devices.map(deviceOf));
       });
-      stream.on('error', (error: ServiceError) => end(rpcError(error).message));
+      stream.on('error', (error: ServiceError) => end(pluginError('ListAndWatch', error).message));
       stream.on('end', () => end('it ended its list of devices'));
       return () => {
         over = true;

@@ -5,7 +5,6 @@ import {
   type ClientReadableStream,
   connectivityState,
   credentials,
-  Metadata,
   type ServiceDefinition,
   type ServiceError,
   status,
@@ -13,12 +12,12 @@ import {
 import type { DraService } from '../../../machines/allocation/claims/messages.ts';
 import type { DeviceHealth, Health } from '../../../machines/allocation/claims/types.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import { CsiError } from '../../../ports/sockets/csi.ts';
 import type { Dra, DraCall, DraClaim, DraConnection, Prepared, Unprepared } from '../../../ports/sockets/dra.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';
+import { callPlugin } from '../grpc/pluginCall.ts';
 import { unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
 /** gRPC's own default, which the reference leaves: a driver that answers with more fails there too. */
@@ -70,7 +69,10 @@ export function createGrpcDra({ clock }: { clock: Clock }): Dra {
       const unfollow = follow(client, changed);
       const proto = loadDraProto(service);
       const send = (rpc: string, claims: readonly DraClaim[], call: DraCall) =>
-        unary({ client, clock }, rpcOf(proto.plugin, rpc), { claims, call });
+        callPlugin({ client, clock }, rpcOf(proto.plugin, rpc), {
+          request: { claims: claims.map(({ namespace, uid, name }) => ({ namespace, uid, name })) },
+          ...call,
+        });
       return {
         async prepare(claims, call) {
           const { claims: answers } = (await send('NodePrepareResources', claims, call)) as {
@@ -107,33 +109,6 @@ function follow(client: Client, changed: (connected: boolean) => void): () => vo
   return () => {
     over = true;
   };
-}
-
-function unary(
-  { client, clock }: { client: Client; clock: Clock },
-  definition: Method,
-  { claims, call: o }: { claims: readonly DraClaim[]; call: DraCall },
-): Promise<object> {
-  const method = definition.path.slice(definition.path.lastIndexOf('/') + 1);
-  return new Promise((resolve, reject) => {
-    if (o.signal.aborted) return reject(new CsiError({ method, code: status.CANCELLED, details: 'given up before it was sent' }));
-    const abort = () => cancelCall(call);
-    const request = { claims: claims.map(({ namespace, uid, name }) => ({ namespace, uid, name })) };
-    const call = client.makeUnaryRequest(
-      definition.path,
-      definition.requestSerialize,
-      definition.responseDeserialize,
-      request,
-      new Metadata(),
-      { deadline: clock.wallMs() + o.timeoutMs },
-      (error: ServiceError | null, value?: object) => {
-        o.signal.removeEventListener('abort', abort);
-        if (error === null) resolve(value ?? {});
-        else reject(new CsiError({ method, code: error.code ?? status.UNKNOWN, details: error.details || error.message }));
-      },
-    );
-    o.signal.addEventListener('abort', abort, { once: true });
-  });
 }
 
 function watchHealth(client: Client, method: Method, on: Parameters<DraConnection['watchHealth']>[0]): () => void {
