@@ -1,5 +1,5 @@
 /** Containers and networks of the kind `oci`: as root, and as a user who is not. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -119,6 +119,24 @@ for (const who of ['root', 'user'] as const)
       ]);
       expect((await runToEnd(p, sh('kill -9 $$; exit 4'), 'code')).end.exitCode).toBe(4);
       await expect(start(p, { command: ['no-such-command'] }, 'absent')).rejects.toThrow(/no-such-command/);
+    });
+
+    it('gives a container what the spec of its CDI device asks for', async () => {
+      const [folder, kind] = ['/var/run/cdi', `e2e.example.com/${who}-${process.pid}`];
+      const made = mkdirSync(folder, { recursive: true });
+      const file = join(folder, `actorlet-e2e-${who}-${process.pid}.json`);
+      const mounts = [{ hostPath: rig.dir, containerPath: '/of-device', options: ['ro'] }];
+      const containerEdits = { env: ['OF_DEVICE=yes'], mounts, deviceNodes: [{ path: '/dev/given', hostPath: '/dev/null' }] };
+      writeFileSync(file, JSON.stringify({ cdiVersion: '0.6.0', kind, devices: [{ name: 'one', containerEdits }] }));
+      try {
+        const p = await newPod();
+        const script = 'echo $OF_DEVICE; test -c /dev/given && echo device; test -d /of-device && echo mount';
+        const { out } = await runToEnd(p, sh(script, { CDIDevices: [{ name: `${kind}=one` }] }));
+        expect(out).toEqual(['yes', 'device', 'mount']);
+        await expect(start(p, { CDIDevices: [{ name: `${kind}=two` }] }, 'absent')).rejects.toThrow(`CDI device ${kind}=two is not in`);
+      } finally {
+        rmSync(made ?? file, { recursive: true, force: true });
+      }
     });
 
     it('gives each container a root file system of its own, or a read-only one, and mounts as asked', async () => {

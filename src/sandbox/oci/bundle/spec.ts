@@ -8,6 +8,7 @@ import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { ImageRecord } from '../images/records.ts';
 import type { OciSpec } from '../rows.ts';
 import { capabilities } from './capabilities.ts';
+import { type CdiEdits, cdiEdits } from './cdi.ts';
 import { DEFAULT_PROFILES, seccompOf } from './seccomp.ts';
 import { idsOf } from './user.ts';
 
@@ -38,6 +39,8 @@ export interface SpecInput {
   /** Root file systems of image volumes. */
   rootfsOf(imageRef: string): string | null;
   cgroupsPath: string | null;
+  /** Folders of CDI specs. Absent: those of the machine. */
+  cdiDirs?: readonly string[];
   /** Further environment of every process. */
   mark: string;
 }
@@ -57,8 +60,13 @@ export function specOf(i: SpecInput): OciSpec {
   const s = config.linux?.securityContext;
   if (s?.selinuxOptions && Object.values(s.selinuxOptions).some((v) => v !== '')) refuse('SELinux options cannot be applied');
   if (s?.apparmor && s.apparmor.profileType !== 'Unconfined') refuse(`appArmorProfile ${s.apparmor.profileType} cannot be applied`);
-  if ((config.CDIDevices ?? []).length > 0) refuse(`CDI device ${config.CDIDevices?.[0]?.name} cannot be given`);
   const ids = attempt(() => idsOf(i.imageRootfs, s, { imageUser: i.image.config.user, idMax: host.idMax }));
+  const cdi = attempt(() =>
+    cdiEdits(
+      (config.CDIDevices ?? []).map(({ name }) => name),
+      i.cdiDirs,
+    ),
+  );
   const privileged = s?.privileged === true;
   const { addCapabilities: add = [], dropCapabilities: drop = [] } = s?.capabilities ?? {};
   const caps = attempt(() => capabilities({ add, drop, privileged, last: host.capLast }));
@@ -69,9 +77,9 @@ export function specOf(i: SpecInput): OciSpec {
     ociVersion: '1.0.2',
     process: {
       terminal: config.tty === true,
-      user: ids,
+      user: { ...ids, additionalGids: [...new Set([...ids.additionalGids, ...cdi.gids])] },
       args: argsOf(i),
-      env: envOf(i),
+      env: envOf(i, cdi.env),
       cwd: config.workingDir || i.image.config.workingDir || '/',
       capabilities: { bounding: caps, effective: caps, permitted: caps, inheritable: [], ambient: [] },
       noNewPrivileges: s?.noNewPrivs === true,
@@ -79,12 +87,18 @@ export function specOf(i: SpecInput): OciSpec {
     },
     root: { path: i.rootfs, readonly: s?.readonlyRootfs === true },
     hostname: i.hostname,
-    mounts: [...ownMounts(i), ...podMounts(i)],
+    mounts: [...ownMounts(i), ...podMounts(i), ...cdi.mounts.map(cdiMount)],
     // Runs when the command has been started: its word is what StartContainer waits for.
-    hooks: { poststart: [{ path: host.sh, args: ['sh', '-c', 'echo up >"$0"', i.files.ready] }] },
+    hooks: {
+      ...cdi.hooks,
+      poststart: [...(cdi.hooks.poststart ?? []), { path: host.sh, args: ['sh', '-c', 'echo up >"$0"', i.files.ready] }],
+    },
     linux: {
       namespaces: namespaceList(i),
-      devices: (config.devices ?? []).map((d) => device(d.hostPath, d.containerPath)),
+      devices: [
+        ...(config.devices ?? []).map((d) => device(d.hostPath, d.containerPath)),
+        ...cdi.devices.map(({ hostPath, path, ...owner }) => ({ ...device(hostPath, path), ...owner })),
+      ],
       maskedPaths: privileged ? [] : (s?.maskedPaths ?? []),
       readonlyPaths: privileged ? [] : (s?.readonlyPaths ?? []),
       ...(seccomp === null ? {} : { seccomp }),
@@ -112,9 +126,17 @@ function argsOf({ config, image }: SpecInput): string[] {
 }
 
 /** Later ones win. */
-function envOf({ config, image, hostname, mark }: SpecInput): string[] {
+function envOf({ config, image, hostname, mark }: SpecInput, ofDevices: readonly string[]): string[] {
   const given = (config.envs ?? []).map(({ key, value }) => `${key}=${value}`);
-  const all = [PATH, `HOSTNAME=${hostname}`, ...(config.tty === true ? ['TERM=xterm'] : []), ...image.config.env, ...given, mark];
+  const all = [
+    PATH,
+    `HOSTNAME=${hostname}`,
+    ...(config.tty === true ? ['TERM=xterm'] : []),
+    ...image.config.env,
+    ...given,
+    ...ofDevices,
+    mark,
+  ];
   return [...new Map(all.map((entry) => [entry.slice(0, entry.indexOf('=')), entry])).values()];
 }
 
@@ -173,6 +195,13 @@ function podMounts(i: SpecInput): OciMount[] {
   });
   const depth = (path: string): number => path.split('/').filter(Boolean).length;
   return mounts.sort((a, b) => depth(a.destination) - depth(b.destination));
+}
+
+function cdiMount({ hostPath, containerPath, options }: CdiEdits['mounts'][number]): OciMount {
+  if (statSync(hostPath, { throwIfNoEntry: false }) === undefined)
+    refuse(`mount ${containerPath} of a CDI device: ${hostPath} is not on this host`);
+  const bind = options.some((o) => o === 'bind' || o === 'rbind') ? [] : ['rbind'];
+  return { destination: containerPath, type: 'none', source: hostPath, options: [...bind, ...options] };
 }
 
 function sourceOf(m: Mount, i: SpecInput): string {

@@ -140,6 +140,8 @@ export function planContainer(input: PlanInput): ContainerPlan {
   const { config, isolation, entry } = input;
   if (config.tty === true) refuse('tty is not supported');
   if (config.stdin === true) refuse('stdin is not supported: there is no attach');
+  const [cdi] = config.CDIDevices ?? [];
+  if (cdi !== undefined) refuse(`CDI device ${cdi.name} cannot be given: embedded://oci and containerd have CDI devices`);
   for (const d of config.devices ?? []) {
     if (d.containerPath !== d.hostPath) refuse(`device ${d.hostPath} cannot be renamed to ${d.containerPath}`);
   }
