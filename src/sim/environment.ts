@@ -3,6 +3,7 @@ import type { Clock } from '../ports/ports.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
 import { drawInitialEvents } from './nemesis/draws/initialEvents.ts';
 import { deviceTrouble, pluginsOf } from './nemesis/trouble/deviceTrouble.ts';
+import { draTrouble } from './nemesis/trouble/draTrouble.ts';
 import { driverTrouble } from './nemesis/trouble/driverTrouble.ts';
 import type { Trouble } from './nemesis/trouble/faultBursts.ts';
 import { helpersOf, helperTrouble } from './nemesis/trouble/helperTrouble.ts';
@@ -10,6 +11,7 @@ import { type KernelVoice, kernelVoice } from './nemesis/trouble/kernelVoice.ts'
 import { networkTrouble } from './nemesis/trouble/networkTrouble.ts';
 import { shutdownTrouble } from './nemesis/trouble/shutdownTrouble.ts';
 import { makeServiceAccount } from './nemesis/workload/apiUser.ts';
+import { type ClaimScheduler, claimScheduler } from './nemesis/workload/claimScheduler.ts';
 import { makeDriverObject } from './nemesis/workload/objectBodies.ts';
 import type { SimCertificate } from './world/identity/certificates.ts';
 import { keptPairs } from './world/identity/identity.ts';
@@ -35,6 +37,8 @@ export interface Environment {
   callerOf(node: SimNode): Caller | undefined;
   /** Undefined for a node that does not hear its kernel. */
   kernelOf(node: SimNode): KernelVoice | undefined;
+  /** This claim was at some time reserved for this pod, both by UID. */
+  wasReserved(claim: string, pod: string): boolean;
   /** What the signer did, by way. */
   readonly signed: ReadonlyMap<string, number>;
 }
@@ -64,6 +68,7 @@ class WorldEnvironment implements Environment {
   readonly #signer: Signer | undefined;
   readonly #callers: ReadonlyMap<SimNode, Caller>;
   readonly #kernels: ReadonlyMap<SimNode, KernelVoice>;
+  readonly #scheduler: ClaimScheduler | undefined;
   readonly #troubles: readonly Trouble[];
   #fairSinceMs: number;
 
@@ -74,6 +79,7 @@ class WorldEnvironment implements Environment {
     this.#callers = perNode(o.nodes, (node) => callerOf(o, node));
     this.#kernels = perNode(o.nodes, (node) => kernelOf(o, node));
     if (o.kube !== undefined && o.nodes.some(hasDriver)) makeDriverObject(o.kube);
+    this.#scheduler = schedulerOf(o);
     this.#troubles = troublesOf(o);
   }
 
@@ -83,12 +89,14 @@ class WorldEnvironment implements Environment {
   misbehave(): void {
     this.#fairSinceMs = Number.POSITIVE_INFINITY;
     this.#signer?.begin();
+    this.#scheduler?.begin();
     for (const k of this.#kernels.values()) k.begin();
     for (const t of this.#troubles) t.begin();
   }
   heal(): void {
     this.#fairSinceMs = this.#clock.monoMs();
     this.#signer?.heal();
+    this.#scheduler?.heal();
     for (const k of this.#kernels.values()) k.heal();
     for (const t of this.#troubles) t.heal();
   }
@@ -100,6 +108,9 @@ class WorldEnvironment implements Environment {
   }
   signerTroubledAtMs(node: string): number {
     return this.#signer?.troubledAtMs(node) ?? Number.NEGATIVE_INFINITY;
+  }
+  wasReserved(claim: string, pod: string): boolean {
+    return this.#scheduler?.wasReserved(claim, pod) === true;
   }
   callerOf(node: SimNode): Caller | undefined {
     return this.#callers.get(node);
@@ -163,11 +174,18 @@ function kernelOf({ rng, clock, on }: EnvironmentOptions, node: SimNode): Kernel
   return kernelVoice({ log: node.kernelLog, rng: rng.fork(`kernel-${node.name}`), clock, on: said });
 }
 
+function schedulerOf({ kube, nodes, clock, rng }: EnvironmentOptions): ClaimScheduler | undefined {
+  if (kube === undefined || !nodes.some(hasClaims)) return undefined;
+  return claimScheduler({ kube, nodes, clock, rng: rng.fork('scheduler') });
+}
+
+const hasClaims = (node: SimNode): boolean => node.tuning.claims !== null;
 const hasDriver = (node: SimNode): boolean => node.tuning.driver !== null;
 
 /** Parts of nodes that misbehave among faults. `rng` names their chances, `who` their lines in the trace. */
 const PARTS = [
   { who: 'driver', rng: 'driver', isOn: hasDriver, trouble: driverTrouble },
+  { who: 'dra', rng: 'dra', isOn: hasClaims, trouble: draTrouble },
   { who: 'devices', rng: 'devices', isOn: (node: SimNode) => pluginsOf(node).length > 0, trouble: deviceTrouble },
   { who: 'helper', rng: 'helpers', isOn: (node: SimNode) => helpersOf(node).length > 0, trouble: helperTrouble },
   { who: 'network', rng: 'network', isOn: (node: SimNode) => node.tuning.network !== null, trouble: networkTrouble },

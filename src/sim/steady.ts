@@ -63,7 +63,7 @@ function keptBelow(path: string, snapshot: unknown): string[] {
 }
 
 /** Their statecharts come and go, with plugins and with pods that are asked about. */
-const PASSING = ['node/allocation/devices', 'node/allocation/coordinator'];
+const PASSING = ['node/allocation/devices', 'node/allocation/coordinator', 'node/allocation/claims'];
 /** With the acts of all of them. */
 function below(snapshot: unknown): number {
   const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): unknown } | undefined> };

@@ -1,5 +1,6 @@
 /** What a virtual node says of a pod of the API, and what of it runs. */
 
+import { claimStepsView, claimsView } from '../../src/machines/allocation/claims/messages.ts';
 import { eventsView } from '../../src/machines/foundation/messages.ts';
 import { waitingPodsView } from '../../src/machines/pods/admission/messages.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
@@ -17,6 +18,7 @@ export function whyOf(h: VirtualNode, query: string): string {
     ...{ query, nowMs, monoMs, actorAt: () => undefined },
     ...{ pods: registry.read(podsView)?.value, waiting: registry.read(waitingPodsView)?.value },
     ...{ statuses: registry.read(statusesView)?.value, events: registry.read(eventsView)?.value },
+    claims: { records: registry.read(claimsView)?.value, steps: registry.read(claimStepsView)?.value },
     ...{ sourceErrors: registry.read(sourceErrorsView)?.value, cri: registry.read(criView)?.value },
   }).lines.join('\n');
 }

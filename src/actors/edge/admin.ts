@@ -4,6 +4,7 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
+import { claimStepsView, claimsView } from '../../machines/allocation/claims/messages.ts';
 import { topologyView } from '../../machines/allocation/coordinator/messages.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
@@ -181,6 +182,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           cri: registry.read(criView)?.value,
           volumes: registry.read(volumesView)?.value,
           topology: registry.read(topologyView)?.value,
+          claims: { records: registry.read(claimsView)?.value, steps: registry.read(claimStepsView)?.value },
           actorAt: (path) => inspect.stateAt(path),
         }),
       );

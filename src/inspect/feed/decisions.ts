@@ -1,5 +1,6 @@
 /** What the node has decided about pods, images, CPUs and devices, as far as its actors publish it. */
 
+import { claimStepsView, claimsView } from '../../machines/allocation/claims/messages.ts';
 import { type TopologyDecisions, topologyView } from '../../machines/allocation/coordinator/messages.ts';
 import { formatCpuSet } from '../../machines/allocation/cpuSet.ts';
 import { cpusView } from '../../machines/allocation/cpus/messages.ts';
@@ -10,6 +11,7 @@ import { statusesView } from '../../machines/pods/status/messages.ts';
 import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
 import { imageLedger } from '../../machines/reclaim/imageGc/imageGc.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
+import { claimWords } from '../../machines/shown/why/whyClaims.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { DecisionsFrame } from './frames.ts';
 
@@ -58,6 +60,7 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
               [...containers].map(([container, set]) => ({ pod: podName(uid), container, cpus: formatCpuSet(set) })),
             ),
           },
+    ...claimsOf(node, podName),
     ...(topology === undefined ? {} : { numa: numaOf(topology) }),
     devices: Object.keys(devices?.capacity ?? {}).map((resource) => ({
       resource,
@@ -76,6 +79,19 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
       })),
     notes: node.recorder.last(NOTES_MAX, isDecision),
   };
+}
+
+/** Those about which something is under way first. */
+function claimsOf({ tree: { registry }, clock }: Inspected, podName: (uid: string) => string): Pick<DecisionsFrame, 'claims'> {
+  const [records, steps] = [registry.read(claimsView)?.value, registry.read(claimStepsView)?.value];
+  if (records === undefined) return {};
+  const keys = new Set([...(steps?.keys() ?? []), ...records.keys()]);
+  const claims = [...keys].slice(0, LIST_MAX).map((claim) => ({
+    claim,
+    pods: [...(records.get(claim)?.pods ?? [])].slice(0, LIST_MAX).map(podName),
+    words: claimWords(claim, { records, steps }, clock.wallMs()),
+  }));
+  return { claims };
 }
 
 /** The newest first. */

@@ -158,6 +158,8 @@ export interface DecisionsFrame {
   refused: readonly { uid: string; name: string; reason: string; message: string }[];
   evicted: readonly { uid: string; name: string; reason: string; message: string }[];
   cpus: { shared: string; alone: readonly { pod: string; container: string; cpus: string }[] } | null;
+  /** ResourceClaims that pods of this node use, and what is under way about each. Absent without any, and in older recordings. */
+  claims?: readonly { claim: string; pods: readonly string[]; words: string }[] | undefined;
   /** By the topology manager. Absent under its policy none, and in recordings of older daemons. */
   numa?: readonly { pod: string; container: string; chosen: string; outcome: string; hints: readonly string[] }[] | undefined;
   devices: readonly { resource: string; capacity: string; allocatable: string }[];

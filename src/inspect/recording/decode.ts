@@ -78,6 +78,7 @@ const decisions = shape({
   refused: judged,
   evicted: judged,
   cpus: orNull(shape({ shared: isText, alone: listOf(shape({ pod: isText, container: isText, cpus: isText })) })),
+  claims: optional(listOf(shape({ claim: isText, pods: listOf(isText), words: isText }))),
   numa: optional(listOf(shape({ pod: isText, container: isText, chosen: isText, outcome: isText, hints: listOf(isText) }))),
   devices: listOf(shape({ resource: isText, capacity: isText, allocatable: isText })),
   images: listOf(shape({ id: isText, sizeBytes: isNumber, unusedMs: isNumber, foundMs: isNumber, pinned: isTruth })),

@@ -17,6 +17,7 @@ import type { SimCertificate } from '../world/identity/certificates.ts';
 import type { StoreEvent } from '../world/kube/kubeStore.ts';
 import type { SimKube } from '../world/kube/types.ts';
 import type { SimNode } from '../world/node/types.ts';
+import type { SimDraCall } from '../world/plugins/dra.ts';
 import type { DriverCall } from '../world/plugins/drivers.ts';
 import { DEVICE_DOMAIN } from '../world/plugins/machineDevices.ts';
 import type { CallSeen } from '../world/runtime/types.ts';
@@ -60,6 +61,8 @@ export interface Checker {
   judged?(s: Scene, problems: readonly string[]): string | undefined;
   /** A call to its storage driver is about to have its effect. */
   served?(s: Scene, call: DriverCall): string | undefined;
+  /** A call to a driver of dynamic resources is about to have its effect. */
+  prepares?(s: Scene, call: SimDraCall): string | undefined;
   /** A line of its log. */
   logged?(s: Scene, text: string): string | undefined;
   /** The daemon came to the API server with this certificate. */

@@ -9,6 +9,7 @@ import { attacks } from './attack/attacks.ts';
 import type { DrawOptions } from './drawOptions.ts';
 import { bursts, removals } from './draws/bursts.ts';
 import { initialEventsTrouble } from './draws/initialEvents.ts';
+import { claimLife } from './draws/node/claims.ts';
 import { cpuTrouble } from './draws/node/cpus.ts';
 import { drawDeviceFaults } from './draws/node/devices.ts';
 import { kernelSettingsTrouble } from './draws/node/kernelSettings.ts';
@@ -77,6 +78,7 @@ function placeOf(o: DrawOptions, node: number) {
     packetFilter: o.packetFilters?.[node] === true,
     kernel: o.kernels?.[node] === true,
     devices: o.devices?.[node] ?? [],
+    claims: o.claims?.[node] === true,
     cpus: o.cpus?.[node] ?? null,
     certificates,
     edge,
@@ -106,4 +108,5 @@ function drawNode(rng: SimRng, place: ReturnType<typeof placeOf>, { drawn, met }
   if (place.packetFilter) packetFilterTrouble(rng.fork('packet-filter'), place, prompt);
   if (place.kernel) kernelSettingsTrouble(rng.fork('kernel-settings'), place, prompt);
   if (api) initialEventsTrouble(rng.fork('initial-events'), place, prompt);
+  if (place.claims) claimLife(rng.fork('resource-claims'), place, prompt);
 }

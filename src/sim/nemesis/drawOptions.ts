@@ -27,6 +27,8 @@ export interface DrawOptions {
   kernels?: readonly boolean[];
   /** Per node: its pods have volumes of NFS servers. */
   network?: readonly boolean[];
+  /** Per node: drivers of dynamic resources are beside it. */
+  claims?: readonly boolean[];
   /** Per node: what CPUs it allocates; null: none. */
   cpus?: readonly (CpuTuning | null)[];
 }

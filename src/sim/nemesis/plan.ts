@@ -30,6 +30,7 @@ export function planned(
     network: nodes.map((n) => n.tuning.network !== null),
     drivers: nodes.map((n) => n.tuning.driver !== null),
     devices: nodes.map((n) => n.tuning.devices?.plugins.map((p) => p.resource) ?? []),
+    claims: nodes.map((n) => n.tuning.claims !== null),
     cpus: nodes.map((n) => n.tuning.cpus),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
   };

@@ -99,6 +99,7 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     beside: NOTHING_BESIDE,
     cgroups: null,
     devices: null,
+    claims: null,
     cpus: null,
     shutdown: null,
     packetFilter: hits('iptables'),

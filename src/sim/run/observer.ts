@@ -64,6 +64,7 @@ export class Observer implements NodeWatcher {
       settled: (call, outcome) => checks.settled(node, call, outcome),
     };
     node.drivers.onCall = (call) => checks.ask('served', node, call);
+    node.dra.onCall = (call) => checks.ask('prepares', node, call);
     node.logind.onRelease = () => checks.ask('released', node);
     node.disk.onRemove = (path) => checks.ask('removing', node, path);
   }

@@ -1,7 +1,10 @@
 /** Dynamic resources: a whole node in virtual time, with drivers beside it. */
 import { describe, expect, it } from 'vitest';
+import { decisionsFrame } from '../../../src/inspect/feed/decisions.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { INSPECT, inspectedOf } from '../../inspect/rig.ts';
 import { created, drop, events, inApi, isReady, NS } from '../cluster/clusterPods.ts';
+import { whyOf } from '../told.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 import {
   bind,
@@ -149,12 +152,16 @@ describe('a claim', () => {
   });
 
   it('that hangs says where, holds up no other pod, and not the end of its own', async () => {
-    await using h = await claimNode();
+    await using h = await claimNode(INSPECT);
     driver(h);
     h.dra.latencyMs = () => Number.POSITIVE_INFINITY;
     withClaim(h, 'stuck');
     await h.until('it is being prepared', () => chart(h, 'default/stuck-gpu') === 'preparing');
     expect(worker(h, 'stuck')).toMatchObject({ reason: 'PreparingResourceClaims' });
+    await h.advance(12_000);
+    const words = `NodePrepareResources of DRA driver ${DRIVER}, no answer for 12s`;
+    expect(whyOf(h, 'stuck')).toContain(`Resource claims\n  stuck-gpu: ${words}`);
+    expect(decisionsFrame(inspectedOf(h)).claims).toEqual([{ claim: 'default/stuck-gpu', pods: ['default/stuck'], words }]);
     const free = unbound(h, 'free');
     bind(h, free.metadata.name);
     await h.until('the other is Ready', () => isReady(h, 'free'), 5_000);

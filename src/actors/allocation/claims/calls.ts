@@ -7,6 +7,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Dra, DraCall, DraConnection } from '../../../ports/sockets/dra.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import type { ClaimMetrics } from './metrics.ts';
+import type { ClaimSteps } from './steps.ts';
 
 /** Deadline of a call, from the reference. */
 const CALL_TIMEOUT_MS = 45_000;
@@ -22,13 +23,15 @@ export class DraCalls {
   readonly #ctx: Pick<ActorCtx, 'ports' | 'log'>;
   readonly #dra: Dra;
   readonly #metrics: ClaimMetrics;
+  readonly #steps: ClaimSteps;
   /** By stamp, in the order in which they registered. */
   readonly #connections = new Map<string, Connected>();
 
-  constructor(ctx: Pick<ActorCtx, 'ports' | 'log'>, { dra, metrics }: { dra: Dra; metrics: ClaimMetrics }) {
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'log'>, { dra, metrics, steps }: { dra: Dra; metrics: ClaimMetrics; steps: ClaimSteps }) {
     this.#ctx = ctx;
     this.#dra = dra;
     this.#metrics = metrics;
+    this.#steps = steps;
   }
 
   /** Until the function it gives is called. */
@@ -69,7 +72,7 @@ export class DraCalls {
 
   /** What each driver prepared. Rejects with what one of them says. */
   async prepare(record: ClaimRecord, signal: AbortSignal): Promise<ReadonlyMap<string, readonly PreparedDevice[]>> {
-    const devices = await this.#each(record, async (driver) => {
+    const devices = await this.#each(record, 'NodePrepareResources', async (driver) => {
       const answers = await this.#call(driver, 'NodePrepareResources', (at, call) => at.prepare([record], call), signal);
       return answerOf(answers, 'NodePrepareResources', record).devices;
     });
@@ -77,15 +80,16 @@ export class DraCalls {
   }
 
   async unprepare(record: ClaimRecord, signal: AbortSignal): Promise<void> {
-    await this.#each(record, async (driver) => {
+    await this.#each(record, 'NodeUnprepareResources', async (driver) => {
       const answers = await this.#call(driver, 'NodeUnprepareResources', (at, call) => at.unprepare([record], call), signal);
       answerOf(answers, 'NodeUnprepareResources', record);
     });
   }
 
   /** All drivers at once. One that fails is told when every other has answered. */
-  async #each<T>({ drivers }: ClaimRecord, work: (driver: string) => Promise<T>): Promise<(readonly [string, T])[]> {
-    const results = await Promise.allSettled([...drivers.keys()].map(async (driver) => [driver, await work(driver)] as const));
+  async #each<T>(record: ClaimRecord, method: Method, work: (driver: string) => Promise<T>): Promise<(readonly [string, T])[]> {
+    const ask = (driver: string) => this.#steps.during(record, `${method} of DRA driver ${driver}`, () => work(driver));
+    const results = await Promise.allSettled([...record.drivers.keys()].map(async (driver) => [driver, await ask(driver)] as const));
     return results.map((result) => {
       if (result.status === 'rejected') throw result.reason;
       return result.value;

@@ -21,7 +21,7 @@ import {
 } from '../../../machines/allocation/claims/messages.ts';
 import { podsWith } from '../../../machines/allocation/claims/share.ts';
 import { slicesMachine } from '../../../machines/allocation/claims/slicesMachine.ts';
-import type { ClaimRecord, DeviceHealth, PreparedDevice } from '../../../machines/allocation/claims/types.ts';
+import { type ClaimRecord, type DeviceHealth, type PreparedDevice, splitKey } from '../../../machines/allocation/claims/types.ts';
 import { failureText, kubePath } from '../../../machines/kube/request.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
@@ -34,6 +34,7 @@ import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { DraCalls } from './calls.ts';
 import { claimMetrics } from './metrics.ts';
 import { ClaimRecords } from './records.ts';
+import { ClaimSteps } from './steps.ts';
 
 export interface ClaimsOptions {
   rootDir: string;
@@ -118,6 +119,7 @@ interface Held {
 class ClaimManager {
   readonly records: ClaimRecords;
   readonly calls: DraCalls;
+  readonly #steps: ClaimSteps;
   readonly #ctx: ActorCtx<ClaimsEvent>;
   readonly #nodeName: () => string;
   readonly #client: KubeClient;
@@ -131,7 +133,8 @@ class ClaimManager {
     this.#client = kubeClient(ctx);
     this.#metrics = claimMetrics(ctx.ports.metrics);
     this.records = new ClaimRecords(ctx, rootDir);
-    this.calls = new DraCalls(ctx, { dra, metrics: this.#metrics });
+    this.#steps = new ClaimSteps(ctx);
+    this.calls = new DraCalls(ctx, { dra, metrics: this.#metrics, steps: this.#steps });
     this.#health = ctx.registry.read(claimHealthView)?.value ?? new Map();
   }
 
@@ -146,7 +149,8 @@ class ClaimManager {
     signal: AbortSignal,
   ): Promise<Look> {
     const path = kubePath.resourceClaim(of.namespace, of.name);
-    const answer = await this.#client.request({ verb: 'GET', path }, { signal, timeoutMs: API_TIMEOUT_MS });
+    const ask = () => this.#client.request({ verb: 'GET', path }, { signal, timeoutMs: API_TIMEOUT_MS });
+    const answer = await this.#steps.during(of, 'GET of the ResourceClaim from the API server', ask);
     if (!answer.ok) throw new Error(`fetch ResourceClaim ${of.name}: ${failureText({ verb: 'GET', path }, answer.failure)}`);
     return of.uses.map(({ ask, user }) => {
       const found = checkClaim(answer.body, user);
@@ -157,7 +161,7 @@ class ClaimManager {
   }
 
   async save(key: string, record: ClaimRecord | null): Promise<void> {
-    await this.records.put(key, record);
+    await this.#steps.during(splitKey(key), `write of ${this.records.file}`, () => this.records.put(key, record));
     this.#publish();
   }
 

@@ -67,6 +67,17 @@ export function Decisions({ state }: { state: PageState }) {
           </ul>
         </Section>
       )}
+      {d.claims === undefined || d.claims.length === 0 ? null : (
+        <Section title="Resource claims" note="what drivers prepared, and who is asked just now">
+          <ul className="plain">
+            {d.claims.map((c) => (
+              <li key={c.claim}>
+                <code>{c.claim}</code> {c.words} <span className="quiet">{c.pods.join(', ')}</span>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
       <Section title="Devices">
         {d.devices.length === 0 ? (
           <p className="quiet">No device plugin has registered.</p>

@@ -16,7 +16,7 @@ import { type ClaimEvent, type ClaimSaid, claimMachine } from './claimMachine.ts
 import { type DriverSaid, driverMachine } from './driverMachine.ts';
 import type { ClaimsEvent, DraDriver } from './messages.ts';
 import { SLICES_GRACE_MS, type SlicesSaid, slicesMachine } from './slicesMachine.ts';
-import { type ClaimRecord, claimKey } from './types.ts';
+import { type ClaimRecord, claimKey, splitKey } from './types.ts';
 
 const CLAIMS_RETRY = { minMs: 1_000, maxMs: 60_000 } as const;
 /** How often claims of pods are looked for that this node does not have any more, from the reference. */
@@ -90,10 +90,6 @@ function tell(
   enqueue.sendTo(known.child, to.event);
   return lastId;
 }
-function split(key: string): { namespace: string; name: string } {
-  const slash = key.indexOf('/');
-  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-}
 const slicesOf = (driver: string): string => `slices of ${driver || 'all drivers'}`;
 const whatOf = (verb: string, pod: Pod): string => `${verb} for pod ${podName(pod)}`;
 
@@ -147,7 +143,7 @@ const machine = effects.extend({
       }
       const claims = new Map(context.claims);
       for (const key of context.claims.keys())
-        tell(enqueue, { claims, lastId: ask }, { ...split(key), event: { type: 'claim.release', leave: { ask, uid } } });
+        tell(enqueue, { claims, lastId: ask }, { ...splitKey(key), event: { type: 'claim.release', leave: { ask, uid } } });
       enqueue.assign({ claims, open: new Map(context.open).set(ask, { what: `release of ${uid}`, left: claims.size, error: null }) });
     }),
     answered: effects.enqueueActions(({ context, event, enqueue }) => {
@@ -183,7 +179,7 @@ const machine = effects.extend({
             tell(
               enqueue,
               { claims, lastId: context.lastId },
-              { ...split(key), event: { type: 'claim.release', leave: { ask: null, uid } } },
+              { ...splitKey(key), event: { type: 'claim.release', leave: { ask: null, uid } } },
             );
       enqueue.assign({ claims });
     }),

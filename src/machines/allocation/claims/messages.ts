@@ -27,6 +27,14 @@ export const claimsAddr: Address<ClaimsEvent> = address<ClaimsEvent>('node/alloc
 /** By {@link claimKey}. Absent where there are no claims, and before the records were read. */
 export const claimsView = viewKey<ReadonlyMap<string, ClaimRecord>>('claims');
 
+/** What is under way about a claim: who is asked, and since when. */
+export interface ClaimStep {
+  what: string;
+  sinceWallMs: number;
+}
+/** By {@link claimKey}; claims of which nothing is under way are not in it. */
+export const claimStepsView = viewKey<ReadonlyMap<string, readonly ClaimStep[]>>('claimSteps');
+
 /** The interface that a driver serves, as it registers it. */
 export const DRA_SERVICES = ['v1.DRAPlugin', 'v1beta1.DRAPlugin'] as const;
 export type DraService = (typeof DRA_SERVICES)[number];

@@ -29,6 +29,12 @@ export function claimKey({ namespace, name }: Pick<ClaimRecord, 'namespace' | 'n
   return `${namespace}/${name}`;
 }
 
+/** Namespace and name of a {@link claimKey}. */
+export function splitKey(key: string): { namespace: string; name: string } {
+  const slash = key.indexOf('/');
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
+
 export type Health = 'Healthy' | 'Unhealthy' | 'Unknown';
 /** What a driver says of a device. It holds for so long, then the health is unknown. */
 export interface DeviceHealth {

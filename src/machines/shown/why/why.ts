@@ -14,6 +14,7 @@ import { type Findable, findPod, recordMeant } from '../findPod.ts';
 import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
+import { claimLines } from './whyClaims.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
 import { topologyLines } from './whyTopology.ts';
 import { volumeLines } from './whyVolumes.ts';
@@ -79,6 +80,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(...containerLines(explainedContainers(record, status), i.nowMs));
   if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
   lines.push(...topologyLines(i.topology?.get(uid)?.decisions ?? []));
+  lines.push(...claimLines(record.pod, i.claims, i.nowMs));
   lines.push(...volumeLines(i.volumes?.get(uid) ?? [], i.nowMs));
   lines.push(...runtimeLines(record.pod, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));

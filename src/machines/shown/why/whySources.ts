@@ -13,6 +13,7 @@ import type { StatusView } from '../../pods/status/messages.ts';
 import type { CriView } from '../../runtime/cri/messages.ts';
 import type { VolumesView } from '../../services/volumes/messages.ts';
 import type { ActorView } from '../../supervision/actorState.ts';
+import type { ClaimsKnown } from './whyClaims.ts';
 
 export interface Located extends SourceError {
   source: SourceName;
@@ -104,6 +105,8 @@ export interface WhyInput {
   volumes?: VolumesView | undefined;
   /** Absent under topology manager policy none. */
   topology?: TopologyDecisions | undefined;
+  /** Absent on a node without dynamic resources. */
+  claims?: ClaimsKnown | undefined;
   /** State of one actor of the tree. */
   actorAt(path: string): ActorView | undefined;
   /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */

@@ -27,6 +27,7 @@ import { killsUnreported } from '../node/kernelLogInvariants.ts';
 import { memoryUnsettled } from '../node/memoryInvariants.ts';
 import { shutdownUnsettled } from '../node/shutdownInvariants.ts';
 import { resourcesUnsettled } from './resizeInvariants.ts';
+import { claimsUnsettled } from './resourceClaimInvariants.ts';
 
 const AT_REST = new Set(['running']);
 
@@ -131,11 +132,11 @@ export async function unsettled(
     found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
     found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));
   }
-  found.push(...driversUnsettled(node, { tree: daemon.tree, kube: node.kube, uids: currentUids }));
+  const held = { tree: daemon.tree, kube: node.kube, uids: currentUids, dump };
+  for (const check of [driversUnsettled, claimsUnsettled, cpusUnsettled, memoryUnsettled]) found.push(...check(node, held));
   found.push(...logsUnsettled(node));
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
-  for (const check of [cpusUnsettled, memoryUnsettled]) found.push(...check(node, { tree: daemon.tree, dump }));
   found.push(...shutdownUnsettled(node, daemon.tree));
   found.push(...hostUnsettled(node, daemon.tree));
   const kernel = scene.environment.kernelOf(node);

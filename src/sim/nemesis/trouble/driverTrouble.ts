@@ -28,17 +28,18 @@ const OPEN = [4, 10, 14] as const;
 export function driverTrouble(o: TroubleOptions): Trouble {
   const { node, rng, clock } = o;
   const { drivers, disk } = node;
+  const driver = drivers.sockets.get(DRIVER_SOCKET);
   const ordinary = { latencyMs: drivers.latencyMs, answerMs: drivers.answerMs, fault: drivers.fault };
 
   // A driver that is started over may be of a version that cannot do as much.
   const capabilities = rng.fork('capabilities');
 
   const listens = (down: boolean): void => {
-    for (const driver of drivers.sockets.values()) driver.down = down;
+    if (driver !== undefined) driver.down = down;
   };
   const comes = (): void => {
     listens(false);
-    for (const driver of drivers.sockets.values()) driver.capabilities.add('EXPAND_VOLUME');
+    driver?.capabilities.add('EXPAND_VOLUME');
     if (!disk.has(DRIVER_SOCKET)) disk.putSocket(DRIVER_SOCKET);
   };
   const restore = (): void => {
@@ -69,7 +70,7 @@ export function driverTrouble(o: TroubleOptions): Trouble {
     },
     anew: () => {
       disk.putSocket(DRIVER_SOCKET);
-      if (capabilities.chance(0.5)) for (const driver of drivers.sockets.values()) driver.capabilities.delete('EXPAND_VOLUME');
+      if (capabilities.chance(0.5)) driver?.capabilities.delete('EXPAND_VOLUME');
     },
   };
   return faultBursts({

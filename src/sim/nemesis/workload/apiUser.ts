@@ -91,6 +91,8 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
     putObject(object, o = {}) {
       const path = objectPath(object);
       const there = kube.handle({ verb: 'GET', path });
+      // The scheduler's from then on.
+      if (object.kind === 'resourceClaim' && there.ok) return;
       const wanted = bodyOf(object, o.bound) as KubeObject;
       const anew = !there.ok || (there.body as KubeObject).immutable === true;
       const body = object.kind === 'claim' && there.ok ? grownBody(wanted, there.body as KubeObject) : wanted;

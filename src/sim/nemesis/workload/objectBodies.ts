@@ -17,6 +17,7 @@ export type Named = Pick<SimObject, 'kind' | 'name'>;
 
 export function objectPath({ kind, name }: Named): string {
   if (kind === 'claim') return kubePath.claim(NAMESPACE, name);
+  if (kind === 'resourceClaim') return kubePath.resourceClaim(NAMESPACE, name);
   return kind === 'configMap' ? kubePath.configMap(NAMESPACE, name) : kubePath.secret(NAMESPACE, name);
 }
 
@@ -40,6 +41,8 @@ export function bodyOf(object: SimObject, bound = false): object {
         ...fixed,
       };
     }
+    case 'resourceClaim':
+      return { metadata, spec: {} };
     case 'claim': {
       const phase = bound || rev % UNBOUND_EVERY !== 0 ? 'Bound' : 'Pending';
       const storage = sizeOf(object);

@@ -23,8 +23,8 @@ export interface SimPod {
 export type PodFate = 'steady' | 'ends' | 'loops' | 'deleted';
 
 export interface SimObject {
-  /** `pullSecret`: credentials of a registry. `claim`: of a volume, together with that volume. */
-  kind: 'configMap' | 'secret' | 'pullSecret' | 'claim';
+  /** `pullSecret`: credentials of a registry. `claim`: of a volume, together with that volume. `resourceClaim`: of devices. */
+  kind: 'configMap' | 'secret' | 'pullSecret' | 'claim' | 'resourceClaim';
   /** Ends in the name of the node whose pods name it, as names of pods do. */
   name: string;
   rev: number;

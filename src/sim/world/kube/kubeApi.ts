@@ -17,13 +17,14 @@ import type { InitialEvents, KubeCall, KubeDaemon, KubeTrouble, SimKube } from '
 /** Calls remembered; older ones are dropped. */
 const CALLS_MAX = 20_000;
 
-const OWN_UIDS: ReadonlyMap<string, 'objects' | 'requests' | 'claims'> = new Map([
+const OWN_UIDS: ReadonlyMap<string, 'objects' | 'requests' | 'claims' | 'resourceClaims'> = new Map([
   ['configmaps', 'objects'],
   ['secrets', 'objects'],
   ['serviceaccounts', 'objects'],
   ['persistentvolumeclaims', 'claims'],
   ['persistentvolumes', 'claims'],
   ['certificatesigningrequests', 'requests'],
+  ['resourceclaims', 'resourceClaims'],
 ]);
 
 export interface SimKubeOptions {
@@ -97,6 +98,7 @@ function uidsFrom(rng: SimRng): (resource: string) => string {
     objects: rng.fork('object-uids'),
     requests: rng.fork('request-uids'),
     claims: rng.fork('claim-uids'),
+    resourceClaims: rng.fork('resource-claim-uids'),
   };
   return (resource) => {
     const uids = streams[OWN_UIDS.get(resource) ?? 'pods'];

@@ -15,8 +15,10 @@ import { leaveFiles } from '../identity/identity.ts';
 import type { SimKube } from '../kube/types.ts';
 import { CLAIMED_DIRS, DEVICE_FOLDER, DRIVER_SOCKET, HUGE_PAGES, IMAGES, MANIFESTS, nodeName, ROOT_DIR } from '../paths.ts';
 import type { SimDevicePlugins } from '../plugins/devicePlugins.ts';
+import type { SimDra } from '../plugins/dra.ts';
 import type { SimDrivers } from '../plugins/drivers.ts';
 import { devicesOf } from '../plugins/machineDevices.ts';
+import { draOf } from '../plugins/machineDra.ts';
 import { driversOf } from '../plugins/machineDrivers.ts';
 import type { SimRng } from '../rng.ts';
 import { type SimCgroups, tunedCgroups } from '../runtime/cgroupTrouble.ts';
@@ -39,6 +41,7 @@ export interface SimMachine {
   readonly cgroups: SimCgroups;
   readonly devices: SimDevicePlugins;
   readonly drivers: SimDrivers;
+  readonly dra: SimDra;
   readonly beside: SimBeside;
   readonly tuning: NodeTuning;
   /** The API server of its cluster; undefined: it stands alone. */
@@ -71,6 +74,7 @@ export function simMachine(o: SimMachineOptions): SimMachine {
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const kernelSettings = simKernelSettings();
   kernelSettings.reboot(tuning.kernel?.protect === true);
+  const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const machine = {
     name,
     index,
@@ -84,7 +88,8 @@ export function simMachine(o: SimMachineOptions): SimMachine {
     logind: simLogind(clock),
     iptables: simIptables(),
     kernelSettings,
-    drivers: driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') }),
+    drivers,
+    dra: draOf(tuning.claims, { disk, drivers, rng: rng.fork('dra-latency') }),
     beside: besideNode(tuning.beside, { disk, runtime, clock, rng: rng.fork('beside') }),
     cgroups: tunedCgroups({ tuning: tuning.cgroups, runtime: runtime.hollow, clock, rng: rng.fork('cgroups') }),
     devices: devicesOf(tuning.devices, { folder: DEVICE_FOLDER, clock, rng: rng.fork('device-latency') }),
@@ -107,9 +112,10 @@ function diskOf(name: string, { time, clock, rng, tuning }: SimMachineOptions): 
 
 /** What a pulled plug does to all but the runtime; `rng`: decides what the disk keeps. */
 export function losePower(machine: SimMachine, rng: SimRng): void {
-  const { mounts, disk, drivers, cgroups, logind, iptables, kernelSettings, tuning } = machine;
+  const { mounts, disk, drivers, dra, cgroups, logind, iptables, kernelSettings, tuning } = machine;
   mounts.powerLoss(disk);
   drivers.powerLoss();
+  dra.powerLoss();
   cgroups.powerLoss();
   logind.reboot();
   for (const family of FAMILIES) iptables.flush(family);

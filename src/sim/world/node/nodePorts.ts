@@ -93,7 +93,10 @@ function connected({ node, machineClock, clock, power, fs, own }: Connecting) {
     ...(tuning.shutdown === null ? {} : { inhibitor: node.logind.connect({ clock, power }) }),
     ...(tuning.cgroups === null ? {} : { cgroups: node.cgroups.connect({ clock, power }) }),
     ...(tuning.devices === null ? {} : { devicePlugins: node.devices.connect({ clock, power, makeSocket: bindOn(disk) }) }),
-    ...(tuning.driver === null ? {} : { csi: node.drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power }) }),
+    ...(tuning.claims === null ? {} : { dra: node.dra.connect({ clock, power }) }),
+    ...(tuning.driver === null && tuning.claims === null
+      ? {}
+      : { csi: node.drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power }) }),
     ...node.beside.connect({ power, clock, fs }),
   };
 }

@@ -8,6 +8,7 @@ import type { KernelTuning } from '../host/kernelSettings.ts';
 import type { ShutdownTuning } from '../host/logind.ts';
 import type { CertificateTuning, EdgeTuning } from '../identity/identity.ts';
 import type { DeviceTuning } from '../plugins/machineDevices.ts';
+import type { DraTuning } from '../plugins/machineDra.ts';
 import type { DriverTuning } from '../plugins/machineDrivers.ts';
 import type { CgroupTuning } from '../runtime/cgroupTrouble.ts';
 
@@ -72,6 +73,8 @@ export interface NodeTuning {
   cgroups: CgroupTuning | null;
   /** Device plugins are beside it; null: it cannot speak to any. */
   devices: DeviceTuning | null;
+  /** Drivers of dynamic resources are beside it; null: it cannot speak to any. */
+  claims: DraTuning | null;
   /** It allocates CPUs; null: all containers run on all. */
   cpus: CpuTuning | null;
   /** It keeps its chains in the packet filter of the machine. */

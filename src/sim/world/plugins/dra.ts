@@ -19,14 +19,14 @@ export interface SimDraDriver {
   /** Null: it says nothing of health. */
   health: readonly DeviceHealth[] | null;
 }
-type DraMethod = 'NodePrepareResources' | 'NodeUnprepareResources';
-interface SimDraCall {
+export type DraMethod = 'NodePrepareResources' | 'NodeUnprepareResources';
+export interface SimDraCall {
   driver: string;
   method: DraMethod;
   uid: string;
 }
 /** What becomes of a call. `answer`: in place of the true one, after the effect. */
-type SimDraFault =
+export type SimDraFault =
   | { kind: 'refuse'; details: string }
   /** In the answer, about the claim. */
   | { kind: 'error'; error: string }
@@ -40,6 +40,8 @@ export interface SimDra {
   /** Until a call is answered; Infinity: never. */
   latencyMs: (method: DraMethod) => number;
   fault: (call: SimDraCall) => SimDraFault | undefined;
+  /** A call is about to have its effect. */
+  onCall: (call: SimDraCall) => void;
   add(socket: string, o: Partial<SimDraDriver> & { name: string }): SimDraDriver;
   /** Its process ends: connections and calls with it. What it prepared stays. */
   die(socket: string): void;
@@ -48,6 +50,8 @@ export interface SimDra {
   endHealth(socket: string, why: string): void;
   /** It tells anew how its devices are. */
   tell(socket: string, health: readonly DeviceHealth[]): void;
+  /** The machine's power fails: nothing is prepared any more. */
+  powerLoss(): void;
   connect(o: { clock: Clock; power: { on: boolean } }): Dra;
 }
 
@@ -61,6 +65,8 @@ function oneDevice(driver: string): SimDraDriver['devices'] {
 
 interface Peer {
   socket: string;
+  /** Of the daemon that is connected: the dead hear nothing. */
+  power: { on: boolean };
   changed(connected: boolean): void;
   health: { devices(devices: readonly DeviceHealth[]): void; end(why: string, never: boolean): void } | null;
 }
@@ -68,12 +74,16 @@ interface Peer {
 export function simDra(): SimDra {
   const sockets = new Map<string, SimDraDriver>();
   const peers = new Set<Peer>();
-  const of = (socket: string): Peer[] => [...peers].filter((p) => p.socket === socket);
+  const of = (socket: string): Peer[] => {
+    for (const peer of peers) if (!peer.power.on) peers.delete(peer);
+    return [...peers].filter((p) => p.socket === socket);
+  };
   const self: SimDra = {
     sockets,
     calls: [],
     latencyMs: () => 1,
     fault: () => undefined,
+    onCall: () => {},
     add(socket, o) {
       const driver: SimDraDriver = { down: false, prepared: new Set(), devices: oneDevice(o.name), health: null, ...o };
       sockets.set(socket, driver);
@@ -82,9 +92,7 @@ export function simDra(): SimDra {
     die(socket) {
       const driver = sockets.get(socket);
       if (driver !== undefined) driver.down = true;
-      for (const peer of of(socket)) {
-        peer.changed(false);
-      }
+      for (const peer of of(socket)) peer.changed(false);
       self.endHealth(socket, 'connection closed');
     },
     back(socket) {
@@ -103,9 +111,13 @@ export function simDra(): SimDra {
       if (driver !== undefined) driver.health = health;
       for (const peer of of(socket)) peer.health?.devices(health);
     },
+    powerLoss() {
+      for (const driver of sockets.values()) driver.prepared.clear();
+    },
     connect: (o) => ({
       connect(endpoint, { changed }) {
-        const peer: Peer = { socket: endpoint, changed: (up) => void (o.power.on && peers.has(peer) && changed(up)), health: null };
+        const heard = (up: boolean): void => void (o.power.on && peers.has(peer) && changed(up));
+        const peer: Peer = { socket: endpoint, power: o.power, changed: heard, health: null };
         peers.add(peer);
         o.clock.setTimeout(() => peer.changed(sockets.get(endpoint)?.down === false), CONNECT_MS);
         return connectionOf(self, { peer, peers, ...o });
@@ -184,6 +196,7 @@ function reached(
       if (over || driver === undefined || driver.down) return end(() => reject(failed(UNAVAILABLE, 'connection error')));
       const seen = { driver: driver.name, method, uid };
       self.calls.push(seen);
+      self.onCall(seen);
       const fault = self.fault(seen);
       if (fault?.kind === 'refuse') return end(() => reject(failed(2, fault.details)));
       if (fault?.kind !== 'lost') return end(() => resolve({ driver, fault }));

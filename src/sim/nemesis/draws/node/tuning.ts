@@ -5,6 +5,7 @@ import { drawIdentity } from '../../workload/identity.ts';
 import { drawBeside } from '../beside.ts';
 import { drawImageGc } from '../pods/images.ts';
 import { drawCgroups } from './cgroups.ts';
+import { drawClaims } from './claims.ts';
 import { drawCpus } from './cpus.ts';
 import { drawDevices } from './devices.ts';
 import { drawDriver } from './drivers.ts';
@@ -15,7 +16,7 @@ import { drawShutdown } from './shutdown.ts';
 
 /** Quick and slow hardware, short and long configured periods. */
 export function drawTuning(rng: SimRng): NodeTuning {
-  return {
+  const tuning = {
     callLatencyMs: rng.pick([0, 2, 30, 300] as const) ?? 0,
     diskLatencyMs: rng.pick([0, 0, 1, 10] as const) ?? 0,
     requestTimeoutMs: rng.pick([4_000, 15_000, 120_000] as const) ?? 120_000,
@@ -43,6 +44,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     kernel: drawKernelSettings(rng.fork('kernel-settings')),
     network: drawNetwork(rng.fork('network-disks')),
   };
+  return { ...tuning, claims: drawClaims(rng.fork('resource-claims'), tuning.api) };
 }
 
 function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver' | 'beside'> {

@@ -11,7 +11,7 @@ export interface DrawnContainer {
   imagePullPolicy?: string;
   restartPolicy?: string;
   restartPolicyRules?: object[];
-  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string>; claims?: object[] };
   volumeMounts?: object[];
 }
 /** A manifest that was drawn: what draws look at and change. */
@@ -26,6 +26,7 @@ export interface DrawnManifest {
     containers: DrawnContainer[];
     initContainers?: DrawnContainer[];
     volumes?: { name: string; [source: string]: unknown }[];
+    resourceClaims?: object[];
   };
 }
 
