@@ -6,7 +6,7 @@ import { isRecord } from '../../../machines/shape/conform.ts';
 import { readRegularSync } from '../../../process/regularFile.ts';
 
 /** Where drivers write. A device of the last folder that has it counts. */
-export const CDI_DIRS = ['/etc/cdi', '/var/run/cdi'] as const;
+const CDI_DIRS = ['/etc/cdi', '/var/run/cdi'] as const;
 const SPEC_BYTES_MAX = 4 * 1024 * 1024;
 const HOOKS = ['prestart', 'createRuntime', 'createContainer', 'startContainer', 'poststart', 'poststop'] as const;
 type HookName = (typeof HOOKS)[number];

@@ -67,6 +67,8 @@ export function specOf(i: SpecInput): OciSpec {
       i.cdiDirs,
     ),
   );
+  const asked = (config.devices ?? []).map((d) => ({ hostPath: d.hostPath, path: d.containerPath }));
+  const nodes = deviceNodes([...asked, ...cdi.devices], host.root);
   const privileged = s?.privileged === true;
   const { addCapabilities: add = [], dropCapabilities: drop = [] } = s?.capabilities ?? {};
   const caps = attempt(() => capabilities({ add, drop, privileged, last: host.capLast }));
@@ -87,7 +89,7 @@ export function specOf(i: SpecInput): OciSpec {
     },
     root: { path: i.rootfs, readonly: s?.readonlyRootfs === true },
     hostname: i.hostname,
-    mounts: [...ownMounts(i), ...podMounts(i), ...cdi.mounts.map(cdiMount)],
+    mounts: [...ownMounts(i), ...podMounts(i), ...cdi.mounts.map(cdiMount), ...nodes.mounts],
     // Runs when the command has been started: its word is what StartContainer waits for.
     hooks: {
       ...cdi.hooks,
@@ -95,10 +97,7 @@ export function specOf(i: SpecInput): OciSpec {
     },
     linux: {
       namespaces: namespaceList(i),
-      devices: [
-        ...(config.devices ?? []).map((d) => device(d.hostPath, d.containerPath)),
-        ...cdi.devices.map(({ hostPath, path, ...owner }) => ({ ...device(hostPath, path), ...owner })),
-      ],
+      devices: nodes.devices,
       maskedPaths: privileged ? [] : (s?.maskedPaths ?? []),
       readonlyPaths: privileged ? [] : (s?.readonlyPaths ?? []),
       ...(seccomp === null ? {} : { seccomp }),
@@ -216,6 +215,16 @@ function sourceOf(m: Mount, i: SpecInput): string {
     refuse(`mount ${m.containerPath}: host path ${m.hostPath}: ${(error as Error).message}`);
   }
   return m.hostPath;
+}
+
+/** A user makes no device nodes: the runtime binds those of the host at their own path, and others are bound here. */
+function deviceNodes(all: CdiEdits['devices'], root: boolean): { devices: object[]; mounts: OciMount[] } {
+  const made = all.map(({ hostPath, path, ...owner }) => ({ hostPath, path, node: { ...device(hostPath, path), ...owner } }));
+  const isBound = ({ hostPath, path }: (typeof made)[number]): boolean => !root && hostPath !== path;
+  return {
+    devices: made.filter((d) => !isBound(d)).map((d) => d.node),
+    mounts: made.filter(isBound).map((d) => ({ destination: d.path, type: 'none', source: d.hostPath, options: ['bind', 'nosuid'] })),
+  };
 }
 
 function device(hostPath: string, path: string): object {

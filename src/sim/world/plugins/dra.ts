@@ -19,7 +19,7 @@ export interface SimDraDriver {
   /** Null: it says nothing of health. */
   health: readonly DeviceHealth[] | null;
 }
-export type DraMethod = 'NodePrepareResources' | 'NodeUnprepareResources';
+type DraMethod = 'NodePrepareResources' | 'NodeUnprepareResources';
 export interface SimDraCall {
   driver: string;
   method: DraMethod;

@@ -24,7 +24,7 @@ export function draSocket(driver: string): string {
 }
 
 /** CDI devices of a claim name its UID. */
-export function cdiName(driver: string, uid: string, more = ''): string {
+function cdiName(driver: string, uid: string, more = ''): string {
   return `${driver}/claim=${uid}${more}`;
 }
 /** Driver and UID of the claim that a CDI device is of; null: it is none of these. */
