@@ -18,6 +18,10 @@ export interface DraDriverOptions {
   /** What a claim gets, as the protocol has it. */
   prepare(claim: WireClaim): object[];
   unprepare?(claim: WireClaim): void;
+  /** What is wrong with a claim that it does not prepare. */
+  refuse?(claim: WireClaim): string | undefined;
+  /** Before it prepares them. */
+  before?(claims: readonly WireClaim[]): Promise<void>;
   /** Answered in place of the true answer. */
   answer?(method: string): object | 'silence' | undefined;
 }
@@ -44,8 +48,10 @@ export async function startDraDriver(o: DraDriverOptions): Promise<TestDraDriver
     (method: string, act: (claim: WireClaim) => object) =>
     ({ request: { claims } }: Call, done: sendUnaryData<object>): void => {
       calls.push({ method, claims });
-      const answer = o.answer?.(method) ?? { claims: Object.fromEntries(claims.map((claim) => [claim.uid, act(claim)])) };
-      if (answer !== 'silence') done(null, answer);
+      void (o.before?.(claims) ?? Promise.resolve()).then(() => {
+        const answer = o.answer?.(method) ?? { claims: Object.fromEntries(claims.map((claim) => [claim.uid, act(claim)])) };
+        if (answer !== 'silence') done(null, answer);
+      });
     };
   const server = new Server();
   server.addService(loadCsiProto().registration, {
@@ -58,6 +64,8 @@ export async function startDraDriver(o: DraDriverOptions): Promise<TestDraDriver
   });
   server.addService(plugin, {
     NodePrepareResources: serve('NodePrepareResources', (claim) => {
+      const error = o.refuse?.(claim);
+      if (error !== undefined) return { error };
       prepared.add(claim.uid);
       return { devices: o.prepare(claim) };
     }),
