@@ -24,7 +24,7 @@ import { hooksAreWaitedFor, hooksComeFirst } from './pods/hookInvariants.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './pods/namedInvariants.ts';
 import { nobodyElseIsSevered, serversAreMountedFirst, serversKeepTheirFiles } from './pods/networkInvariants.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
-import { claimsAreKept, claimsAreReadable, claimsComeWithContainers } from './pods/resourceClaimInvariants.ts';
+import { claimCheckers } from './pods/resourceClaimInvariants.ts';
 import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './pods/statusInvariants.ts';
 import { partsAreBound } from './pods/subPathInvariants.ts';
@@ -107,8 +107,6 @@ export function allCheckers(): Checker[] {
     serversKeepTheirFiles(),
     serversAreMountedFirst(),
     nobodyElseIsSevered(),
-    claimsAreReadable(),
-    claimsAreKept(),
-    claimsComeWithContainers(),
+    ...claimCheckers(),
   ];
 }

@@ -13,6 +13,10 @@ import { type Checker, podOf, type Scene, targetOf } from '../checker.ts';
 
 const FILE = `${ROOT_DIR}/${CLAIMS_FILE}`;
 
+export function claimCheckers(): Checker[] {
+  return [claimsAreReadable(), claimsAreKept(), claimsComeWithContainers()];
+}
+
 /** Throws where the file cannot be read as one. */
 function recorded(node: SimNode): ReadonlyMap<string, ClaimRecord> {
   const text = node.disk.textOf(FILE);
@@ -20,7 +24,7 @@ function recorded(node: SimNode): ReadonlyMap<string, ClaimRecord> {
 }
 
 /** Whatever becomes of the node, its record of claims can be read. */
-export function claimsAreReadable(): Checker {
+function claimsAreReadable(): Checker {
   const seen = new Map<string, string | undefined>();
   const look = ({ node }: Scene): string | undefined => {
     if (node.tuning.claims === null) return undefined;
@@ -38,7 +42,7 @@ export function claimsAreReadable(): Checker {
 }
 
 /** A driver prepares what is on disk already, for pods that it is reserved for; it unprepares what no container runs with. */
-export function claimsAreKept(): Checker {
+function claimsAreKept(): Checker {
   /** CDI devices, by node, pod, container and attempt. */
   const held = new Map<string, readonly string[]>();
   const users = (s: Scene, uid: string, dump: HollowDump) =>
@@ -70,7 +74,7 @@ export function claimsAreKept(): Checker {
 }
 
 /** A container is made with devices of each claim that it names, prepared and reserved for its pod, and of no other. */
-export function claimsComeWithContainers(): Checker {
+function claimsComeWithContainers(): Checker {
   return {
     name: 'claims-come-with-containers',
     arrived(s, call) {
