@@ -32,7 +32,12 @@ export function apiLayerOptions(
 }
 
 /** Features that other components ask a node about, of those that it has; each is a gate of its own too. */
-const DECLARED_FEATURES = ['ExtendWebSocketsToKubelet', 'InPlacePodVerticalScalingInitContainers', 'RestartAllContainersOnContainerExits'];
+const DECLARED_FEATURES = [
+  'ExtendWebSocketsToKubelet',
+  'InPlacePodLevelResourcesVerticalScaling',
+  'InPlacePodVerticalScalingInitContainers',
+  'RestartAllContainersOnContainerExits',
+];
 
 function nodeStatusOptions(
   config: NodeConfig,

@@ -20,6 +20,8 @@ const FIELDS = [
   'containerStatuses',
   'ephemeralContainerStatuses',
   'qosClass',
+  'resources',
+  'allocatedResources',
   'resize',
 ] as const satisfies readonly (keyof PodStatus)[];
 const REMOVABLE: ReadonlySet<string> = new Set(['message', 'reason', 'podIP', 'podIPs', 'resize']);

@@ -48,6 +48,9 @@ export interface PodStatus {
   containerStatuses?: ContainerStatus[];
   ephemeralContainerStatuses?: ContainerStatus[];
   qosClass?: 'Guaranteed' | 'Burstable' | 'BestEffort';
+  /** Of the pod as a whole: in force, and granted. */
+  resources?: ResourceRequirements;
+  allocatedResources?: Record<string, Quantity>;
   observedGeneration?: number;
   resize?: string;
   /** Claims that the cluster made of the pod's templates. */

@@ -34,6 +34,7 @@ import type {
   WorkerReport,
 } from '../../../machines/pods/workers/context.ts';
 import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
+import type { UsageOf } from '../../../machines/pods/workers/resizeMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import { removingDirs } from '../../../machines/reclaim/messages.ts';
 import type { CriResult } from '../../../machines/runtime/cri/messages.ts';
@@ -306,8 +307,8 @@ export class Effects implements WorkerIo {
     return result.ok ? { kind: 'done' } : failedWith('KillContainerError', [result]);
   }
 
-  memoryUsage(containerId: string, signal: AbortSignal): Promise<number | null> {
-    return memoryUsage(this.cri, containerId, signal);
+  memoryUsage(of: UsageOf, signal: AbortSignal): Promise<number | null> {
+    return memoryUsage(this.cri, of, signal);
   }
 
   /** What grows finds room in the pod's group first; the group shrinks when the last of its containers has. */

@@ -1,10 +1,9 @@
 /** What is written into cgroups of the node's own (resources 1.5 to 1.7). Pure. */
 import type { KubeletConfiguration } from '../../config/config.ts';
-import { addQuantities, isZeroQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
+import { addQuantities, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
-import { podLevel } from '../../pod/resources/podLevel.ts';
 import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
-import { containersTotal, cpuQuotaUs, cpuShares, podTotal } from '../../pod/resources/resources.ts';
+import { cpuQuotaUs, cpuShares, heldLimit, podTotal } from '../../pod/resources/resources.ts';
 import { wantsExclusive } from '../cpus/policy.ts';
 import type { Tier } from './names.ts';
 
@@ -200,13 +199,9 @@ function requestOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
   return withOverhead(pod, resource, podTotal(pod, 'requests', resource));
 }
 
-/** None where a container without one could go beyond it. */
 function limitOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
-  const whole = podLevel(pod, 'limits', resource);
-  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
-  const every = containers.every((c) => !isZeroQuantity(c.resources?.limits?.[resource] ?? 0));
-  const limit = whole ?? (every ? containersTotal(pod, 'limits', resource) : undefined);
-  return limit === undefined || isZeroQuantity(limit) ? undefined : withOverhead(pod, resource, limit);
+  const limit = heldLimit(pod, resource);
+  return limit === undefined ? undefined : withOverhead(pod, resource, limit);
 }
 
 function withOverhead(pod: Pod, resource: 'cpu' | 'memory', amount: Quantity | undefined): Quantity | undefined {

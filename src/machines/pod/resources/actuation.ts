@@ -1,5 +1,6 @@
 /** From what was granted to what is in force: which containers are told, in which order, and which start anew. Pure. */
 
+import { own } from '../../data/own.ts';
 import type { Container, ResourceRequirements } from '../../kube/podTable.ts';
 import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
@@ -16,16 +17,19 @@ import {
   resizableContainers,
   sameAmounts,
   taking,
+  WHOLE_POD,
   withAmounts,
 } from './amounts.ts';
 import { type MemoryControlFacts, memoryControls } from './memoryControl.ts';
+import { effectiveLimit } from './podLevel.ts';
 import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from './resources.ts';
 
-/** What this worker has changed, by id of the container. */
+/** What this worker has changed, by id of the container; {@link WHOLE_POD}: of the pod as a whole. */
 export type InForce = ReadonlyMap<string, Amounts>;
 
-/** One thing to tell the runtime about one container. */
+/** One thing to tell the runtime about one container; or to write into the cgroup of the pod. */
 export interface ResizeStep {
+  /** {@link WHOLE_POD}: of the pod as a whole, and so its name. */
   containerId: string;
   name: string;
   resource: Resizable;
@@ -65,20 +69,25 @@ export interface ResizePlanInput {
   status: PodRuntimeStatus;
   inForce: InForce;
   facts: ResourceFacts & MemoryControlFacts;
+  /** What the status of a running pod says of it as a whole. Absent: nothing. */
+  said?: ResourceRequirements | undefined;
 }
 
 /** Pods of the API only: a static pod that changes is another pod, or keeps what it runs with until it starts anew. */
-export function planResize({ pod, status, inForce, facts }: ResizePlanInput): ResizePlan {
+export function planResize({ pod, status, inForce, facts, said }: ResizePlanInput): ResizePlan {
   const restart = new Set<string>();
   const steps: (ResizeStep & { grows: boolean })[] = [];
   const noted = new Map<string, Amounts>();
+  const whole = isOfApi(pod)
+    ? wholeSteps(pod, inForce.get(WHOLE_POD) ?? (said === undefined ? null : saidOf(said, amountsOf(pod.spec))))
+    : [];
   const containers = isOfApi(pod) ? resizableContainers(pod) : [];
   for (const container of containers) {
     const from = firstStatus(status, container.name);
     const given = from?.state === 'running' ? givenAmounts(from, inForce) : null;
     if (from === undefined || given === null) continue;
     const was = knownAmounts(from, inForce) ?? given;
-    const to = amountsOf(container);
+    const to = effectiveAmounts(pod, container);
     const startsAnew = (r: Resizable): boolean => policyOf(container, r) === 'RestartContainer';
     // Not for what the runtime says: it may not be exact, and an earlier node agent would have started it anew.
     if (RESIZABLE.some((r) => startsAnew(r) && !sameAmounts(given, to, r))) {
@@ -109,22 +118,53 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
       });
     }
   }
-  const order = [...steps].sort((a, b) => rank(a) - rank(b));
+  const order = [...steps, ...whole].sort((a, b) => rank(a) - rank(b));
+  const [first] = whole;
+  if (first !== undefined && !inForce.has(WHOLE_POD)) noted.set(WHOLE_POD, first.was);
   return {
     restart,
-    steps: order.map(({ grows: _, ...step }) => step),
+    steps: order.map(({ containerId, name, resource, to, linux, lowersTo }) => ({ containerId, name, resource, to, linux, lowersTo })),
     inForce: noted.size === 0 ? inForce : new Map([...inForce, ...noted]),
   };
 }
 
-/** With what a step has set. */
-export function withStep(inForce: InForce, step: ResizeStep, from: RuntimeContainer): InForce {
-  return new Map([...inForce, [step.containerId, taking(knownAmounts(from, inForce) ?? step.to, step.to, step.resource)]]);
+/** The pod as a whole, after its containers: what it grows by, its cgroup has since the first step. `was` null: nobody knows. */
+function wholeSteps(pod: Pod, was: Amounts | null): (ResizeStep & { grows: boolean; was: Amounts })[] {
+  const to = amountsOf(pod.spec);
+  if (was === null) return [];
+  return RESIZABLE.filter((r) => !sameAmounts(was, to, r)).map((resource) => {
+    const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
+    const lowersTo = resource === 'memory' && after < before ? after : null;
+    return { ...{ containerId: WHOLE_POD, name: WHOLE_POD, resource, to, was, lowersTo }, linux: {}, grows: true };
+  });
+}
+/** Of what a status says, that which the pod asks for as a whole. */
+export function saidOf(said: ResourceRequirements, asked: Amounts): Amounts {
+  const kind = (of: 'requests' | 'limits') =>
+    Object.fromEntries(RESIZABLE.flatMap((r) => (asked[of][r] === undefined || said[of]?.[r] === undefined ? [] : [[r, said[of][r]]])));
+  return { requests: kind('requests'), limits: kind('limits') };
+}
+/** What a container is made with: where it has no limit of its own, that of its pod. */
+export function effectiveAmounts(pod: Pod, container: Container): Amounts {
+  const { requests } = amountsOf(container);
+  const limits = Object.fromEntries(
+    RESIZABLE.flatMap((r) => {
+      const limit = effectiveLimit(pod, container, r);
+      return limit === undefined ? [] : [[r, limit]];
+    }),
+  );
+  return { requests, limits };
+}
+
+/** With what a step has set. `from` undefined: of the pod as a whole. */
+export function withStep(inForce: InForce, step: ResizeStep, from: RuntimeContainer | undefined): InForce {
+  const known = from === undefined ? inForce.get(step.containerId) : knownAmounts(from, inForce);
+  return new Map([...inForce, [step.containerId, taking(known ?? step.to, step.to, step.resource)]]);
 }
 /** Resources in force of containers that are still there. */
 export function ofPresent(inForce: InForce, status: PodRuntimeStatus): InForce {
   if (inForce.size === 0) return inForce;
-  const there = new Set(status.containers.map((c) => c.id));
+  const there = new Set([WHOLE_POD, ...status.containers.map((c) => c.id)]);
   return new Map([...inForce].filter(([id]) => there.has(id)));
 }
 
@@ -132,8 +172,8 @@ const NONE = Number.POSITIVE_INFINITY;
 /** Files of a cgroup that a container may have lost with a change, and what frees it. */
 const FREE: Readonly<Record<string, string>> = { 'memory.high': 'max', 'memory.min': '0', 'memory.low': '0' };
 
-function rank({ resource, grows }: { resource: Resizable; grows: boolean }): number {
-  return (resource === 'memory' ? 0 : 2) + Number(grows);
+function rank({ containerId, resource, grows }: { containerId: string; resource: Resizable; grows: boolean }): number {
+  return (resource === 'memory' ? 0 : 3) + (containerId === WHOLE_POD ? 2 : Number(grows));
 }
 function amount(quantity: Quantity | undefined, resource: Resizable): number {
   return resource === 'cpu' ? quantityToMilli(quantity) : quantityToInteger(quantity);
@@ -180,10 +220,12 @@ const SHARES_PER_CPU = 1024;
  */
 export function actualResources(container: Container, from: RuntimeContainer, inForce: InForce): ResourceRequirements {
   const given = givenAmounts(from, inForce);
-  const base = given === null ? container : withAmounts(container, given);
-  const amounts = amountsOf(base);
-  const actual = asReported(amounts, from);
-  return sameAmounts(actual, amounts) ? (base.resources ?? {}) : (withAmounts(base, actual).resources ?? {});
+  const actual = withOwnLimits(container, asReported(given ?? amountsOf(container), from));
+  return sameAmounts(actual, amountsOf(container)) ? (container.resources ?? {}) : (withAmounts(container, actual).resources ?? {});
+}
+/** A limit that is its pod's is shown of the pod. */
+function withOwnLimits({ resources }: Container, { requests, limits }: Amounts): Amounts {
+  return { requests, limits: Object.fromEntries(Object.entries(limits).filter(([r]) => own(resources?.limits, r) !== undefined)) };
 }
 
 /** With the runtime's numbers where it says otherwise. */

@@ -25,7 +25,7 @@ export function asksForNothing({ requests, limits }: Amounts): boolean {
 }
 
 /** The container with these amounts; its other resources are left as they are. */
-export function withAmounts<C extends Container>(container: C, amounts: Amounts): C {
+export function withAmounts<C extends Pick<Container, 'resources'>>(container: C, amounts: Amounts): C {
   const resources = { ...container.resources };
   for (const kind of KINDS) {
     const kept = Object.entries(resources[kind] ?? {}).filter(([name]) => !(RESIZABLE as readonly string[]).includes(name));
@@ -77,6 +77,10 @@ export function amountsFrom(value: unknown): Amounts | null {
   const [requests, limits] = [read('requests'), read('limits')];
   return requests === null || limits === null ? null : { requests, limits };
 }
+
+/** In place of a container's name or id: the pod as a whole. */
+export const WHOLE_POD = '';
+export const NO_AMOUNTS: Amounts = { requests: {}, limits: {} };
 
 /** Containers whose resources may change while they run: all but ephemeral ones. */
 export function resizableContainers(pod: Pod): Container[] {

@@ -5,6 +5,7 @@ import type { Container } from '../../kube/podTable.ts';
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import { canonicalJson } from '../names.ts';
 import { isTerminal } from '../phase.ts';
+import { WHOLE_POD } from './amounts.ts';
 
 export interface ResizeEvent {
   reason: 'ResizeStarted' | 'ResizeCompleted';
@@ -41,7 +42,13 @@ const inProgress = (status: PodStatus): boolean => status.conditions?.some((c) =
 
 function wasGranted(before: PodStatus, now: PodStatus): boolean {
   const amounts = (status: PodStatus) =>
-    new Map([...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map((c) => [c.name, c.allocatedResources]));
+    new Map(
+      [
+        { name: WHOLE_POD, allocatedResources: status.allocatedResources },
+        ...(status.initContainerStatuses ?? []),
+        ...(status.containerStatuses ?? []),
+      ].map((c) => [c.name, c.allocatedResources]),
+    );
   const old = amounts(before);
   return [...amounts(now)].some(([name, granted]) => {
     const held = old.get(name);

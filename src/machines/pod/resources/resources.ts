@@ -2,7 +2,7 @@
 
 import { own } from '../../data/own.ts';
 import type { Container } from '../../kube/podTable.ts';
-import { addQuantities, compareQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
+import { addQuantities, compareQuantity, isZeroQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import type { LinuxContainerResources } from '../../wire/cri.ts';
@@ -140,6 +140,14 @@ export function containersTotal(pod: Pod, kind: 'requests' | 'limits', resource:
   const sum = together.length === 0 ? undefined : addQuantities(together);
   if (peak === undefined) return sum;
   return sum === undefined || compareQuantity(peak, sum) > 0 ? peak : sum;
+}
+
+/** The limit that a pod as a whole is held to: none where a container without one could go beyond it. Overhead is not in it. */
+export function heldLimit(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const every = containers.every((c) => !isZeroQuantity(c.resources?.limits?.[resource] ?? 0));
+  const limit = podLevel(pod, 'limits', resource) ?? (every ? containersTotal(pod, 'limits', resource) : undefined);
+  return limit === undefined || isZeroQuantity(limit) ? undefined : limit;
 }
 
 /** Totals for the sandbox, so that a runtime with a machine per sandbox can size it. */

@@ -7,24 +7,34 @@ import { own } from '../../data/own.ts';
 import type { Container } from '../../kube/podTable.ts';
 import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
+import { saidOf } from '../../pod/resources/actuation.ts';
 import {
   type Amounts,
   amountsFrom,
   amountsOf,
   asksForNothing,
+  NO_AMOUNTS,
   RESIZABLE,
   resizableContainers,
   sameAmounts,
+  WHOLE_POD,
   withAmounts,
 } from '../../pod/resources/amounts.ts';
 import { qosClass } from '../../pod/resources/qos.ts';
 import { type RequestOf, requestOf, shortages } from '../../pod/resources/requests.ts';
 
-/** By name of container; one that is not in it was granted what it asks for. */
+/** By name of container; one that is not in it was granted what it asks for. {@link WHOLE_POD}: absent where the pod as a whole was granted nothing. */
 export type Allocation = Readonly<Record<string, Amounts>>;
 
 export function allocationOf(pod: Pod): Allocation {
-  return Object.fromEntries(resizableContainers(pod).map((c) => [c.name, amountsOf(c)]));
+  return Object.fromEntries(asked(pod).filter(([name, amounts]) => name !== WHOLE_POD || !asksForNothing(amounts)));
+}
+/** What each container asks for, and the pod as a whole. */
+function asked(pod: Pod): (readonly [string, Amounts])[] {
+  return [...resizableContainers(pod).map((c) => [c.name, amountsOf(c)] as const), [WHOLE_POD, amountsOf(pod.spec)]];
+}
+function granted(allocation: Allocation, name: string): Amounts | undefined {
+  return own(allocation, name) ?? (name === WHOLE_POD ? NO_AMOUNTS : undefined);
 }
 /** Nobody gets more or less of nothing: it would be another class of pod. */
 export function isWorthKeeping(allocation: Allocation): boolean {
@@ -34,48 +44,50 @@ export function isWorthKeeping(allocation: Allocation): boolean {
 /** The pod with what it was granted in place of what it asks for. The same object where that is the same. */
 export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
   if (isGranted(pod, allocation)) return pod;
-  const granted = <C extends Container>(c: C): C => {
-    const amounts = own(allocation, c.name);
+  const given = <C extends Pick<Container, 'resources'>>(c: C, name: string): C => {
+    const amounts = granted(allocation, name);
     return amounts === undefined || sameAmounts(amountsOf(c), amounts) ? c : withAmounts(c, amounts);
   };
+  const each = <C extends Container>(c: C): C => given(c, c.name);
   const { initContainers } = pod.spec;
   return {
     ...pod,
     spec: {
-      ...pod.spec,
-      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(granted) }),
-      containers: pod.spec.containers.map(granted),
+      ...given(pod.spec, WHOLE_POD),
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(each) }),
+      containers: pod.spec.containers.map(each),
     },
   };
 }
 
 export function isGranted(pod: Pod, allocation: Allocation): boolean {
-  return resizableContainers(pod).every((c) => sameAmounts(amountsOf(c), own(allocation, c.name) ?? amountsOf(c)));
+  return asked(pod).every(([name, amounts]) => sameAmounts(amounts, granted(allocation, name) ?? amounts));
 }
 
-/** Every container that runs has what was granted, by what its status says. */
+/** Every container that runs has what was granted, and so has the pod as a whole, by what its status says. */
 export function isInForce(status: PodStatus, allocation: Allocation): boolean {
+  const whole = own(allocation, WHOLE_POD);
+  if (whole !== undefined && status.resources !== undefined && !sameAmounts(saidOf(status.resources, whole), whole)) return false;
   return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].every(({ name, resources }) => {
-    const granted = own(allocation, name);
-    return resources === undefined || granted === undefined || sameAmounts(amountsOf({ resources }), granted);
+    const amounts = own(allocation, name);
+    return resources === undefined || amounts === undefined || sameAmounts(amountsOf({ resources }), amounts);
   });
 }
 
-/** Each container's larger request: what the pod holds until a granted change is in force. */
+/** The larger request of each container and of the pod as a whole: what the pod holds until a granted change is in force. */
 export function largerOf(pod: Pod, before: Allocation): Pod {
   const milli = (resource: string, q: Parameters<typeof quantityToMilli>[0]): number =>
     resource === 'cpu' ? quantityToMilli(q) : quantityToInteger(q);
   const larger: Allocation = Object.fromEntries(
-    resizableContainers(pod).map((c) => {
-      const now = amountsOf(c);
-      const was = own(before, c.name) ?? now;
+    asked(pod).map(([name, now]) => {
+      const was = granted(before, name) ?? now;
       const requests = Object.fromEntries(
         RESIZABLE.flatMap((r) => {
           const most = milli(r, was.requests[r]) > milli(r, now.requests[r]) ? was.requests[r] : now.requests[r];
           return most === undefined ? [] : [[r, most]];
         }),
       );
-      return [c.name, { requests, limits: now.limits }];
+      return [name, { requests, limits: now.limits }];
     }),
   );
   return allocatedPod(pod, larger);
@@ -114,12 +126,13 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
 }
 
 function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): string | null {
-  for (const container of resizableContainers(pod)) {
-    const [was, now] = [own(allocation, container.name), amountsOf(container)];
+  for (const [name, now] of asked(pod)) {
+    const was = own(allocation, name);
     if (was === undefined || sameAmounts(was, now)) continue;
     for (const kind of ['requests', 'limits'] as const) {
       const gone = RESIZABLE.find((r) => was[kind][r] !== undefined && now[kind][r] === undefined);
-      if (gone !== undefined) return `resource ${kind} cannot be removed (${gone} of container ${container.name})`;
+      if (gone !== undefined)
+        return `resource ${kind} cannot be removed (${gone} of ${name === WHOLE_POD ? 'the pod' : `container ${name}`})`;
     }
   }
   if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';

@@ -5,6 +5,7 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { InForce } from '../../pod/resources/actuation.ts';
 import { qosClass } from '../../pod/resources/qos.ts';
+import { type ShownResources, shownResources } from '../../pod/resources/shown.ts';
 import { ALL_RESTARTING, isCleared, restartsAll } from '../../pod/runtime/restartAll.ts';
 import type { PodRuntimeStatus, StartFailures } from '../../pod/runtime/seen.ts';
 import { isIPv6, onePerFamily } from '../../text/addresses.ts';
@@ -103,7 +104,14 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     containerStatuses: lists.regular,
     ...(lists.ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: lists.ephemeral }),
     qosClass: qosClass(pod),
+    ...wholeOf(input, old),
   };
+}
+
+/** While a change is carried out, what was in force before it. */
+function wholeOf({ pod, resizing }: GenerateStatusInput, old: PodStatus): ShownResources {
+  const shown = shownResources(pod);
+  return resizing === undefined || old.resources === undefined ? shown : { ...shown, resources: old.resources };
 }
 
 /**

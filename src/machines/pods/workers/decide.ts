@@ -84,7 +84,13 @@ export function decide(input: DecideInput): Decision {
   const deadline = deadlineAtMs(pod, old);
   const over = deadline !== null && deadline <= input.nowWallMs;
   const probes = probeVerdicts(pod, status, input.probes ?? new Map());
-  const resize = planResize({ pod, status, inForce: input.inForce ?? new Map(), facts });
+  const resize = planResize({
+    pod,
+    status,
+    inForce: input.inForce ?? new Map(),
+    facts,
+    said: old.phase === 'Running' ? old.resources : undefined,
+  });
   const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
     generatePodStatus({
       pod,

@@ -6,6 +6,7 @@
 import { assign, sendParent } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import type { ResizeStep } from '../../pod/resources/actuation.ts';
+import { WHOLE_POD } from '../../pod/resources/amounts.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
@@ -13,10 +14,15 @@ import { unprovided } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 
 export interface ResizeIo {
-  /** Bytes of memory that the container uses now; null: the runtime does not say. */
-  memoryUsage(containerId: string, signal: AbortSignal): Promise<number | null>;
+  /** Bytes of memory that the container, or the pod as a whole, uses now; null: the runtime does not say. */
+  memoryUsage(of: UsageOf, signal: AbortSignal): Promise<number | null>;
   /** Null: it is set; else why it is not, or perhaps not. May be repeated. */
   updateResources(input: Update, signal: AbortSignal): Promise<string | null>;
+}
+export interface UsageOf {
+  pod: Pod;
+  /** {@link WHOLE_POD}: of all containers. */
+  containerId: string;
 }
 export interface Update {
   pod: Pod;
@@ -60,7 +66,7 @@ const { setup, facts } = setupWith();
 export const resizeMachine = setup({
   types: { context: {} as Context, events: {} as ResizeEvent, input: {} as Input },
   actors: {
-    memoryUsage: unprovided<number | null, { containerId: string }>(),
+    memoryUsage: unprovided<number | null, UsageOf>(),
     updateResources: unprovided<string | null, Update>(),
   },
   actions: {
@@ -90,7 +96,7 @@ export const resizeMachine = setup({
   id: 'resize',
   meta: projecting<Context>(({ pod, steps, failuresInRow, message, waitMs }) => ({
     pod: podName(pod),
-    steps: some(steps, ({ name, resource }) => `${name}: ${resource}`),
+    steps: some(steps, ({ name, resource }) => `${name === WHOLE_POD ? 'the pod' : name}: ${resource}`),
     ...{ failuresInRow, message, waitMs },
   })),
   context: ({ input }) => ({ ...input, failedKey: '', failuresInRow: 0, message: '', waitMs: 0 }),
@@ -111,7 +117,7 @@ export const resizeMachine = setup({
       meta: { reason: 'MeasuringMemory', message: 'asking how much memory is in use before its limit is lowered' },
       invoke: {
         src: 'memoryUsage',
-        input: ({ context }) => ({ containerId: firstOf(context).containerId }),
+        input: ({ context }) => ({ pod: context.pod, containerId: firstOf(context).containerId }),
         onDone: [
           {
             guard: ({ context, event }) => event.output === null || event.output >= (firstOf(context).lowersTo ?? 0),
@@ -151,6 +157,6 @@ export const resizeMachine = setup({
 });
 
 function tooLow({ name, lowersTo }: ResizeStep, usage: number | null): string {
-  const limit = `attempting to set the memory limit of container ${name} to ${lowersTo} bytes`;
+  const limit = `attempting to set the memory limit of ${name === WHOLE_POD ? 'the pod' : `container ${name}`} to ${lowersTo} bytes`;
   return usage === null ? `${limit}: the runtime does not say how much it uses` : `${limit}, below its current usage of ${usage} bytes`;
 }

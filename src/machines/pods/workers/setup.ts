@@ -3,6 +3,7 @@
 import { assign } from 'xstate';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
 import { ofPresent, withStep } from '../../pod/resources/actuation.ts';
+import { WHOLE_POD } from '../../pod/resources/amounts.ts';
 import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
 import { hashNameAndImage } from '../../pod/runtime/containerHash.ts';
 import { effectiveGraceSeconds, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
@@ -204,8 +205,10 @@ export const workerSetup = effects.extend({
     }),
     noteResized: assign(({ context, event }) => {
       if (event.type !== 'resize.set') return {};
-      const from = context.status?.containers.find((c) => c.id === event.step.containerId);
-      return { resizeError: null, ...(from === undefined ? {} : { inForce: withStep(context.inForce, event.step, from) }) };
+      const { step } = event;
+      const from = context.status?.containers.find((c) => c.id === step.containerId);
+      const gone = from === undefined && step.containerId !== WHOLE_POD;
+      return { resizeError: null, ...(gone ? {} : { inForce: withStep(context.inForce, step, from) }) };
     }),
     noteResizeTrouble: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'resize.trouble') return;

@@ -1,12 +1,22 @@
 /** What changing a container's resources in place asks of the runtime. */
 import type { Pod } from '../../../../machines/kube/types.ts';
 import type { ResizeStep } from '../../../../machines/pod/resources/actuation.ts';
+import { WHOLE_POD } from '../../../../machines/pod/resources/amounts.ts';
+import type { UsageOf } from '../../../../machines/pods/workers/resizeMachine.ts';
+import { CRI_LABELS, type CriContainerStats } from '../../../../machines/wire/cri.ts';
 import { type CriClient, criCall } from '../../../runtime/client.ts';
 import type { Inspector } from '../inspect.ts';
 
 /** The working set, as the reference takes it; null: the runtime does not say. */
-export async function memoryUsage(cri: CriClient, containerId: string, signal: AbortSignal): Promise<number | null> {
-  const { stats } = await cri.read('ContainerStats', { containerId }, { signal });
+export async function memoryUsage(cri: CriClient, { pod, containerId }: UsageOf, signal: AbortSignal): Promise<number | null> {
+  if (containerId !== WHOLE_POD) return bytesOf((await cri.read('ContainerStats', { containerId }, { signal })).stats);
+  const filter = { labelSelector: { [CRI_LABELS.podUid]: pod.metadata.uid } };
+  const { stats } = await cri.read('ListContainerStats', { filter }, { signal });
+  const bytes = stats.map(bytesOf).filter((b) => b !== null);
+  return bytes.length === 0 ? null : bytes.reduce((sum, b) => sum + b, 0);
+}
+
+function bytesOf(stats: CriContainerStats | null): number | null {
   const bytes = stats?.memory?.workingSetBytes?.value ?? stats?.memory?.usageBytes?.value;
   return bytes === undefined ? null : Number(bytes);
 }
@@ -18,6 +28,7 @@ export async function updateResources(
   signal: AbortSignal,
 ): Promise<string | null> {
   const { containerId, linux } = step;
+  if (containerId === WHOLE_POD) return null;
   const call = criCall('UpdateContainerResources', { containerId, linux });
   const [result] = await by.cri.act(pod.metadata.uid, by.incarnation, [call], { signal });
   // Whatever the outcome: what was read before says nothing about it any more.

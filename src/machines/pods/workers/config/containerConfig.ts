@@ -7,7 +7,8 @@ import type { NodeFacts } from '../../../nodeFacts.ts';
 import { ExecRoom, expandAll } from '../../../pod/execLimits.ts';
 import { encodeHandler, encodePorts } from '../../../pod/goJson.ts';
 import { pathName } from '../../../pod/pathName.ts';
-import { amountsOf, writeAmounts } from '../../../pod/resources/amounts.ts';
+import { effectiveAmounts } from '../../../pod/resources/actuation.ts';
+import { writeAmounts } from '../../../pod/resources/amounts.ts';
 import { memoryControls } from '../../../pod/resources/memoryControl.ts';
 import { qosClass } from '../../../pod/resources/qos.ts';
 import { containerResources } from '../../../pod/resources/resources.ts';
@@ -78,7 +79,7 @@ export function containerAnnotations(pod: Pod, container: Container, restartCoun
     ...(preStop === undefined ? {} : { [CRI_ANNOTATIONS.preStopHandler]: encodeHandler(preStop) }),
     ...(container.ports === undefined || container.ports.length === 0 ? {} : { [CRI_ANNOTATIONS.ports]: encodePorts(container.ports) }),
     // Where nothing is asked for nothing can change: it would be another class of pod.
-    ...(qosClass(pod) === 'BestEffort' ? {} : { [CRI_ANNOTATIONS.resources]: writeAmounts(amountsOf(container)) }),
+    ...(qosClass(pod) === 'BestEffort' ? {} : { [CRI_ANNOTATIONS.resources]: writeAmounts(effectiveAmounts(pod, container)) }),
   };
 }
 
