@@ -86,6 +86,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'HostnameOverride',
   'ImageMaximumGCAge',
   'ImageVolume',
+  'InPlacePodLevelResourcesVerticalScaling',
   'InPlacePodVerticalScaling',
   'InPlacePodVerticalScalingInitContainers',
   'KubeletCgroupDriverFromCRI',
@@ -127,7 +128,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('pods with resources of a pod as a whole have no CPUs or memory alone', 'PodLevelResourceManagers'),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
-  ...gatesWithout('the resources of a pod as a whole do not change while it runs yet', 'InPlacePodLevelResourcesVerticalScaling'),
   ...gatesWithout(
     'resources of containers with CPUs or memory of their own do not change while they run',
     'InPlacePodVerticalScalingExclusiveCPUs',

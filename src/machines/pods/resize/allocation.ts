@@ -15,6 +15,7 @@ import {
   asksForNothing,
   NO_AMOUNTS,
   RESIZABLE,
+  type Resizable,
   resizableContainers,
   sameAmounts,
   WHOLE_POD,
@@ -104,8 +105,8 @@ export interface ResizeInput {
   allocatable: Readonly<Record<string, string>>;
   /** Default: worked out anew. */
   requests?: RequestOf | undefined;
-  /** The CPU manager allocates whole CPUs: Guaranteed pods keep what they have. */
-  fixedCpus?: boolean;
+  /** Resources that a manager allocates to Guaranteed pods alone: their containers keep what they have. */
+  fixed?: readonly string[];
 }
 
 /** In the order of the reference: what can never be, then what does not fit now. */
@@ -125,7 +126,10 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
   return { kind: 'refused', pending: { reason: 'Deferred', message } };
 }
 
-function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): string | null {
+/** Of resources that Guaranteed pods have alone. */
+const MANAGERS = { cpu: 'CPU Manager policy "static"', memory: 'Memory Manager policy "Static"' } as const;
+
+function impossible({ pod, allocation, allocatable, fixed = [] }: ResizeInput): string | null {
   for (const [name, now] of asked(pod)) {
     const was = own(allocation, name);
     if (was === undefined || sameAmounts(was, now)) continue;
@@ -136,9 +140,10 @@ function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): s
     }
   }
   if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
-  const cpuChanges = resizableContainers(pod).some((c) => !sameAmounts(own(allocation, c.name) ?? amountsOf(c), amountsOf(c), 'cpu'));
-  if (fixedCpus === true && cpuChanges && qosClass(pod) === 'Guaranteed')
-    return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy';
+  const changes = (r: Resizable) =>
+    resizableContainers(pod).some((c) => !sameAmounts(own(allocation, c.name) ?? amountsOf(c), amountsOf(c), r));
+  const held = qosClass(pod) === 'Guaranteed' ? RESIZABLE.find((r) => fixed.includes(r) && changes(r)) : undefined;
+  if (held !== undefined) return `Resize is infeasible for Guaranteed Pods alongside ${MANAGERS[held]}`;
   for (const resource of RESIZABLE) {
     const requested = requestOf(pod, resource);
     const capacity = resource === 'cpu' ? quantityToMilli(allocatable.cpu) : quantityToInteger(allocatable.memory);

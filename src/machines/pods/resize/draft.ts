@@ -130,7 +130,7 @@ export class ResizeDraft {
     const { allocatable, fixed } = this.host.facts.offer;
     const verdict = judgeResize({
       ...{ pod, allocation: before, others: this.host.others(pod) },
-      ...{ allocatable, requests: rememberedRequest, fixedCpus: fixed.includes('cpu') },
+      ...{ allocatable, requests: rememberedRequest, fixed },
     });
     if (verdict.kind === 'granted') {
       this.held.set(uid, largerOf(pod, before));
