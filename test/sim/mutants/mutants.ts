@@ -43,6 +43,18 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '      // It may be running',
   },
   {
+    id: 'a change of a pod as a whole is granted unseen',
+    file: 'src/machines/pods/resize/allocation.ts',
+    find: '(name === WHOLE_POD ? NO_AMOUNTS : undefined);',
+    replace: 'undefined;',
+  },
+  {
+    id: 'a change of a pod as a whole is never carried out',
+    file: 'src/machines/pods/workers/setup.ts',
+    find: '...(gone ? {} : { inForce: withStep(context.inForce, step, from) })',
+    replace: '...(from === undefined ? {} : { inForce: withStep(context.inForce, step, from) })',
+  },
+  {
     id: 'an end that restarts all containers restarts one',
     file: 'src/machines/pods/workers/podActions.ts',
     find: 'if (input.restartingAll === true) {',
@@ -249,8 +261,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'an instance that was created and never started stays beside its replacement',
     file: 'src/actors/pods/workers/effects.ts',
-    find: 'const calls = unstarted.map(',
-    replace: 'const calls = unstarted.slice(0, 0).map(',
+    find: 'const calls = removals(unstarted);',
+    replace: 'const calls = removals(unstarted.slice(0, 0));',
   },
   {
     id: 'a lost watch is never opened again',

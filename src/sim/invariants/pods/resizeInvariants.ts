@@ -1,6 +1,7 @@
 /** What containers were granted and what is in force, some time after everything healed. */
 
 import { quantityToInteger, quantityToMilli } from '../../../machines/kube/quantity.ts';
+import type { PodStatus } from '../../../machines/kube/types.ts';
 import { amountsOf, resizableContainers } from '../../../machines/pod/resources/amounts.ts';
 import { cpuShares } from '../../../machines/pod/resources/resources.ts';
 import { isRefused, isWanted, type PodsView } from '../../../machines/pods/manager/messages.ts';
@@ -47,8 +48,22 @@ export function resourcesUnsettled(records: PodsView['records'], statuses: Statu
     }
     if (up.length > 0 && status?.conditions?.some((c) => c.type === 'AllContainersRestarting' && c.status === 'True') === true)
       found.push(`pod ${pod.metadata.name} (${uid}) still says AllContainersRestarting`);
+    const whole = pod.spec.resources?.requests?.cpu;
+    if (up.length > 0 && whole !== undefined)
+      found.push(...wholeUnsettled(`pod ${pod.metadata.name} (${uid})`, quantityToMilli(whole), status));
     if (up.length > 0 && status?.conditions?.some((c) => c.type === 'PodResizeInProgress') === true)
       found.push(`pod ${pod.metadata.name} (${uid}) still says PodResizeInProgress`);
   }
   return found;
+}
+
+/** What a pod was granted as a whole is possible, and its status says that it has it. */
+function wholeUnsettled(who: string, milli: number, status: PodStatus | undefined): string[] {
+  const [inForce, granted] = [status?.resources?.requests?.cpu, status?.allocatedResources?.cpu].map((q) => quantityToMilli(q));
+  return [
+    ...(milli >= NEVER_MILLI ? [`${who} was granted ${milli} thousandths of a cpu`] : []),
+    ...(inForce === milli && granted === milli
+      ? []
+      : [`${who} was granted ${milli} thousandths of a cpu, and says ${granted} and ${inForce}`]),
+  ];
 }

@@ -23,6 +23,7 @@ export interface DrawnManifest {
     hostUsers?: boolean;
     priority?: number;
     imagePullSecrets?: { name: string }[];
+    resources?: { requests?: Record<string, string> };
     containers: DrawnContainer[];
     initContainers?: DrawnContainer[];
     volumes?: { name: string; [source: string]: unknown }[];

@@ -39,14 +39,15 @@ export function drawResizes(rng: SimRng, o: { spanMs: number; pods: number }, ad
 
 /** What the API server would let through: of a pod that asks for something already. Null: it would not. */
 export function resized(pod: KubeObject, what: Resizing): object | null {
-  const { containers } = structuredClone(pod.spec) as DrawnManifest['spec'];
+  const { containers, resources: whole } = structuredClone(pod.spec) as DrawnManifest['spec'];
   const [first] = containers;
   const { phase } = (pod.status ?? {}) as { phase?: string };
   const over = pod.metadata.deletionTimestamp !== undefined || phase === 'Failed' || phase === 'Succeeded';
   if (over || first?.resources?.requests?.cpu === undefined) return null;
   // A pod that was not let in yet would not be let in with that; and a pod made to be refused shall be.
   const never = ASKED['resize.never'];
-  if ((ASKED[what] === never || first.resources.requests.cpu === never) && phase !== 'Running') return null;
+  if ((ASKED[what] === never || (whole ?? first.resources).requests?.cpu === never) && phase !== 'Running') return null;
+  if (whole !== undefined) return { spec: { resources: { requests: { cpu: ASKED[what] } } } };
   first.resources.requests.cpu = ASKED[what];
   const { limits } = first.resources;
   // A Guaranteed pod stays one.
