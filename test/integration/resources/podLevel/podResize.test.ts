@@ -1,9 +1,9 @@
 /** Cpu and memory of a pod as a whole, changed while it runs, on a whole node in virtual time (KEP-5419). */
 import { describe, expect, it } from 'vitest';
-import type { ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
-import type { PodCondition } from '../../../src/machines/kube/types.ts';
-import { create, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
-import type { VirtualNode } from '../virtualNode.ts';
+import type { ResourceRequirements } from '../../../../src/machines/kube/podTable.ts';
+import type { PodCondition } from '../../../../src/machines/kube/types.ts';
+import { create, events, inApi, isReady, cluster as ofCluster, patch } from '../../cluster/clusterPods.ts';
+import type { VirtualNode } from '../../virtualNode.ts';
 
 const MI = 1024 * 1024;
 const PATH = 'node/pods/podManager';

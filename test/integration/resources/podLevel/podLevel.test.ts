@@ -1,6 +1,6 @@
 /** Resources of a pod as a whole, in a whole node. */
 import { expect, it } from 'vitest';
-import { pod, virtualNode } from '../virtualNode.ts';
+import { pod, virtualNode } from '../../virtualNode.ts';
 
 it('takes a pod by what it asks for as a whole, and refuses one whose limits could not be kept', async () => {
   await using h = await virtualNode();
