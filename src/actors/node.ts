@@ -83,6 +83,8 @@ export interface NodeOptions {
   flagz?: () => Readonly<Record<string, string>>;
   /** Where the inspection page is. */
   page?: () => InspectionPage;
+  /** Entries that the flight recorder keeps. Default: 4096. */
+  recorderEntries?: number;
 }
 
 /** What the parts of a node share. */
@@ -103,7 +105,7 @@ interface Parts {
 export async function createNode(config: NodeConfig, outside: Ports, o: NodeOptions = {}): Promise<Node> {
   let tree: SupervisionTree | undefined;
   const facts = liveFacts(config, await readNodeFacts(config, outside), () => tree?.registry.read(criView)?.value);
-  const recorder = createRecorder();
+  const recorder = createRecorder(o.recorderEntries);
   const history = isLookedAt(config) ? createHistory(outside.clock) : null;
   const { clock } = outside;
   const started = { wallMs: clock.wallMs(), monoMs: clock.monoMs() };

@@ -1,6 +1,7 @@
 /** Many nodes in one process, each the production tree on a machine of its own. */
 
 import { apiView } from '../machines/api/messages.ts';
+import { createFeatureGates } from '../machines/config/gates.ts';
 import type { Scenario } from '../machines/faults/types.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
 import { isRecord } from '../machines/shape/conform.ts';
@@ -27,6 +28,7 @@ export class Fleet {
     const rng = simRng(`fleet-${spec.seed}`);
     const chance = rng.fork('shares');
     this.#chance = { next: () => chance.next() };
+    const { gates } = createFeatureGates({});
     let port = world.serving?.firstPort ?? 0;
     this.members = spec.groups.flatMap((group) =>
       Array.from({ length: group.count }, (_, index) => {
@@ -39,6 +41,7 @@ export class Fleet {
           rng: { next: () => own.next() },
           port: world.serving === null ? null : port++,
           world,
+          gates,
         });
       }),
     );

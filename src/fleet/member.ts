@@ -5,7 +5,7 @@
 
 import { createNode, type Node } from '../actors/node.ts';
 import { documentsHere } from '../actors/pods/sources/document.ts';
-import type { NodeConfig } from '../machines/config/config.ts';
+import type { FeatureGates, NodeConfig } from '../machines/config/config.ts';
 import { defaultNodeConfig } from '../machines/config/defaults.ts';
 import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
@@ -31,6 +31,8 @@ const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kuber
 /** An init system's wait before it starts a daemon again that exited. */
 const RESTART_AFTER_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 10_000;
+/** Some minutes of a quiet node. */
+const RECORDER_ENTRIES = 512;
 
 export interface MemberOptions {
   name: string;
@@ -41,6 +43,8 @@ export interface MemberOptions {
   /** TCP port of its API; null: it is not served. */
   port: number | null;
   world: FleetWorld;
+  /** One table for all nodes. */
+  gates: FeatureGates;
 }
 
 export class Member {
@@ -85,7 +89,7 @@ export class Member {
   async boot(): Promise<void> {
     if (this.#stopped || this.#node !== undefined) return;
     this.boots += 1;
-    const node = await createNode(this.#config, this.#ports(), { build: this.#o.world.build });
+    const node = await createNode(this.#config, this.#ports(), { build: this.#o.world.build, recorderEntries: RECORDER_ENTRIES });
     if (this.#stopped) return;
     this.#node = node;
     void node.tree.failed.then((error) => this.#failed(node, error));
@@ -173,7 +177,7 @@ export class Member {
   }
 }
 
-function configOf({ name, fleet, group, port, world }: MemberOptions): NodeConfig {
+function configOf({ name, fleet, group, port, world, gates }: MemberOptions): NodeConfig {
   const config = defaultNodeConfig({
     flags: {
       rootDir: ROOT_DIR,
@@ -206,7 +210,7 @@ function configOf({ name, fleet, group, port, world }: MemberOptions): NodeConfi
           }),
     },
   });
-  return { ...config, flags: { ...config.flags, adminSocket: '' } };
+  return { ...config, gates, flags: { ...config.flags, adminSocket: '' } };
 }
 
 const DELAYED: Partial<Record<CriMethod, keyof GroupSpec['delays']>> = {

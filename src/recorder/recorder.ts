@@ -42,24 +42,18 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
 /** Entry number `n` is row `n % capacity` of every column. */
 class Ring implements Recorder {
   readonly #capacity: number;
-  readonly #kinds: RecorderEntry['kind'][];
-  readonly #atMs: Float64Array;
-  readonly #paths: string[];
-  readonly #whats: string[];
-  readonly #details: string[];
-  readonly #senders: string[];
-  readonly #causes: (readonly Cause[] | undefined)[];
+  // They grow up to the capacity: of a thousand nodes in a process each has few entries.
+  readonly #kinds: RecorderEntry['kind'][] = [];
+  readonly #atMs: number[] = [];
+  readonly #paths: string[] = [];
+  readonly #whats: string[] = [];
+  readonly #details: string[] = [];
+  readonly #senders: string[] = [];
+  readonly #causes: (readonly Cause[] | undefined)[] = [];
   #count = 0;
 
   constructor(capacity: number) {
     this.#capacity = capacity;
-    this.#kinds = new Array<RecorderEntry['kind']>(capacity).fill('note');
-    this.#atMs = new Float64Array(capacity);
-    this.#paths = new Array<string>(capacity).fill('');
-    this.#whats = new Array<string>(capacity).fill('');
-    this.#details = new Array<string>(capacity).fill('');
-    this.#senders = new Array<string>(capacity).fill('');
-    this.#causes = new Array<readonly Cause[] | undefined>(capacity).fill(undefined);
   }
 
   get recorded(): number {

@@ -12,8 +12,10 @@ import { createClock, createEntropy, createYield } from '../dependencies/clock.t
 import { createCredentials } from '../dependencies/kube/credentials.ts';
 import { createKubeApi } from '../dependencies/kube/kubeApi.ts';
 import { type KubeConfigFile, readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
+import { Sessions } from '../dependencies/kube/transport/sessions.ts';
 import { createHost } from '../dependencies/machine/host.ts';
 import { createNet } from '../dependencies/net/net.ts';
+import { proxyOf } from '../dependencies/net/proxy.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { GIT_VERSION, TARGET_MAJOR, TARGET_MINOR, versionInfo } from '../version.ts';
 
@@ -43,6 +45,8 @@ const USER_AGENT = `actorlet-fleet/${GIT_VERSION} (${versionInfo().platform ?? '
 export interface RealWorld extends FleetWorld {
   /** With the kubeconfig's own rights. */
   admin: KubeApi;
+  /** Ends all connections to the API server. */
+  close(): void;
 }
 
 /** @throws Error that names the kubeconfig and what is wrong with it. */
@@ -52,7 +56,16 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
   const config = await readKubeConfig(o.kubeconfig);
   // One TLS context for all connections: each of its own would parse and keep the same certificates again.
   const credentials = createCredentials(config, { clock, log, env: process.env });
-  const base = { config, clock, log, userAgent: USER_AGENT, credentials };
+  const sessions = proxyOf(config.server, config.proxy, process.env) === null ? new Sessions({ config, clock }) : undefined;
+  const base = {
+    config,
+    clock,
+    log,
+    userAgent: USER_AGENT,
+    credentials,
+    env: process.env,
+    ...(sessions === undefined ? {} : { sessions }),
+  };
   const address = createHost().addresses()[0]?.ip ?? '127.0.0.1';
   return {
     clock,
@@ -71,6 +84,7 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
         ...(o.asNodes ? { impersonate: { user: `system:node:${node}`, group: 'system:nodes' } } : {}),
       }),
     admin: createKubeApi({ ...base, ...OWN_LIMITS }),
+    close: () => sessions?.close(),
   };
 }
 

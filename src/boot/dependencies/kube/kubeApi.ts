@@ -3,8 +3,8 @@
  * server is verified, unless the kubeconfig says otherwise. Credentials are read again when their files change (`credentials.ts`).
  */
 
-import type { IncomingMessage } from 'node:http';
-import { type Agent, request as httpsRequest } from 'node:https';
+import type { Agent } from 'node:https';
+import type { Readable } from 'node:stream';
 import {
   KUBE_CLASSES,
   type KubeClass,
@@ -26,6 +26,8 @@ import { watchLines } from './lines.ts';
 import { createRateLimiter, type RateLimiter, UNLIMITED } from './rateLimit.ts';
 import { whyRefused, whyUnverified } from './refusal.ts';
 import { createSlots, type Slots } from './slots.ts';
+import { type Answer, exchangeOn } from './transport/exchange.ts';
+import type { Sessions } from './transport/sessions.ts';
 
 export interface KubeApiOptions {
   config: KubeConfigFile;
@@ -39,6 +41,8 @@ export interface KubeApiOptions {
   metrics?: Metrics;
   /** Shared with other clients of the same kubeconfig; default: read for this one. */
   credentials?: Credentials;
+  /** HTTP/2, shared with other clients of the same kubeconfig; default: connections of its own. A proxy is not gone through. */
+  sessions?: Sessions;
   /** Requests are made in the name of this user; who the credentials are of must be allowed to. */
   impersonate?: { user: string; group: string };
   /** For a credential program, and where `HTTPS_PROXY` stands. */
@@ -60,7 +64,7 @@ interface Pool {
   agent: Agent;
   generation: number;
   /** Streams in progress: they end when the credentials they were opened with are replaced. */
-  watches: Set<IncomingMessage>;
+  watches: Set<Readable>;
 }
 
 export function createKubeApi(o: KubeApiOptions): KubeApi {
@@ -113,8 +117,8 @@ class HttpsKubeApi implements KubeApi {
       let sent = await this.#send(request, opts, deadline);
       if (sent.stale && request.verb === 'GET') sent = await this.#again(null, request, opts, deadline);
       sent = await this.#onceMore(sent, request, opts, deadline);
-      if (sent.res === null) return { ok: false, failure: sent.failure };
-      return await this.#answer(request, sent.res, deadline);
+      if (sent.answer === null) return { ok: false, failure: sent.failure };
+      return await this.#answer(request, sent.answer, deadline);
     } catch (error) {
       return { ok: false, failure: deadline.failure(error, false) };
     } finally {
@@ -133,21 +137,21 @@ class HttpsKubeApi implements KubeApi {
       let sent = await this.#send(full, opts, deadline);
       if (sent.stale) sent = await this.#again(null, full, opts, deadline);
       sent = await this.#onceMore(sent, full, opts, deadline);
-      if (sent.res === null) return { ok: false, failure: sent.failure };
-      const { res } = sent;
-      if (res.statusCode !== 200) {
-        const answer = await this.#answer(full, res, deadline);
+      if (sent.answer === null) return { ok: false, failure: sent.failure };
+      const { code, body } = sent.answer;
+      if (code !== 200) {
+        const answer = await this.#answer(full, sent.answer, deadline);
         return answer.ok ? { ok: false, failure: statusFailure(answer.body, answer.code) } : answer;
       }
       const pool = this.#pools.get(of);
-      pool?.watches.add(res);
+      pool?.watches.add(body);
       // From here on only the caller's signal ends it.
       deadline.disarm();
       watching = true;
       return {
         ok: true,
-        lines: watchLines(res, () => {
-          pool?.watches.delete(res);
+        lines: watchLines(body, () => {
+          pool?.watches.delete(body);
           deadline.end();
         }),
       };
@@ -162,6 +166,10 @@ class HttpsKubeApi implements KubeApi {
     const pool = this.#pools.get(of);
     this.#pools.delete(of);
     pool?.agent.destroy();
+    const { sessions } = this.#o;
+    if (sessions === undefined) return;
+    for (const body of pool?.watches ?? []) body.destroy(new Error('the connection was dropped'));
+    if (!this.#closed) sessions.suspect();
   }
 
   async reload(): Promise<void> {
@@ -211,8 +219,8 @@ class HttpsKubeApi implements KubeApi {
 
   /** Not carried out for want of credentials that a program can renew: sent once more with new ones. */
   async #onceMore(sent: Sent, request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
-    if (sent.res?.statusCode !== 401 || !this.#credentials.suspect({ refused: true })) return sent;
-    sent.res.resume();
+    if (sent.answer?.code !== 401 || !this.#credentials.suspect({ refused: true })) return sent;
+    sent.answer.body.resume();
     return this.#again(401, request, opts, deadline);
   }
 
@@ -269,38 +277,20 @@ class HttpsKubeApi implements KubeApi {
           }),
     };
     const ended = this.#metrics?.began(request.verb, { bodyBytes: body?.length ?? 0, nowMs: () => this.#o.clock.monoMs() });
-    return new Promise<Sent>((resolve) => {
-      const req = httpsRequest(
-        {
-          agent,
-          method: request.verb,
-          hostname: server.hostname.replace(/^\[|\]$/g, ''),
-          port: server.port === '' ? 443 : Number(server.port),
-          path: `${base}${request.path}${query}`,
-          headers,
-          signal: deadline.signal,
-        },
-        (res) => {
-          ended?.(res.statusCode ?? 0);
-          resolve({ res, stale: false });
-        },
-      );
-      req.on('error', (error: NodeJS.ErrnoException) => {
-        ended?.(null);
-        const stale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE') && !deadline.signal.aborted;
-        const failure = deadline.failure(error, true);
-        const why = whyUnverified(failure.reason, this.#o.config) ?? viaProxy(this.#proxy, failure.message);
-        resolve({ res: null, stale, failure: { ...failure, message: why } });
-      });
-      req.end(body);
-    });
+    const out = { method: request.verb, path: `${base}${request.path}${query}`, headers, body, signal: deadline.signal };
+    const { sessions } = this.#o;
+    const got = await (sessions === undefined ? exchangeOn(agent, server, out) : sessions.send(loaded, out));
+    ended?.(got.answer?.code ?? null);
+    if (got.answer !== null) return { ...got, stale: false };
+    const failure = deadline.failure(got.error, true);
+    const why = whyUnverified(failure.reason, config) ?? viaProxy(this.#proxy, failure.message);
+    return { answer: null, stale: got.stale, failure: { ...failure, message: why } };
   }
 
-  async #answer(request: KubeRequest, res: IncomingMessage, deadline: Deadline): Promise<KubeResult> {
-    const code = res.statusCode ?? 0;
+  async #answer(request: KubeRequest, { code, headers, body: from }: Answer, deadline: Deadline): Promise<KubeResult> {
     let text: string;
     try {
-      const bytes = await readBody(res);
+      const bytes = await readBody(from);
       this.#metrics?.answered(request.verb, bytes.length);
       text = bytes.toString('utf8');
     } catch (error) {
@@ -314,7 +304,7 @@ class HttpsKubeApi implements KubeApi {
     } catch {
       const good = code >= 200 && code < 300;
       // Health checks and the like answer in plain text.
-      if (good && !/json/.test(String(res.headers['content-type'] ?? ''))) return { ok: true, code, body: text };
+      if (good && !/json/.test(String(headers['content-type'] ?? ''))) return { ok: true, code, body: text };
       if (good) {
         const message = `${request.verb} ${request.path} was answered with what is not JSON`;
         return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'unknown' } };
@@ -322,7 +312,7 @@ class HttpsKubeApi implements KubeApi {
       body = undefined;
     }
     if (code >= 200 && code < 300) return { ok: true, code, body };
-    const failure = statusFailure(body, code, retryAfterMs(res.headers['retry-after']));
+    const failure = statusFailure(body, code, retryAfterMs(headers['retry-after']));
     if (code !== 401 || this.#sentWith === undefined) return { ok: false, failure };
     const why = whyRefused(this.#sentWith, this.#o.config, this.#o.clock.wallMs());
     return { ok: false, failure: { ...failure, message: `${failure.message}; ${why}` } };
@@ -334,23 +324,23 @@ function viaProxy(proxy: URL | null, message: string): string {
   return proxy === null ? message : `through the proxy ${proxy.origin}: ${message}`;
 }
 
-type Sent = { res: IncomingMessage; stale: false } | { res: null; stale: boolean; failure: KubeFailure };
+type Sent = { answer: Answer; stale: false } | { answer: null; stale: boolean; failure: KubeFailure };
 
 /** Idle connections go at once, streams end and are opened anew; calls in flight are left to finish. */
 function retire(pool: Pool): void {
   for (const sockets of Object.values(pool.agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   pool.agent.maxFreeSockets = 0;
-  for (const res of pool.watches) res.destroy(new Error('the credentials were replaced'));
+  for (const body of pool.watches) body.destroy(new Error('the credentials were replaced'));
 }
 
-async function readBody(res: IncomingMessage): Promise<Buffer> {
+async function readBody(body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of res) {
+  for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
     if (size > ANSWER_BYTES_MAX) {
-      res.destroy();
+      body.destroy();
       throw Object.assign(new Error(`the answer is larger than ${ANSWER_BYTES_MAX} bytes`), { code: 'EFBIG' });
     }
     chunks.push(bytes);

@@ -1,0 +1,181 @@
+/**
+ * A fleet against a real control plane on the same machine (scripts/setup/control-plane-setup.sh, or KUBEBUILDER_ASSETS): nodes
+ * Ready, at rest, pods bound and Ready, at rest with them. Of each phase the processor time of the fleet and of each component,
+ * so it shows who is the bottleneck. The controller manager and the scheduler have their own limits of requests lifted.
+ * Options: --nodes=1000 --pods=10000 --watches=own|shared --rest-seconds=60 --out=FILE
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Component, type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { usageOf } from './lib/procs.ts';
+import { numberOption, option, projectRoot, report, say, sleep, summary, until } from './lib/report.ts';
+
+const nodesWanted = numberOption('nodes', 1000);
+const podsWanted = numberOption('pods', 10_000);
+const restSeconds = numberOption('rest-seconds', 60);
+const watches = option('watches') ?? 'own';
+const LOOK_MS = 1_000;
+const LONG_MS = 900_000;
+const REPLICAS_MAX = 1_000;
+const COMPONENTS: readonly Component[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
+
+interface Condition {
+  type: string;
+  status: string;
+  lastTransitionTime: string;
+}
+interface Item {
+  status: { conditions?: Condition[] };
+}
+
+class Bench {
+  readonly plane: ControlPlane;
+  readonly fleet: ChildProcess;
+  #said = '';
+
+  constructor(plane: ControlPlane) {
+    this.plane = plane;
+    const args = [
+      'fleet',
+      `--nodes=${nodesWanted}`,
+      `--kubeconfig=${plane.adminKubeconfig}`,
+      ...(watches === 'shared' ? ['--share-watches'] : []),
+    ];
+    this.fleet = spawn(process.execPath, [join(projectRoot, 'dist', 'actorlet.mjs'), ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.fleet.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#said += text;
+    });
+  }
+
+  async ready(path: string): Promise<Condition[]> {
+    const { body } = await this.plane.request('GET', `${path}?resourceVersion=0`, { timeoutMs: 60_000 });
+    return (body as { items: Item[] }).items.flatMap(
+      (i) => i.status.conditions?.find((c) => c.type === 'Ready' && c.status === 'True') ?? [],
+    );
+  }
+
+  /** Processor time so far, of everybody. */
+  cpu(): Record<string, number> {
+    const of = (pid: number | undefined): number => (pid === undefined ? 0 : usageOf(pid).cpuMs);
+    return Object.fromEntries([['fleet', of(this.fleet.pid)], ...COMPONENTS.map((c) => [c, of(this.plane.pid(c))] as const)]);
+  }
+
+  /** What a phase took: its time, and of each process the share of one core. */
+  async phase(what: string, act: () => Promise<void>): Promise<object> {
+    const before = this.cpu();
+    const fromMs = performance.now();
+    await act();
+    const ms = performance.now() - fromMs;
+    const share = Object.fromEntries(Object.entries(this.cpu()).map(([who, cpuMs]) => [who, percent((cpuMs - (before[who] ?? 0)) / ms)]));
+    const took = { seconds: round(ms / 1000), percentOfOneCore: share, ...this.memory() };
+    say(`${what}: ${JSON.stringify(took)}`);
+    return took;
+  }
+
+  memory(): object {
+    const status = readFileSync(`/proc/${this.fleet.pid}/status`, 'utf8');
+    const mib = (field: string): number => Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024);
+    return { residentMiB: mib('VmRSS'), residentPeakMiB: mib('VmHWM') };
+  }
+
+  async reach(what: string, path: string, count: number): Promise<void> {
+    await until(
+      what,
+      async () => {
+        if (this.fleet.exitCode !== null) throw new Error(`the fleet ended: ${this.#said}`);
+        return (await this.ready(path)).length >= count || undefined;
+      },
+      { timeoutMs: LONG_MS, everyMs: LOOK_MS },
+    );
+  }
+
+  async deployments(): Promise<void> {
+    for (let left = podsWanted, i = 0; left > 0; left -= REPLICAS_MAX, i++) {
+      const name = `web-${i}`;
+      const body = {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name },
+        spec: {
+          replicas: Math.min(left, REPLICAS_MAX),
+          selector: { matchLabels: { app: name } },
+          template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'main', image: 'fleet/web:1' }] } },
+        },
+      };
+      const { status } = await this.plane.request('POST', '/apis/apps/v1/namespaces/default/deployments', { body });
+      if (status !== 201) throw new Error(`the deployment ${name} was answered with ${status}`);
+    }
+  }
+
+  async run(): Promise<object> {
+    const joined = await this.phase('nodes Ready', () => this.reach('nodes', '/api/v1/nodes', nodesWanted));
+    const idle = await this.phase('rest without pods', () => sleep(restSeconds * 1000));
+    const beganMs = Date.now();
+    const bound = await this.phase('pods Ready', async () => {
+      await this.deployments();
+      await this.reach('pods', '/api/v1/pods', podsWanted);
+    });
+    const steps = await this.steps(beganMs);
+    const rest = await this.phase('rest with pods', () => sleep(restSeconds * 1000));
+    const ready = (await this.ready('/api/v1/nodes')).length;
+    return {
+      joined,
+      idle,
+      bound: { ...bound, ...steps, podsASecond: round(podsWanted / steps.readyAfterSeconds.max) },
+      rest,
+      nodesReadyAtEnd: ready,
+    };
+  }
+
+  /** Seconds after the beginning at which pods were made, bound and Ready, by the API server's whole seconds. */
+  async steps(beganMs: number) {
+    const { body } = await this.plane.request('GET', '/api/v1/pods?resourceVersion=0', { timeoutMs: 60_000 });
+    const { items } = body as { items: (Item & { metadata: { creationTimestamp: string } })[] };
+    const after = (time: string | undefined): number => (Date.parse(time ?? '') - beganMs) / 1000;
+    const reached = (type: string) =>
+      summary(items.map((i) => after(i.status.conditions?.find((c) => c.type === type)?.lastTransitionTime)));
+    return {
+      createdAfterSeconds: summary(items.map((i) => after(i.metadata.creationTimestamp))),
+      boundAfterSeconds: reached('PodScheduled'),
+      readyAfterSeconds: reached('Ready'),
+    };
+  }
+
+  async end(): Promise<void> {
+    if (this.fleet.exitCode === null) {
+      const ended = once(this.fleet, 'close');
+      this.fleet.kill('SIGKILL');
+      await ended;
+    }
+  }
+}
+
+function percent(share: number): number {
+  return round(share * 100);
+}
+function round(n: number): number {
+  return Math.round(n * 10) / 10;
+}
+
+const plane = await startControlPlane({
+  controllerManager: true,
+  scheduler: true,
+  flags: {
+    'kube-controller-manager': [
+      '--kube-api-qps=1000',
+      '--kube-api-burst=2000',
+      '--concurrent-deployment-syncs=20',
+      '--concurrent-replicaset-syncs=20',
+    ],
+    'kube-scheduler': ['--kube-api-qps=1000', '--kube-api-burst=2000'],
+  },
+});
+const bench = new Bench(plane);
+try {
+  await report('fleet', { nodes: nodesWanted, pods: podsWanted, watches, ...(await bench.run()) });
+} finally {
+  await bench.end();
+  await plane.stop();
+}

@@ -1,0 +1,148 @@
+/** HTTP/2 to the API server: many clients on few connections, and what becomes of calls whose connection ends. */
+import { createSecureServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { createCredentials } from '../../../src/boot/dependencies/kube/credentials.ts';
+import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
+import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
+import { Sessions } from '../../../src/boot/dependencies/kube/transport/sessions.ts';
+import type { KubeCallOptions } from '../../../src/ports/kube.ts';
+import { collectingLogger } from '../../supervision/fakePorts.ts';
+import { issue } from './certs.ts';
+
+const ca = issue({ cn: 'test-ca', issuer: null });
+const serving = issue({ cn: 'api', issuer: ca, ips: ['127.0.0.1'] });
+const client = issue({ cn: 'admin', org: 'system:masters', issuer: ca });
+const clock = createClock();
+const opts = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({ timeoutMs: 5_000, signal: new AbortController().signal, ...o });
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const ended: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ended.splice(0)) end();
+});
+
+type Serve = (stream: ServerHttp2Stream, headers: Record<string, unknown>) => void;
+
+async function lab(serve: Serve, o: { streamsMax?: number } = {}) {
+  const peers = new Set<ServerHttp2Session>();
+  let connections = 0;
+  const server = createSecureServer({
+    ...{ cert: serving.cert, key: serving.key, ca: ca.cert, requestCert: true },
+    settings: { maxConcurrentStreams: o.streamsMax ?? 100 },
+  });
+  server.on('session', (session) => {
+    connections += 1;
+    peers.add(session);
+    session.on('error', () => {});
+  });
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {});
+    serve(stream, headers);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const data = { certificate: base64(client.cert), key: base64(client.key), ca: base64(ca.cert) };
+  const config = parseKubeConfig(
+    JSON.stringify({
+      'current-context': 'x',
+      contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
+      clusters: [{ name: 'x', cluster: { server: `https://127.0.0.1:${port}`, 'certificate-authority-data': data.ca } }],
+      users: [{ name: 'x', user: { 'client-certificate-data': data.certificate, 'client-key-data': data.key } }],
+    }),
+    '/kubeconfig',
+  );
+  const log = collectingLogger([]);
+  const credentials = createCredentials(config, { clock, log });
+  const sessions = new Sessions({ config, clock });
+  const limits = { kube: { qps: 0, burst: 0 }, event: { qps: 0, burst: 0 } };
+  const api = (user: string) =>
+    createKubeApi({
+      config,
+      clock,
+      log,
+      userAgent: 'test',
+      ...limits,
+      credentials,
+      sessions,
+      impersonate: { user, group: 'system:nodes' },
+    });
+  ended.push(() => {
+    sessions.close();
+    for (const peer of peers) peer.destroy();
+    server.close();
+  });
+  return { api, sessions, peers, connections: () => connections };
+}
+
+function answered(stream: ServerHttp2Stream, body: object): void {
+  stream.respond({ ':status': 200, 'content-type': 'application/json' });
+  stream.end(JSON.stringify(body));
+}
+
+describe('connections that clients share', () => {
+  it('carry the requests and watches of many clients, each in its own name', async () => {
+    const { api, connections } = await lab((stream, headers) => {
+      const who = headers['impersonate-user'];
+      if (!String(headers[':path']).includes('watch=true')) return answered(stream, { who });
+      stream.respond({ ':status': 200 });
+      stream.end(`${JSON.stringify({ type: 'ADDED', who })}\n`);
+    });
+    const names = Array.from({ length: 40 }, (_, i) => `system:node:n${i}`);
+    const seen = await Promise.all(
+      names.map(async (name) => {
+        const kube = api(name);
+        const [got, watch] = await Promise.all([
+          kube.request({ verb: 'POST', path: '/a', body: { b: 1 } }, opts()),
+          kube.watch({ path: '/b' }, opts()),
+        ]);
+        const lines: string[] = [];
+        if (watch.ok) for await (const line of watch.lines) lines.push(line);
+        return [got.ok && got.body, lines];
+      }),
+    );
+    expect(seen).toEqual(names.map((who) => [{ who }, [JSON.stringify({ type: 'ADDED', who })]]));
+    expect(connections()).toBe(1);
+  });
+
+  it('are as many as the server allows streams for, and no more', async () => {
+    const waiting: ServerHttp2Stream[] = [];
+    const { api, connections, sessions } = await lab((stream) => waiting.push(stream), { streamsMax: 4 });
+    const kube = api('system:node:n0');
+    const first = kube.watch({ path: '/first' }, opts());
+    await expect.poll(() => waiting.length).toBe(1);
+    const others = Array.from({ length: 10 }, () => kube.watch({ path: '/w' }, opts()));
+    await expect.poll(() => waiting.length).toBe(11);
+    expect([connections(), sessions.count]).toEqual([3, 3]);
+    for (const stream of waiting) {
+      stream.respond({ ':status': 200 });
+      stream.end();
+    }
+    expect((await Promise.all([first, ...others])).every((w) => w.ok)).toBe(true);
+  });
+
+  it('are made anew after one is lost: a read is sent again, of a write it is unknown what became', async () => {
+    let lost = 0;
+    const { api, peers } = await lab((stream, headers) => {
+      if (headers[':path'] === '/lost' && lost++ === 0) for (const peer of peers) peer.destroy();
+      else answered(stream, {});
+    });
+    const kube = api('system:node:n0');
+    const write = await kube.request({ verb: 'POST', path: '/lost', body: {} }, opts());
+    expect(write).toMatchObject({ ok: false, failure: { outcome: 'unknown' } });
+    expect(await kube.request({ verb: 'GET', path: '/after' }, opts())).toMatchObject({ ok: true });
+  });
+
+  it('tell of a server that is not there, and of a call that takes too long', async () => {
+    const { api, sessions, peers } = await lab(() => {});
+    const kube = api('system:node:n0');
+    expect(await kube.request({ verb: 'GET', path: '/slow' }, opts({ timeoutMs: 100 }))).toMatchObject({
+      failure: { reason: 'Timeout', message: 'no answer within 100 ms' },
+    });
+    for (const end of ended.splice(0)) end();
+    await expect.poll(() => sessions.count + [...peers].filter((p) => !p.destroyed).length).toBe(0);
+    expect(await kube.request({ verb: 'GET', path: '/gone' }, opts())).toMatchObject({
+      failure: { reason: 'ECONNREFUSED', outcome: 'failed' },
+    });
+  });
+});
