@@ -6,11 +6,13 @@ import type { Scenario } from '../machines/faults/types.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
 import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
+import type { Listening } from '../ports/listening.ts';
 import type { Rng } from '../ports/ports.ts';
 import { simRng } from '../sim/world/rng.ts';
 import { type FleetSpec, nodeNameOf, type Selection } from './file.ts';
+import { Front } from './front/front.ts';
 import { Member } from './member.ts';
-import type { FleetOverview, FleetWorld } from './types.ts';
+import type { FleetOverview, FleetWorld, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
 const AT_ONCE = 50;
@@ -20,18 +22,29 @@ export interface NodeTrouble {
   why: string;
 }
 
+const TLS_FLOOR = 'TLSv1.2';
+const REQUEST_BYTES_MAX = 64 * 1024;
+
 export class Fleet {
   readonly members: readonly Member[];
+  readonly front: Front;
+  readonly #world: FleetWorld;
+  readonly #byName: ReadonlyMap<string, Member>;
+  #listening: Listening | undefined;
   readonly #chance: Rng;
 
-  constructor(spec: FleetSpec, world: FleetWorld) {
+  constructor(spec: FleetSpec, world: FleetWorld, shard: Shard = { index: 0, count: 1 }) {
     const rng = simRng(`fleet-${spec.seed}`);
     const chance = rng.fork('shares');
     this.#chance = { next: () => chance.next() };
     const { gates } = createFeatureGates({});
-    let port = world.serving?.firstPort ?? 0;
-    this.members = spec.groups.flatMap((group) =>
-      Array.from({ length: group.count }, (_, index) => {
+    this.#world = world;
+    const address = `https://${world.address}:${world.serving?.port ?? 0}`;
+    this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.members.find((m) => m.hasPod(namespace, pod))?.name });
+    const places = spec.groups.flatMap((group) => Array.from({ length: group.count }, (_, index) => ({ group, index })));
+    this.members = places
+      .filter((_, position) => position % shard.count === shard.index)
+      .map(({ group, index }) => {
         const name = nodeNameOf(group.nodeName, index);
         const own = rng.fork(name);
         return new Member({
@@ -39,22 +52,40 @@ export class Fleet {
           fleet: spec.name,
           group,
           rng: { next: () => own.next() },
-          port: world.serving === null ? null : port++,
-          world,
+          world: { ...world, net: this.front.of(name, world.net) },
           gates,
         });
-      }),
-    );
+      });
+    this.#byName = new Map(this.members.map((m) => [m.name, m]));
   }
 
-  /** Starts all daemons, some at a time. Those that cannot be made are told. */
-  start(): Promise<NodeTrouble[]> {
+  /** Undefined: none of this fleet. */
+  member(name: string): Member | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** Starts all daemons, some at a time. Those that cannot be made are told. @throws where the port cannot be listened on. */
+  async start(): Promise<NodeTrouble[]> {
+    await this.#serve();
     return each(this.members, (m) => m.boot());
   }
 
   /** Stops all daemons; nodes and pods stay in the API, as when machines are switched off. */
-  stop(): Promise<NodeTrouble[]> {
-    return each(this.members, (m) => m.stop());
+  async stop(): Promise<NodeTrouble[]> {
+    const troubles = await each(this.members, (m) => m.stop());
+    await this.#listening?.close();
+    this.#listening = undefined;
+    return troubles;
+  }
+
+  async #serve(): Promise<void> {
+    const { serving, net } = this.#world;
+    if (serving === null) return;
+    const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+    const material = { cert: bytes(serving.cert), key: bytes(serving.key), clientCa: bytes(serving.clientCa) };
+    const tls = { material, minVersion: TLS_FLOOR, ciphers: '', renew: () => {} } as const;
+    const at = { host: '0.0.0.0', port: serving.port, tls, bodyBytesMax: REQUEST_BYTES_MAX };
+    this.#listening = await net.serveHttp(at, this.front.handle);
   }
 
   /** As a restart of the daemons' units, all at once: pods run on. */

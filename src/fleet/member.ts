@@ -10,6 +10,7 @@ import { defaultNodeConfig } from '../machines/config/defaults.ts';
 import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
 import type { Scenario } from '../machines/faults/types.ts';
+import { podsView } from '../machines/pods/manager/messages.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { CriMethod } from '../machines/wire/cri.ts';
 import type { Ports, Rng } from '../ports/ports.ts';
@@ -18,10 +19,12 @@ import { simDisk } from '../sim/world/disk/disk.ts';
 import { simMounts } from '../sim/world/disk/mounts.ts';
 import { countingMetrics } from '../sim/world/node/instruments.ts';
 import { simProber } from '../sim/world/node/prober.ts';
+import { answerTo, type ExecAnswer } from './answers.ts';
 import { type Delay, FLEET_LABEL, type GroupSpec } from './file.ts';
 import { withProc } from './proc.ts';
 import type { FleetWorld } from './types.ts';
 
+const encoder = new TextEncoder();
 const ROOT_DIR = '/var/lib/kubelet';
 const LOGS_DIR = '/var/log/pods';
 const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki/kubelet.key', ca: '/etc/kubernetes/pki/ca.crt' };
@@ -40,8 +43,6 @@ export interface MemberOptions {
   group: GroupSpec;
   /** Its own, from the seed of the fleet. */
   rng: Rng;
-  /** TCP port of its API; null: it is not served. */
-  port: number | null;
   world: FleetWorld;
   /** One table for all nodes. */
   gates: FeatureGates;
@@ -66,7 +67,13 @@ export class Member {
     this.name = o.name;
     this.group = o.group;
     const { clock, yield: turns } = o.world;
-    this.#runtime = createHollowRuntime({ clock, rng: o.rng, latencyMs: (method) => drawn(delayOf(o.group, method), o.rng) });
+    const { stream } = o.world;
+    this.#runtime = createHollowRuntime({
+      ...{ clock, rng: o.rng, latencyMs: (method) => drawn(delayOf(o.group, method), o.rng) },
+      log: (path, line) => this.#log(path, line),
+      exec: (container, cmd) => bytesOf(answerTo(container, cmd)),
+      ...(stream === undefined ? {} : { stream }),
+    });
     this.#disk = simDisk({ time: { yieldFor: () => turns }, clock });
     this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);
     for (const dir of DIRS) this.#disk.makeDir(dir);
@@ -125,6 +132,17 @@ export class Member {
     return answer.value.ok ? null : answer.value.message;
   }
 
+  hasPod(namespace: string, name: string): boolean {
+    const pods = this.#node?.tree.registry.read(podsView)?.value.records.values() ?? [];
+    for (const { pod } of pods) if (pod.metadata.name === name && pod.metadata.namespace === namespace) return true;
+    return false;
+  }
+
+  /** As a CRI runtime writes the logs of containers. */
+  #log(path: string, { atMs, stream, text }: { atMs: number; stream: string; text: string }): void {
+    this.#disk.opened(path)?.append(encoder.encode(`${new Date(atMs).toISOString()} ${stream} F ${text}\n`));
+  }
+
   async #end(): Promise<void> {
     const node = this.#node;
     this.#node = undefined;
@@ -148,8 +166,7 @@ export class Member {
     const { clock } = world;
     const power = { on: true };
     const { fs: disk, watchDir } = this.#disk.mount(power, clock);
-    const running = (): number => this.#runtime.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING').length;
-    const fs = withProc(disk, { clock, cpus: group.cpus, memoryBytes: group.memoryBytes, running });
+    const fs = withProc(disk, { clock, cpus: group.cpus, memoryBytes: group.memoryBytes, used: () => this.#runtime.used() });
     return {
       clock,
       rng: this.#o.rng,
@@ -177,7 +194,7 @@ export class Member {
   }
 }
 
-function configOf({ name, fleet, group, port, world, gates }: MemberOptions): NodeConfig {
+function configOf({ name, fleet, group, world, gates }: MemberOptions): NodeConfig {
   const config = defaultNodeConfig({
     flags: {
       rootDir: ROOT_DIR,
@@ -195,11 +212,11 @@ function configOf({ name, fleet, group, port, world, gates }: MemberOptions): No
       registerWithTaints: [...group.taints],
       cgroupsPerQOS: false,
       evictionHard: {},
-      enableServer: port !== null,
-      ...(port === null || world.serving === null
+      enableServer: world.serving !== null,
+      ...(world.serving === null
         ? {}
         : {
-            port,
+            port: world.serving.port,
             tlsCertFile: PKI.cert,
             tlsPrivateKeyFile: PKI.key,
             authentication: {
@@ -211,6 +228,11 @@ function configOf({ name, fleet, group, port, world, gates }: MemberOptions): No
     },
   });
   return { ...config, gates, flags: { ...config.flags, adminSocket: '' } };
+}
+
+function bytesOf(answer: ExecAnswer | undefined) {
+  if (answer === undefined) return undefined;
+  return { exitCode: answer.exitCode, stdout: encoder.encode(answer.stdout), stderr: encoder.encode(answer.stderr) };
 }
 
 const DELAYED: Partial<Record<CriMethod, keyof GroupSpec['delays']>> = {

@@ -1,10 +1,8 @@
 /** Files of /proc on a machine of a fleet: what its node tells of processor and memory follows the containers that run there. */
 import type { Clock, HostFs } from '../ports/ports.ts';
 
-/** Cores that the machine itself uses, and each running container besides. */
-const CORES = { machine: 0.05, container: 0.01 };
-/** Bytes, as above. */
-const MEMORY = { machine: 512 * 2 ** 20, container: 16 * 2 ** 20 };
+/** Cores and bytes that the machine itself uses, besides what its containers do. */
+const OWN = { cores: 0.05, memoryBytes: 512 * 2 ** 20 };
 /** USER_HZ. */
 const TICKS_PER_SECOND = 100;
 const KIB = 1024;
@@ -20,26 +18,26 @@ export interface MachineFacts {
   clock: Clock;
   cpus: number;
   memoryBytes: number;
-  /** Containers that run now. */
-  running(): number;
+  /** What the containers use now. */
+  used(): { cores: number; memoryBytes: number };
 }
 
 /** The file system of a machine, its /proc included. */
 export function withProc(fs: HostFs, facts: MachineFacts): HostFs {
-  const { clock, cpus, memoryBytes, running } = facts;
+  const { clock, cpus, memoryBytes, used } = facts;
   const bootSeconds = Math.floor(clock.wallMs() / 1000);
   const usage = { coreSeconds: 1, atMs: clock.monoMs() };
   const stat = (): string => {
     const nowMs = clock.monoMs();
-    const cores = Math.min(cpus, CORES.machine + CORES.container * running());
+    const cores = Math.min(cpus, OWN.cores + used().cores);
     usage.coreSeconds += (cores * (nowMs - usage.atMs)) / 1000;
     usage.atMs = nowMs;
     return `cpu  ${Math.round(usage.coreSeconds * TICKS_PER_SECOND)} 0 0 0 0 0 0 0 0 0\nbtime ${bootSeconds}\n`;
   };
   const meminfo = (): string => {
-    const used = Math.min(memoryBytes, MEMORY.machine + MEMORY.container * running());
+    const inUse = Math.min(memoryBytes, OWN.memoryBytes + used().memoryBytes);
     const kib = (bytes: number): string => `${Math.floor(bytes / KIB)} kB`;
-    return `MemTotal: ${kib(memoryBytes)}\nMemFree: ${kib(memoryBytes - used)}\nAnonPages: ${kib(used)}\nInactive(file): 0 kB\n`;
+    return `MemTotal: ${kib(memoryBytes)}\nMemFree: ${kib(memoryBytes - inUse)}\nAnonPages: ${kib(inUse)}\nInactive(file): 0 kB\n`;
   };
   const textOf = (path: string): string | undefined => {
     if (path === '/proc/stat') return stat();

@@ -2,6 +2,7 @@
 import type { BuildInfo } from '../actors/edge/metrics/nodeMetrics.ts';
 import type { KubeApi } from '../ports/kube.ts';
 import type { Clock, Entropy, Logger, Net, Yield } from '../ports/ports.ts';
+import type { ScriptedContainer, StreamAsk } from '../sandbox/hollow/index.ts';
 
 /** Shared by all nodes of the fleet. */
 export interface FleetWorld {
@@ -15,10 +16,18 @@ export interface FleetWorld {
   build: BuildInfo;
   /** At which the API server reaches all nodes. */
   address: string;
-  /** PEM; null: no node serves its API. */
-  serving: { cert: string; key: string; clientCa: string; firstPort: number } | null;
+  /** One port for the APIs of all nodes; null: none is served. `clientCa`: whose certificates are asked for, PEM. */
+  serving: { port: number; cert: string; key: string; clientCa: string } | null;
+  /** Gives the address at which a command in a container is answered. Absent: none is. */
+  stream?(container: ScriptedContainer, ask: StreamAsk): string;
   /** The way of one node to the API server, anew for each of its daemons. */
   connect(node: string): KubeApi;
+}
+
+/** Of `count` processes the one with this index, which counts from 0: it has the nodes whose position leaves that rest. */
+export interface Shard {
+  index: number;
+  count: number;
 }
 
 export interface FleetOverview {

@@ -52,6 +52,9 @@ export function synStream(streamId: number, headerBlock: Buffer): Buffer {
   // No stream that it belongs to, highest priority, no slot.
   return control(FRAME.synStream, Buffer.concat([uint32(streamId), uint32(0), Buffer.alloc(2), headerBlock]));
 }
+export function synReply(streamId: number, headerBlock: Buffer): Buffer {
+  return control(FRAME.synReply, Buffer.concat([uint32(streamId), headerBlock]));
+}
 export function data(streamId: number, payload: Uint8Array, fin = false): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.writeUInt32BE(streamId, 0);

@@ -3,8 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import yargs from 'yargs';
-import { decodeFleet, type ExpectSpec, type FleetSpec, NODES_MAX, plainFleet } from '../../fleet/file.ts';
+import { decodeFleet, type ExpectSpec, type FleetSpec, plainFleet } from '../../fleet/file.ts';
 import { Fleet, type NodeTrouble } from '../../fleet/fleet.ts';
 import { type FleetReport, FleetRun } from '../../fleet/run.ts';
 import type { FleetOverview } from '../../fleet/types.ts';
@@ -12,6 +11,7 @@ import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/de
 import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { createLogger } from '../logging.ts';
+import { type Args, parsed, UsageError } from './args.ts';
 import { nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
@@ -19,9 +19,6 @@ const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64 } as const;
 /** A line of progress no more often than this, while anything changes. */
 const SAY_EVERY_MS = 2_000;
 const TROUBLES_SHOWN = 5;
-const FIRST_PORT = 20_000;
-
-class UsageError extends Error {}
 
 /** The heap grows by this share before it is collected: a thousand nodes have much that stays, and V8 would double it. */
 const HEAP_GROWING_PERCENT = 40;
@@ -37,61 +34,6 @@ export async function runFleet(argv: readonly string[]): Promise<number> {
     process.stderr.write(`actorlet fleet: ${messageOf(error)}\n`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
-}
-
-interface Args {
-  file: string | undefined;
-  nodes: number | undefined;
-  kubeconfig: string;
-  name: string;
-  prefix: string;
-  seed: number;
-  firstPort: number;
-  asNodes: boolean;
-  cleanup: boolean;
-  json: boolean;
-}
-
-/** Null: help was asked for and shown. */
-async function parsed(argv: readonly string[]): Promise<Args | null> {
-  let shown = false;
-  const parser = yargs([...argv])
-    .scriptName('actorlet fleet')
-    .usage('$0 [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
-    .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
-    .option('kubeconfig', {
-      type: 'string',
-      default: process.env.KUBECONFIG ?? '',
-      describe: 'Cluster that the nodes join; default $KUBECONFIG',
-    })
-    .option('name', { type: 'string', default: 'fleet', describe: 'Name of the fleet, without a FILE: a label of its nodes' })
-    .option('prefix', { type: 'string', default: 'fleet', describe: 'What names of nodes begin with, without a FILE' })
-    .option('seed', { type: 'number', default: 1, describe: 'Draws delays and shares, without a FILE' })
-    .option('first-port', { type: 'number', default: FIRST_PORT, describe: "Port of the first node's API, the others follow; 0: none" })
-    .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
-    .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
-    .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
-    .strictOptions()
-    .version(false)
-    .exitProcess(false)
-    .fail((message, error) => {
-      throw new UsageError(message ?? messageOf(error));
-    });
-  const args = await parser.parseAsync([...argv], {}, (_error, _args, output) => {
-    if (output === '') return;
-    shown = true;
-    process.stdout.write(`${output}\n`);
-  });
-  if (shown) return null;
-  const [file, more] = args._.map(String);
-  if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
-  const { nodes, kubeconfig, name, prefix, seed, firstPort, asNodes, cleanup, json } = args;
-  if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
-  if (nodes !== undefined && !(Number.isInteger(nodes) && nodes >= 1 && nodes <= NODES_MAX)) {
-    throw new UsageError(`--nodes must be a whole number from 1 to ${NODES_MAX}, is ${nodes}`);
-  }
-  if (kubeconfig === '') throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set');
-  return { file, nodes, kubeconfig, name, prefix, seed, firstPort, asNodes, cleanup, json };
 }
 
 async function specOf(args: Args): Promise<FleetSpec> {
@@ -127,7 +69,7 @@ async function run(args: Args): Promise<number> {
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: (line) => void process.stderr.write(line) });
   const world = await realWorld({ ...args, log });
   try {
-    const fleet = new Fleet(spec, world);
+    const fleet = new Fleet(spec, world, args.shard);
     await refuseOthers(fleet, spec, world);
     const say = progress();
     const report = await new FleetRun({

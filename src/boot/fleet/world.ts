@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import type { BuildInfo } from '../../actors/edge/metrics/nodeMetrics.ts';
 import { FLEET_LABEL } from '../../fleet/file.ts';
 import type { FleetWorld } from '../../fleet/types.ts';
+import { SharedWatches } from '../../fleet/watches/shared.ts';
 import type { KubeFailure, KubeRequest } from '../../machines/kube/request.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import type { KubeApi } from '../../ports/kube.ts';
@@ -18,13 +19,18 @@ import { createNet } from '../dependencies/net/net.ts';
 import { proxyOf } from '../dependencies/net/proxy.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { GIT_VERSION, TARGET_MAJOR, TARGET_MINOR, versionInfo } from '../version.ts';
+import { createStreams } from './streams.ts';
 
 export interface WorldOptions {
   kubeconfig: string;
-  /** TCP port of the first node's API, the others follow it; 0: none is served. */
-  firstPort: number;
+  /** TCP port of the APIs of all nodes; 0: none is served. */
+  port: number;
+  /** At which the API server reaches it; '': this machine's first address. */
+  address: string;
   /** Each node asks in its own name, as `system:node:NAME`: NodeRestriction and the Node authorizer judge it. */
   asNodes: boolean;
+  /** One watch of each kind for all nodes, with the kubeconfig's own rights. */
+  shareWatches: boolean;
   log: Logger;
 }
 
@@ -66,7 +72,16 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
     env: process.env,
     ...(sessions === undefined ? {} : { sessions }),
   };
-  const address = createHost().addresses()[0]?.ip ?? '127.0.0.1';
+  const address = o.address || (createHost().addresses()[0]?.ip ?? '127.0.0.1');
+  const streams = o.port === 0 ? undefined : await createStreams();
+  const admin = createKubeApi({ ...base, ...OWN_LIMITS });
+  const shared = o.shareWatches ? new SharedWatches(admin, clock) : undefined;
+  const own = (node: string): KubeApi =>
+    createKubeApi({
+      ...base,
+      ...NODE_LIMITS,
+      ...(o.asNodes ? { impersonate: { user: `system:node:${node}`, group: 'system:nodes' } } : {}),
+    });
   return {
     clock,
     entropy: createEntropy(),
@@ -76,15 +91,14 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
     nodeLog: () => quiet,
     build: BUILD,
     address,
-    serving: o.firstPort === 0 ? null : { firstPort: o.firstPort, ...(await certificates(config, address, clock.wallMs())) },
-    connect: (node) =>
-      createKubeApi({
-        ...base,
-        ...NODE_LIMITS,
-        ...(o.asNodes ? { impersonate: { user: `system:node:${node}`, group: 'system:nodes' } } : {}),
-      }),
-    admin: createKubeApi({ ...base, ...OWN_LIMITS }),
-    close: () => sessions?.close(),
+    serving: o.port === 0 ? null : { port: o.port, ...(await certificates(config, address, clock.wallMs())) },
+    ...(streams === undefined ? {} : { stream: streams.offer }),
+    connect: (node) => shared?.connect(own(node)) ?? own(node),
+    admin,
+    close() {
+      sessions?.close();
+      streams?.close();
+    },
   };
 }
 

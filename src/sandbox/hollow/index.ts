@@ -8,4 +8,6 @@ export type {
   HollowOptions,
   HollowRuntime,
   HollowSandboxDump,
+  ScriptedContainer,
+  StreamAsk,
 } from './types.ts';

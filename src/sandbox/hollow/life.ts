@@ -34,6 +34,8 @@ export interface HollowLife {
   execDelayMs: number;
   /** What its writable layer is said to hold while it runs, in bytes. Default 0. */
   writtenBytes: number;
+  /** It writes a line into its log so often; null: at its start and its end alone. Default null. */
+  logEveryMs: number | null;
   /** Run time and delays are lengthened by up to this share of themselves, by the seeded rng. Default 0. */
   jitter: number;
 }
@@ -54,6 +56,7 @@ export const DEFAULT_LIFE: Readonly<HollowLife> = Object.freeze({
   execExitCode: 0,
   execDelayMs: 0,
   writtenBytes: 0,
+  logEveryMs: null,
   jitter: 0,
 });
 
@@ -119,6 +122,11 @@ const KEYS: Readonly<Record<string, Setter>> = {
     if (!/^\d{1,15}$/.test(value)) return false;
     life.writtenBytes = Number(value);
     return true;
+  },
+  logEvery: (life, value) => {
+    const d = durationMs(value);
+    life.logEveryMs = d;
+    return d !== null && d > 0;
   },
   jitter: (life, value) => {
     const n = Number(value);

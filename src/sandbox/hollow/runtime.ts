@@ -11,6 +11,7 @@ import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { Containers } from './calls/containers.ts';
 import { Images } from './calls/images.ts';
 import { Sandboxes } from './calls/sandboxes.ts';
+import { usedBy } from './calls/stats.ts';
 import { createHollowClient } from './client.ts';
 import { dump } from './dump.ts';
 import { type Shared, State } from './state.ts';
@@ -43,6 +44,7 @@ export function createHollowRuntime(options: HollowOptions): HollowRuntime {
     close: own.close,
     connect,
     dump: () => dump(state, images.all()),
+    used: () => usedBy(state.containers.values(), options.clock.wallMs()),
     exit(containerId, how) {
       const c = state.containers.get(containerId);
       if (c === undefined || c.state !== 'CONTAINER_RUNNING') return false;
@@ -98,8 +100,8 @@ function handlersOf({ state, options, images, containers, sandboxes }: Parts): H
       return {};
     },
     ExecSync: (req) => containers.exec(req),
-    Exec: noStreaming,
-    Attach: noStreaming,
+    Exec: ({ containerId, ...ask }) => containers.stream(containerId, ask),
+    Attach: ({ containerId, ...ask }) => containers.stream(containerId, { ...ask, cmd: null }),
     PortForward: noStreaming,
     ContainerStats: (req) => containers.stats(req),
     ListContainerStats: (req) => containers.listStats(req),

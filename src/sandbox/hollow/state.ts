@@ -5,6 +5,7 @@ import type { HintStream } from './hints.ts';
 import type { HollowLife } from './life.ts';
 import type { Timing } from './timing.ts';
 import type { HollowOptions } from './types.ts';
+import type { Usage } from './usage.ts';
 
 /** What all parts of one runtime use. */
 export interface Shared {
@@ -21,11 +22,13 @@ export interface Container extends ContainerRow {
   config: ContainerConfig;
   userImage: string;
   life: HollowLife;
+  usage: Usage;
   key: string;
   /** As it was made, and as it was changed since. */
   resources: LinuxContainerResources;
   starting: boolean;
   runTimer: unknown;
+  logTimer: unknown;
   /** Called at the exit; empty most of the time. */
   onExit: (() => void)[];
 }

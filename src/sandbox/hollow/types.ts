@@ -11,6 +11,7 @@ import type {
 import type { Clock, Cri, Rng } from '../../ports/ports.ts';
 
 import type { HollowLife } from './life.ts';
+import type { Usage } from './usage.ts';
 
 export interface ScriptedContainer {
   pod: PodSandboxMetadata;
@@ -20,6 +21,18 @@ export interface ScriptedContainer {
   /** As asked for in the pod. */
   image: string;
   config: ContainerConfig;
+  /** Of the pod. */
+  labels: Readonly<Record<string, string>>;
+  annotations: Readonly<Record<string, string>>;
+}
+
+/** A command that a person runs in a container, or its own output (`cmd` null). */
+export interface StreamAsk {
+  cmd: readonly string[] | null;
+  tty: boolean;
+  stdin: boolean;
+  stdout: boolean;
+  stderr: boolean;
 }
 
 export interface HollowOptions {
@@ -40,6 +53,12 @@ export interface HollowOptions {
   ): { exitCode: number; delayMs?: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
   /** True while the kernel holds its processes, which wait for a disk: no signal ends them. Default: never. */
   held?(container: ScriptedContainer): boolean;
+  /** What it uses, unless the pod's annotations say so. Asked once per CreateContainer. */
+  usage?(container: ScriptedContainer): Usage | undefined;
+  /** Writes a line of a container into its log, at this path. Default: containers have no logs. */
+  log?(path: string, line: { atMs: number; stream: 'stdout' | 'stderr'; text: string }): void;
+  /** Gives the address at which Exec and Attach are answered. Default: they are not implemented. */
+  stream?(container: ScriptedContainer, ask: StreamAsk): string;
   /** How long each call takes before it has its effect. Default 0 for all: the effect is immediate. */
   latencyMs?(method: CriMethod): number;
   /** How it makes cgroups; null: it does not say, as before containerd 2.0. Default CGROUPFS. */
@@ -92,6 +111,8 @@ export interface HollowDump {
 export interface HollowRuntime extends Cri {
   connect(): Cri;
   dump(): HollowDump;
+  /** What its running containers use now, by their curves. */
+  used(): { cores: number; memoryBytes: number };
   /** Ends a running container from outside, as a crash, an OOM kill or `kill` would. False when it is not running. */
   exit(containerId: string, how: { exitCode: number; reason?: string }): boolean;
   /** What Status answers from now on. */

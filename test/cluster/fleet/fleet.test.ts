@@ -11,7 +11,7 @@ import { until } from '../../e2e/lab/ports.ts';
 const NODES = 20;
 const PODS = 60;
 const LONG_MS = 90_000;
-const FIRST_PORT = 21_000;
+const PORT = 21_000;
 const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-'));
 const SLOW = `apiVersion: actorlet.dev/v1alpha1
 kind: FaultScenario
@@ -26,7 +26,7 @@ const running = new Set<ChildProcess>();
 
 interface Summary {
   node: { nodeName: string; cpu: { usageCoreNanoSeconds: number } };
-  pods: unknown[];
+  pods: { podRef: { name: string }; containers: { cpu: object; memory: object }[] }[];
 }
 interface Told {
   child: ChildProcess;
@@ -58,6 +58,25 @@ const file = (name: string, text: string): string => {
 const kubectl = (...args: string[]): Promise<string> => plane.kubectl(...args);
 const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
+/** A pod whose annotations say what commands answer and what it uses. */
+async function scripted(): Promise<void> {
+  const annotations = {
+    'actorlet.dev/exec': JSON.stringify({ 'cat /etc/motd': 'hello\n', '*': { stderr: 'no\n', exit: 3 } }),
+    'actorlet.dev/usage': 'cpu=250m, memory=64Mi',
+  };
+  const spec = { containers: [{ name: 'main', image: 'fleet/web:1' }], terminationGracePeriodSeconds: 1 };
+  file('scripted.json', JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'scripted', annotations }, spec }));
+  await kubectl('create', '-f', join(dir, 'scripted.json'));
+  await kubectl('wait', '--for=condition=Ready', 'pod/scripted', '--timeout=60s');
+  expect(await kubectl('exec', 'scripted', '--', 'cat', '/etc/motd')).toBe('hello\n');
+  await expect(kubectl('exec', 'scripted', '--', 'false')).rejects.toMatchObject({ code: 3, stderr: expect.stringContaining('no\n') });
+  const node = await kubectl('get', 'pod', 'scripted', '-o', 'jsonpath={.spec.nodeName}');
+  const { pods } = JSON.parse(await kubectl('get', '--raw', `/api/v1/nodes/${node}/proxy/stats/summary`)) as Summary;
+  const used = pods.find((p) => p.podRef.name === 'scripted')?.containers[0];
+  expect(used).toMatchObject({ cpu: { usageNanoCores: 250_000_000 }, memory: { workingSetBytes: 64 * 2 ** 20 } });
+  await kubectl('delete', 'pod', 'scripted');
+}
+
 beforeAll(async () => {
   plane = await startControlPlane({
     controllerManager: true,
@@ -73,7 +92,7 @@ afterAll(async () => {
 
 describe('a fleet that runs until it is interrupted', () => {
   it('has nodes that the scheduler binds pods to, which come up, are read and go', { timeout: 4 * LONG_MS }, async () => {
-    const mine = fleet(`--nodes=${NODES}`, '--prefix=plain', '--as-nodes', `--first-port=${FIRST_PORT}`, '--cleanup');
+    const mine = fleet(`--nodes=${NODES}`, '--prefix=plain', '--as-nodes', `--port=${PORT}`, '--cleanup');
     await until('all nodes are Ready', async () => mine.text().includes(`nodes ${NODES}/${NODES} Ready`), { timeoutMs: LONG_MS });
     expect(lines(await kubectl('get', 'nodes', '--no-headers', '-l', 'actorlet.dev/fleet=fleet'))).toHaveLength(NODES);
     await kubectl('create', 'deployment', 'web', '--image=fleet/web:1', `--replicas=${PODS}`);
@@ -88,6 +107,8 @@ describe('a fleet that runs until it is interrupted', () => {
     expect(summary.node.cpu.usageCoreNanoSeconds).toBeGreaterThan(0);
     expect(summary.pods.length).toBeGreaterThan(0);
     expect(await kubectl('get', '--raw', '/api/v1/nodes/plain-7/proxy/metrics/resource')).toContain('node_cpu_usage_seconds_total');
+    expect(await kubectl('logs', pod)).toContain('started (attempt 0)');
+    await scripted();
     await kubectl('delete', 'deployment', 'web');
     await until('all pods are gone', async () => (await kubectl('get', 'pods', '--no-headers')) === '', { timeoutMs: LONG_MS });
     mine.child.kill('SIGINT');
@@ -118,7 +139,7 @@ spec:
     - { podsReady: 1, within: 5s }
 `,
     );
-    const mine = fleet(path, '--json', '--first-port=0');
+    const mine = fleet(path, '--json', '--port=0', '--share-watches');
     expect(await mine.ended, mine.text()).toBe(1);
     const said = mine.text();
     expect(said).toContain('met: 10 nodes Ready within 60 s');
@@ -137,10 +158,10 @@ spec:
   });
 
   it('adopts its own nodes, and refuses names that others have', { timeout: 2 * LONG_MS }, async () => {
-    const refused = fleet('--nodes=3', '--prefix=a', '--name=other', '--first-port=0');
+    const refused = fleet('--nodes=3', '--prefix=a', '--name=other', '--port=0');
     expect(await refused.ended).toBe(64);
     expect(refused.text()).toContain('3 nodes are there that the fleet other did not make: a-0, a-1, a-2; choose other names');
-    const adopted = fleet('--nodes=6', '--prefix=a', '--name=zones', '--first-port=0', '--cleanup');
+    const adopted = fleet('--nodes=6', '--prefix=a', '--name=zones', '--port=0', '--cleanup');
     await until('they are Ready again', async () => adopted.text().includes('nodes 6/6 Ready'), { timeoutMs: LONG_MS });
     adopted.child.kill('SIGINT');
     expect(await adopted.ended).toBe(0);

@@ -3,7 +3,8 @@ import type { CriContainerState, CriRequest, CriResponse } from '../../../machin
 import { CODE, containerItem, containerKey, containerStatus, exitReason, matchContainer, RuntimeRefusal } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE, type HollowLife } from '../life.ts';
 import type { Container, Sandbox, Shared } from '../state.ts';
-import type { ScriptedContainer } from '../types.ts';
+import type { ScriptedContainer, StreamAsk } from '../types.ts';
+import { annotatedUsage, DEFAULT_USAGE } from '../usage.ts';
 import type { Images } from './images.ts';
 import { containerStats } from './stats.ts';
 
@@ -40,6 +41,8 @@ export class Containers {
     if (image === undefined) throw new RuntimeRefusal(CODE.notFound, `image ${JSON.stringify(config.image.image)} not found`);
     const userImage = config.image.userSpecifiedImage || image.repoTags[0] || config.image.image;
     const life = this.#life(s, config, userImage);
+    const script = scripted(s, config, userImage);
+    const usage = annotatedUsage(s.annotations, config.metadata.name) ?? this.#o.options.usage?.(script) ?? DEFAULT_USAGE;
     return {
       id: state.newId(),
       sandboxId: s.id,
@@ -60,10 +63,12 @@ export class Containers {
       config,
       userImage,
       life,
+      usage,
       key,
       resources: config.linux?.resources ?? {},
       starting: false,
       runTimer: undefined,
+      logTimer: undefined,
       onExit: [],
     };
   }
@@ -75,7 +80,7 @@ export class Containers {
       ...this.#images.known(userImage)?.life,
       ...annotatedLife(s.annotations, name, attempt),
       ...annotatedLife(config.annotations, name, attempt),
-      ...this.#o.options.script?.({ pod: s.metadata, name, attempt, image: userImage, config }),
+      ...this.#o.options.script?.(scripted(s, config, userImage)),
     };
   }
 
@@ -97,12 +102,28 @@ export class Containers {
     c.state = 'CONTAINER_RUNNING';
     c.startedAtMs = timing.stampMs();
     state.counts.containersStarted++;
+    this.#say(c, `${c.metadata.name} started (attempt ${c.metadata.attempt})`);
+    this.#talk(c);
     if (c.life.runMs !== null) {
       const runMs = timing.stretched(c.life.runMs, c.life.jitter);
       c.runTimer = timing.clock.setTimeout(() => this.end(c, c.life.exitCode, c.life.exitReason), runMs);
     }
     state.hint('started', c.id, s);
     return {};
+  }
+
+  /** A line now and then, as long as it runs. */
+  #talk(c: Container): void {
+    const { logEveryMs } = c.life;
+    if (logEveryMs === null || this.#o.options.log === undefined) return;
+    let line = 0;
+    const again = (): void => {
+      c.logTimer = this.#o.timing.clock.setTimeout(() => {
+        this.#say(c, `${c.metadata.name} line ${++line}`);
+        again();
+      }, logEveryMs);
+    };
+    again();
   }
 
   #failStart(c: Container, s: Sandbox): never {
@@ -153,11 +174,14 @@ export class Containers {
     const { state, timing } = this.#o;
     if (c.state !== 'CONTAINER_RUNNING') return;
     timing.clock.clearTimeout(c.runTimer);
+    timing.clock.clearTimeout(c.logTimer);
     c.runTimer = undefined;
+    c.logTimer = undefined;
     c.state = 'CONTAINER_EXITED';
     c.exitCode = exitCode;
     c.reason = reason || exitReason(exitCode);
     c.finishedAtMs = timing.stampMs();
+    this.#say(c, `${c.metadata.name} ended with ${exitCode}`);
     for (const fn of c.onExit.splice(0)) fn();
     state.hint('stopped', c.id, state.sandboxes.get(c.sandboxId));
   }
@@ -222,8 +246,28 @@ export class Containers {
     return { stdout: answer?.stdout ?? NO_BYTES, stderr: answer?.stderr ?? NO_BYTES, exitCode: answer?.exitCode ?? c.life.execExitCode };
   }
 
-  #scripted(c: Container): ScriptedContainer {
-    const pod = this.#o.state.sandboxes.get(c.sandboxId)?.metadata ?? { name: '', uid: '', namespace: '', attempt: 0 };
-    return { pod, name: c.metadata.name, attempt: c.metadata.attempt, image: c.userImage, config: c.config };
+  /** Exec with a command, Attach without. */
+  stream(containerId: string, ask: StreamAsk): { url: string } {
+    const { state, options } = this.#o;
+    const c = state.running(containerId);
+    if (options.stream === undefined) throw new RuntimeRefusal(CODE.unimplemented, 'the hollow runtime has no processes to stream to');
+    return { url: options.stream(this.#scripted(c), ask) };
   }
+
+  #scripted(c: Container): ScriptedContainer {
+    return scripted(this.#o.state.sandboxes.get(c.sandboxId), c.config, c.userImage);
+  }
+
+  #say(c: Container, text: string): void {
+    const { options, timing } = this.#o;
+    if (c.logPath !== '') options.log?.(c.logPath, { atMs: timing.clock.wallMs(), stream: 'stdout', text });
+  }
+}
+
+const NO_POD = { metadata: { name: '', uid: '', namespace: '', attempt: 0 }, labels: {}, annotations: {} };
+
+function scripted(s: Sandbox | undefined, config: Container['config'], image: string): ScriptedContainer {
+  const { metadata: pod, labels, annotations } = s ?? NO_POD;
+  const { name, attempt } = config.metadata;
+  return { pod, name, attempt, image, config, labels, annotations };
 }

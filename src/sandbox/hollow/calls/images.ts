@@ -6,7 +6,7 @@ import { annotatedLife, DEFAULT_LIFE } from '../life.ts';
 import type { Shared } from '../state.ts';
 import type { HollowImage } from '../types.ts';
 
-export const MiB = 1024 * 1024;
+const MiB = 1024 * 1024;
 
 /** Same name, same id, on every run: 256 bits from eight FNV-1a passes. An identity, not a digest of anything. */
 export function imageId(tag: string): string {

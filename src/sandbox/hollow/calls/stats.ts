@@ -2,18 +2,17 @@
 import type { CriContainerStats } from '../../../machines/wire/cri.ts';
 import { nanos } from '../../shared/model.ts';
 import type { Container } from '../state.ts';
-import { MiB } from './images.ts';
-
-/** 10 millicores and 1 MiB. */
-const CLAIMED = { cpuShare: 0.01, memoryBytes: MiB };
+import { sumTo, valueAt } from '../usage.ts';
 
 export function containerStats(c: Container, nowMs: number): CriContainerStats {
   const timestamp = nanos(nowMs);
-  const usedNs = Math.round(Math.max(0, nowMs - c.startedAtMs) * CLAIMED.cpuShare * 1e6);
-  const bytes = { value: String(CLAIMED.memoryBytes) };
+  const ranMs = Math.max(0, nowMs - c.startedAtMs);
+  const usedNs = Math.round(sumTo(c.usage.cpu, ranMs) * 1e6);
+  const nanoCores = Math.round(valueAt(c.usage.cpu, ranMs) * 1e9);
+  const bytes = { value: String(Math.round(valueAt(c.usage.memory, ranMs))) };
   return {
     attributes: { id: c.id, metadata: c.metadata, labels: c.labels, annotations: c.annotations },
-    cpu: { timestamp, usageCoreNanoSeconds: { value: String(usedNs) }, usageNanoCores: { value: String(CLAIMED.cpuShare * 1e9) } },
+    cpu: { timestamp, usageCoreNanoSeconds: { value: String(usedNs) }, usageNanoCores: { value: String(nanoCores) } },
     memory: {
       timestamp,
       workingSetBytes: bytes,
@@ -30,4 +29,14 @@ export function containerStats(c: Container, nowMs: number): CriContainerStats {
       inodesUsed: { value: '0' },
     },
   };
+}
+
+export function usedBy(containers: Iterable<Container>, nowMs: number): { cores: number; memoryBytes: number } {
+  const used = { cores: 0, memoryBytes: 0 };
+  for (const c of containers) {
+    if (c.state !== 'CONTAINER_RUNNING') continue;
+    used.cores += valueAt(c.usage.cpu, nowMs - c.startedAtMs);
+    used.memoryBytes += valueAt(c.usage.memory, nowMs - c.startedAtMs);
+  }
+  return used;
 }

@@ -1,0 +1,85 @@
+/** Options of `actorlet fleet`. */
+import yargs from 'yargs';
+import { NODES_MAX } from '../../fleet/file.ts';
+import type { Shard } from '../../fleet/types.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+
+export class UsageError extends Error {}
+
+export interface Args {
+  file: string | undefined;
+  nodes: number | undefined;
+  kubeconfig: string;
+  name: string;
+  prefix: string;
+  seed: number;
+  port: number;
+  address: string;
+  asNodes: boolean;
+  shareWatches: boolean;
+  shard: Shard;
+  cleanup: boolean;
+  json: boolean;
+}
+
+const PORT = 20_250;
+const PORT_MAX = 65_535;
+
+/** Null: help was asked for and shown. @throws UsageError */
+export async function parsed(argv: readonly string[]): Promise<Args | null> {
+  let shown = false;
+  const parser = yargs([...argv])
+    .scriptName('actorlet fleet')
+    .usage('$0 [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
+    .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
+    .option('kubeconfig', {
+      type: 'string',
+      default: process.env.KUBECONFIG ?? '',
+      describe: 'Cluster that the nodes join; default $KUBECONFIG',
+    })
+    .option('name', { type: 'string', default: 'fleet', describe: 'Name of the fleet, without a FILE: a label of its nodes' })
+    .option('prefix', { type: 'string', default: 'fleet', describe: 'What names of nodes begin with, without a FILE' })
+    .option('seed', { type: 'number', default: 1, describe: 'Draws delays and shares, without a FILE' })
+    .option('port', { type: 'number', default: PORT, describe: 'Port of the APIs of all nodes; 0: none' })
+    .option('address', { type: 'string', default: '', describe: 'At which the API server reaches that port; default: of this machine' })
+    .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
+    .option('share-watches', {
+      type: 'boolean',
+      default: false,
+      describe: 'One watch of each kind for all nodes: less load than real nodes',
+    })
+    .option('shard', { type: 'string', default: '0/1', describe: 'I/N: of N processes the one with index I, which counts from 0' })
+    .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
+    .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
+    .strictOptions()
+    .version(false)
+    .exitProcess(false)
+    .fail((message, error) => {
+      throw new UsageError(message ?? messageOf(error));
+    });
+  const args = await parser.parseAsync([...argv], {}, (_error, _args, output) => {
+    if (output === '') return;
+    shown = true;
+    process.stdout.write(`${output}\n`);
+  });
+  if (shown) return null;
+  const [file, more] = args._.map(String);
+  if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
+  const { nodes, kubeconfig, name, prefix, seed, port, address, asNodes, shareWatches, cleanup, json } = args;
+  if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
+  if (nodes !== undefined) inRange('--nodes', nodes, { min: 1, max: NODES_MAX });
+  inRange('--port', port, { min: 0, max: PORT_MAX });
+  if (kubeconfig === '') throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set');
+  return { file, nodes, kubeconfig, name, prefix, seed, port, address, asNodes, shareWatches, shard: shardOf(args.shard), cleanup, json };
+}
+
+function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return;
+  throw new UsageError(`${option} must be a whole number from ${min} to ${max}, is ${value}`);
+}
+
+function shardOf(text: string): Shard {
+  const [, index, count] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
+  if (index !== undefined && count !== undefined && index < count) return { index, count };
+  throw new UsageError(`--shard must be I/N with I from 0 to N-1, is ${JSON.stringify(text)}`);
+}

@@ -1,0 +1,134 @@
+/** One watch at the API server, of everything of a kind, whose lines go to the nodes they are about. It begins anew when it breaks. */
+import { isRecord } from '../../machines/shape/conform.ts';
+import type { KubeApi } from '../../ports/kube.ts';
+import type { Clock } from '../../ports/ports.ts';
+import { type Line, type Subscription, versionOf } from './subscription.ts';
+
+/** For watchers that go on from a version. */
+const REMEMBERED_MAX = 2_000;
+const AGAIN_MS = 1_000;
+const OPEN_TIMEOUT_MS = 60_000;
+const GONE = 410;
+
+export interface UpstreamOptions {
+  kube: KubeApi;
+  clock: Clock;
+  path: string;
+  fieldSelector: string;
+  /** The node that an object is about. */
+  nodeOf(metadata: Readonly<Record<string, unknown>>, object: Readonly<Record<string, unknown>>): unknown;
+  ended(): void;
+}
+
+export class Upstream {
+  readonly #o: UpstreamOptions;
+  readonly #stop = new AbortController();
+  /** By node; under null those that want everything. */
+  readonly #readers = new Map<string | null, Set<Subscription>>();
+  readonly #keys = new Map<Subscription, string | null>();
+  readonly #remembered: { node: string | null; line: Line }[] = [];
+  /** Where it began, or the newest version that is no longer remembered. */
+  #since = 0;
+  #at = '';
+  readonly #opened = Promise.withResolvers<void>();
+
+  constructor(o: UpstreamOptions) {
+    this.#o = o;
+    void this.#run();
+  }
+
+  add(node: string | null, reader: Subscription): void {
+    const readers = this.#readers.get(node) ?? new Set();
+    readers.add(reader);
+    this.#readers.set(node, readers);
+    this.#keys.set(reader, node);
+  }
+
+  remove(reader: Subscription): void {
+    const node = this.#keys.get(reader) ?? null;
+    this.#keys.delete(reader);
+    const readers = this.#readers.get(node);
+    readers?.delete(reader);
+    if (readers?.size === 0) this.#readers.delete(node);
+    if (this.#keys.size > 0) return;
+    this.#stop.abort();
+    this.#opened.resolve();
+    this.#o.ended();
+  }
+
+  /** Once the API server sends what changes. What is listed from then on misses nothing. */
+  async opened(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const gaveUp = (): void => resolve();
+    signal.addEventListener('abort', gaveUp, { once: true });
+    await Promise.race([this.#opened.promise, promise]);
+    signal.removeEventListener('abort', gaveUp);
+  }
+
+  /** What came since that version, and all that comes; false: that is not known here. */
+  replay(resourceVersion: string, reader: Subscription): boolean {
+    const version = versionOf(resourceVersion);
+    if (version === 0 || this.#since === 0 || version < this.#since) return false;
+    const node = this.#keys.get(reader) ?? null;
+    reader.begin(version);
+    for (const { node: about, line } of this.#remembered) if (node === null || about === node) reader.offer(line);
+    return true;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#o;
+    while (!this.#stop.signal.aborted) {
+      const heard = await this.#followed().catch(() => false);
+      if (!heard && !this.#stop.signal.aborted) await new Promise<void>((resolve) => void clock.setTimeout(resolve, AGAIN_MS));
+    }
+  }
+
+  /** Until the watch ends; false: it is tried again later. */
+  async #followed(): Promise<boolean> {
+    const { kube, path, fieldSelector } = this.#o;
+    const selected = fieldSelector === '' ? {} : { fieldSelector };
+    const { signal } = this.#stop;
+    if (this.#at === '') {
+      const listed = await kube.request({ verb: 'GET', path, query: { ...selected, limit: '1' } }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
+      if (!listed.ok || !isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
+      this.#at = String(listed.body.metadata.resourceVersion ?? '');
+      this.#since = versionOf(this.#at);
+    }
+    const query = { ...selected, resourceVersion: this.#at, allowWatchBookmarks: 'true' };
+    const watch = await kube.watch({ path, query }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
+    if (!watch.ok) {
+      if (watch.failure.code === GONE) this.#forget();
+      return false;
+    }
+    this.#opened.resolve();
+    for await (const line of watch.lines) if (!this.#heard(line)) return false;
+    return true;
+  }
+
+  /** False: its history is gone. */
+  #heard(text: string): boolean {
+    const { type, object } = JSON.parse(text) as { type?: unknown; object?: unknown };
+    if (type === 'ERROR' || !isRecord(object) || !isRecord(object.metadata)) {
+      this.#forget();
+      return false;
+    }
+    this.#at = String(object.metadata.resourceVersion ?? this.#at);
+    if (type === 'BOOKMARK') return true;
+    const node = this.#o.nodeOf(object.metadata, object);
+    const line = { version: versionOf(this.#at), text };
+    const about = typeof node === 'string' ? node : null;
+    this.#remembered.push({ node: about, line });
+    if (this.#remembered.length > REMEMBERED_MAX) this.#since = this.#remembered.shift()?.line.version ?? this.#since;
+    for (const reader of this.#readers.get(null) ?? []) reader.offer(line);
+    if (about !== null) for (const reader of this.#readers.get(about) ?? []) reader.offer(line);
+    return true;
+  }
+
+  /** What changed meanwhile is not known: all that read begin anew. */
+  #forget(): void {
+    this.#at = '';
+    this.#since = 0;
+    this.#remembered.length = 0;
+    for (const reader of [...this.#keys.keys()]) reader.expire();
+  }
+}

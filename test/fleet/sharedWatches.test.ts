@@ -1,0 +1,93 @@
+/** Watches that all nodes of a process share, on the simulation's API server. */
+import { describe, expect, it } from 'vitest';
+import { createClock } from '../../src/boot/dependencies/clock.ts';
+import { SharedWatches } from '../../src/fleet/watches/shared.ts';
+import type { KubeApi } from '../../src/ports/kube.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import { simRng } from '../../src/sim/world/rng.ts';
+
+const clock = createClock();
+
+function lab() {
+  const kube = simKube({ clock, rng: simRng('shared'), latencyMs: () => 0 });
+  const admin = kube.connect({ power: { on: true }, clock });
+  const shared = new SharedWatches(admin, clock);
+  const pod = (name: string, nodeName: string) =>
+    kube.handle({
+      verb: 'POST',
+      path: '/api/v1/namespaces/default/pods',
+      body: { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { nodeName, containers: [{ name: 'c', image: 'i' }] } },
+    });
+  return { kube, shared, pod, node: (name: string) => shared.connect(kube.connect({ power: { on: true }, clock, node: name })) };
+}
+
+const INITIAL = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' };
+
+/** What this node is told of its pods, until the signal. */
+function told(kube: KubeApi, node: string, query: Record<string, string> = INITIAL) {
+  const stop = new AbortController();
+  const lines: string[] = [];
+  const run = async (): Promise<void> => {
+    const asked = { path: '/api/v1/pods', query: { fieldSelector: `spec.nodeName=${node}`, ...query } };
+    const watch = await kube.watch(asked, { timeoutMs: 5_000, signal: stop.signal });
+    if (!watch.ok) return void lines.push(watch.failure.reason);
+    for await (const line of watch.lines) {
+      const { type, object } = JSON.parse(line) as { type: string; object: { code?: number; metadata?: { name?: string } } };
+      lines.push(`${type} ${object.metadata?.name ?? object.code ?? ''}`.trim());
+    }
+    lines.push('end');
+  };
+  return { lines, stop, over: run() };
+}
+
+describe('shared watches', () => {
+  it('tell each node of its own pods alone, what is there first, over one watch', async () => {
+    const { kube, shared, pod, node } = lab();
+    pod('old-a', 'a');
+    pod('old-b', 'b');
+    const [a, b] = [told(node('a'), 'a'), told(node('b'), 'b')];
+    await expect
+      .poll(() => [a.lines, b.lines])
+      .toEqual([
+        ['ADDED old-a', 'BOOKMARK'],
+        ['ADDED old-b', 'BOOKMARK'],
+      ]);
+    pod('new-a', 'a');
+    pod('new-b', 'b');
+    kube.handle({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/old-a', query: { gracePeriodSeconds: '0' } });
+    await expect.poll(() => a.lines.slice(2)).toEqual(['ADDED new-a', 'DELETED old-a']);
+    await expect.poll(() => b.lines.slice(2)).toEqual(['ADDED new-b']);
+    expect([shared.count, kube.openWatches()]).toEqual([1, 1]);
+    a.stop.abort();
+    b.stop.abort();
+    await Promise.all([a.over, b.over]);
+    expect(shared.count).toBe(0);
+  });
+
+  it('go on from a version that is remembered, and begin anew from one that is not', async () => {
+    const { pod, node, kube } = lab();
+    const first = told(node('a'), 'a');
+    await expect.poll(() => first.lines).toEqual(['BOOKMARK']);
+    const from = String(kube.store.resourceVersion);
+    pod('later', 'a');
+    await expect.poll(() => first.lines.length).toBe(2);
+    const again = told(node('a'), 'a', { resourceVersion: from });
+    await expect.poll(() => again.lines).toEqual(['ADDED later']);
+    const older = told(node('a'), 'a', { resourceVersion: '0' });
+    await expect.poll(() => older.lines).toEqual(['ERROR 410', 'end']);
+    first.stop.abort();
+    again.stop.abort();
+  });
+
+  it('lose nothing when their own watch is cut', async () => {
+    const { pod, node, kube } = lab();
+    const a = told(node('a'), 'a');
+    await expect.poll(() => a.lines).toEqual(['BOOKMARK']);
+    for (const [i, how] of (['close', 'truncate'] as const).entries()) {
+      kube.cutWatches(how);
+      pod(`after-${i}`, 'a');
+      await expect.poll(() => a.lines.slice(1 + i), { timeout: 5_000 }).toEqual([`ADDED after-${i}`]);
+    }
+    a.stop.abort();
+  });
+});
