@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synReply } from '../../ctl/exec/spdy.ts';
+import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synReply } from '../../process/spdy.ts';
 import { answerOrHint } from '../../fleet/answers.ts';
 import type { ScriptedContainer, StreamAsk } from '../../sandbox/hollow/index.ts';
 

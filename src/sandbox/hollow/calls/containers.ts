@@ -163,10 +163,7 @@ export class Containers {
 
   /** It waits for a disk: no signal ends it. */
   held(c: Container): boolean {
-    const { name, attempt } = c.metadata;
-    const s = this.#o.state.sandboxes.get(c.sandboxId);
-    if (s === undefined || c.state !== 'CONTAINER_RUNNING') return false;
-    return this.#o.options.held?.({ pod: s.metadata, name, attempt, image: c.userImage, config: c.config }) === true;
+    return c.state === 'CONTAINER_RUNNING' && this.#o.options.held?.(this.#scripted(c)) === true;
   }
 
   /** `reason`: '' = by exit code. */
