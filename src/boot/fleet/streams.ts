@@ -8,8 +8,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synReply } from '../../process/spdy.ts';
 import { answerOrHint } from '../../fleet/answers.ts';
+import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synReply } from '../../process/spdy.ts';
 import type { ScriptedContainer, StreamAsk } from '../../sandbox/hollow/index.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
