@@ -1,7 +1,7 @@
 /** `kill -9` of the daemon in each state of a claim's chart: after the next start every claim is used or unprepared, and on disk as it is. */
 import { describe, expect, it } from 'vitest';
 import { decodeClaims } from '../../../src/machines/allocation/claims/checkpoint.ts';
-import { STATE } from '../resources/resourceClaims.ts';
+import { STATE } from '../claims/resourceClaims.ts';
 import { CLAIM_CASES } from './cluster/killClaims.ts';
 import { arranged } from './killing.ts';
 

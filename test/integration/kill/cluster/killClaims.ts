@@ -3,7 +3,6 @@
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
 import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
-import { drop, inApi, isReady } from '../../cluster/clusterPods.ts';
 import {
   bind,
   CLAIMS,
@@ -19,7 +18,8 @@ import {
   unbound,
   unplug,
   using,
-} from '../../resources/resourceClaims.ts';
+} from '../../claims/resourceClaims.ts';
+import { drop, inApi, isReady } from '../../cluster/clusterPods.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 

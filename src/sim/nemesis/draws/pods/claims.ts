@@ -8,7 +8,7 @@ import type { Add } from '../../entries.ts';
 import { OF_ALL_DRIVERS, TEMPLATE } from '../../workload/claimScheduler.ts';
 import { drawPod } from '../../workload/pods.ts';
 import type { SimPod } from '../../workload/subjects.ts';
-import { type DrawnManifest, withDraw } from '../pods/podDraw.ts';
+import { type DrawnManifest, withDraw } from './podDraw.ts';
 
 /** How often a node of a cluster has such drivers. */
 const NODES = 0.4;
