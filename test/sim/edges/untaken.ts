@@ -46,6 +46,11 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'asking.running -> ended on error(runHook)': THROWS,
     'sleeping -> ended on after sleep #1': RARE,
   },
+  podAllocation: {
+    'chosen -> answered on always #1': 'simulated nodes have the policy best-effort, which refuses no pod',
+    // A manager dies while it is asked.
+    'weighing -> answered on error(weigh)': RARE,
+  },
   // `test/pods/podLife.test.ts` takes each of them.
   podLife: {
     'idle -> forgotten on life.added #2': RARE,
