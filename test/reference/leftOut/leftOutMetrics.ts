@@ -12,16 +12,6 @@ const named = (prefix: string, ...names: string[]): string[] => names.map((name)
 export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
   leftOut('The pods API on a local socket is not there yet.', 'kubelet_pod_watch_events_dropped_total'),
   leftOut(
-    'Not counted yet. `kubelet_pod_pending_resizes`, `kubelet_pod_in_progress_resizes` and events tell of changes of resources.',
-    ...named(
-      'kubelet_',
-      'container_requested_resizes_total',
-      'pod_deferred_accepted_resizes_total',
-      'pod_infeasible_resizes_total',
-      'pod_resize_duration_milliseconds',
-    ),
-  ),
-  leftOut(
     'Not counted yet. Log lines tell of a credential program that fails.',
     ...named('rest_client_exec_plugin_', 'call_total', 'certificate_rotation_age', 'ttl_seconds'),
     'kubelet_credential_provider_config_info',

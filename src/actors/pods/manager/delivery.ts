@@ -4,11 +4,12 @@ import { apiAddr } from '../../../machines/api/messages.ts';
 import { checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName, podRef } from '../../../machines/pod/names.ts';
+import { RESIZABLE } from '../../../machines/pod/resources/amounts.ts';
 import { resizeMessage } from '../../../machines/pod/resources/resizeEvents.ts';
 import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
 import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
 import type { Out, PodLedger } from '../../../machines/pods/manager/records.ts';
-import { ALLOCATIONS_CHECKPOINT, toDocument } from '../../../machines/pods/resize/allocation.ts';
+import { ALLOCATIONS_CHECKPOINT, MANAGERS, toDocument } from '../../../machines/pods/resize/allocation.ts';
 import { statusAddr } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { containerGcAddr, housekeepingAddr } from '../../../machines/reclaim/messages.ts';
@@ -80,12 +81,15 @@ export class Delivery {
         log.warn({ ...podRef(out.pod), for: fullName(out.for), resource: out.resource }, 'ending a pod to make room for a critical one');
         this.warn(out.pod, PREEMPTING, PREEMPTING_MESSAGE);
         break;
-      case 'resizePending': {
-        const { reason, message } = out.pending;
-        log.info({ ...podRef(out.pod), reason }, `a change of resources is not granted: ${message}`);
-        this.warn(out.pod, `Resize${reason}`, resizeMessage(reason, out.pod, { error: message }));
+      case 'resizePending':
+        this.refuseResize(out);
         break;
-      }
+      case 'resizeAsked':
+        for (const change of out.changes) this.counts.resizes.inc({ ...change });
+        break;
+      case 'resizeAccepted':
+        this.counts.accepted.inc({ retry_trigger: out.trigger });
+        break;
       case 'allocations': {
         const value = toDocument(out.allocations);
         registry.send(checkpointAddr, { type: 'checkpoint.put', name: ALLOCATIONS_CHECKPOINT, value });
@@ -103,6 +107,13 @@ export class Delivery {
       default:
         this.wake(out);
     }
+  }
+
+  private refuseResize({ pod, pending: { reason, message } }: Extract<Out, { to: 'resizePending' }>): void {
+    this.ctx.log.info({ ...podRef(pod), reason }, `a change of resources is not granted: ${message}`);
+    this.warn(pod, `Resize${reason}`, resizeMessage(reason, pod, { error: message }));
+    const manager = RESIZABLE.find((r) => reason === 'Infeasible' && message.endsWith(MANAGERS[r]));
+    if (manager !== undefined) this.counts.infeasible.inc({ reason_detail: `guaranteed_pod_${manager}_manager_static_policy` });
   }
 
   private wake({ to, why }: Extract<Out, { why: string }>): void {
@@ -145,5 +156,20 @@ function countsOf(metrics: Metrics) {
     preempted: metrics.counter('kubelet_preemptions', 'Pods that made room for critical ones, by what there was too little of', [
       'preemption_signal',
     ]),
+    resizes: metrics.counter(
+      'kubelet_container_requested_resizes_total',
+      'Changes of resources of containers that were asked for: each resource, requests and limits for themselves',
+      ['resource', 'requirement', 'operation'],
+    ),
+    accepted: metrics.counter(
+      'kubelet_pod_deferred_accepted_resizes_total',
+      'Changes of resources that were granted after they had to wait, by why they were looked at again',
+      ['retry_trigger'],
+    ),
+    infeasible: metrics.counter(
+      'kubelet_pod_infeasible_resizes_total',
+      'Changes of resources that a manager of this node never grants, by manager',
+      ['reason_detail'],
+    ),
   };
 }

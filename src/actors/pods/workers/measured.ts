@@ -5,6 +5,7 @@ import { mountedImages } from '../../../machines/pod/volumes/volumes.ts';
 import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/container/containerMachine.ts';
 import { POST_START_ERROR } from '../../../machines/pods/workers/container/containerSetup.ts';
 import type { SandboxInput, WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
+import type { Update } from '../../../machines/pods/workers/resizeMachine.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import { DEFAULT_SECONDS as SECONDS } from '../../../machines/text/buckets.ts';
 import type { Metrics } from '../../../ports/ports.ts';
@@ -39,7 +40,11 @@ export interface WorkerMetrics {
   imageVolumes(count: number, outcome: 'mounted' | 'failed' | 'other'): void;
   httpFallback(): void;
   sleepCut(): void;
+  /** A change of resources was carried out, or one of its steps failed. */
+  resized(ms: number, success: boolean): void;
 }
+/** Milliseconds. */
+const RESIZE_MS = [10, 50, 100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000];
 
 /** One set serves all pods of a node. */
 export function workerMetrics(metrics: Metrics): WorkerMetrics {
@@ -91,7 +96,7 @@ export function workerMetrics(metrics: Metrics): WorkerMetrics {
   };
 }
 
-function rareMetrics(metrics: Metrics): Pick<WorkerMetrics, 'userNamespace' | 'imageVolumes' | 'httpFallback' | 'sleepCut'> {
+function rareMetrics(metrics: Metrics): Pick<WorkerMetrics, 'userNamespace' | 'imageVolumes' | 'httpFallback' | 'sleepCut' | 'resized'> {
   const counter = (name: string, help: string) => metrics.counter(`kubelet_${name}`, help);
   const users = counter('started_user_namespaced_pods_total', 'Starts of pods with users of their own (hostUsers: false)');
   const userErrors = counter(
@@ -106,7 +111,14 @@ function rareMetrics(metrics: Metrics): Pick<WorkerMetrics, 'userNamespace' | 'i
     'Lifecycle hooks over HTTPS whose server answered without TLS and then took plain HTTP',
   );
   const sleeps = counter('sleep_action_terminated_early_total', 'Sleeps of lifecycle hooks that the end of the grace period cut short');
+  const resizes = metrics.histogram(
+    'kubelet_pod_resize_duration_milliseconds',
+    'Milliseconds in which a change of resources was carried out, or failed',
+    RESIZE_MS,
+    ['success'],
+  );
   return {
+    resized: (ms, success) => resizes.observe(ms, { success: String(success) }),
     userNamespace: (failed) => (failed ? userErrors : users).inc(),
     imageVolumes(count, outcome) {
       requested.inc(undefined, count);
@@ -123,6 +135,8 @@ export class MeasuredEffects extends Effects {
   readonly #metrics: WorkerMetrics;
   /** Monotonic; since when the round under way lasts. */
   #beganMs: number | null = null;
+  /** Monotonic; since when a change of resources is carried out. */
+  #resizingMs: number | null = null;
   #killing = false;
   #pod: Pod | null = null;
   #settled: Pod | null = null;
@@ -240,6 +254,15 @@ export class MeasuredEffects extends Effects {
     const init = pod.spec.initContainers?.some((c) => c.name === container) === true;
     this.#metrics.containerFailed(init ? 'init' : 'regular', POST_START_ERROR);
     this.#startFailed(container);
+  }
+
+  override async updateResources(input: Update, signal: AbortSignal): Promise<string | null> {
+    this.#resizingMs ??= this.#now();
+    const trouble = await super.updateResources(input, signal);
+    if (trouble === null && !input.last) return trouble;
+    this.#metrics.resized(this.#now() - this.#resizingMs, trouble === null);
+    this.#resizingMs = null;
+    return trouble;
   }
 
   override sleepCut(): void {

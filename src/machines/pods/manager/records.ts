@@ -11,6 +11,7 @@ import type { Offer, Placement } from '../admission/admission.ts';
 import type { Candidate } from '../admission/messages.ts';
 import type { Holders } from '../admission/room.ts';
 import { type Allocation, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
+import type { AskedChange } from '../resize/counted.ts';
 import type { StatusView } from '../status/messages.ts';
 import type { WorkerEvent } from '../workers/messages.ts';
 import { evictionOf, type LifeState, type LifeStep, type PodRecord, type Successor, verdictOf } from './messages.ts';
@@ -76,6 +77,9 @@ export type Out =
   | { to: 'held'; pod: Pod; reason: string; message: string }
   | { to: 'preempted'; pod: Pod; for: Pod; resource: string }
   | { to: 'resizePending'; pod: Pod; pending: ResizePending }
+  /** Other resources are asked for; a change that waited is granted, for which reason it was looked at again. */
+  | { to: 'resizeAsked'; changes: readonly AskedChange[] }
+  | { to: 'resizeAccepted'; trigger: 'periodic_retry' | 'pod_updated' }
   /** What was granted is to be written down. */
   | { to: 'allocations'; allocations: ReadonlyMap<string, Allocation> }
   /** Allocate to this pod what its containers have alone; answered with `pods.allocated`. */

@@ -127,7 +127,7 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
 }
 
 /** Of resources that Guaranteed pods have alone. */
-const MANAGERS = { cpu: 'CPU Manager policy "static"', memory: 'Memory Manager policy "Static"' } as const;
+export const MANAGERS = { cpu: 'CPU Manager policy "static"', memory: 'Memory Manager policy "Static"' } as const;
 
 function impossible({ pod, allocation, allocatable, fixed = [] }: ResizeInput): string | null {
   for (const [name, now] of asked(pod)) {

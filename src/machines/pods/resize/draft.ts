@@ -19,6 +19,7 @@ import {
   resizeOrder,
   type WaitingResize,
 } from './allocation.ts';
+import { askedChanges } from './counted.ts';
 
 /** What is asked of the pod manager's draft. */
 export interface ResizeHost {
@@ -81,6 +82,7 @@ export class ResizeDraft {
       this.giveUp(uid);
       return this.form(pod);
     }
+    this.count(pod);
     const before = this.allocations.get(uid) ?? this.shown(uid);
     if (before === undefined || isGranted(pod, before)) {
       this.grant(pod);
@@ -92,7 +94,7 @@ export class ResizeDraft {
       this.wait(pod, this.waiting.get(uid)?.pending ?? saidBefore(pod.status));
       return this.form(pod);
     }
-    return this.decide(pod, before);
+    return this.decide(pod, before, 'pod_updated');
   }
 
   /** Waiting changes that may be granted now, or wait for another reason. */
@@ -108,7 +110,7 @@ export class ResizeDraft {
         continue;
       }
       // The status was the newest when it was asked for, and is not any more: everything else of the pod is.
-      const decided = this.decide({ ...pod, status: record.pod.status }, before);
+      const decided = this.decide({ ...pod, status: record.pod.status }, before, 'periodic_retry');
       if (decided.resize?.message !== pending.message || decided.resize.reason !== pending.reason) found.push(decided);
     }
     return found;
@@ -125,7 +127,16 @@ export class ResizeDraft {
     if (this.allocations.delete(uid)) this.changed = true;
   }
 
-  private decide(pod: Pod, before: Allocation): Pod {
+  /** What is asked for now and was not before. */
+  private count(pod: Pod): void {
+    const { uid } = pod.metadata;
+    const record = this.host.record(uid);
+    const asked = this.waiting.get(uid)?.pod ?? (record === undefined || !isWanted(record) ? undefined : record.pod);
+    const changes = asked === undefined ? [] : askedChanges(asked, pod);
+    if (changes.length > 0) this.host.out.push({ to: 'resizeAsked', changes });
+  }
+
+  private decide(pod: Pod, before: Allocation, trigger: 'periodic_retry' | 'pod_updated'): Pod {
     const { uid } = pod.metadata;
     const { allocatable, fixed } = this.host.facts.offer;
     const verdict = judgeResize({
@@ -133,6 +144,7 @@ export class ResizeDraft {
       ...{ allocatable, requests: rememberedRequest, fixed },
     });
     if (verdict.kind === 'granted') {
+      if (this.waiting.get(uid)?.pending.reason === 'Deferred') this.host.out.push({ to: 'resizeAccepted', trigger });
       this.held.set(uid, largerOf(pod, before));
       this.grant(pod);
       return pod;

@@ -119,6 +119,20 @@ describe('resources of a pod as a whole', () => {
     await h.until('it says so', () => settled(h, wanted) && condition(h, 'PodResizePending') === undefined);
   });
 
+  it('are counted as the kubelet counts them', async () => {
+    await using h = await grouped();
+    await up(h, amounts('200m', '128Mi'));
+    const containers = (inApi(h, 'web')?.spec.containers ?? []).map((x) =>
+      x.name === 'own' ? { ...x, resources: { requests: { cpu: '60m', memory: '32Mi' }, limits: { cpu: '400m', memory: '64Mi' } } } : x,
+    );
+    patch(h, 'pods/web', { spec: { containers } });
+    await h.until('it is in force', () => shown(h, 'own')?.resources?.limits?.cpu === '400m' && !inProgress(h));
+    const text = await h.metrics.render();
+    expect(text).toContain('kubelet_container_requested_resizes_total{resource="cpu",requirement="requests",operation="increase"} 1');
+    expect(text).toContain('kubelet_container_requested_resizes_total{resource="cpu",requirement="limits",operation="decrease"} 1');
+    expect(text).toContain('kubelet_pod_resize_duration_milliseconds_count{success="true"} 1');
+  });
+
   it('survive the daemon and its pod manager: what was granted stays granted, and what was under way is carried out', async () => {
     await using h = await grouped();
     await up(h, amounts('200m', '128Mi', { cpu: '64' }));
