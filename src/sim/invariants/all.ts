@@ -1,4 +1,13 @@
 /** Every invariant that is checked while a world runs, in the order in which they are asked. */
+
+import { cpusAreGivenOnce } from './allocation/cpuInvariants.ts';
+import {
+  devicesAreForWhoFits,
+  devicesAreNotShared,
+  devicesAreRefusedForReason,
+  devicesComeOfTheirPlugin,
+} from './allocation/deviceInvariants.ts';
+import { placesAreSound, topologyRefusesForReason } from './allocation/topologyInvariants.ts';
 import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './api/apiInvariants.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './api/certificateInvariants.ts';
 import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './api/edgeInvariants.ts';
@@ -7,13 +16,6 @@ import { envIsOfItsObjects, volumesComeFirst } from './api/objectInvariants.ts';
 import type { Checker } from './checker.ts';
 import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './node/besideInvariants.ts';
 import { groupsComeFirst, nothingAtWorkIsKilled } from './node/cgroupInvariants.ts';
-import { cpusAreGivenOnce } from './node/cpuInvariants.ts';
-import {
-  devicesAreForWhoFits,
-  devicesAreNotShared,
-  devicesAreRefusedForReason,
-  devicesComeOfTheirPlugin,
-} from './node/deviceInvariants.ts';
 import { driversAreHeldToTheirOrder, grownFirst, publishedFirst } from './node/driverInvariants.ts';
 import { ownObjectGoesForward, rulesAreMadeOnce } from './node/hostInvariants.ts';
 import { nodeKillsAreReportedOnce } from './node/kernelLogInvariants.ts';
@@ -102,6 +104,8 @@ export function allCheckers(): Checker[] {
     devicesAreForWhoFits(),
     devicesAreRefusedForReason(),
     cpusAreGivenOnce(),
+    placesAreSound(),
+    topologyRefusesForReason(),
     shutdownsWaitForPods(),
     nobodyGoesForNoShutdown(),
     serversKeepTheirFiles(),

@@ -75,7 +75,14 @@ export interface Checker {
 }
 
 /** What a pod comes to that had to go, or was not let in, for something that is no fault of its own. */
-const TURNED_AWAY: readonly string[] = [EVICTED, PREEMPTING, 'OutOfcpu', 'UnexpectedAdmissionError', 'SMTAlignmentError'];
+const TURNED_AWAY: readonly string[] = [
+  EVICTED,
+  PREEMPTING,
+  'OutOfcpu',
+  'UnexpectedAdmissionError',
+  'SMTAlignmentError',
+  'TopologyAffinityError',
+];
 
 /** It was not let in for want of devices of plugins, or of a plugin that has such. */
 export function isForDevices({ reason = '', message = '' }: { reason?: string; message?: string }): boolean {

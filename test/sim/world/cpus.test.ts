@@ -20,9 +20,12 @@ const drawn = Array.from({ length: 600 }, (_, i) => drawTuning(simRng(`tuning ${
 );
 
 describe('a simulated node that allocates CPUs', () => {
-  it('is about one in seven', () => {
-    expect(drawn.length / 600).toBeGreaterThan(0.09);
-    expect(drawn.length / 600).toBeLessThan(0.22);
+  it('is about one in four, and half of them have several NUMA nodes', () => {
+    expect(drawn.length / 600).toBeGreaterThan(0.2);
+    expect(drawn.length / 600).toBeLessThan(0.34);
+    expect(drawn.filter(({ cpus }) => cpus.nodes > 1).length / drawn.length).toBeGreaterThan(0.4);
+    const policies = drawn.map(({ cpus }) => cpus.numa?.policy ?? 'none');
+    expect(new Set(policies)).toEqual(new Set(['none', 'best-effort', 'restricted', 'single-numa-node']));
   });
 
   it('is configured with what was drawn, and reserves the CPUs that the invariants count as the system’s', () => {
@@ -34,9 +37,14 @@ describe('a simulated node that allocates CPUs', () => {
         fullCoresOnly: isOn('full-pcpus-only'),
         acrossCores: isOn('distribute-cpus-across-cores'),
         strictReservation: isOn('strict-cpu-reservation'),
+        acrossNodes: isOn('distribute-cpus-across-numa'),
+        bySocket: isOn('align-by-socket'),
+        byCache: isOn('prefer-align-cpus-by-uncorecache'),
       });
       expect(new Set(place?.topology.cpus.map((c) => c.core)).size).toBe(cpus.count / cpus.threads);
       expect(new Set(place?.topology.cpus.map((c) => c.socket)).size).toBe(cpus.sockets);
+      expect(new Set(place?.topology.cpus.map((c) => c.node)).size).toBe(cpus.nodes);
+      expect(new Set(place?.topology.cpus.map((c) => c.cache)).size).toBe(cpus.caches === 0 ? cpus.sockets : cpus.caches);
     }
   });
 

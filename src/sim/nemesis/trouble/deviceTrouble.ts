@@ -7,8 +7,8 @@ import { VERSION } from '../../../machines/allocation/devices/rules.ts';
 import { sameData } from '../../../machines/data/sameData.ts';
 import type { SimNode } from '../../world/node/types.ts';
 import { DEVICE_FOLDER } from '../../world/paths.ts';
-import { type DevicePluginMethod, healthy, type SimDevicePlugins } from '../../world/plugins/devicePlugins.ts';
-import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../../world/plugins/machineDevices.ts';
+import type { DevicePluginMethod, SimDevicePlugins } from '../../world/plugins/devicePlugins.ts';
+import { hasCome, hasGone, listedDevices, type PluginTuning, pluginSocket } from '../../world/plugins/machineDevices.ts';
 import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'oldVersion', 'deaf'] as const;
@@ -83,7 +83,7 @@ class TroubledPlugins {
   readonly #wrong: Readonly<Record<Kind, (p: PluginTuning) => void>> = {
     away: (p) => this.#devices.die(socketOf(p)),
     sick: (p) => this.#sicken(p),
-    fewer: (p) => this.#devices.list(socketOf(p), healthy(...p.devices.slice(1))),
+    fewer: (p) => this.#devices.list(socketOf(p), listedDevices(p, p.devices.slice(1))),
     slow: () => {
       this.#devices.latencyMs = () => this.#o.rng.between(0, SLOW_MS);
     },
@@ -97,7 +97,7 @@ class TroubledPlugins {
   #sicken(p: PluginTuning): void {
     const { rng } = this.#o;
     const all = rng.chance(0.3);
-    const list = p.devices.map((id) => ({ id, healthy: !all && rng.chance(0.5), numaNodes: [] }));
+    const list = listedDevices(p).map((device) => ({ ...device, healthy: !all && rng.chance(0.5) }));
     this.#devices.list(socketOf(p), list);
   }
   #fail(): void {
@@ -138,7 +138,7 @@ class TroubledPlugins {
     if (plugin === undefined || !this.#isThere(p)) return;
     if (plugin.version !== VERSION) this.#offer(p, VERSION);
     if (plugin.down) this.#devices.back(socketOf(p));
-    const all = healthy(...p.devices);
+    const all = listedDevices(p);
     if (!sameData(plugin.devices, all)) this.#devices.list(socketOf(p), all);
   }
   /** A plugin whose registration failed comes again. */

@@ -7,7 +7,7 @@ import type { KubeletConfiguration } from '../../../machines/config/config.ts';
 import { defaultKubeletConfiguration } from '../../../machines/config/defaults.ts';
 import { reservedOf } from '../../../machines/config/reservations.ts';
 import type { CpuTuning, NodeTuning } from '../node/nodeTuning.ts';
-import { MEMORY_BYTES } from '../paths.ts';
+import { HUGE_PAGES, MEMORY_BYTES } from '../paths.ts';
 import { memoryConfig } from './memory.ts';
 
 /** Where nobody hands them out. */
@@ -15,26 +15,28 @@ export const CPUS = 4;
 
 export function cpusOfHost(tuning: CpuTuning | null): { cpus?: () => CpuInfo[]; numaNodes?: () => NumaNode[] } {
   if (tuning === null) return {};
-  const { count, threads, sockets } = tuning;
+  const { count, threads, sockets, nodes, caches } = tuning;
   const cores = count / threads;
   const all = Array.from({ length: count }, (_, id) => id);
   const infos = all.map((id): CpuInfo => {
-    const socket = Math.floor(((id % cores) * sockets) / cores);
-    return { id, socket, node: socket, siblings: all.filter((other) => other % cores === id % cores) };
+    const part = (units: number): number => Math.floor(((id % cores) * units) / cores);
+    const siblings = all.filter((other) => other % cores === id % cores);
+    return { id, socket: part(sockets), node: part(nodes), siblings, ...(caches === 0 ? {} : { cache: part(caches) }) };
   });
   return { cpus: () => infos, numaNodes: () => numaNodesOf(tuning) };
 }
 
-/** One for each socket, with its part of the memory. */
-export function numaNodesOf({ sockets }: Pick<CpuTuning, 'sockets'>): NumaNode[] {
-  const ids = Array.from({ length: sockets }, (_, id) => id);
+/** Each with its part of the memory, and of the huge pages. */
+export function numaNodesOf({ nodes }: Pick<CpuTuning, 'nodes'>): NumaNode[] {
+  const ids = Array.from({ length: nodes }, (_, id) => id);
   return ids.map((id) => ({
     id,
-    memoryBytes: MEMORY_BYTES / sockets,
-    hugePages: [],
+    memoryBytes: MEMORY_BYTES / nodes,
+    hugePages: [{ pageBytes: HUGE_PAGE_BYTES, count: HUGE_PAGES.count / nodes }],
     distances: ids.map((other) => (other === id ? 10 : 21)),
   }));
 }
+const HUGE_PAGE_BYTES = 2 ** 21;
 
 export function kubeReservedOf({ cgroups, cpus }: Pick<NodeTuning, 'cgroups' | 'cpus'>): KubeletConfiguration['kubeReserved'] {
   const memory = cgroups !== null || cpus?.numa?.memory === true;
@@ -60,16 +62,16 @@ export function cpusConfig(tuning: NodeTuning, beside: Partial<KubeletConfigurat
 function numaConfig(tuning: NodeTuning): Partial<KubeletConfiguration> {
   const { cpus, eviction } = tuning;
   if (cpus === null || cpus.numa === null) return {};
-  const { scope, memory } = cpus.numa;
-  const aligned = { topologyManagerPolicy: 'best-effort', topologyManagerScope: scope } as const;
+  const { policy, scope, memory } = cpus.numa;
+  const aligned = { topologyManagerPolicy: policy, topologyManagerScope: scope } as const;
   if (!memory) return aligned;
   const evictionHard = eviction?.evictionHard ?? {};
   const reservations = { ...defaultKubeletConfiguration(), kubeReserved: kubeReservedOf(tuning), evictionHard, ignoreEviction: false };
   const kept = Number(reservedOf(reservations, 'memory', BigInt(MEMORY_BYTES)));
-  const part = Math.floor(kept / cpus.sockets);
+  const part = Math.floor(kept / cpus.nodes);
   const reservedMemory = numaNodesOf(cpus).map(({ id }) => ({
     numaNode: id,
-    limits: { memory: String(id === 0 ? kept - part * (cpus.sockets - 1) : part) },
+    limits: { memory: String(id === 0 ? kept - part * (cpus.nodes - 1) : part) },
   }));
   return { ...aligned, memoryManagerPolicy: 'Static', reservedMemory };
 }

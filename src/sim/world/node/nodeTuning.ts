@@ -97,13 +97,24 @@ export interface CpuTuning {
   /** Threads of each core: 1 or 2. Those of one core are half of all apart, as kernels number them. */
   threads: number;
   sockets: number;
+  /** NUMA nodes, as many in each socket, one after the other. */
+  nodes: number;
+  /** Last-level caches, as many in each NUMA node; 0: the kernel tells of none. */
+  caches: number;
   /** Nobody gets these alone. */
   reserved: CpuSet;
   /** Reserved by an amount of kubeReserved, and not by their numbers: then it is CPU 0. */
   byAmount: boolean;
-  options: readonly ('full-pcpus-only' | 'distribute-cpus-across-cores' | 'strict-cpu-reservation')[];
+  options: readonly CpuOption[];
   /** cpuManagerReconcilePeriod. */
   everyMs: number;
-  /** Each socket is a NUMA node, and what is allocated is aligned: policy best-effort, which refuses no pod. `memory`: policy Static of memory, too. */
-  numa: { scope: 'container' | 'pod'; memory: boolean } | null;
+  /** What is allocated is aligned; null: topology manager policy none. `memory`: policy Static of memory, too. */
+  numa: { policy: 'best-effort' | 'restricted' | 'single-numa-node'; scope: 'container' | 'pod'; memory: boolean } | null;
 }
+export type CpuOption =
+  | 'full-pcpus-only'
+  | 'distribute-cpus-across-cores'
+  | 'distribute-cpus-across-numa'
+  | 'align-by-socket'
+  | 'prefer-align-cpus-by-uncorecache'
+  | 'strict-cpu-reservation';

@@ -1,9 +1,9 @@
 /** The device plugins beside a simulated machine: which there are, when they come, and when one goes for good. Of its own chance. */
 
-import type { PluginOptions } from '../../../machines/allocation/devices/types.ts';
+import type { PluginDevice, PluginOptions } from '../../../machines/allocation/devices/types.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimRng } from '../rng.ts';
-import { healthy, type SimDevicePlugins, simDevicePlugins } from './devicePlugins.ts';
+import { type SimDevicePlugins, simDevicePlugins } from './devicePlugins.ts';
 
 /** Every resource of plugins of the simulation is under it. */
 export const DEVICE_DOMAIN = 'example.com/';
@@ -12,6 +12,8 @@ export interface PluginTuning {
   resource: string;
   /** Its devices. No two plugins of all nodes have the same. */
   devices: readonly string[];
+  /** NUMA nodes by device; absent: near to none in particular. */
+  near: Readonly<Record<string, readonly number[]>>;
   options: PluginOptions;
   /** Monotonic ms of the world at which it is first there. */
   comesAtMs: number;
@@ -27,6 +29,10 @@ export interface DeviceTuning {
 /** Path of a plugin's socket in the folder of the daemon's own. */
 export function pluginSocket(folder: string, { resource }: Pick<PluginTuning, 'resource'>): string {
   return `${folder}/${resource.slice(DEVICE_DOMAIN.length)}.sock`;
+}
+/** These devices, healthy, as the plugin lists them. */
+export function listedDevices({ devices, near }: PluginTuning, ids = devices): PluginDevice[] {
+  return ids.map((id) => ({ id, healthy: true, numaNodes: near[id] ?? [] }));
 }
 export function hasCome(plugin: PluginTuning, nowMs: number): boolean {
   return nowMs >= plugin.comesAtMs;
@@ -46,7 +52,7 @@ export function devicesOf(tuning: DeviceTuning | null, o: { folder: string; cloc
     const there = comesAtMs === 0;
     // What it would rather give is not what would be given anyway.
     const prefers = [...plugin.devices].reverse();
-    const made = devices.add(socket, { resource, options, devices: healthy(...plugin.devices), prefers, down: !there, registers: there });
+    const made = devices.add(socket, { resource, options, devices: listedDevices(plugin), prefers, down: !there, registers: there });
     if (!there) {
       o.clock.setTimeout(() => {
         made.registers = true;

@@ -1,7 +1,7 @@
-/** Nodes that allocate CPUs, one in six: pods that ask for some, and trouble for the CPU manager. */
+/** Nodes that allocate CPUs, one in four: pods that ask for some, and trouble for the CPU manager. */
 import { cpuSet } from '../../../../machines/allocation/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../../machines/allocation/cpus/file.ts';
-import type { CpuTuning } from '../../../world/node/nodeTuning.ts';
+import type { CpuOption, CpuTuning } from '../../../world/node/nodeTuning.ts';
 import { ROOT_DIR } from '../../../world/paths.ts';
 import type { SimRng } from '../../../world/rng.ts';
 import type { Add } from '../../entries.ts';
@@ -19,7 +19,7 @@ const OPTIONS = [[], [], ['full-pcpus-only'], ['distribute-cpus-across-cores']] 
 const CORES = 16;
 
 export function drawCpus(rng: SimRng): CpuTuning | null {
-  if (!rng.chance(HANDS_OUT)) return null;
+  if (!rng.chance(HANDS_OUT)) return drawNumaMachine(rng.fork('numa-machine'));
   const threads = rng.chance(0.5) ? 2 : 1;
   const count = CORES * threads;
   const byAmount = rng.chance(0.4);
@@ -29,6 +29,8 @@ export function drawCpus(rng: SimRng): CpuTuning | null {
     count,
     threads,
     sockets,
+    nodes: sockets,
+    caches: 0,
     reserved: byAmount ? [0] : cpuSet(some),
     byAmount,
     options: [...(rng.pick(OPTIONS) ?? []), ...(rng.chance(STRICT) ? (['strict-cpu-reservation'] as const) : [])],
@@ -37,10 +39,38 @@ export function drawCpus(rng: SimRng): CpuTuning | null {
   };
 }
 
+/** Of all others, one in eight. */
+const NUMA_MACHINE = 1 / 8;
+const NUMA_POLICIES = ['none', 'best-effort', 'restricted', 'restricted', 'single-numa-node', 'single-numa-node'] as const;
+const NUMA_OPTIONS = [
+  [],
+  ['distribute-cpus-across-numa'],
+  ['full-pcpus-only', 'distribute-cpus-across-numa'],
+  ['align-by-socket'],
+  ['prefer-align-cpus-by-uncorecache'],
+  ['prefer-align-cpus-by-uncorecache'],
+] as const;
+
+/** A machine of several NUMA nodes, whose topology manager refuses pods. */
+function drawNumaMachine(rng: SimRng): CpuTuning | null {
+  if (!rng.chance(NUMA_MACHINE)) return null;
+  const threads = rng.chance(0.5) ? 2 : 1;
+  const nodes = rng.chance(0.5) ? 4 : 2;
+  const policy = rng.pick(NUMA_POLICIES) ?? 'none';
+  const options: readonly CpuOption[] = rng.pick(NUMA_OPTIONS) ?? [];
+  return {
+    ...{ count: CORES * threads, threads, sockets: 2, nodes, caches: CORES / 2, reserved: [0], byAmount: false },
+    // A socket that is more than a NUMA node is no single one.
+    options: policy === 'single-numa-node' && options.includes('align-by-socket') ? [] : options,
+    everyMs: rng.pick([300, 1_000, 3_000] as const) ?? 1_000,
+    numa: policy === 'none' ? null : { policy, scope: rng.chance(0.5) ? 'pod' : 'container', memory: rng.chance(0.7) },
+  };
+}
+
 const ALIGNS = 0.6;
 function drawNuma(rng: SimRng): CpuTuning['numa'] {
   if (!rng.chance(ALIGNS)) return null;
-  return { scope: rng.chance(0.5) ? 'pod' : 'container', memory: rng.chance(0.7) };
+  return { policy: 'best-effort', scope: rng.chance(0.5) ? 'pod' : 'container', memory: rng.chance(0.7) };
 }
 
 const WHOLE = 0.6;

@@ -7,6 +7,9 @@ import type { Add } from '../../entries.ts';
 import type { DrawnContainer, PodDraw } from '../pods/podDraw.ts';
 
 const DEVICES = 1 / 6;
+const ALIGNED_DEVICES = 1 / 2;
+/** Devices of a plugin that names no NUMA node for them. */
+const UNPLACED = 0.15;
 const NAMES = ['gpu', 'nic'] as const;
 const PLUGINS_MAX = 2;
 const PER_PLUGIN_MAX = 4;
@@ -16,15 +19,19 @@ const LATE = 0.15;
 const GONE = 0.2;
 const YOUNG_MS = { min: 4_000, max: 60_000 } as const;
 
-export function drawDevices(rng: SimRng): DeviceTuning | null {
-  if (!rng.chance(DEVICES)) return null;
+/** `nodes`: NUMA nodes that devices are near to; none where nothing is aligned. */
+export function drawDevices(rng: SimRng, nodes: number): DeviceTuning | null {
+  if (!rng.chance(nodes > 0 ? ALIGNED_DEVICES : DEVICES)) return null;
+  const near = rng.fork('near');
   const names = rng.chance(0.5) ? [...NAMES] : [...NAMES].reverse();
   const plugins = names.slice(0, 1 + rng.int(PLUGINS_MAX)).map((name): PluginTuning => {
     const goes = rng.chance(GONE);
     const comesAtMs = rng.chance(LATE) ? rng.between(1_000, YOUNG_MS.max / 2) : 0;
+    const devices = Array.from({ length: PER_PLUGIN_MAX - Math.floor(PER_PLUGIN_MAX * rng.next() ** 2) }, (_, i) => `${name}-${i}`);
     return {
       resource: `${DEVICE_DOMAIN}${name}`,
-      devices: Array.from({ length: PER_PLUGIN_MAX - Math.floor(PER_PLUGIN_MAX * rng.next() ** 2) }, (_, i) => `${name}-${i}`),
+      devices,
+      near: nodes === 0 ? {} : Object.fromEntries(devices.map((id) => [id, near.chance(UNPLACED) ? [] : [near.int(nodes)]])),
       // A plugin that is never there again could prepare nothing any more.
       options: { preStartRequired: !goes && rng.chance(0.6), getPreferredAllocationAvailable: rng.chance(0.5) },
       comesAtMs,

@@ -16,6 +16,7 @@ import { drawShutdown } from './shutdown.ts';
 
 /** Quick and slow hardware, short and long configured periods. */
 export function drawTuning(rng: SimRng): NodeTuning {
+  const cpus = drawCpus(rng.fork('cpus-alone'));
   const tuning = {
     callLatencyMs: rng.pick([0, 2, 30, 300] as const) ?? 0,
     diskLatencyMs: rng.pick([0, 0, 1, 10] as const) ?? 0,
@@ -36,9 +37,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
     kernelLog: rng.fork('kernel-log').chance(0.2),
     cgroups: drawCgroups(rng.fork('cgroup')),
-    cpus: drawCpus(rng.fork('cpus-alone')),
+    cpus,
     throttles: rng.fork('throttles').chance(0.25),
-    devices: drawDevices(rng.fork('peripherals')),
+    devices: drawDevices(rng.fork('peripherals'), cpus === null || cpus.numa === null ? 0 : cpus.nodes),
     shutdown: drawShutdown(rng.fork('machine-down')),
     packetFilter: drawPacketFilter(rng.fork('packet-filter')),
     kernel: drawKernelSettings(rng.fork('kernel-settings')),
