@@ -49,8 +49,9 @@ describe('a simulated node that allocates CPUs', () => {
   });
 
   it('has room for all its static pods at once, whatever they were drawn to ask for, and for none that asks for more than there is', () => {
+    const packed = drawn.filter(({ cpus }) => cpus.caches === 0);
     const static_ = Array.from({ length: 400 }, (_, i) => {
-      const { cpus } = drawn[i % drawn.length] ?? { cpus: null };
+      const { cpus } = packed[i % packed.length] ?? { cpus: null };
       if (cpus === null) throw new Error('no node allocates CPUs');
       const pod = withDraw(drawWholeCpus(cpus, 'file'), simRng(`whole ${i}`), drawPod(simRng(`pod ${i}`), { name: 'p', rev: 0 }));
       return { cpus, pod: pod.manifest as Pod };

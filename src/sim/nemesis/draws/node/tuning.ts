@@ -39,7 +39,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     cgroups: drawCgroups(rng.fork('cgroup')),
     cpus,
     throttles: rng.fork('throttles').chance(0.25),
-    devices: drawDevices(rng.fork('peripherals'), cpus === null || cpus.numa === null ? 0 : cpus.nodes),
+    devices: drawDevices(rng.fork('peripherals'), cpus !== null && cpus.numa !== null && cpus.caches > 0 ? cpus.nodes : 0),
     shutdown: drawShutdown(rng.fork('machine-down')),
     packetFilter: drawPacketFilter(rng.fork('packet-filter')),
     kernel: drawKernelSettings(rng.fork('kernel-settings')),
