@@ -5,8 +5,8 @@ import type { Ledger, LedgerRules } from './ledgerRules.ts';
 import type { Affinities, AllocationAnswer, ProviderHints } from './messages.ts';
 
 /**
- * From an answer, or from when every source was heard, until the pod manager has the pod in its ledger: longer than that takes.
- * A pod that comes later is granted anew.
+ * From when a pod no longer waits to be admitted, or from when every source was heard, until the pod manager has it in its ledger:
+ * longer than that takes.
  */
 const UNSEEN_MAX_MS = 10_000;
 
@@ -26,10 +26,12 @@ export interface HintsRequest extends Pick<GrantRequest, 'ask' | 'pod' | 'active
 /** What comes with each event. */
 export interface LedgerFacts extends Pick<Known, 'pods' | 'listing'> {
   readonly monoMs: number;
+  /** Pods that wait to be admitted: another provider may still be asked for them. Undefined: nobody says. */
+  readonly waiting: { has(uid: string): boolean } | undefined;
 }
 export interface Holdings<L extends Ledger> {
   ledger: L;
-  /** Pods that were granted something and have not been seen since: monotonic ms of the grant, or of the look by which every source had been heard. */
+  /** Pods that were granted something and have not been seen since: monotonic ms of the grant, or of the last look by which they waited or not every source had been heard. */
   unseen: ReadonlyMap<string, number>;
   /** Every source had been heard at the last look. */
   heard: boolean;
@@ -47,11 +49,11 @@ interface How<L extends Ledger, C> {
 
 /** Without what is over. */
 function swept<L extends Ledger, C>({ ledger, unseen, heard }: Holdings<L>, { facts, rules }: How<L, C>): Holdings<L> {
-  const { pods, listing, monoMs } = facts;
+  const { pods, listing, monoMs, waiting } = facts;
   const late = (sinceMs: number) => monoMs - sinceMs >= UNSEEN_MAX_MS;
   const left = [...unseen]
-    // Until every source was heard, nobody is late.
-    .map(([uid, sinceMs]): [string, number] => [uid, heard ? sinceMs : monoMs])
+    // Until every source was heard, nobody is late; nor is a pod that still waits for its admission.
+    .map(([uid, sinceMs]): [string, number] => [uid, heard && waiting?.has(uid) !== true ? sinceMs : monoMs])
     .filter(([uid, sinceMs]) => !isSeen(uid, { pods }) && !late(sinceMs) && ledger.entries.has(uid));
   const still = new Map(left);
   const known = { pods, listing, unseen: new Set(still.keys()) };

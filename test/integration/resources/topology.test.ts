@@ -178,6 +178,19 @@ describe('the topology manager', () => {
     await h.until('it is ready', () => isReady(h, 'one'));
   });
 
+  it('keeps what one provider gave while another takes its time', async () => {
+    await using h = await node({ topologyManagerPolicy: 'single-numa-node' });
+    await h.until('there is a file', () => h.fs.has(FILE));
+    h.fs.failing = (op, path) => (op === 'writeFile' && path.includes('memory_manager_state') ? 'EIO' : undefined);
+    create(h, 'slow', whole('2'));
+    // Longer than a pod is believed in that no view shows, and within the time of an answer.
+    await h.advance(20_000);
+    expect(place(h, 'slow')).toEqual([undefined, undefined]);
+    h.fs.failing = () => undefined;
+    await h.until('it is ready', () => isReady(h, 'slow'), 120_000);
+    expect(place(h, 'slow')).toEqual(['1-2', '0']);
+  });
+
   it('admits it under best-effort', async () => {
     await using h = await node({ topologyManagerPolicy: 'best-effort' }, devices(0, 1));
     create(h, 'apart', whole('1', '512Mi', { [RESOURCE]: '2' }));

@@ -12,18 +12,17 @@ import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } fro
 import { type CpuCounts, type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
 import { cpusView } from '../../../machines/allocation/cpus/messages.ts';
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
-import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../../../machines/allocation/messages.ts';
+import type { AllocationEvent } from '../../../machines/allocation/messages.ts';
 import type { GrantReply, LedgerFacts } from '../../../machines/allocation/requests.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import type { ListedPod } from '../../../machines/pod/runtime/seen.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
-import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
-import { Replies } from '../../supervision/mailbox/replies.ts';
-import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { LEDGER_ACTOR, LedgerMoment, ledgerOf, ledgerReplies } from '../ledgerActor.ts';
 import { StateFile } from '../stateFile.ts';
 import { cpuMetrics } from './metrics.ts';
 
@@ -37,7 +36,6 @@ export interface CpusOptions {
   quotaLifted: boolean;
 }
 
-const READY_TIMEOUT_MS = 15_000;
 /** A change of cpuset is a write or two. */
 const UPDATE_TIMEOUT_MS = 10_000;
 /**
@@ -48,20 +46,16 @@ const LATE_MAX_MS = 120_000;
 
 export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
   return {
-    type: 'actor',
+    ...LEDGER_ACTOR,
     id: 'cpus',
-    backoff: { jitter: 0.1 },
-    mailbox: { capacity: 1024 },
-    ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
       const manager = new CpuManager(ctx, opts);
-      return { logic: logicOf(manager, () => new CpusMoment(ctx)), input: { everyMs: opts.everyMs, place: opts.place } };
+      return { logic: logicOf(manager, () => new LedgerMoment(ctx)), input: { everyMs: opts.everyMs, place: opts.place } };
     },
   };
 }
 
 function logicOf(manager: CpuManager, facts: () => LedgerFacts) {
-  const { replies, questions } = manager;
   return provided(
     cpusMachine,
     {
@@ -71,10 +65,7 @@ function logicOf(manager: CpuManager, facts: () => LedgerFacts) {
         share: fromPromise<string, CpuLedger | null>(({ input, signal }) => manager.share(input, signal)),
       },
       actions: {
-        hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo),
-        reply: (_, { ask, answer }) => replies.reply(ask, answer),
-        holdQuestion: (_, { ask, replyTo }) => questions.hold(ask, replyTo),
-        replyHints: (_, { ask, hints }) => questions.reply(ask, hints),
+        ...ledgerReplies(),
         publish: (_, { ledger }) => manager.publish(ledger),
         sayReleased: (_, { uids }) => manager.sayReleased(uids),
         count: (_, { replies: answered }) => manager.count(answered),
@@ -84,24 +75,7 @@ function logicOf(manager: CpuManager, facts: () => LedgerFacts) {
   );
 }
 
-class CpusMoment extends LazyMoment implements LedgerFacts {
-  readonly #registry: Registry;
-
-  constructor({ ports, registry }: ActorCtx<AllocationEvent>) {
-    super(ports);
-    this.#registry = registry;
-  }
-  get pods(): LedgerFacts['pods'] {
-    return this.#registry.read(podsView)?.value;
-  }
-  get listing(): LedgerFacts['listing'] {
-    return this.#registry.read(runtimePodsView)?.value;
-  }
-}
-
 class CpuManager {
-  readonly replies = new Replies<AllocationAnswer>();
-  readonly questions = new Replies<ProviderHints>();
   readonly #ctx: ActorCtx<AllocationEvent>;
   readonly #o: CpusOptions;
   readonly #cri: CriClient;
@@ -130,10 +104,7 @@ class CpuManager {
   /** @throws where it cannot be read, or must not be gone on with: this actor ends with the reason, and in the end the node. */
   async load(): Promise<{ ledger: CpuLedger; isNew: boolean }> {
     const { path } = this.#file;
-    const opened = openCpuState(await this.#file.read(), { place: this.#o.place, file: path });
-    if (!opened.ok) throw new Error(opened.message);
-    if (opened.ledger === null) throw new Error(`${path}: it holds no CPUs`);
-    return { ledger: opened.ledger, isNew: opened.isNew };
+    return ledgerOf(openCpuState(await this.#file.read(), { place: this.#o.place, file: path }), path);
   }
 
   save(ledger: CpuLedger): Promise<void> {
