@@ -1,4 +1,5 @@
 /** The mutants: one-line faults for production code. */
+import { ALLOCATION_MUTANTS } from './allocation.ts';
 import caughtBefore from './caught.json' with { type: 'json' };
 
 /** Within so many seeds each is caught. */
@@ -583,4 +584,5 @@ export const MUTANTS: readonly Mutant[] = [
     find: "[{ guard: 'usesClaims', target: 'releasingClaims' }, { target: '#podWorker.terminated' }]",
     replace: "[{ target: '#podWorker.terminated' }]",
   },
+  ...ALLOCATION_MUTANTS,
 ];

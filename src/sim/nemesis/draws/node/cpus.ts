@@ -43,27 +43,37 @@ export function drawCpus(rng: SimRng): CpuTuning | null {
 const NUMA_STREAM = 'numa-machine-1301381';
 /** Of all others, one in eight. */
 const NUMA_MACHINE = 1 / 8;
-const NUMA_POLICIES = ['none', 'best-effort', 'restricted', 'restricted', 'single-numa-node', 'single-numa-node'] as const;
-const NUMA_OPTIONS = [
-  [],
+const NUMA_POLICIES = ['none', 'none', 'best-effort', 'restricted', 'restricted', 'single-numa-node', 'single-numa-node'] as const;
+/** Where nothing is aligned CPUs lie as the option says; else an option may not contradict the policy. */
+const UNALIGNED_OPTIONS: readonly (readonly CpuOption[])[] = [
   ['distribute-cpus-across-numa'],
+  ['distribute-cpus-across-cores'],
+  ['prefer-align-cpus-by-uncorecache'],
+];
+const SOCKET_OPTIONS: readonly (readonly CpuOption[])[] = [[], ['full-pcpus-only'], ['align-by-socket'], ['align-by-socket']];
+const NODE_OPTIONS: readonly (readonly CpuOption[])[] = [
+  ...[[], []],
   ['full-pcpus-only', 'distribute-cpus-across-numa'],
-  ['align-by-socket'],
   ['prefer-align-cpus-by-uncorecache'],
-  ['prefer-align-cpus-by-uncorecache'],
-] as const;
+];
+const OPTIONS_UNDER = {
+  none: UNALIGNED_OPTIONS,
+  'best-effort': SOCKET_OPTIONS,
+  restricted: SOCKET_OPTIONS,
+  'single-numa-node': NODE_OPTIONS,
+};
 
 /** A machine of several NUMA nodes, whose topology manager refuses pods. */
 function drawNumaMachine(rng: SimRng): CpuTuning | null {
   if (!rng.chance(NUMA_MACHINE)) return null;
   const threads = rng.chance(0.5) ? 2 : 1;
-  const nodes = rng.chance(0.5) ? 4 : 2;
   const policy = rng.pick(NUMA_POLICIES) ?? 'none';
-  const options: readonly CpuOption[] = rng.pick(NUMA_OPTIONS) ?? [];
+  const options = rng.pick(OPTIONS_UNDER[policy]) ?? [];
+  // With one NUMA node each, sockets are no larger than nodes.
+  const nodes = rng.chance(0.5) || options.includes('align-by-socket') ? 4 : 2;
   return {
     ...{ count: CORES * threads, threads, sockets: 2, nodes, caches: CORES / 2, reserved: [0], byAmount: false },
-    // A socket that is more than a NUMA node is no single one.
-    options: policy === 'single-numa-node' && options.includes('align-by-socket') ? [] : options,
+    options,
     everyMs: rng.pick([300, 1_000, 3_000] as const) ?? 1_000,
     numa: policy === 'none' ? null : { policy, scope: rng.chance(0.5) ? 'pod' : 'container', memory: rng.chance(0.7) },
   };
@@ -87,6 +97,10 @@ export function drawWholeCpus({ count, threads, options, caches }: CpuTuning, so
   const wide = source === 'api' || caches > 0;
   // Less than a core is refused where only whole ones are allocated.
   const one = options.includes('full-pcpus-only') ? threads : 1;
+  const widths =
+    caches > 0
+      ? [one, 2 * one, 2 * one, 3 * one, count / 4, count / 2 + 2 * one, count / 2]
+      : [1, one, one, 2 * one, 3, count / 4, count / 2];
   return (rng, { pod, manifest: { spec } }) => {
     const { containers, initContainers = [] } = spec;
     const asks = (c: DrawnContainer): boolean => c.resources?.requests?.cpu !== undefined;
@@ -96,7 +110,7 @@ export function drawWholeCpus({ count, threads, options, caches }: CpuTuning, so
       const amounts = { memory: MEMORY, ...c.resources?.requests, cpu };
       c.resources = { requests: { ...amounts }, limits: { ...c.resources?.limits, ...amounts } };
     };
-    const whole = (): string => String(wide ? (rng.pick([1, one, one, 2 * one, 3, count / 4, count / 2] as const) ?? one) : one);
+    const whole = (): string => String(wide ? (rng.pick(widths) ?? one) : one);
     const part = (): string => (source === 'api' && rng.chance(0.3) ? '1500m' : '100m');
     for (const [i, c] of containers.entries()) {
       const alone = i === 0 || (source === 'api' && rng.chance(0.4));
