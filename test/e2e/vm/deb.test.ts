@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const project = join(import.meta.dirname, '..', '..', '..');
 const id = randomBytes(4).toString('hex');
 const debs = join(project, '.cache', `deb-${id}`);
-const vm = new Machine(`deb-${id}`, 0);
+const vm = new Machine(`deb-${id}`, { processor: 0 });
 /** Config of the machine in the words of a user's file; every port is the default one. */
 const CONFIG = {
   apiVersion: 'kubelet.config.k8s.io/v1beta1',

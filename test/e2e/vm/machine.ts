@@ -14,11 +14,29 @@ const DIR = '/root/actorlet';
 const RUN_MS = 120_000;
 /** Each look starts processes on the machine's one processor, which its daemon needs too. */
 const LOOK_EVERY_MS = 800;
+/** A kernel that is emulated boots in half a minute on a quiet machine. */
+const EMULATED_BOOT_SECONDS = 240;
 /** A machine beside other tests is slow. */
 const WAIT_MS = 240_000;
 
 /** Whether `npm run e2e:setup` has built it. */
 export const hasMachine = existsSync(join(cache, 'root.ext4'));
+
+/** Whether it has a kernel for qemu, too: `test/e2e/vm/vm-setup.sh qemu`. */
+export const hasEmulated = existsSync(join(cache, 'vmlinuz'));
+
+interface MachineOptions {
+  /** The one of this host that the machine runs on; else the last. Two machines on one starve each other. */
+  processor?: number;
+  /** Emulated by qemu, with these NUMA nodes: CPUS/MIB, `-` for no CPUs. */
+  numa?: readonly string[];
+  /** Between them: FROM,TO,DISTANCE, each pair once. */
+  distances?: readonly string[];
+  /** More words for the emulated kernel. */
+  kernel?: string;
+  /** Where the daemon's program is in the machine; default: the checkout. */
+  agent?: string;
+}
 
 export interface PodSeen {
   metadata: { name: string; uid: string };
@@ -34,11 +52,17 @@ export interface PodSeen {
 export class Machine {
   readonly name: string;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #agent: string;
 
-  /** `processor`: the one of this host that the machine runs on; else the last. Two machines on one starve each other. */
-  constructor(name: string, processor?: number) {
+  constructor(name: string, o: MachineOptions = {}) {
     this.name = name;
-    this.#env = processor === undefined ? {} : { VM_CPU: String(processor) };
+    this.#agent = o.agent ?? '/share';
+    this.#env = {
+      ...(o.processor === undefined ? {} : { VM_CPU: String(o.processor) }),
+      ...(o.numa === undefined ? {} : { VM_KIND: 'qemu', VM_NUMA: o.numa.join(' '), VM_BOOT_LIMIT: String(EMULATED_BOOT_SECONDS) }),
+      ...(o.distances === undefined ? {} : { VM_DISTANCES: o.distances.join(' ') }),
+      ...(o.kernel === undefined ? {} : { VM_KERNEL: o.kernel }),
+    };
   }
 
   /** Runs a script as root, booting the machine first if it is not up. Rejects with what it printed when it fails. */
@@ -81,7 +105,7 @@ export class Machine {
     await this.run(`mkdir -p ${DIR}/manifests && cat >${DIR}/config.yaml`, { input: JSON.stringify(whole) });
     await this.run(
       `systemd-run --quiet --collect --unit=actorlet -p KillMode=process -p StandardOutput=append:${DIR}/log -p StandardError=append:${DIR}/log ` +
-        `/share/bin/actorlet --config=${DIR}/config.yaml --root-dir=${DIR}/root --cert-dir=${DIR}/pki --hostname-override=vm`,
+        `${this.#agent}/bin/actorlet --config=${DIR}/config.yaml --root-dir=${DIR}/root --cert-dir=${DIR}/pki --hostname-override=vm`,
     );
     await this.wait('the daemon to be healthy', () => this.holds('curl -sf http://127.0.0.1:10248/healthz'));
   }
