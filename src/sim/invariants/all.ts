@@ -7,7 +7,7 @@ import {
   devicesAreRefusedForReason,
   devicesComeOfTheirPlugin,
 } from './allocation/deviceInvariants.ts';
-import { placesAreSound, topologyRefusesForReason } from './allocation/topologyInvariants.ts';
+import { topologyCheckers } from './allocation/topologyInvariants.ts';
 import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './api/apiInvariants.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './api/certificateInvariants.ts';
 import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './api/edgeInvariants.ts';
@@ -104,13 +104,12 @@ export function allCheckers(): Checker[] {
     devicesAreForWhoFits(),
     devicesAreRefusedForReason(),
     cpusAreGivenOnce(),
-    placesAreSound(),
-    topologyRefusesForReason(),
     shutdownsWaitForPods(),
     nobodyGoesForNoShutdown(),
     serversKeepTheirFiles(),
     serversAreMountedFirst(),
     nobodyElseIsSevered(),
     ...claimCheckers(),
+    ...topologyCheckers(),
   ];
 }

@@ -26,6 +26,10 @@ const FILES = {
 };
 type Kept = keyof typeof FILES;
 
+export function topologyCheckers(): Checker[] {
+  return [placesAreSound(), topologyRefusesForReason()];
+}
+
 /** What is on disk; absent: there is no file. */
 interface OnDisk {
   cpus?: CpuLedger;
@@ -41,7 +45,7 @@ interface Seen {
  * State files can be read at any time, also after a loss of power, and give no CPU, byte or device to two pods. A new allocation
  * satisfies the topology policy and the options of the CPU manager.
  */
-export function placesAreSound(): Checker {
+function placesAreSound(): Checker {
   const seen = new Map<string, Seen>();
   return {
     name: 'places-are-sound',
@@ -185,7 +189,7 @@ function fewestFor({ count, nodes }: CpuTuning, pod: Pod, names: readonly string
 }
 
 /** A pod is refused for topology only by a policy that refuses pods, and only where it is to have something of NUMA nodes. */
-export function topologyRefusesForReason(): Checker {
+function topologyRefusesForReason(): Checker {
   const judged = new Set<string>();
   return {
     name: 'topology-refuses-for-reason',
