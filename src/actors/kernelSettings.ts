@@ -17,8 +17,16 @@ export async function readKernelSettings(port: KernelSettings): Promise<Map<stri
   return new Map(await Promise.all(KERNEL_SETTINGS.map(async ({ path }) => [path, await read(path)] as const)));
 }
 
-/** What the start is refused for; empty: all settings are those of a node. @param o.protect Compare alone, and change nothing. */
-export async function enforceKernelSettings(port: KernelSettings, o: { protect: boolean; log: Pick<Logger, 'info'> }): Promise<string[]> {
+interface Enforcing {
+  /** Compare alone, and change nothing. */
+  protect: boolean;
+  /** In a user namespace, where settings of the kernel cannot be changed: `ignored` with gate KubeletInUserNamespace. Absent: not in one. */
+  userNamespace?: 'ignored' | 'refused';
+  log: Pick<Logger, 'info'>;
+}
+
+/** What the start is refused for; empty: all settings are those of a node. */
+export async function enforceKernelSettings(port: KernelSettings, o: Enforcing): Promise<string[]> {
   const problems: string[] = [];
   for (const finding of kernelFindings(await readKernelSettings(port))) {
     const { setting } = finding;
@@ -31,7 +39,9 @@ export async function enforceKernelSettings(port: KernelSettings, o: { protect: 
       o.log.info({ setting: setting.name, from: finding.actual, to: setting.value }, 'kernel setting changed');
     } catch (error) {
       const why = messageOf(error);
-      problems.push(`${findingText(finding)}, and cannot be changed: ${why}`);
+      const hint = o.userNamespace === 'refused' ? ' (Hint: enable KubeletInUserNamespace feature flag to ignore the error)' : '';
+      if (o.userNamespace === 'ignored') o.log.info({ setting: setting.name, err: why }, 'kernel setting left as it is: running in UserNS');
+      else problems.push(`${findingText(finding)}, and cannot be changed: ${why}${hint}`);
     }
   }
   return problems;

@@ -60,6 +60,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
     seccompDefault: c.seccompDefault,
     userNamespaceIds: c.userNamespaces.idsPerPod,
+    ...(ports.host.subordinateIds == null ? {} : { subordinateIds: ports.host.subordinateIds }),
     hugePageSizes: [],
     cgroupRoot: c.cgroupRoot,
     ...(c.cgroupsPerQOS ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),

@@ -33,6 +33,8 @@ export interface NodeFacts {
   seccompDefault: boolean;
   /** Ids that a pod with a user namespace of its own gets; default 65536. */
   userNamespaceIds?: number;
+  /** Ids of the host for user namespaces of pods; absent: all beyond the host's own. */
+  subordinateIds?: { first: number; length: number };
   hugePageSizes: string[];
   /** Name of the cgroup that holds all pods; absent: this node makes none of its own. */
   kubepods?: readonly string[];

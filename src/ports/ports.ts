@@ -205,6 +205,12 @@ export interface Net {
   serveHealth?(at: { host: string; port: number }): Promise<Listening>;
 }
 
+/** A run of ids, for users and groups alike. */
+export interface SubordinateIds {
+  first: number;
+  length: number;
+}
+
 /** What a node says about its machine; '' where the machine does not tell. */
 export interface HostIdentity {
   machineId: string;
@@ -233,6 +239,13 @@ export interface Host {
   bootTimeMs?(): number;
   /** Absent in worlds without a machine. */
   identity?(): HostIdentity;
+  /** This process runs in a user namespace: its root is a user of the machine (KEP-2033). Absent: it does not. */
+  inUserNamespace?(): boolean;
+  /**
+   * Ids of the machine that pods with user namespaces may have: those of user `kubelet` in /etc/subuid. Null: nobody said any.
+   * Absent in worlds without a machine.
+   */
+  subordinateIds?: SubordinateIds | null;
   /** Bytes of memory and number of logical CPUs the node has. */
   capacity(): { memoryBytes: number; cpus: number };
   /** Time since the start of the machine that its CPUs had nothing to do, as a sum of all of them. Absent in worlds that do not tell. */

@@ -134,25 +134,25 @@ describe('a running node', () => {
   it('says which gates do nothing yet', async () => {
     const run = fakeBoot(
       quiet(
-        '--feature-gates=KubeletInUserNamespace=true,HPAScaleToZero=true,PodsAPI=false,EnvFiles=false,EventedPLEG=true,KubeletEnsureSecretPulledImages=false',
+        '--feature-gates=NativeHistograms=true,HPAScaleToZero=true,PodsAPI=false,EnvFiles=false,EventedPLEG=true,KubeletEnsureSecretPulledImages=false',
       ),
     );
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
     expect(run.stderr().match(/featureGates.*has no effect: .*/g)).toEqual([
-      'featureGates.KubeletInUserNamespace (--feature-gates) has no effect: the agent runs as root of the host',
+      'featureGates.NativeHistograms (--feature-gates) has no effect: histograms are written in classic buckets',
       'featureGates.EnvFiles (--feature-gates) has no effect: the feature is there with and without its gate',
     ]);
   });
 
   it('counts a gate as honoured only where its feature is there', async () => {
-    const asking = fakeBoot(quiet('--feature-gates=KubeletInUserNamespace=true,ContainerCheckpoint=false,GracefulNodeShutdown=true'));
+    const asking = fakeBoot(quiet('--feature-gates=NativeHistograms=true,ContainerCheckpoint=false,GracefulNodeShutdown=true'));
     await running(asking);
     asking.emit('SIGTERM');
     expect(await asking.code).toBe(0);
     expect(asking.stderr().match(/featureGates.*has no effect/g)).toEqual([
-      'featureGates.KubeletInUserNamespace (--feature-gates) has no effect',
+      'featureGates.NativeHistograms (--feature-gates) has no effect',
     ]);
     const giving = fakeBoot(
       quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false,WindowsGracefulNodeShutdown=false'),

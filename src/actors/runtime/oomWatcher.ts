@@ -87,8 +87,10 @@ class Watcher {
   }
 
   lost(reason: string): void {
+    // In a user namespace the kernel may keep its log to itself, and nobody can change that.
+    const level = this.#ctx.ports.host.inUserNamespace?.() === true ? 'info' : 'warn';
     if (!this.#complained)
-      this.#ctx.log.warn(
+      this.#ctx.log[level](
         { err: reason },
         "the kernel's log cannot be read: a node that runs out of memory is not told as an event; tried again",
       );

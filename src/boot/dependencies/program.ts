@@ -84,10 +84,13 @@ export function runProgram(program: Program, o: { clock: Clock; limitMs: number;
 }
 
 /** A name that is looked for in PATH fails with EACCES also when it is nowhere and one folder of PATH is not for this user. */
+/** Begins the words about a program that does not exist. */
+export const NO_PROGRAM = 'is not there, or not in PATH';
+
 function startFailure(error: unknown, command: string): string {
   const code = codeOf(error);
-  if (code === 'ENOENT') return 'is not there, or not in PATH';
-  if (code === 'EACCES' && !command.includes('/')) return 'is not there, or not in PATH, as far as this user may look (EACCES)';
+  if (code === 'ENOENT') return NO_PROGRAM;
+  if (code === 'EACCES' && !command.includes('/')) return `${NO_PROGRAM}, as far as this user may look (EACCES)`;
   return `cannot be run: ${code || messageOf(error)}`;
 }
 

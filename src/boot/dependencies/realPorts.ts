@@ -6,7 +6,7 @@ import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Certificates } from '../../ports/certificates.ts';
 import type { KubeApi } from '../../ports/kube.ts';
-import type { Cri, Ports } from '../../ports/ports.ts';
+import type { Clock, Cri, Ports, SubordinateIds } from '../../ports/ports.ts';
 import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
 import { GIT_VERSION, versionInfo } from '../version.ts';
@@ -39,8 +39,9 @@ import { createProfiler } from './profiler.ts';
 
 export async function createRealPorts(config: NodeConfig, input: PortsInput): Promise<Ports> {
   const { log } = input;
+  const clock = createClock();
   const base = {
-    clock: createClock(),
+    clock,
     rng: createRng(),
     entropy: createEntropy(),
     yield: createYield(),
@@ -49,7 +50,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     sys: createSys({ notify: input.notify }),
     net: createNet(input.watchdog),
     prober: createProber(podTunnel(config.config.containerRuntimeEndpoint, config.flags.rootDir)),
-    host: createHost(),
+    host: createHost({ subordinateIds: await subordinateIds(config, clock) }),
     mounter: createMounter(),
     journal: createJournal(),
     diskUsage: createDiskUsage({ clock: createClock() }),
@@ -92,6 +93,13 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     ...cluster,
     ...(credentialPrograms === undefined ? {} : { credentialPrograms }),
   };
+}
+
+/** Embedded runtimes make no user namespaces for pods. */
+async function subordinateIds({ config: c }: NodeConfig, clock: Clock): Promise<SubordinateIds | null> {
+  if (isEmbeddedEndpoint(c.containerRuntimeEndpoint)) return null;
+  const { loadSubordinateIds } = await import('./machine/subordinateIds.ts');
+  return loadSubordinateIds({ clock, env: process.env, idsPerPod: c.userNamespaces.idsPerPod, maxPods: c.maxPods });
 }
 
 async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<Cri> {

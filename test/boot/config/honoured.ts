@@ -146,6 +146,7 @@ export const HONOURED_GATES: readonly string[] = [
   'SELinuxMount',
   'KubeletEnsureSecretPulledImages',
   'KubeletFineGrainedAuthz',
+  'KubeletInUserNamespace',
   'KubeletPodResourcesGet',
   'KubeletPodResourcesListUseActivePods',
   'KubeletSeparateDiskGC',

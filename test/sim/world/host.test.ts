@@ -96,6 +96,13 @@ describe('kernel settings', () => {
     expect(settings.values.get('kernel/panic')).toBe(problems.length === 0 ? '10\n' : '0\n');
   });
 
+  it('that cannot be changed in a user namespace are left with gate KubeletInUserNamespace, and named with a hint without it', async () => {
+    const { port } = machine({ changed: true, trouble: 'EPERM' });
+    expect(await enforceKernelSettings(port, { protect: false, log, userNamespace: 'ignored' })).toEqual([]);
+    const [problem] = await enforceKernelSettings(port, { protect: false, log, userNamespace: 'refused' });
+    expect(problem).toMatch(/cannot be changed: EPERM.*\(Hint: enable KubeletInUserNamespace feature flag to ignore the error\)$/);
+  });
+
   it('that cannot be read refuse a start, each by name', async () => {
     const problems = await enforceKernelSettings(machine({ trouble: 'EIO' }).port, { protect: false, log });
     expect(problems).toHaveLength(KERNEL_SETTINGS.length);

@@ -42,6 +42,14 @@ export function hostAddresses(interfaces: ReturnType<typeof networkInterfaces>):
     .map((a) => ({ ip: a.address, family: a.family === 'IPv4' ? 4 : 6, interface: a.name }));
 }
 
+/** The first namespace of a machine has all ids that there are. */
+const ALL_IDS = /^\s*0\s+0\s+4294967295\s*$/;
+
+/** Whether a map of ids (`/proc/self/uid_map`) is that of a user namespace; no map: it is not. */
+export function isUserNamespace(map: string): boolean {
+  return map !== '' && !ALL_IDS.test(map);
+}
+
 function identity(): HostIdentity {
   const machine = arch();
   const pretty = /^PRETTY_NAME=(.*)$/m.exec(readTrimmed('/etc/os-release') || readTrimmed('/usr/lib/os-release'))?.[1] ?? '';
@@ -81,9 +89,12 @@ function idleMs(): number {
   return (idle + waiting) * TICK_MS;
 }
 
-export function createHost(): Host {
+/** `subordinateIds`: see the port. */
+export function createHost(o: Pick<Host, 'subordinateIds'> = {}): Host {
   return {
+    ...o,
     identity,
+    inUserNamespace: () => isUserNamespace(readTrimmed('/proc/self/uid_map')),
     memory,
     memoryControl: () => hostMemoryControl(),
     tasks,

@@ -1,5 +1,6 @@
 /** The step that gives the kernel the settings of a node, or with `protectKernelDefaults` refuses a host with others. */
 import { enforceKernelSettings } from '../../../actors/kernelSettings.ts';
+import { createHost } from '../../dependencies/machine/host.ts';
 import { createKernelSettings, PROC_SYS } from '../../dependencies/machine/kernelSettings.ts';
 import { StartError } from '../../errors.ts';
 import { need, type Step } from '../context.ts';
@@ -18,7 +19,12 @@ export const setKernelSettings: Step = {
     const { config } = need(ctx, 'nodeConfig');
     if (config.containerRuntimeEndpoint.startsWith('embedded://')) return undefined;
     const port = createKernelSettings(procSys(ctx.env));
-    const problems = await enforceKernelSettings(port, { protect: config.protectKernelDefaults, log: need(ctx, 'log') });
+    const userNamespace = need(ctx, 'gates').enabled('KubeletInUserNamespace') ? 'ignored' : 'refused';
+    const problems = await enforceKernelSettings(port, {
+      protect: config.protectKernelDefaults,
+      log: need(ctx, 'log'),
+      ...(createHost().inUserNamespace?.() === true ? { userNamespace } : {}),
+    });
     if (problems.length > 0)
       throw new StartError(
         'the kernel settings of this host are not accepted',

@@ -35,10 +35,11 @@ const MAPPING_BYTES_MAX = 4_096;
 const CLAIMS_MODE = 0o750;
 const MAPPING_MODE = 0o600;
 
-type Facts = Pick<NodeFacts, 'rootDir' | 'capacity' | 'userNamespaceIds'>;
+type Facts = Pick<NodeFacts, 'rootDir' | 'capacity' | 'userNamespaceIds' | 'subordinateIds'>;
 
-function rangesOf({ capacity, userNamespaceIds }: Facts): IdRanges {
-  return { idsPerPod: userNamespaceIds ?? IDS_PER_POD, podsMax: Number(capacity.pods ?? 0) };
+function rangesOf({ capacity, userNamespaceIds, subordinateIds }: Facts): IdRanges {
+  const ranges = { idsPerPod: userNamespaceIds ?? IDS_PER_POD, podsMax: Number(capacity.pods ?? 0) };
+  return subordinateIds === undefined ? ranges : { ...ranges, within: subordinateIds };
 }
 
 /** What the sandbox of the pod is to get; undefined: the users of the host. Claims ids at first. */

@@ -12,9 +12,11 @@ const ID_MAX = 4_294_967_294;
 
 /** Which runs of ids this node gives away. */
 export interface IdRanges {
-  /** Length of each, and where the first begins: the ids below are the host's own. */
+  /** Length of each, and where the first begins unless the host says: the ids below are its own. */
   idsPerPod: number;
   podsMax: number;
+  /** Those of user `kubelet` in /etc/subuid; absent: all there are. */
+  within?: { first: number; length: number };
 }
 
 export function asksForUserNamespace(pod: Pod): boolean {
@@ -22,9 +24,10 @@ export function asksForUserNamespace(pod: Pod): boolean {
 }
 
 /** First ids of the runs, one for every pod that the node may have. */
-export function firstIds({ idsPerPod, podsMax }: IdRanges): number[] {
+export function firstIds({ idsPerPod, podsMax, within }: IdRanges): number[] {
   const ids: number[] = [];
-  for (let first = idsPerPod; ids.length < podsMax && first + idsPerPod - 1 <= ID_MAX; first += idsPerPod) ids.push(first);
+  const last = within === undefined ? ID_MAX : Math.min(ID_MAX, within.first + within.length - 1);
+  for (let first = within?.first ?? idsPerPod; ids.length < podsMax && first + idsPerPod - 1 <= last; first += idsPerPod) ids.push(first);
   return ids;
 }
 
