@@ -31,6 +31,7 @@ import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './pods/statusInvariants.ts';
 import { partsAreBound } from './pods/subPathInvariants.ts';
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
+import { splitDisksFreeTheirOwn } from './runtime/diskInvariants.ts';
 import { imagesStay } from './runtime/imageInvariants.ts';
 import {
   healthyIsLeftAlone,
@@ -52,6 +53,7 @@ export function allCheckers(): Checker[] {
     versionGrows(),
     livesOnlyGoForward(),
     nobodyIsEvictedForNothing(),
+    splitDisksFreeTheirOwn(),
     usersAreNotShared(),
     nobodyGoesForNothing(),
     endsAreHeeded(),

@@ -16,7 +16,7 @@ import { nodeWatchTrouble } from './draws/node/nodeWatch.ts';
 import { packetFilterTrouble } from './draws/node/packetFilter.ts';
 import { shortages, untold } from './draws/node/shortages.ts';
 import { claimLife } from './draws/pods/claims.ts';
-import { imageTrouble } from './draws/pods/images.ts';
+import { imageTrouble, oneDiskShort } from './draws/pods/images.ts';
 import { meetings } from './draws/pods/meetings.ts';
 import { drawWeather } from './draws/weather.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
@@ -72,6 +72,7 @@ function placeOf(o: DrawOptions, node: number) {
     http: o.http[node] === true,
     api: o.api[node] === true,
     evicts: o.evicts?.[node] === true,
+    splitDisks: o.splitDisks?.[node] === true,
     oneManifest: o.oneManifest?.[node] === true,
     driver: o.drivers?.[node] === true,
     network: o.network?.[node] === true,
@@ -97,6 +98,7 @@ function drawNode(rng: SimRng, place: ReturnType<typeof placeOf>, { drawn, met }
   identityTrouble(rng.fork('identity'), place, apart('identity-steps'));
   if (api) untold(rng.fork('untold'), place, apart('untold-steps'));
   imageTrouble(rng.fork('image-trouble'), place, apart('image-steps'));
+  if (place.splitDisks) oneDiskShort(rng.fork('one-disk'), place, apart('one-disk-steps'));
   bursts(rng.fork('bursts'), place, add);
   if (cpus !== null) cpuTrouble(rng.fork('cpu-trouble'), { spanMs, cpus }, apart('cpu-steps'));
   removals(rng.fork('removals'), place, apart('removal-steps'));

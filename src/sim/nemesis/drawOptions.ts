@@ -13,6 +13,8 @@ export interface DrawOptions {
   api: readonly boolean[];
   /** Per node: it has eviction thresholds. */
   evicts?: readonly boolean[];
+  /** Per node: its images lie on a disk of their own. */
+  splitDisks?: readonly boolean[];
   /** Per node: it gets certificates from its cluster, what it serves with among them, and its API is served. */
   identity?: readonly { certificates: boolean; edge: boolean; serving?: boolean }[];
   /** Per node: its static pod path is one file. */

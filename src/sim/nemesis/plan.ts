@@ -33,6 +33,7 @@ export function planned(
     claims: nodes.map((n) => n.tuning.claims !== null),
     cpus: nodes.map((n) => n.tuning.cpus),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
+    splitDisks: nodes.map((n) => n.tuning.splitDisks),
   };
   return o.scenario === undefined
     ? drawSchedule(rng, size)

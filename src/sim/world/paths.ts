@@ -23,5 +23,7 @@ export function nodeName(index: number): string {
 }
 /** Where the hollow runtime says that its images are. */
 export const IMAGES = '/var/lib/hollow';
+/** And its writable layers, where those lie apart. */
+export const LAYERS = '/var/lib/layers';
 /** Memory of the machine. */
 export const MEMORY_BYTES = 8 * 1024 ** 3;

@@ -381,6 +381,12 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'if (total !== undefined) {',
   },
   {
+    id: 'dead containers are collected for the disk of images alone',
+    file: 'src/machines/reclaim/eviction/disks.ts',
+    find: 'imagefs: IMAGES, containerfs: NODE_AND_LAYERS',
+    replace: 'imagefs: ALL, containerfs: NODE_AND_LAYERS',
+  },
+  {
     id: 'a claim is mounted before it is bound',
     file: 'src/machines/services/volumes/claims.ts',
     find: "  if (partOf(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');\n",

@@ -37,6 +37,7 @@ class Disk implements SimDisk {
   };
   onRemove: SimDisk['onRemove'] = () => {};
   isMountPoint: SimDisk['isMountPoint'] = () => false;
+  deviceOf: SimDisk['deviceOf'] = () => 1;
   readonly #time: Pick<SimTime, 'yieldFor'>;
   readonly #wallMs: () => number;
   readonly #tree: DiskTree;

@@ -10,7 +10,7 @@ import type { SimDisk } from './types.ts';
 export interface DiskMountOptions {
   tree: DiskTree;
   /** Read at each call. */
-  disk: Pick<SimDisk, 'trouble' | 'onRemove' | 'isMountPoint'>;
+  disk: Pick<SimDisk, 'trouble' | 'onRemove' | 'isMountPoint' | 'deviceOf'>;
   power: Power;
   /** The process's clock. */
   clock: Clock;
@@ -49,12 +49,12 @@ function needsSpace({ disk }: DiskMountOptions, path: string): void {
   if (disk.trouble.full(path)) throw failure('ENOSPC', `no space left on device, ${path}`);
 }
 
-function info(path: string, e: Entry): FileInfo {
+function info(disk: DiskMountOptions['disk'], path: string, e: Entry): FileInfo {
   const { kind, data, mode, mtimeMs, ino } = e;
-  return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: 1, ino };
+  return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: disk.deviceOf(path), ino };
 }
 
-function readCalls({ tree }: DiskMountOptions, call: Call): Pick<HostFs, 'readFile' | 'readTail' | 'openRead'> {
+function readCalls({ tree, disk }: DiskMountOptions, call: Call): Pick<HostFs, 'readFile' | 'readTail' | 'openRead'> {
   return {
     readFile: (path, { bytesMax }) =>
       call('readFile', path, () => {
@@ -70,7 +70,7 @@ function readCalls({ tree }: DiskMountOptions, call: Call): Pick<HostFs, 'readFi
         if (within?.some((dir) => tree.realPath(path).startsWith(`${dir}/`)) === false) throw failure('EACCES', path);
         if (e.kind !== 'file') throw failure('EINVAL', path);
         const read = (offset: number, bytesMax: number) => call('read', path, () => e.data.slice(offset, offset + bytesMax));
-        return { read, stat: () => call('stat', path, () => info(path, e)), close: async () => {} };
+        return { read, stat: () => call('stat', path, () => info(disk, path, e)), close: async () => {} };
       }),
   };
 }
@@ -82,8 +82,8 @@ function statCalls({ tree, disk }: DiskMountOptions, call: Call): Pick<HostFs, '
         if (tree.follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
         return tree.namesIn(path);
       }),
-    stat: (path) => call('stat', path, () => info(path, tree.follow(path))),
-    lstat: (path) => call('lstat', path, () => info(path, tree.found(path))),
+    stat: (path) => call('stat', path, () => info(disk, path, tree.follow(path))),
+    lstat: (path) => call('lstat', path, () => info(disk, path, tree.found(path))),
     readlink: (path) =>
       call('readlink', path, () => {
         const e = tree.found(path);

@@ -41,6 +41,8 @@ export interface SimDisk {
   breakWatches(message: string, which?: (path: string) => boolean): number;
   /** Called before a process removes something. */
   onRemove: (path: string) => void;
+  /** Number of the file system that this path is on. */
+  deviceOf: (path: string) => number;
   /** Something is mounted on that very path: no process can remove it. */
   isMountPoint: (path: string) => boolean;
 }

@@ -13,7 +13,7 @@ import { type SimLogind, simLogind } from '../host/logind.ts';
 import { type SimNet, simNet } from '../host/net.ts';
 import { leaveFiles } from '../identity/identity.ts';
 import type { SimKube } from '../kube/types.ts';
-import { CLAIMED_DIRS, DEVICE_FOLDER, DRIVER_SOCKET, HUGE_PAGES, IMAGES, MANIFESTS, nodeName, ROOT_DIR } from '../paths.ts';
+import { CLAIMED_DIRS, DEVICE_FOLDER, DRIVER_SOCKET, HUGE_PAGES, IMAGES, LAYERS, MANIFESTS, nodeName, ROOT_DIR } from '../paths.ts';
 import type { SimDevicePlugins } from '../plugins/devicePlugins.ts';
 import type { SimDra } from '../plugins/dra.ts';
 import type { SimDrivers } from '../plugins/drivers.ts';
@@ -67,6 +67,7 @@ export function simMachine(o: SimMachineOptions): SimMachine {
   const runtime = simRuntime({
     ...(tuning.cgroups?.systemd === true ? { cgroupDriver: 'SYSTEMD' as const } : {}),
     ...(tuning.network?.writes === true ? { held: ({ pod }: { pod: { uid: string } }) => mounts.holds(pod.uid) } : {}),
+    ...(tuning.splitDisks ? { layerDir: LAYERS } : {}),
     clock,
     rng: rng.fork('runtime'),
     latencyMs: () => latency.between(0, tuning.callLatencyMs),
@@ -104,6 +105,10 @@ export function simMachine(o: SimMachineOptions): SimMachine {
 function diskOf(name: string, { time, clock, rng, tuning }: SimMachineOptions): SimDisk {
   const disk = simDisk({ time, clock });
   for (const dir of [MANIFESTS, ROOT_DIR, '/var/log', IMAGES, ...CLAIMED_DIRS]) disk.makeDir(dir);
+  if (tuning.splitDisks) {
+    disk.makeDir(LAYERS);
+    disk.deviceOf = (path) => (path === IMAGES ? 2 : 1);
+  }
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
   disk.put(HUGE_PAGES.path, `${HUGE_PAGES.count}\n`);
   leaveFiles(disk, { name, rng: rng.fork('files'), certificates: tuning.certificates });

@@ -55,6 +55,8 @@ export interface NodeTuning {
     | 'evictionMaxPodGracePeriod'
     | 'evictionPressureTransitionPeriod'
   > | null;
+  /** Its images lie on a disk of their own, and writable layers on that of the node. */
+  splitDisks: boolean;
   /** When it collects images. */
   images: ImageTuning;
   /** Certificates that it gets from its cluster; null: none. */

@@ -20,7 +20,7 @@ const FEATURES: NonNullable<HollowOptions['features']> = {
   runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }],
   features: { supplementalGroupsPolicy: true },
 };
-export interface SimRuntimeOptions extends Pick<HollowOptions, 'cgroupDriver' | 'held'> {
+export interface SimRuntimeOptions extends Pick<HollowOptions, 'cgroupDriver' | 'held' | 'layerDir'> {
   clock: Clock;
   rng: SimRng;
   latencyMs(): number;
@@ -118,6 +118,7 @@ function hollowFor(o: SimRuntimeOptions): HollowRuntime {
     features: FEATURES,
     ...(o.cgroupDriver === undefined ? {} : { cgroupDriver: o.cgroupDriver }),
     ...(o.held === undefined ? {} : { held: o.held }),
+    ...(o.layerDir === undefined ? {} : { layerDir: o.layerDir }),
     images: LEFT_IMAGES,
     pinned: [PINNED_IMAGE],
     exec: ({ attempt }, [name, , delayMs, fails]) =>

@@ -45,7 +45,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
     kernel: drawKernelSettings(rng.fork('kernel-settings')),
     network: drawNetwork(rng.fork('network-disks')),
   };
-  return { ...tuning, claims: drawClaims(rng.fork('resource-claims'), tuning.api) };
+  const looksAtDisks = tuning.eviction?.evictionHard['nodefs.available'] !== undefined;
+  const splitDisks = looksAtDisks && rng.fork('split-disks').chance(SPLIT);
+  return { ...tuning, splitDisks, claims: drawClaims(rng.fork('resource-claims'), tuning.api) };
 }
 
 function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver' | 'beside'> {
@@ -57,6 +59,8 @@ function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'evict
   return { api, registers, eviction, ...identity, driver: drawDriver(rng.fork('driver'), api), beside };
 }
 
+/** How often a node that looks at its disks has images on one of their own. */
+const SPLIT = 0.5;
 /** How often a node has eviction thresholds: only pods of the API are ever evicted. */
 const EVICTS = { cluster: 0.5, alone: 0.05 } as const;
 

@@ -1,6 +1,7 @@
 /** When a node collects images; half of the disk seems to be used, so that some thresholds are passed by all runs. */
 
 import type { ImageTuning } from '../../../world/node/nodeTuning.ts';
+import { IMAGES, LAYERS } from '../../../world/paths.ts';
 import type { SimRng } from '../../../world/rng.ts';
 import type { Add } from '../../entries.ts';
 
@@ -31,4 +32,13 @@ export function imageTrouble(rng: SimRng, o: { spanMs: number; evicts: boolean }
   const at = rng.chance(0.5) ? 0 : rng.next() * o.spanMs;
   const delayMs = Math.round(rng.between(100, 6_000));
   add(at, { kind: 'cri', probability: rng.chance(0.5) ? 1 : 0.5, select: { methods: [method] }, action, code: 2, delayMs }, forMs);
+}
+
+/** One of two disks runs short, and the other has room: that of images, or that of writable layers. */
+export function oneDiskShort(rng: SimRng, { spanMs }: { spanMs: number }, add: Add): void {
+  for (const path of [IMAGES, LAYERS]) {
+    if (!rng.chance(0.8)) continue;
+    const availableBytes = rng.int(2 * 1024 ** 3);
+    add(rng.next() * spanMs, { kind: 'pressure.disk', probability: 1, select: { paths: [path] }, availableBytes }, SHORT_FOR_MS);
+  }
 }
