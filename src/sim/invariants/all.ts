@@ -28,10 +28,10 @@ import { nobodyElseIsSevered, serversAreMountedFirst, serversKeepTheirFiles } fr
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
 import { claimCheckers } from './pods/resourceClaimInvariants.ts';
 import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
-import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './pods/statusInvariants.ts';
+import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './pods/statusInvariants.ts';
 import { partsAreBound } from './pods/subPathInvariants.ts';
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
-import { splitDisksFreeTheirOwn } from './runtime/diskInvariants.ts';
+import { evictionCheckers } from './runtime/diskInvariants.ts';
 import { imagesStay } from './runtime/imageInvariants.ts';
 import {
   healthyIsLeftAlone,
@@ -52,8 +52,7 @@ export function allCheckers(): Checker[] {
     podDirStays(),
     versionGrows(),
     livesOnlyGoForward(),
-    nobodyIsEvictedForNothing(),
-    splitDisksFreeTheirOwn(),
+    ...evictionCheckers(),
     usersAreNotShared(),
     nobodyGoesForNothing(),
     endsAreHeeded(),

@@ -1,11 +1,12 @@
-/** Invariants about nodes with images and writable layers on two disks. */
+/** Invariants about eviction: who is evicted, and what is collected before on nodes with two disks. */
 import { SIGNAL_FACTS, type Signal } from '../../../machines/config/evictionSignals.ts';
 import type { Checker } from '../checker.ts';
+import { nobodyIsEvictedForNothing } from '../pods/statusInvariants.ts';
 
 const EVICTION = 'node/reclaim/eviction';
 
 /** Dead containers free nothing where only the disk of images is short: a pod's last logs stay for whoever asks. */
-export function splitDisksFreeTheirOwn(): Checker {
+function splitDisksFreeTheirOwn(): Checker {
   return {
     name: 'split-disks-free-their-own',
     beat({ node }) {
@@ -18,4 +19,8 @@ export function splitDisksFreeTheirOwn(): Checker {
       return `${node.name}: dead containers are collected for ${signal}, and lie on another disk`;
     },
   };
+}
+
+export function evictionCheckers(): Checker[] {
+  return [nobodyIsEvictedForNothing(), splitDisksFreeTheirOwn()];
 }
