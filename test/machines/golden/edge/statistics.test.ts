@@ -53,15 +53,22 @@ interface Machine {
   meminfo?: string;
   threadsMax?: string | null;
   images?: 'there' | 'elsewhere' | 'none';
+  /** Named by the runtime: on a disk of their own, or in another folder of the same. Absent: it names no place. */
+  layers?: 'apart' | 'same disk' | 'gate off';
   /** Processor time of the machine when the source was made. */
   usedBeforeNs?: bigint;
   podsAtRoot?: boolean;
 }
 const MEMINFO = 'MemTotal: 8000 kB\nMemFree: 3000 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\nSwapTotal: 4000 kB\nSwapFree: 3000 kB\n';
 
+const LAYERS = '/var/lib/layers';
+
 function machine(o: Machine = {}) {
   const time = virtualTime();
   const fs = memFs(time.clock);
+  for (const dir of [LAYERS, '/var/lib/containerd']) fs.makeDir(dir);
+  const layerRoom = { bytesTotal: 2_000, bytesAvailable: 900, inodesTotal: 200, inodesFree: 90 };
+  if (o.layers === 'apart' || o.layers === 'gate off') fs.disks.set(LAYERS, { dev: 3, room: layerRoom });
   const put = (path: string, text: string): void => {
     fs.makeDir(path.slice(0, path.lastIndexOf('/')));
     fs.put(path, text);
@@ -109,6 +116,13 @@ function machine(o: Machine = {}) {
                 inodesUsed: figure(30),
               },
             ],
+      ...(o.layers === undefined
+        ? {}
+        : {
+            containerFilesystems: [
+              { timestamp: String(AT_NS), fsId: { mountpoint: LAYERS }, usedBytes: figure(70), inodesUsed: figure(7) },
+            ],
+          }),
     }),
   };
   const source = createStats({
@@ -120,6 +134,7 @@ function machine(o: Machine = {}) {
     volumes: async () => new Map(),
     usedCpuNs: () => o.usedBeforeNs,
     podsAtRoot: o.podsAtRoot ?? false,
+    separateDisks: o.layers !== 'gate off',
   });
   const look = (brief = false): Promise<Summary> => source.summary({ brief, signal: new AbortController().signal });
   const show = (next: readonly CriContainerStats[]): void => {
@@ -204,6 +219,12 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'ed
   '7.3 nanocores: less than a second later says nothing': () => rates(500, 3_000_000_000),
   '7.3 nanocores: a counter that went back': () => rates(10_000, 1),
   '7.5 node: what is set aside for root counts as not used': async () => (await summary()).node.fs,
+  '7.5 images: layers on a disk of their own': async () => {
+    const { node, pods } = await summary({ layers: 'apart' });
+    return { runtime: node.runtime, rootfs: pods[0]?.containers[0]?.rootfs };
+  },
+  '7.5 images: layers in another folder of the same disk': async () => (await summary({ layers: 'same disk' })).node.runtime,
+  '7.5 images: layers on a disk of their own, KubeletSeparateDiskGC off': async () => (await summary({ layers: 'gate off' })).node.runtime,
   '7.5 images: at a place that this node cannot see': async () => (await summary({ images: 'elsewhere' })).node.runtime,
   '7.5 images: the runtime names no place': () => failure(summary({ images: 'none' })),
   '7.7 metrics': async () => told(resourceMetrics(await summary({ stats: [counted('web', 'main', SWAP)] }, true))),
