@@ -37,6 +37,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   eviction: {
     'awaitingEnd -> observing on after 1000 #2': RARE,
     'checkingLimits -> judging on error(checkLimits)': RARE,
+    'judging -> freeingImages on always #3': RARE,
     'measuring -> resting on done(measure) #2': RARE,
   },
   fileSource: {
