@@ -1,14 +1,15 @@
 /**
- * The part of SPDY/3.1 that a command in a container needs: streams opened by this side, data both ways, pings. CRI runtimes
+ * The part of SPDY/3.1 that commands in containers need, for both sides: streams, data both ways, pings. CRI runtimes
  * take SPDY in every version; over WebSocket, containerd before 2.0 cannot be told that the input has ended.
  *
- * Header blocks are written as stored blocks of zlib, which needs no dictionary; those of the other side say nothing that
- * is wanted and are not read.
+ * Header blocks are written as stored blocks of zlib, which needs no dictionary.
  */
 
 const VERSION = 0x8003;
 export const FRAME = { synStream: 1, synReply: 2, rstStream: 3, settings: 4, ping: 6, goAway: 7, headers: 8, windowUpdate: 9 } as const;
-const FIN = 1;
+/** Why a stream is reset. */
+export const RESET = { refused: 3, cancel: 5 } as const;
+export const FIN = 1;
 const HEAD_BYTES = 8;
 /** Control frames are small; only data may be long, and data is passed on as it comes. */
 const CONTROL_BYTES_MAX = 64 * 1024;
@@ -63,13 +64,17 @@ export function data(streamId: number, payload: Uint8Array, fin = false): Buffer
   return Buffer.concat([head, payload]);
 }
 export const pong = (id: Buffer): Buffer => control(FRAME.ping, id);
+export const rstStream = (streamId: number, why: number): Buffer =>
+  control(FRAME.rstStream, Buffer.concat([uint32(streamId), uint32(why)]));
+/** Nothing went wrong. */
+export const goAway = (lastStreamId: number): Buffer => control(FRAME.goAway, Buffer.concat([uint32(lastStreamId), uint32(0)]));
 
 export interface SpdyEvents {
   /** A part of a data frame, as it came. */
   data(streamId: number, part: Buffer): void;
   /** The other side has ended this stream. */
   end(streamId: number): void;
-  control(type: number, payload: Buffer): void;
+  control(type: number, payload: Buffer, flags: number): void;
 }
 
 /** Calls back for what is in the chunks; throws on what is no SPDY/3. */
@@ -102,7 +107,7 @@ export function spdyReader(on: SpdyEvents): (chunk: Buffer) => void {
       const payload = rest.subarray(HEAD_BYTES, HEAD_BYTES + length);
       const type = rest.readUInt16BE(2);
       rest = rest.subarray(HEAD_BYTES + length);
-      on.control(type, payload);
+      on.control(type, payload, flags);
       if ((flags & FIN) !== 0 && (type === FRAME.synReply || type === FRAME.headers) && payload.length >= 4)
         on.end(payload.readUInt32BE(0));
     }

@@ -12,8 +12,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { issueCertificate } from '../../src/boot/process/selfSigned.ts';
 import { stopAll } from '../../src/sandbox/process/admin.ts';
-import { CHANNEL, EXEC_PROTOCOL, frameReader } from '../../src/sandbox/shared/execProtocol.ts';
 import { ENTRY } from '../sandbox/processRuntime.ts';
+import { openStreams, resultOf } from '../sandbox/remoteClient.ts';
 
 const main = join(import.meta.dirname, '../../src/boot/main.ts');
 const WAIT_MS = 60_000;
@@ -157,25 +157,10 @@ it('gives logs, statistics and running pods of a real pod', async () => {
 it('runs commands in a container, at once or over an upgraded connection', async () => {
   expect(await ask(`/run/default/web-${NODE}/main?cmd=echo%20hello`, { method: 'POST' })).toEqual({ status: 200, body: 'hello\n' });
   expect((await ask(`/run/default/web-${NODE}/main?cmd=false`, { method: 'POST' })).status).toBe(500);
-  const got = await new Promise<{ out: string; status: string }>((resolve, reject) => {
-    const result = { out: '', status: '' };
-    const path = `/exec/default/web-${NODE}/main?command=sh&command=-c&command=echo%20streamed%3B%20exit%204&output=1`;
-    const req = request(options(path, { method: 'POST', headers: { connection: 'Upgrade', upgrade: EXEC_PROTOCOL } }));
-    req.once('error', reject);
-    req.once('response', (res) => reject(new Error(`not switched: ${res.statusCode}`)));
-    req.once('upgrade', (_res, socket, head) => {
-      const read = frameReader((channel, payload) => {
-        if (channel === CHANNEL.stdout) result.out += payload.toString();
-        if (channel === CHANNEL.status) result.status = payload.toString();
-      });
-      read(head);
-      socket.on('data', read);
-      socket.on('error', reject);
-      socket.once('close', () => resolve(result));
-    });
-    req.end();
-  });
-  expect([got.out, JSON.parse(got.status)]).toEqual(['streamed\n', { exitCode: 4 }]);
+  const path = `/exec/default/web-${NODE}/main?command=sh&command=-c&command=echo%20streamed%3B%20exit%204&output=1`;
+  const streams = await openStreams(options(path), { names: ['error', 'stdout'], secure: true });
+  await streams.closed;
+  expect(resultOf(streams)).toMatchObject({ stdout: 'streamed\n', exitCode: 4 });
 });
 
 it('follows a log to the end of its container', async () => {

@@ -1,6 +1,7 @@
 /** A process runtime as a whole: one per root directory, streaming exec, events on the wire, the catalogue, stopping everything. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -8,9 +9,9 @@ import { stopAll } from '../../src/sandbox/process/admin.ts';
 import { readStat, signal } from '../../src/sandbox/process/container/procfs.ts';
 import { ensureProcessRuntime } from '../../src/sandbox/process/ensure.ts';
 import { layout } from '../../src/sandbox/process/store/store.ts';
-import { CHANNEL, EXEC_PROTOCOL, frame, frameReader, parseExecUrl } from '../../src/sandbox/shared/execProtocol.ts';
 import { calls, containerConfig, eventually, podConfig } from './conformance.ts';
 import { ENTRY, logLines, marked, startRuntime, type TestRuntime } from './processRuntime.ts';
+import { openStreams, resultOf, runStreams } from './remoteClient.ts';
 
 const HOST = 'actorlet.dev/host:latest';
 
@@ -22,35 +23,6 @@ function tempRoot(): string {
     rmSync(rootDir, { recursive: true, force: true });
   });
   return rootDir;
-}
-
-/** A client of `actorlet-exec.v1`, as `actorctl exec` is one. */
-function execStream(url: string, stdin: string): Promise<{ stdout: string; stderr: string; status: unknown }> {
-  const at = parseExecUrl(url);
-  if (at === null) throw new Error(`not an exec URL: ${url}`);
-  return new Promise((resolve, reject) => {
-    const req = request({
-      ...at,
-      method: 'POST',
-      headers: { connection: 'Upgrade', upgrade: EXEC_PROTOCOL },
-    });
-    req.on('error', reject);
-    req.on('response', (res) => reject(new Error(`HTTP ${res.statusCode}`)));
-    req.on('upgrade', (_res, socket, head) => {
-      const got = { stdout: '', stderr: '', status: undefined as unknown };
-      const read = frameReader((channel, payload) => {
-        if (channel === CHANNEL.stdout) got.stdout += payload.toString();
-        else if (channel === CHANNEL.stderr) got.stderr += payload.toString();
-        else got.status = JSON.parse(payload.toString());
-      });
-      read(head);
-      socket.on('data', read);
-      socket.on('close', () => resolve(got));
-      if (stdin !== '') socket.write(frame(CHANNEL.stdin, Buffer.from(stdin)));
-      socket.write(frame(CHANNEL.stdin, Buffer.alloc(0)));
-    });
-    req.end();
-  });
 }
 
 describe('process runtime', () => {
@@ -80,9 +52,44 @@ describe('process runtime', () => {
     const id = await c.run(pod, containerConfig('streams', HOST, { command: ['sleep', '1000'] }), sandboxId);
     const ask = { containerId: id, cmd: ['sh', '-c', 'cat; echo done >&2; exit 4'], tty: false, stdin: true, stdout: true, stderr: true };
     const { url } = await c.call('Exec', ask);
-    expect(await execStream(url, 'some input\n')).toEqual({ stdout: 'some input\n', stderr: 'done\n', status: { exitCode: 4 } });
-    await expect(execStream(url, '')).rejects.toThrow(/404/);
+    expect(await runStreams(url, 'some input\n')).toEqual({ stdout: 'some input\n', stderr: 'done\n', exitCode: 4, error: '' });
+    await expect(runStreams(url, '')).rejects.toThrow(/404: the offer has expired/);
     await expect(c.call('Exec', { ...ask, tty: true })).rejects.toThrow(/terminal/);
+  });
+
+  it('attaches to the output of a container, until its end', async () => {
+    const script = 'until [ -e go ]; do sleep 0.02; done; echo out; echo err >&2';
+    const config = containerConfig('attached', HOST, { command: ['sh', '-c', script], workingDir: runtime.rootDir });
+    const id = await c.run(pod, config, sandboxId);
+    const { url } = await c.call('Attach', { containerId: id, tty: false, stdin: false, stdout: true, stderr: true });
+    const s = await openStreams(url, { names: ['error', 'stdout', 'stderr'] });
+    writeFileSync(join(runtime.rootDir, 'go'), '');
+    await s.closed;
+    expect(resultOf(s)).toEqual({ stdout: 'out\n', stderr: 'err\n', exitCode: 0, error: '' });
+    expect(logLines((await c.exited(id)).logPath).map((l) => l.text)).toEqual(expect.arrayContaining(['out', 'err']));
+    await expect(c.call('Attach', { containerId: id, tty: false, stdin: false, stdout: true, stderr: true })).rejects.toThrow(
+      /not running/,
+    );
+  });
+
+  it('forwards ports of a pod, many connections over one, and says where nobody listens', async () => {
+    const server = createServer((socket) => socket.pipe(socket));
+    onTestFinished(() => void server.close());
+    const port = await new Promise<number>((resolve) =>
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
+    );
+    const { url } = await c.call('PortForward', { podSandboxId: sandboxId, port: [] });
+    const s = await openStreams(url, { names: [], protocol: 'portforward.k8s.io' });
+    const connectTo = (name: string, to: number) => {
+      for (const type of ['error', 'data']) s.open(`${type} ${name}`, { streamtype: type, port: String(to), requestid: name });
+    };
+    for (const name of ['a', 'b']) connectTo(name, port);
+    connectTo('none', 1);
+    for (const name of ['a', 'b']) s.write(`data ${name}`, `hello ${name}`);
+    await eventually('both echo', () => ['a', 'b'].every((name) => s.text(`data ${name}`) === `hello ${name}`) || undefined);
+    await eventually('the third is refused', () => s.text('error none').includes('port 1 of the pod: connect ECONNREFUSED') || undefined);
+    s.close();
+    await expect(openStreams(url, { names: [], protocol: 'portforward.k8s.io' })).rejects.toThrow(/404/);
   });
 
   it('tells a program where its termination message goes', async () => {

@@ -3,15 +3,14 @@ import { spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { afterOpening } from '../../src/sandbox/process/terminalInput.ts';
+import { afterOpening } from '../../src/sandbox/process/streaming/terminalInput.ts';
 
 const sh = (script: string) => spawn('sh', ['-c', script]);
 
 it('keeps input and its end until the output begins with the mark, and leaves the mark out', async () => {
   const child = sh('printf "\\006up\\006"; printf "> "; cat');
   const { output, input } = afterOpening(child, '\u0006up\u0006');
-  input(Buffer.from('hello\n'));
-  input(Buffer.alloc(0));
+  input.end('hello\n');
   expect(await text(output ?? Readable.from([]))).toBe('> hello\n');
 });
 
@@ -22,7 +21,6 @@ it('passes on what comes instead of the mark, short or long', async () => {
 
 it('waits for nothing where there is no mark', async () => {
   const { output, input } = afterOpening(sh('cat'), '');
-  input(Buffer.from('x'));
-  input(Buffer.alloc(0));
+  input.end('x');
   expect(await text(output ?? Readable.from([]))).toBe('x');
 });

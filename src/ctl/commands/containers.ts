@@ -7,7 +7,8 @@ import type { LogFile } from '../../machines/shown/podLogs.ts';
 import type { PodSummary } from '../../machines/shown/podSummary.ts';
 import { type Asked, type Command, printData, wantsData } from '../asked.ts';
 import { notStarted } from '../exec/notStarted.ts';
-import { checkTerminal, runExec } from '../exec/run.ts';
+import { runSpdy } from '../exec/remote.ts';
+import { checkTerminal } from '../exec/run.ts';
 import { named, uidOf } from './show/show.ts';
 
 export interface LogsArgs {
@@ -112,7 +113,7 @@ export function exec(args: ExecArgs): Command {
     const answer = await asked.client.post('/exec', ask).catch((error: unknown) => {
       throw error instanceof CtlError && NO_TERMINAL.test(error.message) ? withoutTerminal(args) : error;
     });
-    return runExec((answer as { url: string }).url, asked.io, flags).catch((error: unknown) => {
+    return runSpdy((answer as { url: string }).url, asked.io, flags).catch((error: unknown) => {
       throw (error instanceof CtlError ? notStarted(error.message, args.command[0] ?? '') : null) ?? error;
     });
   };

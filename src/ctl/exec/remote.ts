@@ -18,20 +18,10 @@ export async function runSpdy(url: string, io: ExecIo, flags: ExecFlags): Promis
 }
 
 async function upgrade(url: string, signal: AbortSignal): Promise<Duplex> {
-  const to = URL.parse(url);
-  if (to === null || (to.protocol !== 'http:' && to.protocol !== 'https:')) {
-    throw new CtlError(EXIT.failed, 'exec: the runtime gave an address that is no URL');
-  }
-  const ask = to.protocol === 'https:' ? (await import('node:https')).request : request;
+  const to = target(url);
+  const ask = to.secure ? (await import('node:https')).request : request;
   const options: RequestOptions = {
-    ...{
-      host: to.hostname.replace(/^\[|\]$/g, ''),
-      port: to.port,
-      path: `${to.pathname}${to.search}`,
-      method: 'POST',
-      agent: false,
-      signal,
-    },
+    ...{ ...to.options, method: 'POST', agent: false, signal },
     headers: { ...COMMAND_HEADERS, 'content-length': 0 },
   };
   return new Promise((resolve, reject) => {
@@ -40,7 +30,7 @@ async function upgrade(url: string, signal: AbortSignal): Promise<Duplex> {
     req.setTimeout(CONNECT_TIMEOUT_MS, () => req.destroy(new Error(`no answer within ${CONNECT_TIMEOUT_MS / 1000} s`)));
     req.on('error', (error) => {
       if (signal.aborted) reject(new CtlError(EXIT.interrupted, 'interrupted.'));
-      else fail(`the runtime's streaming server at ${to.host} did not answer: ${error.message}`);
+      else fail(`the runtime's streaming server at ${to.name} did not answer: ${error.message}`);
     });
     req.on('response', (res) => {
       let words = '';
@@ -57,6 +47,20 @@ async function upgrade(url: string, signal: AbortSignal): Promise<Duplex> {
     });
     req.end();
   });
+}
+
+/** The embedded runtimes serve on a unix socket: `http+unix://<its path, percent-encoded>/exec/<token>`. */
+function target(url: string): { options: RequestOptions; secure: boolean; name: string } {
+  const unix = /^http\+unix:\/\/([^/]+)(\/.*)$/.exec(url);
+  if (unix !== null) {
+    const socketPath = decodeURIComponent(unix[1] ?? '');
+    return { options: { socketPath, path: unix[2] ?? '/' }, secure: false, name: socketPath };
+  }
+  const to = URL.parse(url);
+  if (to === null || (to.protocol !== 'http:' && to.protocol !== 'https:'))
+    throw new CtlError(EXIT.failed, 'exec: the runtime gave an address that is no URL');
+  const host = to.hostname.replace(/^\[|\]$/g, '');
+  return { options: { host, port: to.port, path: `${to.pathname}${to.search}` }, secure: to.protocol === 'https:', name: to.host };
 }
 
 function runOn(socket: Duplex, io: ExecIo, flags: ExecFlags): Promise<number> {

@@ -1,8 +1,6 @@
 /** `actorctl exec`: runs an offered command over its runtime's own protocol, with or without a terminal. */
 
 import { CtlError, EXIT } from '../../admin/client.ts';
-import { runEmbedded } from './embedded.ts';
-import { runSpdy } from './remote.ts';
 import type { ExecFlags, ExecIo } from './types.ts';
 
 /** Before anything is asked of the node. @throws CtlError where `-it` has no terminal to work with. */
@@ -10,10 +8,4 @@ export function checkTerminal(io: ExecIo, { stdin, tty }: ExecFlags): void {
   if (tty && stdin && io.terminal?.input !== true) {
     throw new CtlError(EXIT.usage, 'exec: -t needs a terminal, and standard input is none. Leave -t out to pass input on.');
   }
-}
-
-/** Runs the offered command to its end and gives its exit code. */
-export function runExec(url: string, io: ExecIo, flags: ExecFlags): Promise<number> {
-  if (url.startsWith('http+unix://')) return runEmbedded(url, io, flags);
-  return runSpdy(url, io, flags);
 }

@@ -15,6 +15,7 @@ import { namespacePid } from './infra.ts';
 import { podFiles } from './pod.ts';
 import type { Programs } from './programs.ts';
 import type { OciPlan } from './rows.ts';
+import { inTerminal, terminalFile, WITH_INPUT } from './terminal.ts';
 
 /**
  * In a mount namespace of its own, which goes with the container: the overlay, then the runtime in this shell's place. With
@@ -45,7 +46,6 @@ export function planOci(i: OciInput, w: Where): { plan: ContainerPlan; imageId: 
   const { layout, records, host, programs } = w;
   const image = records.find(config.image.image);
   if (image === undefined) throw new RuntimeRefusal(CODE.notFound, `image ${JSON.stringify(config.image.image)} not found`);
-  if (config.stdin === true || config.tty === true) refuse('stdin and tty of a container are not supported: use exec');
   const dir = layout.containerDir(id);
   const rootfs = join(dir, 'rootfs');
   const { infra } = sandbox;
@@ -77,12 +77,14 @@ export function planOci(i: OciInput, w: Where): { plan: ContainerPlan; imageId: 
     refuse(`the root directory has a comma, a colon or a backslash in its name (${layout.base}): choose another`);
   const overlay = `nodev,${host.root ? '' : 'userxattr,'}lowerdir=${lower},upperdir=${join(dir, 'upper')},workdir=${join(dir, 'work')}`;
   const run = [programs.runtime.path, '--root', join(dir, 'run'), ...noCgroups(programs, cgroupsPath), 'run', '--bundle', dir, id];
-  const inside = ['--mount', '--propagation', 'slave', '--', host.sh, '-c', RUN, 'actorlet-oci', overlay, rootfs, ...run];
+  const input = config.stdin === true || config.tty === true ? { tty: config.tty === true, once: config.stdinOnce === true } : undefined;
+  const command = input === undefined ? run : withInput(run, { tty: input.tty, dir, sh: host.sh });
+  const inside = ['--mount', '--propagation', 'slave', '--', host.sh, '-c', RUN, 'actorlet-oci', overlay, rootfs, ...command];
   return {
     imageId: image.id,
     plan: {
       env: { PATH: process.env.PATH ?? '', [MARK]: id },
-      oci: { imageId: image.id, cgroupsPath, process: spec.process, spec },
+      oci: { imageId: image.id, cgroupsPath, process: spec.process, spec, ...(input === undefined ? {} : { input }) },
       shim: {
         argv: [programs.unshare, ...inside],
         ...{ cwd: '/', hostname: '', binds: [], credentials: {}, oddEnv: [] },
@@ -92,6 +94,13 @@ export function planOci(i: OciInput, w: Where): { plan: ContainerPlan; imageId: 
       },
     },
   };
+}
+
+/** What the runtime has to say of a start goes to stderr, as ever: in a terminal it would be output. */
+function withInput(run: readonly string[], o: { tty: boolean; dir: string; sh: string }): string[] {
+  const errors = join(o.dir, 'err');
+  const command = o.tty ? inTerminal(run, { name: terminalFile(o.dir), size: null, opens: '', errors }) : run;
+  return [o.sh, '-c', WITH_INPUT, 'actorlet-input', join(o.dir, 'in'), ...command];
 }
 
 /** runc finds out by itself. */

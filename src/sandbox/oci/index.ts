@@ -22,6 +22,7 @@ import { isUp, namespacePid, stopInfra } from './infra.ts';
 import { enter, holderPid } from './place.ts';
 import { startPod } from './pod.ts';
 import { findPrograms, lackText, type Programs } from './programs.ts';
+import { inputOf } from './terminal.ts';
 
 export { dropHolder as dropPlace, keepHolder as keepPlace } from './place.ts';
 
@@ -78,7 +79,8 @@ export async function createOci(o: OciOptions): Promise<Oci> {
     isPodUp: (row) => !row.infra || isUp(row.infra),
     plan: (input) => planOci(input, { host, records, layout, programs, parent: cgroups.parent }),
     prepare: (plan, id) => prepareContainer(plan, { id, layout, parent: cgroups.parent }),
-    beside: (row, cmd, tty) => beside(row, cmd, { tty, layout, programs }),
+    beside: (row, ask) => beside(row, ask, { layout, programs }),
+    input: (row, innerPid) => inputOf(row, { layout, innerPid }),
     ended: (plan) => ({ oomKilled: plan.cgroupsPath !== null && wasOomKilled(plan.cgroupsPath) }),
     usage: (plan) => (plan.cgroupsPath === null ? null : usageOf(plan.cgroupsPath)),
     drop: (plan) => {

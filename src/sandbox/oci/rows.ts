@@ -30,6 +30,8 @@ export interface OciPlan {
   imageId: string;
   /** Null without limits. */
   cgroupsPath: string | null;
+  /** With standard input or a terminal. `once`: the first client's input is all of it. */
+  input?: { tty: boolean; once: boolean };
   /** What `exec` begins from. */
   process: OciProcess;
   /** Until it is written to its file. */

@@ -10,10 +10,10 @@ import { planContainer } from './container/plan.ts';
 import { type ProcStat, scanProcesses } from './container/procfs.ts';
 import { containerStats } from './container/stats.ts';
 import type { Supervised } from './container/supervise.ts';
-import { execSync } from './exec.ts';
 import type { ImageCatalogue } from './store/images.ts';
 import type { State } from './store/state.ts';
 import type { StoredContainer, StoredSandbox } from './store/store.ts';
+import { execSync } from './streaming/exec.ts';
 import type { ProcessHandlers, RuntimeDeps } from './types.ts';
 
 const mkfifo = promisify(execFile);
@@ -72,7 +72,8 @@ async function create(o: ContainersDeps, req: CriRequest<'CreateContainer'>): Pr
   mkdirSync(layout.containerDir(id), { mode: 0o700 });
   try {
     if (row.plan.oci !== undefined) oci?.prepare(row.plan.oci, id);
-    await mkfifo(isolation.mkfifo, ['-m', '600', ...(['out', 'err', 'ack'] as const).map((f) => layout.container(id, f))]);
+    const fifos = ['out', 'err', 'ack', ...(row.plan.oci?.input === undefined ? [] : (['in'] as const))] as const;
+    await mkfifo(isolation.mkfifo, ['-m', '600', ...fifos.map((f) => layout.container(id, f))]);
     state.store.saveContainer(row);
   } catch (error) {
     if (row.plan.oci !== undefined) oci?.drop(row.plan.oci);
@@ -154,7 +155,12 @@ export function processHandlers(state: State, { isolation, streaming, oci }: Pic
       if (tty && container.row.plan.oci === undefined)
         throw new RuntimeRefusal(CODE.invalidArgument, 'exec with a terminal is not supported by the embedded process runtime');
       if (cmd.length === 0) throw new RuntimeRefusal(CODE.invalidArgument, 'exec: no command');
-      return { url: streaming.offer({ container, cmd, tty, stdin, stdout, stderr }) };
+      return { url: streaming.offer({ kind: 'exec', ask: { container, cmd, tty, stdin, stdout, stderr } }) };
+    },
+    Attach: ({ containerId, tty, stdin, stdout, stderr }) => {
+      const container = state.running(containerId);
+      const input = oci?.input(container.row, () => container.innerPid()) ?? null;
+      return { url: streaming.offer({ kind: 'attach', ask: { container, input, tty, stdin, stdout, stderr } }) };
     },
     ContainerStats: ({ containerId }) => ({
       stats: statsOf(state.running(containerId), scanProcesses()),

@@ -14,12 +14,12 @@ import { writeOwnSync } from '../../process/regularFile.ts';
 import { outliveSignals } from '../../process/signals.ts';
 import { statusOf, stopAll } from './admin.ts';
 import { EXIT_LOCKED, isKind, type Kind } from './ensure.ts';
-import { createStreamingServer } from './exec.ts';
 import { probeIsolation } from './probe.ts';
 import { createProcessRuntime } from './runtime.ts';
 import { serveCri } from './server.ts';
 import { acquireLock } from './store/lock.ts';
 import { layout, prepareFolders } from './store/store.ts';
+import { createStreamingServer } from './streaming/server.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

@@ -13,7 +13,7 @@ import type { Isolation } from './probe.ts';
 import { sandboxHandlers } from './sandboxes.ts';
 import { createCatalogue, imageHandlers } from './store/images.ts';
 import { State } from './store/state.ts';
-import { createStore, replaceText } from './store/store.ts';
+import { createStore, replaceText, type StoredSandbox } from './store/store.ts';
 import type { Oci, ProcessHandlers, ProcessRuntime, RuntimeDeps } from './types.ts';
 
 const RUNTIME_NAME = 'actorlet-process';
@@ -61,6 +61,10 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
       ...sandboxHandlers(state, deps),
       ...containerHandlers({ state, images, layout, isolation, env: deps.env, oci }),
       ...processHandlers(state, deps),
+      PortForward: ({ podSandboxId }) => {
+        const s = state.sandbox(podSandboxId);
+        return { url: deps.streaming.offer({ kind: 'portForward', open: (port) => connectTo(state, oci, { s, port }) }) };
+      },
       ...(oci?.imageHandlers({ others: builtIn, builtIn: images.has, usedBy }) ?? builtIn),
     },
     onEvent(fn) {
@@ -86,14 +90,19 @@ function ociConditions({ about }: Oci) {
 /** A connection to a pod by its address; null where no pod has it. Images that are built in are on the host's network. */
 async function podConnection(state: State, oci: Oci | undefined, at: { ip: string; port: number }): Promise<Socket | null> {
   const s = [...state.sandboxes.values()].find((row) => row.ready && row.ip === at.ip);
-  if (s === undefined || oci === undefined) return null;
+  return s === undefined || oci === undefined ? null : connectTo(state, oci, { s, port: at.port });
+}
+
+async function connectTo(state: State, oci: Oci | undefined, at: { s: StoredSandbox; port: number }): Promise<Socket> {
+  const { s } = at;
+  if (!s.ready) throw new Error(`sandbox ${s.id} is not ready`);
   const onHost = async (): Promise<Socket> => {
     const socket = connect({ host: '127.0.0.1', port: at.port });
     await once(socket, 'connect');
     return socket;
   };
   const builtIn = state.containersOf(s.id).some((c) => c.row.plan.oci === undefined);
-  const inside = oci.dial(s, at.port);
+  const inside = oci?.dial(s, at.port) ?? null;
   if (inside === null) return onHost();
   return builtIn ? inside.catch(onHost) : inside;
 }

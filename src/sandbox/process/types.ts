@@ -7,23 +7,40 @@ import type { ContainerPlan } from './container/plan.ts';
 import type { Supervised } from './container/supervise.ts';
 import type { Isolation } from './probe.ts';
 import type { Layout, StoredContainer, StoredSandbox } from './store/store.ts';
+import type { Asked, Size } from './streaming/remote.ts';
 
 type ContainerConfig = CriRequest<'CreateContainer'>['config'];
 
-export interface ExecAsk {
+export interface ExecAsk extends Asked {
   container: Supervised;
   cmd: readonly string[];
-  tty: boolean;
-  stdin: boolean;
-  stdout: boolean;
-  stderr: boolean;
 }
+export interface AttachAsk extends Asked {
+  container: Supervised;
+  /** Null for a container without standard input and terminal. */
+  input: ContainerInput | null;
+}
+/** Standard input of a container, which outlives the runtime. */
+export interface ContainerInput {
+  /** A FIFO to write to. */
+  file: string;
+  tty: boolean;
+  /** The first client's input is all of it. */
+  once: boolean;
+  resize(size: Size): Promise<void>;
+  /** The container reads its end, after what was written. */
+  end(): void;
+}
+export type Offer =
+  | { kind: 'exec'; ask: ExecAsk }
+  | { kind: 'attach'; ask: AttachAsk }
+  | { kind: 'portForward'; open(port: number): Promise<Duplex> };
 /** Null where no pod has the address. Rejects when nobody listens at the port. */
 export type Tunnel = (ip: string, port: number) => Promise<Duplex | null>;
 
 export interface StreamingServer {
-  /** A URL good for one use within a minute: `http+unix://<socket path, percent-encoded>/exec/<token>`. */
-  offer(ask: ExecAsk): string;
+  /** A URL good for one use within a minute: `http+unix://<socket path, percent-encoded>/<kind>/<token>`. */
+  offer(offer: Offer): string;
   /** What answers CONNECT with the address of a pod: a proxy into its network. */
   tunnels(open: Tunnel): void;
   close(): void;
@@ -50,7 +67,7 @@ export interface RuntimeEvent {
 }
 
 /** The calls that this runtime serves; others are UNIMPLEMENTED. */
-export type Served = Exclude<CriMethod, 'CheckpointContainer' | 'Attach' | 'PortForward' | 'UpdateContainerResources'>;
+export type Served = Exclude<CriMethod, 'CheckpointContainer' | 'UpdateContainerResources'>;
 export type ProcessHandlers = {
   [M in Served]: (req: CriRequest<M>, signal: AbortSignal) => CriResponse<M> | Promise<CriResponse<M>>;
 };
@@ -64,12 +81,20 @@ export interface ProcessRuntime {
 /** What is about images. */
 export type ImageHandlers = Pick<ProcessHandlers, 'ListImages' | 'ImageStatus' | 'PullImage' | 'RemoveImage' | 'ImageFsInfo'>;
 
+export interface BesideAsk {
+  cmd: readonly string[];
+  tty: boolean;
+  /** Of its terminal, where it is known. */
+  size: Size | null;
+}
 /** A command to run beside a container's own. */
 export interface Beside {
   file: string;
   args: string[];
   /** Its output begins with this once its terminal takes input; '' if it takes input at once. */
   opens: string;
+  /** Of its terminal. */
+  resize(size: Size): Promise<void>;
   /** Cleans up; why the command could not be run, '' when it ran. */
   ended(): string;
 }
@@ -94,7 +119,9 @@ export interface Oci {
   };
   /** The container's folder is there. */
   prepare(plan: OciPlan, id: string): void;
-  beside(row: StoredContainer, cmd: readonly string[], tty: boolean): Beside;
+  beside(row: StoredContainer, ask: BesideAsk): Beside;
+  /** Null for a container that has neither standard input nor a terminal. */
+  input(row: StoredContainer, innerPid: () => number | null): ContainerInput | null;
   ended(plan: OciPlan): { oomKilled: boolean };
   /** Null where no cgroup says it. */
   usage(plan: OciPlan): { cpuNs: number; bytes: number; workingBytes: number } | null;

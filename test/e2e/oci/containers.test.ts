@@ -8,9 +8,9 @@ import { createProber } from '../../../src/boot/dependencies/prober.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/machines/wire/cri.ts';
 import { signal } from '../../../src/sandbox/process/container/procfs.ts';
 import { layout } from '../../../src/sandbox/process/store/store.ts';
-import { CHANNEL, EXEC_PROTOCOL, frame, frameReader, parseExecUrl } from '../../../src/sandbox/shared/execProtocol.ts';
 import { calls, containerConfig, eventually, podConfig } from '../../sandbox/conformance.ts';
 import { logLines, marked, markedAll, startRuntime, type TestRuntime } from '../../sandbox/processRuntime.ts';
+import { openStreams, resultOf } from '../../sandbox/remoteClient.ts';
 import { busyboxFiles } from '../lab/images.ts';
 import { startRegistry } from '../lab/registry.ts';
 import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
@@ -18,34 +18,25 @@ import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
 const CONFIG = { Env: ['FROM_IMAGE=1', 'BOTH=image'], User: '1000:100', WorkingDir: '/tmp', Entrypoint: ['sh', '-c'], Cmd: ['pwd'] };
 const SERVER = 'while :; do printf "HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nok" | nc -l -p 8080; done';
 
-/** With a terminal; gives what it wrote and the last frame. */
+/** With a terminal; gives what it wrote and how it ended. */
 async function execTty(
   c: ReturnType<typeof calls>,
-  containerId: string,
-  cmd: string[],
-  input: string,
-  when: 'prompted' | 'at once' = 'prompted',
-): Promise<object> {
-  const { url } = await c.call('Exec', { containerId, cmd, tty: true, stdin: true, stdout: true, stderr: false });
-  return new Promise((resolve, reject) => {
-    const req = request({ ...parseExecUrl(url), method: 'POST', headers: { connection: 'Upgrade', upgrade: EXEC_PROTOCOL } });
-    req.on('upgrade', (_res, socket) => {
-      let out = '';
-      let typed = false;
-      const read = frameReader((channel, payload) => {
-        if (channel === CHANNEL.status) resolve({ out, ...(JSON.parse(payload.toString()) as object) });
-        else out += payload.toString();
-        // As a person types: once there is a prompt.
-        if (when === 'prompted' && input !== '' && !typed && out.includes('> ')) {
-          typed = true;
-          socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
-        }
-      });
-      socket.on('data', read);
-      if (when === 'at once') socket.write(frame(CHANNEL.stdin, Buffer.from(input)));
-    });
-    req.on('error', reject).end();
+  o: { containerId: string; cmd: string[]; input: string; when?: 'prompted' | 'at once' },
+): Promise<{ out: string; exitCode: number | null; error: string }> {
+  const { url } = await c.call('Exec', {
+    ...{ containerId: o.containerId, cmd: o.cmd },
+    tty: true,
+    stdin: true,
+    stdout: true,
+    stderr: false,
   });
+  const s = await openStreams(url, { names: ['error', 'stdin', 'stdout', 'resize'] });
+  // As a person types: once there is a prompt.
+  if (o.when !== 'at once' && o.input !== '') await eventually('a prompt', () => s.text('stdout').includes('> ') || undefined);
+  if (o.input !== '') s.write('stdin', o.input);
+  await s.closed;
+  const { stdout: out, exitCode, error } = resultOf(s);
+  return { out, exitCode, error };
 }
 
 for (const who of ['root', 'user'] as const)
@@ -186,13 +177,17 @@ for (const who of ['root', 'user'] as const)
         ...{ exitCode: 3, stdout: '1000\nimage\n', stderr: 'err\n' },
       });
       await expect(exec(['no-such-command'])).rejects.toThrow(/no-such-command/);
-      await expect(execTty(c, id, ['no-such-command'], '')).resolves.toMatchObject({ error: expect.stringContaining('no-such-command') });
-      const typed = await execTty(c, id, ['sh', '-c', 'printf "> "; test -t 0 && read x && echo "got $x"; exit 5'], 'hello\n');
+      await expect(execTty(c, { containerId: id, cmd: ['no-such-command'], input: '' })).resolves.toMatchObject({
+        error: expect.stringContaining('no-such-command'),
+      });
+      const prompt = ['sh', '-c', 'printf "> "; test -t 0 && read x && echo "got $x"; exit 5'];
+      const typed = await execTty(c, { containerId: id, cmd: prompt, input: 'hello\n' });
       expect(typed).toMatchObject({ exitCode: 5, out: expect.stringContaining('got hello') });
       // Typed before the command has its terminal: nothing is lost, and Ctrl-C ends the command alone.
       const script = 'read x; echo "got $x"; exit 5';
-      const early = (typed: string) => Promise.all([1, 2, 3, 4].map(() => execTty(c, id, ['sh', '-c', script], typed, 'at once')));
-      expect(await early('hello\n')).toEqual(Array(4).fill({ exitCode: 5, out: 'hello\r\ngot hello\r\n' }));
+      const early = (typed: string) =>
+        Promise.all([1, 2, 3, 4].map(() => execTty(c, { containerId: id, cmd: ['sh', '-c', script], input: typed, when: 'at once' })));
+      expect(await early('hello\n')).toEqual(Array(4).fill({ exitCode: 5, out: 'hello\r\ngot hello\r\n', error: '' }));
       expect(await early('\u0003')).toEqual(Array(4).fill(expect.objectContaining({ exitCode: 130 })));
       await expect(exec(['sleep', '987'], 1)).rejects.toThrow(/timed out/);
       const left = await exec(['sh', '-c', 'ps | grep -c "[s]leep 987"']);

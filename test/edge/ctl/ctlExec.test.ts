@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../../src/actors/edge/admin.ts';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
@@ -13,7 +14,7 @@ import { runCtl } from '../../../src/ctl/cli.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 import { type CriResult, criAddr } from '../../../src/machines/runtime/cri/messages.ts';
-import { CHANNEL, EXEC_PROTOCOL, frame, frameReader } from '../../../src/sandbox/process/exec.ts';
+import { type RemoteStreams, remoteStreams } from '../../../src/sandbox/process/streaming/remote.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from '../harness.ts';
 import { crashing, crashRecord, pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
@@ -24,18 +25,20 @@ afterEach(async () => {
 });
 
 /** A daemon whose runtime offers `serve` as the other end of every exec. */
-async function daemon(serve: (socket: Duplex, onFrame: (fn: (channel: number, payload: Buffer) => void) => void) => void) {
+async function daemon(serve: (s: RemoteStreams, socket: Duplex) => void) {
   const root = mkdtempSync(join(tmpdir(), 'actorlet-exec-'));
   enders.push(() => rmSync(root, { recursive: true, force: true }));
   const runtimeSocket = join(root, 'runtime exec.sock');
   const runtime = createServer();
+  const state = {
+    url: `http+unix://${encodeURIComponent(runtimeSocket)}/exec/abc`,
+    asked: { stdin: false, stdout: true, stderr: true, tty: false },
+  };
   runtime.on('upgrade', (req, socket: Duplex) => {
-    if (req.url !== '/exec/abc' || req.headers.upgrade !== EXEC_PROTOCOL)
-      return void socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${EXEC_PROTOCOL}\r\n\r\n`);
-    socket.on('error', () => undefined);
+    if (req.url !== '/exec/abc') return void socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 21\r\n\r\nthe offer has expired');
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n');
     enders.push(() => void socket.destroy());
-    serve(socket, (fn) => socket.on('data', frameReader(fn)));
+    void remoteStreams(socket, state.asked).then((s) => s !== null && serve(s, socket));
   });
   await new Promise<void>((resolve) => runtime.listen(runtimeSocket, resolve));
   enders.push(() => void runtime.close());
@@ -47,10 +50,11 @@ async function daemon(serve: (socket: Duplex, onFrame: (fn: (channel: number, pa
   registry.set(podsView, viewOfPods([record(pod('ok')), crashRecord]));
   registry.set(statusesView, statusView({ 'uid-ok': withId, 'uid-web-node1': crashing }));
   const asked: unknown[] = [];
-  const state = { url: `http+unix://${encodeURIComponent(runtimeSocket)}/exec/abc` };
   registry.answerer = (to, event) => {
     if (to !== criAddr.path || !('calls' in event)) return { kind: 'refused', reason: 'not for me' };
     asked.push(event.calls);
+    const { request } = (event.calls as { request: typeof state.asked }[])[0] ?? { request: state.asked };
+    state.asked = request;
     return { kind: 'reply', value: [{ ok: true, value: { url: state.url } }] satisfies CriResult[] };
   };
   const socketPath = join(root, 'a.sock');
@@ -86,17 +90,13 @@ async function daemon(serve: (socket: Duplex, onFrame: (fn: (channel: number, pa
   };
   return { exec, asked, state, registry };
 }
-const end = (socket: Duplex, value: unknown) => void socket.end(frame(CHANNEL.status, Buffer.from(JSON.stringify(value))));
 
 describe('actorctl exec', () => {
   it('passes both outputs on, apart, and ends with the exit code of the command', async () => {
-    const d = await daemon((socket) => {
-      const out = frame(CHANNEL.stdout, Buffer.from('hello\n'));
-      // A frame cut in two by the transport is one frame.
-      socket.write(out.subarray(0, 7));
-      socket.write(out.subarray(7));
-      socket.write(frame(CHANNEL.stderr, Buffer.from('oops\n')));
-      end(socket, { exitCode: 7 });
+    const d = await daemon((s) => {
+      s.stdout?.write('hello\n');
+      s.stderr?.write('oops\n');
+      s.finish({ exitCode: 7 });
     });
     expect(await d.exec(['ok', '--', 'sh', '-c', 'echo hello'])).toEqual({ code: 7, out: 'hello\n', err: 'oops\n' });
     expect(d.asked).toMatchObject([
@@ -109,26 +109,17 @@ describe('actorctl exec', () => {
     ]);
   });
   it('passes stdin on, and its end', async () => {
-    const d = await daemon((socket, onFrame) => {
-      let input = '';
-      onFrame((channel, payload) => {
-        if (channel !== CHANNEL.stdin) return;
-        if (payload.length > 0) {
-          input += payload.toString();
-          return;
-        }
-        socket.write(frame(CHANNEL.stdout, Buffer.from(input.toUpperCase())));
-        end(socket, { exitCode: 0 });
-      });
+    const d = await daemon(async (s) => {
+      s.stdout?.write((await text(s.stdin ?? Readable.from([]))).toUpperCase());
+      s.finish({ exitCode: 0 });
     });
     expect(await d.exec(['ok', '-i', '--', 'tr'], { stdin: 'abc' })).toEqual({ code: 0, out: 'ABC', err: '' });
   });
   it('ends with 130 at Ctrl-C and cuts the connection', async () => {
     const c = new AbortController();
     let cut = false;
-    const d = await daemon((socket) => {
-      socket.resume();
-      socket.on('end', () => {
+    const d = await daemon((s) => {
+      void s.closed.then(() => {
         cut = true;
       });
       c.abort();
@@ -137,12 +128,12 @@ describe('actorctl exec', () => {
     await until(() => cut);
   });
   it('says what went wrong when the command cannot run, the runtime goes away, or the offer is void', async () => {
-    const none = await daemon((socket) => end(socket, { error: 'exec: "nope": executable file not found in $PATH' }));
+    const none = await daemon((s) => s.finish({ error: 'exec: "nope": executable file not found in $PATH' }));
     expect(await none.exec(['ok', '--', 'nope'])).toMatchObject({
       code: 127,
       err: 'actorctl: exec: nope: there is no such program in the container.\n',
     });
-    const gone = await daemon((socket) => void socket.destroy());
+    const gone = await daemon((_s, socket) => void socket.destroy());
     expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({
       code: 5,
       err: expect.stringContaining('the connection ended before the command did'),
@@ -165,7 +156,7 @@ describe('actorctl exec', () => {
     expect(d.asked).toEqual([]);
   });
   it('asks the runtime for a terminal, which has one output', async () => {
-    const d = await daemon((socket) => end(socket, { exitCode: 0 }));
+    const d = await daemon((s) => s.finish({ exitCode: 0 }));
     await d.exec(['ok', '-t', '--', 'sh']);
     expect(d.asked).toMatchObject([[{ request: { tty: true, stdin: false, stdout: true, stderr: false } }]]);
   });

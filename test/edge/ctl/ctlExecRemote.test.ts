@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
-import { runExec } from '../../../src/ctl/exec/run.ts';
+import { runSpdy } from '../../../src/ctl/exec/remote.ts';
 import type { ExecFlags } from '../../../src/ctl/exec/types.ts';
 import { data, pong } from '../../../src/process/spdy.ts';
 import { until } from '../harness.ts';
@@ -32,7 +32,7 @@ async function run(url: string, flags: Partial<ExecFlags> = {}, o: { stdin?: Rea
     ...{ outBytes: say('out'), errBytes: say('err') },
     ...{ stdin: o.stdin ?? Readable.from([]), signal: o.signal ?? new AbortController().signal },
   };
-  const code = await runExec(url, io, { stdin: false, tty: false, ...flags }).catch((e: unknown) => (e as Error).message);
+  const code = await runSpdy(url, io, { stdin: false, tty: false, ...flags }).catch((e: unknown) => (e as Error).message);
   return { code, ...said };
 }
 
@@ -120,7 +120,7 @@ describe('a command through SPDY', () => {
       );
     };
     const io = { stdin: Readable.from([]), signal: new AbortController().signal, outBytes, errBytes: () => undefined };
-    expect(await runExec(r.url, io, { stdin: false, tty: false })).toBe(0);
+    expect(await runSpdy(r.url, io, { stdin: false, tty: false })).toBe(0);
     expect(bytes).toBe(COUNT * chunk.length);
     expect(most).toBeLessThan(2 * 1024 * 1024);
   });

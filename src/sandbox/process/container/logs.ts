@@ -163,11 +163,11 @@ export interface LogPump {
   close(): void;
 }
 
-/** Reads one FIFO, which some process must hold open for writing, until it ends. */
-export function pumpFifo(path: string, stream: 'stdout' | 'stderr', emit: (chunk: Buffer) => void): LogPump {
+/** Reads one FIFO, which some process must hold open for writing, until it ends. `raw` is given what it read, `emit` the lines of it. */
+export function pumpFifo(path: string, o: { stream: 'stdout' | 'stderr'; raw(chunk: Buffer): void; emit(chunk: Buffer): void }): LogPump {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const socket = new Socket({ fd, readable: true, writable: false });
-  const cutter = createLineCutter(stream, emit);
+  const cutter = createLineCutter(o.stream, o.emit);
   let lastReadMs = 0;
   let open = true;
   const ended = new Promise<void>((resolve) => {
@@ -180,6 +180,7 @@ export function pumpFifo(path: string, stream: 'stdout' | 'stderr', emit: (chunk
   socket.on('data', (chunk: Buffer) => {
     lastReadMs = performance.now();
     cutter.push(chunk);
+    o.raw(chunk);
   });
   // An error is the end of the stream: 'close' follows.
   socket.on('error', () => undefined);

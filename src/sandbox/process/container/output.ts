@@ -5,6 +5,8 @@ import { type LogFile, type LogPump, openLogFile, pumpFifo } from './logs.ts';
 /** How much of stderr the message of a failed start quotes. */
 const START_ERRORS_CHARS_MAX = 1024;
 
+export type Tap = (stream: 'stdout' | 'stderr', chunk: Buffer) => void;
+
 export class Output {
   readonly #row: StoredContainer;
   readonly #layout: Layout;
@@ -12,6 +14,7 @@ export class Output {
   #log: LogFile | undefined;
   #pumps: LogPump[] = [];
   #startErrors = '';
+  readonly #taps = new Set<Tap>();
 
   constructor(row: StoredContainer, o: { layout: Layout; warn(message: string): void }) {
     this.#row = row;
@@ -24,15 +27,28 @@ export class Output {
     const { id, logPath } = this.#row;
     const log = openLogFile(logPath === '' ? '/dev/null' : logPath, this.#warn);
     this.#log = log;
-    const out = pumpFifo(this.#layout.container(id, 'out'), 'stdout', (chunk) => log.write(chunk));
-    const err = pumpFifo(this.#layout.container(id, 'err'), 'stderr', (chunk) => {
-      if (isStarting() && this.#startErrors.length < START_ERRORS_CHARS_MAX) this.#startErrors += chunk.toString('utf8');
-      log.write(chunk);
+    const raw = (stream: 'stdout' | 'stderr') => (chunk: Buffer) => {
+      for (const tap of this.#taps) tap(stream, chunk);
+    };
+    const out = pumpFifo(this.#layout.container(id, 'out'), { stream: 'stdout', raw: raw('stdout'), emit: (chunk) => log.write(chunk) });
+    const err = pumpFifo(this.#layout.container(id, 'err'), {
+      stream: 'stderr',
+      raw: raw('stderr'),
+      emit: (chunk) => {
+        if (isStarting() && this.#startErrors.length < START_ERRORS_CHARS_MAX) this.#startErrors += chunk.toString('utf8');
+        log.write(chunk);
+      },
     });
     this.#pumps = [out, err];
     log.onPressure = (pause) => {
       for (const p of this.#pumps) p.pause(pause);
     };
+  }
+
+  /** `tap` is given all output from now on, as it is read. Gives what undoes it. */
+  tap(tap: Tap): () => void {
+    this.#taps.add(tap);
+    return () => void this.#taps.delete(tap);
   }
 
   /** What the shim or the command wrote to stderr during the start, in one line. */

@@ -58,9 +58,11 @@ export class Processes {
   }
 
   innerPid(): number | null {
-    const child = this.#isOci() || this.#hasNamespaces() ? this.child() : null;
-    // The child is crun for an OCI image, and its child the first process of the container.
-    return child !== null && this.#isOci() ? firstChild(child) : child;
+    const { oci } = this.#row.plan;
+    let pid = oci !== undefined || this.#hasNamespaces() ? this.child() : null;
+    // For an OCI image the child is crun, or `script` with crun below it; the child of crun is the first process of the container.
+    for (let below = oci === undefined ? 0 : oci.input?.tty === true ? 2 : 1; pid !== null && below > 0; below--) pid = firstChild(pid);
+    return pid;
   }
 
   #isOci(): boolean {

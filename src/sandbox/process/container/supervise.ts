@@ -10,7 +10,7 @@ import type { OciPlan } from '../../oci/rows.ts';
 import { exitReason } from '../../shared/model.ts';
 import { findCommand, type Isolation } from '../probe.ts';
 import type { Layout, StoredContainer } from '../store/store.ts';
-import { Output } from './output.ts';
+import { Output, type Tap } from './output.ts';
 import { later, Processes } from './processes.ts';
 import { shimCommand } from './shim.ts';
 import { ShimFiles } from './shimFiles.ts';
@@ -51,6 +51,10 @@ export interface Supervised {
   /** Host pid of PID 1 in the container's namespaces; null for a plain process group. */
   innerPid(): number | null;
   reopenLog(): Promise<void>;
+  /** Its output from now on, as it comes. Gives what undoes it. */
+  tap(tap: Tap): () => void;
+  /** Resolves when it has ended and all its output was read. */
+  ended(): Promise<void>;
   /** Everything that could tell us of changes is closed; processes are left alone. */
   close(): Promise<void>;
   /** From the watch on the exits folder. */
@@ -333,6 +337,14 @@ class Container implements Supervised {
 
   reopenLog(): Promise<void> {
     return this.#output.reopen();
+  }
+
+  tap(tap: Tap): () => void {
+    return this.#output.tap(tap);
+  }
+
+  ended(): Promise<void> {
+    return this.#exit();
   }
 
   async close(): Promise<void> {

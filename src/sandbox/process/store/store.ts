@@ -45,7 +45,7 @@ export function layout(rootDir: string) {
     exits,
     exit: (id: string) => join(exits, id),
     ready: (id: string) => join(exits, `${id}.up`),
-    container: (id: string, file: 'out' | 'err' | 'ack' | 'pid' | 'state.json') => join(containers, id, file),
+    container: (id: string, file: 'in' | 'out' | 'err' | 'ack' | 'pid' | 'state.json') => join(containers, id, file),
     containerDir: (id: string) => join(containers, id),
     containers,
     sandboxes: join(base, 'sandboxes'),
