@@ -1,6 +1,7 @@
 /** What the actors that speak to the container runtime are made of, from the configuration. */
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { VERIFICATION_POLICIES } from '../../machines/config/words.ts';
+import { builtInto } from '../../machines/runtime/imagePuller/builtIn.ts';
 import { pullRecordsDir } from '../../machines/runtime/imagePuller/messages.ts';
 import { DEFAULT_VERIFICATION } from '../../machines/runtime/imagePuller/pullRecords.ts';
 import type { CriLinkOptions } from './cri/cri.ts';
@@ -27,6 +28,7 @@ export function runtimeOptions(config: NodeConfig, kernelLog: boolean): RuntimeO
       maxParallelImagePulls: c.maxParallelImagePulls,
       registryPullQPS: c.registryPullQPS,
       registryBurst: c.registryBurst,
+      isBuiltIn: builtInto(c.containerRuntimeEndpoint),
       verification: verificationOptions(config),
     },
     pleg: { runtimeRequestTimeoutMs },

@@ -51,7 +51,7 @@ export async function loadConfig(given: ReadonlyMap<string, GivenFlag>, cwd = pr
   // Several pulls at once and nobody said whether to serialise them: asking for them was saying so.
   if ((config.maxParallelImagePulls ?? 1) > 1 && !mentioned('serializeImagePulls')) config = { ...config, serializeImagePulls: false };
   const written = applyFlags(config, given);
-  config = finish(written);
+  config = pullsOfOci(finish(written), (path, flag) => mentioned(path) || given.has(flag));
   const warnings: Problem[] = [...read.warnings];
   for (const field of ['containerRuntimeEndpoint', 'imageServiceEndpoint'] as const) {
     if (written[field] === config[field]) continue;
@@ -78,6 +78,19 @@ export async function loadConfig(given: ReadonlyMap<string, GivenFlag>, cwd = pr
     warnings: [...decoded.flatMap((d) => d.warnings), ...warnings],
     errors: [...errors, ...decoded.flatMap((d) => d.errors)],
   };
+}
+
+/** Of programs of this machine: a registry that hangs may not hold up the pods of others. */
+const OCI_PULLS = { serializeImagePulls: false, maxParallelImagePulls: 10, registryPullQPS: 0 };
+function pullsOfOci(config: KubeletConfiguration, isGiven: (path: string, flag: string) => boolean): KubeletConfiguration {
+  if (config.containerRuntimeEndpoint !== 'embedded://oci') return config;
+  const fields: [string, string][] = [
+    ['serializeImagePulls', 'serialize-image-pulls'],
+    ['maxParallelImagePulls', 'max-parallel-image-pulls'],
+    ['registryPullQPS', 'registry-qps'],
+  ];
+  if (fields.some(([path, flag]) => isGiven(path, flag))) return config;
+  return { ...config, ...OCI_PULLS };
 }
 
 /** KubeletFlags from what was given, the rest at their defaults. */

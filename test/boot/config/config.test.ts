@@ -40,6 +40,18 @@ describe('defaults', () => {
     expect(config).toMatchObject({ healthzPort: 0, oomScoreAdj: 0, registryPullQPS: 0, failSwapOn: false, resolvConf: '' });
   });
 
+  it('let embedded://oci pull ten images at once without a rate, unless somebody said otherwise', async () => {
+    const pulls = async (args: string[], file = '') => {
+      const { config } = await load(args, file);
+      return [config.serializeImagePulls, config.maxParallelImagePulls, config.registryPullQPS];
+    };
+    const oci = '--container-runtime-endpoint=embedded://oci';
+    expect(await pulls([oci])).toEqual([false, 10, 0]);
+    expect(await pulls([oci, '--registry-qps=2'])).toEqual([true, null, 2]);
+    expect(await pulls([oci], 'serializeImagePulls: true\n')).toEqual([true, null, 5]);
+    expect(await pulls(['--container-runtime-endpoint=embedded://process'])).toEqual([true, null, 5]);
+  });
+
   it('turn serial pulls off where several at once are asked for', async () => {
     expect((await load([], 'maxParallelImagePulls: 3\n')).config.serializeImagePulls).toBe(false);
     expect((await load([], 'maxParallelImagePulls: 1\n')).config.serializeImagePulls).toBe(true);

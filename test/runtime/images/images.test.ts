@@ -191,6 +191,27 @@ describe('the image puller', () => {
     expect(await settled(ensure('u', 'b:1'))).toMatchObject({ failure: { reason: 'ErrImagePull', message: 'pull QPS exceeded' } });
   });
 
+  it('neither counts nor queues images that the runtime has built in', async () => {
+    const isBuiltIn = (name: string) => name.startsWith('actorlet.dev/');
+    await start({ images: { registryPullQPS: 1, registryBurst: 1, isBuiltIn } });
+    for (let i = 0; i < 40; i++) void ensure('u', `registry.test/away-${i}:1`);
+    w.cri.answer('PullImage', (request: CriRequest<'PullImage'>) => ({ imageRef: request.image.image }));
+    const all = await settled(Promise.all(Array.from({ length: 40 }, (_, i) => ensure('u', `actorlet.dev/host-${i}:1`))));
+    expect(all.every((r) => typeof r === 'object' && r.ok)).toBe(true);
+  });
+
+  it('lets no registry that hangs hold up the pods of another', async () => {
+    await start({ images: { registryPullQPS: 0, serializeImagePulls: false, maxParallelImagePulls: 4 } });
+    w.cri.answer('PullImage', async (request: CriRequest<'PullImage'>) => {
+      if (request.image.image.startsWith('away.test')) await new Promise<void>((resolve) => void w.ports.clock.setTimeout(resolve, 30_000));
+      return { imageRef: request.image.image };
+    });
+    for (let i = 0; i < 40; i++) void ensure('u', `away.test/${i}:1`);
+    const good = ensure('u', 'here.test/app:1');
+    await w.ports.advance(30_000);
+    expect(await settled(good)).toMatchObject({ ok: true });
+  });
+
   it('tries every credential that matches before it fails', async () => {
     await start({ images: { credentials: async () => [{ auth: { username: 'a' } }, { auth: { username: 'b' } }] } });
     w.cri.answer('PullImage', (request: CriRequest<'PullImage'>) =>

@@ -44,6 +44,8 @@ export interface ImagePullerOptions {
   registryPullQPS?: number;
   /** Config field registryBurst, default 10. */
   registryBurst?: number;
+  /** Images that come from no registry. Default: none. */
+  isBuiltIn?(image: string): boolean;
   /** The node's own credentials that match an image, best first. Default: what the programs of its ports know. */
   credentials?(image: string, of: PullingPod): Promise<readonly OwnedAuth[]>;
   /** Whether a pod has to show that it may use an image that is there. Absent: nobody has. */
@@ -99,6 +101,7 @@ class ImagePuller {
       parallelMax: (o.serializeImagePulls ?? true) ? 1 : (o.maxParallelImagePulls ?? Number.POSITIVE_INFINITY),
       qps: o.registryPullQPS ?? 5,
       burst: o.registryBurst ?? 10,
+      isBuiltIn: o.isBuiltIn ?? (() => false),
       onChange,
     });
   }

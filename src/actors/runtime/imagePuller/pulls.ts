@@ -1,6 +1,7 @@
 /** Pulls under way: one per image and credentials however many pods wait, and only so many at a time. */
 
 import { TokenBucket } from '../../../machines/data/tokenBucket.ts';
+import { parseImageRef } from '../../../machines/kube/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/wire/cri.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
@@ -12,6 +13,8 @@ export interface PullOptions {
   /** Config fields registryPullQPS and registryBurst; 0 pulls per second = no limit. */
   qps: number;
   burst: number;
+  /** These wait for nothing, and are not counted. */
+  isBuiltIn(image: string): boolean;
 }
 export interface PullRequest {
   image: string;
@@ -26,6 +29,10 @@ export type PullResult =
   | { ok: true; imageRef: string; image: Image | null; pullMs: number; used: number }
   | { ok: false; error: string; beganMonoMs: number | null; unknown?: true };
 
+interface Turn {
+  registry: string;
+  go(): void;
+}
 interface Pull {
   image: string;
   result: Promise<PullResult>;
@@ -35,6 +42,11 @@ interface Pull {
   beganMonoMs: number | null;
   /** Called when its turn comes. */
   began: Set<() => void>;
+}
+
+function registryOf(image: string): string {
+  const parsed = parseImageRef(image);
+  return parsed.ok ? parsed.ref.domain : '';
 }
 
 function gaveUp(error: string): PullResult {
@@ -47,9 +59,11 @@ export class Pulls {
   readonly #parallelMax: number;
   readonly #bucket: TokenBucket;
   readonly #onChange: (active: number) => void;
+  readonly #isBuiltIn: (image: string) => boolean;
   readonly #pulls = new Map<string, Pull>();
-  readonly #turns: (() => void)[] = [];
-  #running = 0;
+  readonly #turns: Turn[] = [];
+  /** Of each registry, how many run. */
+  readonly #running = new Map<string, number>();
 
   constructor(o: PullOptions & { cri: CriClient; clock: Clock; onChange(active: number): void }) {
     this.#cri = o.cri;
@@ -57,6 +71,7 @@ export class Pulls {
     this.#parallelMax = o.parallelMax;
     this.#bucket = new TokenBucket(o.qps, o.burst);
     this.#onChange = o.onChange;
+    this.#isBuiltIn = o.isBuiltIn;
   }
 
   /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
@@ -113,16 +128,23 @@ export class Pulls {
   }
 
   async #run(pull: Pull, request: PullRequest): Promise<PullResult> {
-    if (!(await this.#turn(pull.abort.signal))) return gaveUp('cancelled before its turn came');
+    if (this.#isBuiltIn(pull.image)) return this.#tryAll(this.#begun(pull), request, pull.abort.signal);
+    const registry = registryOf(pull.image);
+    if (!(await this.#turn(registry, pull.abort.signal))) return gaveUp('cancelled before its turn came');
     try {
-      pull.beganMonoMs = this.#clock.monoMs();
-      for (const began of pull.began) began();
-      if (!this.#bucket.take(pull.beganMonoMs)) return { ok: false, error: 'pull QPS exceeded', beganMonoMs: pull.beganMonoMs };
-      return await this.#tryAll(pull.beganMonoMs, request, pull.abort.signal);
+      const beganMonoMs = this.#begun(pull);
+      if (!this.#bucket.take(beganMonoMs)) return { ok: false, error: 'pull QPS exceeded', beganMonoMs };
+      return await this.#tryAll(beganMonoMs, request, pull.abort.signal);
     } finally {
-      this.#running--;
-      this.#turns.shift()?.();
+      this.#count(registry, -1);
+      this.#next();
     }
+  }
+
+  #begun(pull: Pull): number {
+    pull.beganMonoMs = this.#clock.monoMs();
+    for (const began of pull.began) began();
+    return pull.beganMonoMs;
   }
 
   /** Every matching credential in order until one works; none at all = anonymous. */
@@ -152,25 +174,44 @@ export class Pulls {
   }
 
   /** Resolves true when it may run, false when it was cancelled while it waited. */
-  #turn(signal: AbortSignal): Promise<boolean> {
+  #turn(registry: string, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return Promise.resolve(false);
-    if (this.#running < this.#parallelMax) {
-      this.#running++;
+    if (this.#active() < this.#parallelMax) {
+      this.#count(registry, 1);
       return Promise.resolve(true);
     }
     return new Promise((resolve) => {
       const go = () => {
         signal.removeEventListener('abort', cancel);
-        this.#running++;
+        this.#count(registry, 1);
         resolve(true);
       };
+      const turn: Turn = { registry, go };
       const cancel = () => {
-        const at = this.#turns.indexOf(go);
+        const at = this.#turns.indexOf(turn);
         if (at >= 0) this.#turns.splice(at, 1);
         resolve(false);
       };
       signal.addEventListener('abort', cancel, { once: true });
-      this.#turns.push(go);
+      this.#turns.push(turn);
     });
+  }
+
+  /** The oldest of the registry with the fewest pulls: one that hangs does not hold up the others. */
+  #next(): void {
+    const load = ({ registry }: Turn): number => this.#running.get(registry) ?? 0;
+    const least = Math.min(...this.#turns.map(load));
+    const at = this.#turns.findIndex((turn) => load(turn) === least);
+    if (at >= 0) this.#turns.splice(at, 1)[0]?.go();
+  }
+
+  #active(): number {
+    return [...this.#running.values()].reduce((sum, n) => sum + n, 0);
+  }
+
+  #count(registry: string, by: 1 | -1): void {
+    const n = (this.#running.get(registry) ?? 0) + by;
+    if (n > 0) this.#running.set(registry, n);
+    else this.#running.delete(registry);
   }
 }
