@@ -12,6 +12,7 @@ export const EXIT_LOCKED = 75;
 const SMALL = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const START_WITHIN_MS = 15_000;
 const LOOK_EVERY_MS = 20;
+const LOG_BYTES_MAX = 64 * 1024 * 1024;
 
 /** What a runtime runs: commands of this host, or OCI images too. */
 export type Kind = 'process' | 'oci';
@@ -64,7 +65,7 @@ export async function ensureProcessRuntime(o: EnsureOptions): Promise<{ endpoint
     if (await answers(l.socket)) break;
     const ended = started.ended();
     if (ended !== undefined && ended !== EXIT_LOCKED) {
-      throw new Error(`the embedded runtime did not start (exit code ${ended}); its log is ${l.log}`);
+      throw new Error(`the embedded runtime did not start: ${lastError(l.log) || `exit code ${ended}`}; its log is ${l.log}`);
     }
     if (performance.now() > deadlineMs)
       throw new Error(`no embedded runtime answered on ${l.socket} within ${START_WITHIN_MS} ms; its log is ${l.log}`);
@@ -74,6 +75,17 @@ export async function ensureProcessRuntime(o: EnsureOptions): Promise<{ endpoint
   const mine = started.pid !== undefined && started.pid === readPidFile(l);
   o.log.info({ endpoint, pid: mine ? started.pid : undefined }, mine ? 'embedded runtime started' : 'attached to the embedded runtime');
   return { endpoint, started: mine };
+}
+
+/** What it said last before it ended; '' where it said nothing. */
+function lastError(log: string): string {
+  try {
+    const line = readRegularSync(log, { own: true, bytesMax: LOG_BYTES_MAX }).toString('utf8').trimEnd().split('\n').at(-1) ?? '';
+    const { level, msg } = JSON.parse(line) as { level?: unknown; msg?: unknown };
+    return level === 'error' && typeof msg === 'string' ? msg : '';
+  } catch {
+    return '';
+  }
 }
 
 function lastKind(l: Layout): Kind {
