@@ -39,7 +39,7 @@ export async function checkRuntime({ config }: Pick<NodeConfig, 'config'>, conne
 /** The programs that OCI images need, one by one. */
 async function checkOci(): Promise<Finding[]> {
   const { probeOci } = await import('../../sandbox/oci/probe.ts');
-  const { found, missing, noNetwork, problem } = await probeOci(process.env.PATH ?? '');
+  const { found, missing, noNetwork, problem, cgroups } = await probeOci(process.env.PATH ?? '');
   const note = (p: (typeof found)[number]): Finding => ({ level: 'note', where: p.name, what: `${p.path} ${p.version}`.trim(), todo: '' });
   const ends = 'The runtime does not start without it.';
   const lacking = missing.map(({ what, todo }): Finding => ({ level: 'error', where: WHERE, what, todo: `${todo} ${ends}` }));
@@ -55,7 +55,13 @@ async function checkOci(): Promise<Finding[]> {
             todo: noNetwork.todo,
           },
         ];
-  return [...found.map(note), ...lacking, ...place, ...network];
+  const limits: Finding = {
+    level: cgroups.parent === null ? 'warning' : 'note',
+    where: WHERE,
+    what: cgroups.reason,
+    todo: cgroups.parent === null ? 'Pods run all the same.' : '',
+  };
+  return [...found.map(note), ...lacking, ...place, ...network, limits];
 }
 
 async function ask(cri: Cri, config: NodeConfig['config']): Promise<Finding[]> {

@@ -29,6 +29,7 @@ export function podTunnel(endpoint: string, rootDir: string): string | null {
 const UNAVAILABLE = 14;
 /** A runtime that dies at once is started no more often than this. */
 const RESTART_AFTER_MS = 1000;
+const STATUS_MS = 10_000;
 
 export interface EmbeddedOptions {
   endpoint: EmbeddedEndpoint;
@@ -42,6 +43,12 @@ export interface EmbeddedOptions {
   /** Its program; by default `sandboxd.mjs` beside the bundle, or the source when run from source. */
   entry?: string;
   hollow?: Partial<HollowOptions>;
+}
+
+/** Once, in the node's log: what containers are run with, and which limits they do not have. */
+async function sayAbout(cri: Cri, log: Logger): Promise<void> {
+  const { info } = await cri.call('Status', { verbose: true }, { timeoutMs: STATUS_MS, signal: new AbortController().signal });
+  log.info(JSON.parse(info.oci ?? '{}') as object, 'OCI images run here');
 }
 
 /** The program of the process runtime: beside this bundle in `dist/`, else the built one, else the source. */
@@ -71,6 +78,8 @@ export async function connectEmbedded(o: EmbeddedOptions): Promise<{ cri: Cri; s
   const ensure = () => ensureProcessRuntime({ rootDir: o.rootDir, log: o.log, execPath: o.execPath, entry, kind });
   const { endpoint } = await ensure();
   const grpc = createGrpcCri({ endpoint, log: o.log, clock: o.clock });
+  // A runtime that does not answer is told of by the link.
+  if (kind === 'oci') sayAbout(grpc, o.log).catch(() => undefined);
   let ensuring: Promise<void> | null = null;
   let lastMonoMs = o.clock.monoMs();
   let closed = false;

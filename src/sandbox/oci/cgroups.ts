@@ -1,10 +1,12 @@
 /** Memory and CPU limits, where the machine has cgroup v2 and this user a part of it. A group for each container, and crun's below it. */
-import { mkdirSync, readFileSync, rmdirSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const ROOT = '/sys/fs/cgroup';
 const CGROUP2_MAGIC = 0x63677270;
 const NEEDED = ['cpu', 'memory'];
+const CONTROL = 'cgroup.subtree_control';
+const ENABLE = NEEDED.map((c) => `+${c}`).join(' ');
 
 export interface Cgroups {
   /** Below the mount of cgroups: where containers have theirs; null where limits cannot be had. */
@@ -22,10 +24,10 @@ export function findCgroups(name: string, o: { root: boolean }): Cgroups {
   for (let at = o.root ? '/' : own; ; at = dirname(at)) {
     const here = join(ROOT, at);
     const parent = join(at, name);
-    if (handsOn(here)) {
+    if (handsOn(here) || handOn(here)) {
       try {
         mkdirSync(join(ROOT, parent), { recursive: true });
-        writeFileSync(join(ROOT, parent, 'cgroup.subtree_control'), '+cpu +memory');
+        writeFileSync(join(ROOT, parent, CONTROL), ENABLE);
         return { parent, reason: `CPU and memory limits are applied, in ${join(ROOT, parent)}` };
       } catch (error) {
         if (o.root) return none((error as Error).message);
@@ -38,8 +40,18 @@ export function findCgroups(name: string, o: { root: boolean }): Cgroups {
 }
 
 function handsOn(dir: string): boolean {
-  const on = readText(join(dir, 'cgroup.subtree_control')).trim().split(' ');
+  const on = readText(join(dir, CONTROL)).trim().split(' ');
   return NEEDED.every((c) => on.includes(c));
+}
+
+/** The kernel refuses where processes are in the group itself, and where it is not this user's. */
+function handOn(dir: string): boolean {
+  try {
+    writeFileSync(join(dir, CONTROL), ENABLE);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function readText(file: string): string {
@@ -50,12 +62,19 @@ function readText(file: string): string {
   }
 }
 
-/** The group of a container: its events stay when crun has removed its own below. @returns the path for crun. */
-export function makeGroup(parent: string, id: string): string {
-  const own = join(ROOT, parent, id);
+/** The group of a container: its events stay when crun has removed its own below. `cgroupsPath`: crun's. */
+export function makeGroup(cgroupsPath: string): void {
+  const own = join(ROOT, dirname(cgroupsPath));
+  const parent = dirname(dirname(cgroupsPath));
+  // The group of a pod has no processes of its own, and hands nothing on yet.
+  if (!handsOn(join(ROOT, parent))) handOn(join(ROOT, parent));
   mkdirSync(own, { recursive: true });
-  writeFileSync(join(own, 'cgroup.subtree_control'), '+cpu +memory');
-  return join(parent, id, 'run');
+  writeFileSync(join(own, CONTROL), ENABLE);
+}
+
+/** Where containers of a pod have their groups: in the group that the node made for it, whose limits are the pod's, else in `fallback`. */
+export function parentOf(ofPod: string | undefined, fallback: string, o: { root: boolean }): string {
+  return o.root && ofPod && existsSync(join(ROOT, ofPod, 'cgroup.procs')) ? join('/', ofPod) : fallback;
 }
 
 /** Whether the kernel killed a process of it for memory. */

@@ -9,7 +9,7 @@ import { signalNumber } from '../process/container/signals.ts';
 import type { Layout, StoredSandbox } from '../process/store/store.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { type HostFacts, pidNamespace, refuse, specOf } from './bundle/spec.ts';
-import { makeGroup } from './cgroups.ts';
+import { makeGroup, parentOf } from './cgroups.ts';
 import type { Records } from './images/records.ts';
 import { namespacePid } from './infra.ts';
 import { podFiles } from './pod.ts';
@@ -52,7 +52,7 @@ export function planOci(i: OciInput, w: Where): { plan: ContainerPlan; imageId: 
   const pod = infra ? namespacePid(infra) : null;
   const asked = { ...sandbox.namespaces, ...config.linux?.securityContext?.namespaceOptions };
   if (asked.usernsOptions?.mode === 'POD') refuse('hostUsers: false is not supported');
-  const cgroupsPath = w.parent === null ? null : join(w.parent, id, 'run');
+  const cgroupsPath = w.parent === null ? null : join(parentOf(sandbox.cgroupParent, w.parent, host), id, 'run');
   const shared = (mode: string | undefined, kind: 'ipc' | 'net'): string | null =>
     mode === 'NODE' ? null : pod === null ? '' : `/proc/${pod}/ns/${kind}`;
   const spec = specOf({
@@ -115,11 +115,11 @@ function stopSignalOf(config: ContainerConfig, ofImage: string): number {
 }
 
 /** Its folder is there. What is only needed now is not kept in its state. */
-export function prepareContainer(plan: OciPlan, o: { id: string; layout: Layout; parent: string | null }): void {
+export function prepareContainer(plan: OciPlan, o: { id: string; layout: Layout }): void {
   const dir = o.layout.containerDir(o.id);
   for (const name of ['rootfs', 'upper', 'work', 'run'])
     mkdirSync(join(dir, name), { mode: name === 'upper' || name === 'rootfs' ? 0o755 : 0o700 });
-  if (o.parent !== null) makeGroup(o.parent, o.id);
+  if (plan.cgroupsPath !== null) makeGroup(plan.cgroupsPath);
   writeFileSync(join(dir, 'config.json'), JSON.stringify(plan.spec), { mode: 0o600 });
   delete plan.spec;
 }

@@ -78,7 +78,7 @@ export async function createOci(o: OciOptions): Promise<Oci> {
     },
     isPodUp: (row) => !row.infra || isUp(row.infra),
     plan: (input) => planOci(input, { host, records, layout, programs, parent: cgroups.parent }),
-    prepare: (plan, id) => prepareContainer(plan, { id, layout, parent: cgroups.parent }),
+    prepare: (plan, id) => prepareContainer(plan, { id, layout }),
     beside: (row, ask) => beside(row, ask, { layout, programs }),
     input: (row, innerPid) => inputOf(row, { layout, innerPid }),
     ended: (plan) => ({ oomKilled: plan.cgroupsPath !== null && wasOomKilled(plan.cgroupsPath) }),

@@ -74,6 +74,7 @@ async function run(
     namespaces: { ...asked },
     hostname: config.hostname ?? '',
     logDirectory: config.logDirectory ?? '',
+    ...(config.linux?.cgroupParent ? { cgroupParent: config.linux.cgroupParent } : {}),
   };
   if (oci !== undefined) await startPod(state, { s, key, config, oci });
   state.store.saveSandbox(s);

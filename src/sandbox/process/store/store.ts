@@ -15,6 +15,8 @@ const VERSION = 1;
 export interface StoredSandbox extends SandboxRow {
   hostname: string;
   logDirectory: string;
+  /** Of the pod, below the mount of cgroups, where the node made one. */
+  cgroupParent?: string;
   /** Set with the kind `oci`. */
   infra?: Infra;
 }
