@@ -64,6 +64,8 @@ export function data(streamId: number, payload: Uint8Array, fin = false): Buffer
   return Buffer.concat([head, payload]);
 }
 export const pong = (id: Buffer): Buffer => control(FRAME.ping, id);
+/** Ids of a server are even. */
+export const ping = (id: number): Buffer => control(FRAME.ping, uint32(id));
 export const rstStream = (streamId: number, why: number): Buffer =>
   control(FRAME.rstStream, Buffer.concat([uint32(streamId), uint32(why)]));
 /** Nothing went wrong. */

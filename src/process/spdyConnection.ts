@@ -3,7 +3,7 @@
  * say what they carry. Windows are not kept: no implementation of Kubernetes keeps them.
  */
 import { Duplex } from 'node:stream';
-import { data, FIN, FRAME, goAway, HeaderWriter, pong, RESET, rstStream, spdyReader, synReply } from './spdy.ts';
+import { data, FIN, FRAME, goAway, HeaderWriter, ping, pong, RESET, rstStream, spdyReader, synReply } from './spdy.ts';
 import { HeaderReader } from './spdyHeaders.ts';
 
 /** Two for each connection that a port-forward carries. */
@@ -12,6 +12,8 @@ const STREAMS_MAX = 1024;
 const WAITING_BYTES_MAX = 1024 * 1024;
 /** Once this side has ended, the client has this long to read and end too. */
 const LINGER_MS = 5000;
+/** A client that has gone while its stream waits for a reader is noticed by writing to it. */
+const PING_MS = 2000;
 
 type Send = (frame: Buffer, done?: (error?: Error | null) => void) => void;
 
@@ -66,6 +68,7 @@ export class SpdyConnection {
   readonly #streams = new Map<number, SpdyStream>();
   readonly #headers = { read: new HeaderReader(), write: new HeaderWriter() };
   #lastId = 0;
+  #pings = 0;
 
   /** `onStream` is called once for each stream that the client opens. */
   constructor(socket: Duplex, onStream: (stream: SpdyStream) => void) {
@@ -89,6 +92,12 @@ export class SpdyConnection {
       end: (id) => void frames.push({ kind: 'end', id }),
       control: (type, payload, flags) => void frames.push({ kind: 'control', type, payload, flags }),
     });
+    // Also while a frame waits for the reader of its stream.
+    this.#socket.once('close', () => this.#drop());
+    const beat = setInterval(() => {
+      this.#pings += 2;
+      this.#send(ping(this.#pings));
+    }, PING_MS);
     try {
       for await (const chunk of this.#socket) {
         read(chunk as Buffer);
@@ -97,10 +106,15 @@ export class SpdyConnection {
     } catch {
       // Broken off, or no SPDY: either way it is over.
     } finally {
+      clearInterval(beat);
       this.#socket.destroy();
       this.#headers.read.close();
-      for (const stream of this.#streams.values()) stream.destroy();
+      this.#drop();
     }
+  }
+
+  #drop(): void {
+    for (const stream of this.#streams.values()) stream.destroy();
   }
 
   async #take(frame: Frame): Promise<void> {

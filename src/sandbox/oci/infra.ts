@@ -142,7 +142,7 @@ async function startSlirp(i: InfraInput, o: { net: string; ports: PortMapping[] 
     const ask = { proto: p.protocol.toLowerCase(), host_addr: p.hostIp || '0.0.0.0', host_port: p.hostPort, guest_port: p.containerPort };
     await slirpCall(i.apiSocket, { execute: 'add_hostfwd', arguments: ask }).catch((error: Error) => {
       signal(id.pid, 'SIGKILL');
-      refuse(`host port ${p.hostPort}: ${error.message}`);
+      refuse(`host port ${p.hostPort} of ${ask.host_addr} cannot be opened, most likely since it is taken: ${error.message}`);
     });
   }
   return id;

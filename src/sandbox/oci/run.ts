@@ -16,10 +16,13 @@ const WATCH_EVERY_MS = 100;
 export class ProgramError extends Error {
   /** The program was ended by its watch, whose words these are. */
   readonly watched: boolean;
-  constructor(words: string, watched: boolean) {
+  /** The end of all that it wrote to stderr. */
+  readonly stderr: string;
+  constructor(words: string, watched: boolean, stderr = '') {
     super(words);
     this.name = 'ProgramError';
     this.watched = watched;
+    this.stderr = stderr;
   }
 }
 
@@ -60,7 +63,7 @@ export function runProgram(file: string, args: readonly string[], o: RunOptions 
       if (ended !== null) reject(new ProgramError(ended, true));
       else if (error !== undefined) reject(new ProgramError(error.message, false));
       else if (code === 0) resolve(Buffer.concat(chunks));
-      else reject(new ProgramError(lastWords(words) || `${file} ended with ${code ?? 'a signal'}`, false));
+      else reject(new ProgramError(lastWords(words) || `${file} ended with ${code ?? 'a signal'}`, false, words));
     };
     child.once('error', (error) => settle(null, error));
     child.once('close', (code) => settle(code));

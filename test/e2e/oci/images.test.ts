@@ -12,7 +12,8 @@ import { type TarEntry, tar } from '../lab/tar.ts';
 import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
 
 /** So small that a test reaches them. */
-const LIMITS = { bytesMax: 24 * 1024 * 1024, layersMax: 3, answerMs: 1500, stallMs: 1500 };
+const LIMITS = { bytesMax: 24 * 1024 * 1024, inodesMax: 5000, layersMax: 3, answerMs: 1500, stallMs: 1500 };
+const file = (path: string): TarEntry => ({ kind: 'file', path, data: Buffer.alloc(0) });
 
 describe.runIf(canRunOci())('images of the kind oci', () => {
   let rig: Rig;
@@ -99,11 +100,61 @@ describe.runIf(canRunOci())('images of the kind oci', () => {
       { parts: imageParts([{ kind: 'file', path: 'big', data: Buffer.alloc(40 * 1024 * 1024, 7) }]) },
       /larger than 24 MiB|too large/,
     ],
+    ['of many files', { parts: imageParts(Array.from({ length: 6000 }, (_, i) => file(`f${i}`))) }, /more than 5000 files/],
+    ['of many layers', { parts: imageParts([file('a')], { more: [[file('b')], [file('c')], [file('d')]] }) }, /4 layers, 3 is the most/],
+    ['of a list for other platforms', { other: { os: 'windows', architecture: 'amd64' } }, /no image found .* for architecture/i],
+    [
+      'whose configuration has fields of other types',
+      { parts: imageParts([file('a')], { config: { Env: [1], Cmd: 'true', User: {} } }) },
+      /cannot unmarshal/,
+    ],
+    ['whose configuration is no object', { parts: imageParts([file('a')], { config: 'nothing' }) }, /cannot unmarshal/],
+    ['whose manifest is none', { tamper: (_data, path) => (path.includes('/manifests/') ? Buffer.from('[]') : _data) }, /EOF|manifest/i],
+    [
+      'whose configuration is another',
+      { tamper: (data, path) => (data.length < 1000 && path.includes('/blobs/') ? Buffer.from(data).fill(32, 2, 3) : data) },
+      /digest|checksum|verif/i,
+    ],
   ])('refuses an image %s, and leaves nothing', async (_what, o, words) => {
     const r = await registry(o);
     await expect(pull(r.image)).rejects.toThrow(words);
     await nothingLeft();
     expect((await c.call('ImageStatus', { image: { image: r.image } })).image).toBeNull();
+  });
+
+  it('pulls by digest what has that digest alone', async () => {
+    const r = await registry();
+    const zeros = `${r.host}/team/app@sha256:${'0'.repeat(64)}`;
+    await expect(pull(zeros)).rejects.toThrow(/manifest|not found|404/i);
+    const other = await registry({ tamper: (data, path) => (path.endsWith('0'.repeat(64)) ? Buffer.from('{}') : data) });
+    await expect(pull(`${other.host}/team/app@sha256:${'0'.repeat(64)}`)).rejects.toThrow();
+    await nothingLeft();
+  });
+
+  it('takes nothing from an archive that is cut, or is no file', async () => {
+    const socket = join(runtime.rootDir, 'actorlet.sock');
+    const cut = join(rig.dir, 'cut.tar');
+    writeFileSync(cut, readFileSync(rig.archive).subarray(0, 500_000));
+    await expect(loadImages(socket, { file: cut, name: 'localhost/cut:1' })).rejects.toThrow(/cut\.tar: it ends too early/);
+    await expect(loadImages(socket, { file: '/dev/zero', name: 'localhost/zero:1' })).rejects.toThrow(/no such file/);
+    await nothingLeft();
+    expect((await c.call('ImageStatus', { image: { image: 'localhost/cut:1' } })).image).toBeNull();
+  });
+
+  it.each<[string, object, RegExp | null]>([
+    ['a stop signal that is none', { Cmd: ['true'], StopSignal: 'SIGNONE' }, /unknown stop signal SIGNONE/],
+    ['a working folder outside', { Cmd: ['true'], WorkingDir: '../../..' }, null],
+    ['a zero byte, and variables that are none', { Cmd: ['true'], Env: ['A=\u0000B', 'NONE', '=', ''] }, null],
+    ['a user beyond the ids', { Cmd: ['true'], User: '99999999' }, /beyond the ids/],
+  ])('runs or refuses an image whose configuration has %s', async (_what, config, words) => {
+    const r = await registry({ parts: imageParts(busyboxFiles(), { config }) });
+    const { imageRef } = await pull(r.image);
+    const pod = podConfig('odd', { logDirectory: join(runtime.rootDir, 'logs') });
+    const { podSandboxId } = await c.call('RunPodSandbox', { config: pod });
+    const ran = c.run(pod, containerConfig('main', imageRef), podSandboxId);
+    if (words === null) expect(await c.exited(await ran)).toMatchObject({ exitCode: 0 });
+    else await expect(ran).rejects.toThrow(words);
+    await c.call('RemovePodSandbox', { podSandboxId });
   });
 
   it('keeps links, devices and whiteouts of a layer within the image', async () => {

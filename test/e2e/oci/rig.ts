@@ -24,12 +24,12 @@ export function canRunOci(): boolean {
 }
 
 /** One layer and its configuration, as `startRegistry` takes them. */
-export function imageParts(layer: readonly TarEntry[], o: { config?: object; architecture?: string } = {}) {
-  const plain = tar(layer);
+export function imageParts(layer: readonly TarEntry[], o: { config?: unknown; architecture?: string; more?: readonly TarEntry[][] } = {}) {
+  const [plain = Buffer.alloc(0), ...more] = [layer, ...(o.more ?? [])].map((entries) => tar(entries));
   const architecture = o.architecture ?? (process.arch === 'arm64' ? 'arm64' : 'amd64');
-  const rootfs = { type: 'layers', diff_ids: [`sha256:${sha256(plain)}`] };
+  const rootfs = { type: 'layers', diff_ids: [plain, ...more].map((data) => `sha256:${sha256(data)}`) };
   return {
-    layer: plain,
+    ...{ layer: plain, more },
     config: Buffer.from(JSON.stringify({ architecture, os: 'linux', config: o.config ?? { Cmd: ['sh'] }, rootfs })),
   };
 }

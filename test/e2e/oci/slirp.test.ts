@@ -63,7 +63,9 @@ describe.runIf(canRunOci()).each(['root', 'user'] as const)('kind oci on slirp4n
       const taken = createServer();
       onTestFinished(() => void taken.close());
       await new Promise<void>((resolve) => taken.listen(hostPort + 1, '127.0.0.1', () => resolve()));
-      await expect(newPod('taken', [{ ...mapping, hostPort: hostPort + 1 }])).rejects.toThrow(new RegExp(`host port ${hostPort + 1}: `));
+      await expect(newPod('taken', [{ ...mapping, hostPort: hostPort + 1 }])).rejects.toThrow(
+        new RegExp(`host port ${hostPort + 1} of 127.0.0.1 cannot be opened, most likely since it is taken`),
+      );
       expect((await c.call('ListPodSandbox', {})).items).toHaveLength(1);
     } finally {
       await runtime.close();

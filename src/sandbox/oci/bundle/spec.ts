@@ -3,6 +3,7 @@
  * for looking at the host's files.
  */
 import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ContainerConfig, LinuxContainerResources, Mount, NamespaceOption } from '../../../machines/wire/cri.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { ImageRecord } from '../images/records.ts';
@@ -82,7 +83,8 @@ export function specOf(i: SpecInput): OciSpec {
       user: { ...ids, additionalGids: [...new Set([...ids.additionalGids, ...cdi.gids])] },
       args: argsOf(i),
       env: envOf(i, cdi.env),
-      cwd: config.workingDir || i.image.config.workingDir || '/',
+      // Absolute for every runtime; nothing leads out of the root file system.
+      cwd: join('/', config.workingDir || i.image.config.workingDir),
       capabilities: { bounding: caps, effective: caps, permitted: caps, inheritable: [], ambient: [] },
       noNewPrivileges: s?.noNewPrivs === true,
       oomScoreAdj: host.root ? adj : Math.max(adj, host.oomScoreAdj),

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { textsOf } from '../../../machines/shape/lenient.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
-import { runProgram } from '../run.ts';
+import { ProgramError, runProgram } from '../run.ts';
 import { within } from './budget.ts';
 import { parseName } from './names.ts';
 
@@ -24,11 +24,17 @@ export async function archiveImages(path: string, o: { name: string; signal: Abo
       signal: o.signal,
       watch: within(LOOK_WITHIN_MS, 'the archive was not read'),
     }).then((out) => JSON.parse(out.toString('utf8')) as unknown);
-  const docker = await read('manifest.json').catch(() => null);
-  const oci = Array.isArray(docker) ? null : await read('index.json').catch(() => null);
+  let isCut = false;
+  const orNull = (error: Error): null => {
+    isCut ||= error instanceof ProgramError && error.stderr.includes('Unexpected EOF');
+    return null;
+  };
+  const docker = await read('manifest.json').catch(orNull);
+  const oci = Array.isArray(docker) ? null : await read('index.json').catch(orNull);
   const found = Array.isArray(docker)
     ? docker.map((m: { RepoTags?: unknown } | null, i) => ({ transport: `docker-archive:PATH:@${i}`, named: textsOf(m?.RepoTags) }))
     : ociImages(oci);
+  if (found.length === 0 && isCut) throw refuse(path, 'it ends too early: it was not copied whole');
   if (found.length === 0)
     throw refuse(path, 'it is no archive of images: neither manifest.json (docker save) nor index.json (OCI) is in it');
   if (found.length > IMAGES_MAX) throw refuse(path, `it has more than ${IMAGES_MAX} images`);

@@ -58,10 +58,18 @@ export function watchUnpacking(dir: string, limits: Limits): Watch {
   const total = within(limits.totalMs, 'unpacking did not end');
   return () => {
     const now = room(dir);
-    if (before.bytes - now.bytes > most) return tooLarge('unpacked image', most);
-    if (before.inodes - now.inodes > limits.inodesMax) return `the image has more than ${limits.inodesMax} files`;
-    return total();
+    const taken = { bytes: before.bytes - now.bytes, inodes: before.inodes - now.inodes };
+    return tooMuch(taken, { ...limits, bytesMax: most }) ?? total();
   };
+}
+
+/** Of an unpacked image; null where it may take that. */
+export function tooMuch(
+  taken: { bytes: number; inodes: number },
+  { bytesMax, inodesMax }: Pick<Limits, 'bytesMax' | 'inodesMax'>,
+): string | null {
+  if (taken.bytes > bytesMax) return tooLarge('unpacked image', bytesMax);
+  return taken.inodes > inodesMax ? `the image has more than ${inodesMax} files` : null;
 }
 
 /** Bytes and files that a folder takes on disk. */

@@ -9,7 +9,7 @@ import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { Programs } from '../programs.ts';
 import { ProgramError, runProgram } from '../run.ts';
 import { archiveImages } from './archive.ts';
-import { diskUsage, type Limits, watchDownload, watchUnpacking, within } from './budget.ts';
+import { diskUsage, type Limits, tooMuch, watchDownload, watchUnpacking, within } from './budget.ts';
 import { readLayout } from './layout.ts';
 import { type ImageName, isLoopback, parseName } from './names.ts';
 import type { ImageRecord, Records } from './records.ts';
@@ -125,7 +125,11 @@ async function take(d: PullDeps, t: Taken): Promise<ImageRecord> {
   // umoci checks digests once more, and resolves links within the root file system.
   const unpack = ['raw', 'unpack', '--image', `${layout}:image`, join(image, 'rootfs')];
   await bounded(d, programs.umoci.path, unpack, { signal, watch: watchUnpacking(dir, limits) });
-  const record: ImageRecord = { id, tags: t.tags, digests: t.digests, config, ...(await diskUsage(image)) };
+  const usage = await diskUsage(image);
+  // A small image is unpacked between two looks of the watch.
+  const beyond = tooMuch(usage, limits);
+  if (beyond !== null) throw new Error(beyond);
+  const record: ImageRecord = { id, tags: t.tags, digests: t.digests, config, ...usage };
   records.add(record, image);
   return records.find(id) ?? record;
 }
