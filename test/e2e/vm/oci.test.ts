@@ -68,7 +68,7 @@ it('ends what uses more memory, slows what uses more CPU, and keeps the number o
   const eaten = await vm.wait('the one that eats to be ended', async () =>
     (await vm.pods()).find((p) => p.metadata.name === 'eats-vm' && p.status.phase === 'Failed'),
   );
-  expect(JSON.stringify(eaten.status)).toContain('"reason":"OOMKilled","exitCode":137');
+  expect(JSON.stringify(eaten.status)).toContain('"exitCode":137,"reason":"OOMKilled"');
   const group = await vm.run(`dirname $(find ${V2}/kubepods -path '*uid-lives*' -name run)`);
   const read = (file: string) => vm.run(`cat ${group}/run/${file}`);
   expect([await read('memory.max'), await read('cpu.max')]).toEqual([String(32 * MI), '20000 100000']);

@@ -31,9 +31,11 @@ export class Output {
       for (const tap of this.#taps) tap(stream, chunk);
     };
     const out = pumpFifo(this.#layout.container(id, 'out'), { stream: 'stdout', raw: raw('stdout'), emit: (chunk) => log.write(chunk) });
+    // A terminal has one output: crun writes the last of it to its own stderr.
+    const second = this.#row.plan.oci?.input?.tty === true ? 'stdout' : 'stderr';
     const err = pumpFifo(this.#layout.container(id, 'err'), {
-      stream: 'stderr',
-      raw: raw('stderr'),
+      stream: second,
+      raw: raw(second),
       emit: (chunk) => {
         if (isStarting() && this.#startErrors.length < START_ERRORS_CHARS_MAX) this.#startErrors += chunk.toString('utf8');
         log.write(chunk);
@@ -55,7 +57,7 @@ export class Output {
   startErrors(): string {
     return this.#startErrors
       .split('\n')
-      .map((l) => l.replace(/^\S+ stderr [FP] /, ''))
+      .map((l) => l.replace(/^\S+ std(?:out|err) [FP] /, ''))
       .filter((l) => l !== '')
       .join('; ');
   }
