@@ -58,14 +58,15 @@ describe('process runtime', () => {
   });
 
   it('attaches to the output of a container, until its end', async () => {
-    const script = 'until [ -e go ]; do sleep 0.02; done; echo out; echo err >&2';
+    const script = 'until [ -e go ]; do echo waits; sleep 0.05; done; echo out; echo err >&2';
     const config = containerConfig('attached', HOST, { command: ['sh', '-c', script], workingDir: runtime.rootDir });
     const id = await c.run(pod, config, sandboxId);
     const { url } = await c.call('Attach', { containerId: id, tty: false, stdin: false, stdout: true, stderr: true });
     const s = await openStreams(url, { names: ['error', 'stdout', 'stderr'] });
+    await eventually('it is attached', () => s.text('stdout').includes('waits') || undefined);
     writeFileSync(join(runtime.rootDir, 'go'), '');
     await s.closed;
-    expect(resultOf(s)).toEqual({ stdout: 'out\n', stderr: 'err\n', exitCode: 0, error: '' });
+    expect(resultOf(s)).toEqual({ stdout: expect.stringMatching(/^(waits\n)+out\n$/), stderr: 'err\n', exitCode: 0, error: '' });
     expect(logLines((await c.exited(id)).logPath).map((l) => l.text)).toEqual(expect.arrayContaining(['out', 'err']));
     await expect(c.call('Attach', { containerId: id, tty: false, stdin: false, stdout: true, stderr: true })).rejects.toThrow(
       /not running/,

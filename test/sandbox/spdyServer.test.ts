@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server, Socket } from 'node:net';
 import { constants, deflateSync } from 'node:zlib';
 import { afterEach, expect, it } from 'vitest';
-import { SpdyConnection, type SpdyStream } from '../../src/process/spdyConnection.ts';
 import { data, HeaderWriter, spdyReader, synStream } from '../../src/process/spdy.ts';
+import { SpdyConnection, type SpdyStream } from '../../src/process/spdyConnection.ts';
 import { eventually } from './conformance.ts';
 
 let server: Server | undefined;

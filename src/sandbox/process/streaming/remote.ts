@@ -11,6 +11,8 @@ const STREAMS_WITHIN_MS = 30_000;
 /** `{"Width":80,"Height":24}` and a line feed. */
 const SIZE_BYTES_MAX = 1024;
 
+const NAMES: ReadonlySet<string> = new Set(['error', 'stdin', 'stdout', 'stderr', 'resize']);
+
 export interface Asked {
   stdin: boolean;
   stdout: boolean;
@@ -40,7 +42,10 @@ export interface RemoteStreams {
   closed: Promise<void>;
 }
 
-/** Null where the client did not open the streams that it asked for. */
+/**
+ * Null where the client did not open the streams that it asked for. They are counted, as in the reference: kubectl without a
+ * terminal opens `stderr` for a container that has one, and no `resize`.
+ */
 export async function remoteStreams(socket: Duplex, asked: Asked): Promise<RemoteStreams | null> {
   const names = ['error', ...(['stdin', 'stdout', 'stderr'] as const).filter((n) => asked[n]), ...(asked.tty ? ['resize'] : [])];
   const streams = new Map<string, SpdyStream>();
@@ -48,7 +53,7 @@ export async function remoteStreams(socket: Duplex, asked: Asked): Promise<Remot
   const all = new Promise<void>((resolve) => (complete = resolve));
   const connection = new SpdyConnection(socket, (stream) => {
     const name = stream.headers.get('streamtype') ?? '';
-    if (!names.includes(name) || streams.has(name)) return void stream.destroy();
+    if (!NAMES.has(name) || streams.has(name)) return void stream.destroy();
     streams.set(name, stream);
     // Of the outputs only the client's end is read.
     if (name !== 'stdin' && name !== 'resize') stream.resume();
@@ -90,10 +95,9 @@ export async function remoteStreams(socket: Duplex, asked: Asked): Promise<Remot
     finish(end) {
       if (ended) return;
       ended = true;
-      const last = [stdout?.end(), stderr?.end(), streams.get('error')?.end(JSON.stringify(statusOf(end)))];
-      void Promise.allSettled(last.flatMap((s) => (s === undefined ? [] : [finished(s, { readable: false })]))).then(() =>
-        connection.close(),
-      );
+      streams.get('error')?.write(JSON.stringify(statusOf(end)));
+      const last = [...streams.values()].map((stream) => finished(stream.end(), { readable: false }));
+      void Promise.allSettled(last).then(() => connection.close());
     },
     cut: () => void socket.destroy(),
   };
