@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { buildDaemon } from '../daemon.ts';
-import { hasMachine, Machine, staticPod } from './machine.ts';
+import { hasMachine, Machine, staticPod } from '../vm/machine.ts';
 
 const vm = new Machine(`test-${randomBytes(4).toString('hex')}`);
 const V2 = '/sys/fs/cgroup';
