@@ -55,6 +55,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     memoryCapacityBytes: memoryBytes,
     ...memoryControlOf(config, ports),
     ...(await selinuxOf(config, ports)),
+    projectQuotas: config.gates.enabled('LocalStorageCapacityIsolationFSQuotaMonitoring'),
     ...resources,
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,

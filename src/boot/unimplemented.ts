@@ -135,7 +135,6 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ),
   ...gatesWithout('the status of a container does not show digests of image volumes yet', 'ImageVolumeWithDigest'),
   ...gatesWithout('pods on the network of the host have no user namespace', 'UserNamespacesHostNetworkSupport'),
-  ...gatesWithout('what volumes use is counted by walking them, without quotas', 'LocalStorageCapacityIsolationFSQuotaMonitoring'),
   ...gatesWithout('the log of a container is read with both streams', 'PodLogsQuerySplitStreams'),
   ...gatesWithout('every line is written to stderr at once', 'LoggingAlphaOptions'),
   ...gatesWithout('an image is pulled without its runtime class', 'RuntimeClassInImageCriApi'),

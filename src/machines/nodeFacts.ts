@@ -12,6 +12,8 @@ interface SelinuxFacts {
 export interface NodeFacts {
   /** Absent: no SELinux. */
   selinux?: SelinuxFacts;
+  /** Gate LocalStorageCapacityIsolationFSQuotaMonitoring: file systems count what emptyDirs hold. */
+  projectQuotas?: boolean;
   nodeName: string;
   hostIPs: string[];
   rootDir: string;

@@ -77,7 +77,11 @@ function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): Figure
     podLogsDir: c.podLogsDir,
     syncFrequencyMs: c.syncFrequency,
     runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
-    volumeStats: { periodMs: c.volumeStatsAggPeriod, health: gates.enabled('CSIVolumeHealth') },
+    volumeStats: {
+      periodMs: c.volumeStatsAggPeriod,
+      health: gates.enabled('CSIVolumeHealth'),
+      quotas: gates.enabled('LocalStorageCapacityIsolationFSQuotaMonitoring'),
+    },
     gates: gates.list(),
     pressure: gates.enabled('KubeletPSI'),
   };

@@ -17,7 +17,7 @@ import type { ActorCtx, Registry } from '../supervision/types.ts';
 import { objectSource } from './objects/source.ts';
 import { createVolumeUsage, type VolumeUsageOptions, type VolumeUsageSource } from './volumes/usage.ts';
 
-export type { VolumeUsageSource };
+export type { VolumeUsageOptions, VolumeUsageSource };
 
 /** The first list of services is there within moments of a start; a container that cannot wait longer is tried again. */
 const SERVICES_WAIT_MS = 5_000;

@@ -22,12 +22,13 @@ import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { DiskUsage } from '../../../ports/machine/diskUsage.ts';
+import type { DiskFigures, DiskUsage } from '../../../ports/machine/diskUsage.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import { AtOnce } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { readData } from './csi/place.ts';
+import { quotaUse } from './disk/quota.ts';
 
 export interface VolumeUsageOptions {
   rootDir: string;
@@ -35,6 +36,8 @@ export interface VolumeUsageOptions {
   periodMs: number;
   /** Gate CSIVolumeHealth: what drivers think of their volumes is told, too. */
   health: boolean;
+  /** Gate LocalStorageCapacityIsolationFSQuotaMonitoring. Default false. */
+  quotas?: boolean;
 }
 /** Never rejects; by pod UID. Empty where nothing is to be measured, or can be. */
 export type VolumeUsageSource = () => Promise<ReadonlyMap<string, PodVolumes>>;
@@ -169,27 +172,32 @@ class UsageMeter {
     if (diskUsage === undefined) return null;
     const dir = volumePath(this.#o.rootDir, v.ref);
     const server = v.by === 'tree' ? '' : serverOf((await mounter?.list(`${this.#o.rootDir}/pods`, dir)) ?? [], dir);
-    return this.#atOnce.run(`disk ${server}`, () => this.#onDisk(v, diskUsage));
+    return this.#atOnce.run(`disk ${server}`, async () => (await this.#byProject(v, diskUsage)) ?? this.#onDisk(v, diskUsage));
+  }
+
+  /** Null: its file system does not count what it holds. */
+  async #byProject({ by, ref }: MeasuredVolume, diskUsage: DiskUsage): Promise<VolumeUsage | null> {
+    const { ports, signal } = this.#ctx;
+    if (this.#o.quotas !== true || by !== 'tree') return null;
+    const dir = volumePath(this.#o.rootDir, ref);
+    const beganMs = ports.clock.monoMs();
+    const used = await quotaUse({ ports, facts: () => this.#o }, dir, signal);
+    if (used === null) return null;
+    this.#duration.observe((ports.clock.monoMs() - beganMs) / 1000, { metric_source: 'fsquota' });
+    const room = await diskUsage.measure(dir, { tree: false, timeoutMs: MEASURE_TIMEOUT_MS, signal });
+    return { ...usageOf(room), usedBytes: used.bytes, inodesUsed: used.inodes };
   }
 
   async #onDisk(v: MeasuredVolume, diskUsage: DiskUsage): Promise<VolumeUsage> {
     const how = { tree: v.by === 'tree', timeoutMs: MEASURE_TIMEOUT_MS, signal: this.#ctx.signal };
-    const found = await this.#timed(how.tree ? 'du' : 'statfs', () => diskUsage.measure(volumePath(this.#o.rootDir, v.ref), how));
-    return {
-      availableBytes: found.bytesAvailable,
-      capacityBytes: found.bytesTotal,
-      usedBytes: found.bytesUsed,
-      inodesFree: found.inodesFree,
-      inodes: found.inodesTotal,
-      inodesUsed: found.inodesUsed,
-    };
+    return usageOf(await this.#timed(how.tree ? 'du' : 'statfs', () => diskUsage.measure(volumePath(this.#o.rootDir, v.ref), how)));
   }
 
   async #ofDriver(v: MeasuredVolume, data: VolumeData): Promise<VolumeUsage | null> {
     const { ports, registry, signal } = this.#ctx;
     const { rootDir, health } = this.#o;
     const drivers = () => registry.read(driversView)?.value ?? new Map();
-    const driver = driverNamed({ ports, drivers }, data.driver, 'NodeGetVolumeStats');
+    const driver = driverNamed({ ports, drivers }, data.driver, { who: 'NodeGetVolumeStats' });
     const capabilities = await driver.capabilities(signal);
     if (!capabilities.has('GET_VOLUME_STATS')) return null;
     const hash = ports.entropy.sha256Hex(data.handle);
@@ -211,6 +219,17 @@ class UsageMeter {
       this.#duration.observe((clock.monoMs() - beganMs) / 1000, { metric_source });
     }
   }
+}
+
+function usageOf(found: DiskFigures): VolumeUsage {
+  return {
+    availableBytes: found.bytesAvailable,
+    capacityBytes: found.bytesTotal,
+    usedBytes: found.bytesUsed,
+    inodesFree: found.inodesFree,
+    inodes: found.inodesTotal,
+    inodesUsed: found.inodesUsed,
+  };
 }
 
 async function within(clock: Ctx['ports']['clock'], round: Promise<unknown>): Promise<void> {

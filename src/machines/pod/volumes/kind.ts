@@ -69,6 +69,8 @@ interface OfPersistent {
   readOnly: boolean;
   /** Options in its specification, or in the annotation that came before. */
   mountOptions: readonly string[];
+  /** It is of an old plugin, and was translated. */
+  migrated: boolean;
 }
 /** A volume of this kind behind a claim. */
 export interface PersistentKind<P extends { kind: string }> {

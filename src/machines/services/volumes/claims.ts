@@ -83,7 +83,7 @@ export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
     return refused(`found PV object ${volume} but its pv.Spec.ClaimRef.UID ${holder} does not point to claim.UID ${claim.uid}`);
   }
   const current = translated(pv);
-  return current.ok ? volumeBehind(current.value, { ...of, volume }) : current;
+  return current.ok ? volumeBehind(current.value, { ...of, volume, migrated: current.value !== pv }) : current;
 }
 
 /** A volume of an old plugin that stands in a pod. */
@@ -92,10 +92,10 @@ export function volumeInPod(
   of: Omit<VolumeUse, 'node'> & { name: PathName; namespace: string },
 ): Built<ClaimedVolume> {
   const current = inlineVolume(source, of);
-  return current.ok ? volumeBehind(current.value, { ...of, volume: of.name, node: { name: '', labels: {} } }) : current;
+  return current.ok ? volumeBehind(current.value, { ...of, volume: of.name, node: { name: '', labels: {} }, migrated: true }) : current;
 }
 
-function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName }): Built<ClaimedVolume> {
+function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName; migrated: boolean }): Built<ClaimedVolume> {
   const { volume, name, node, block } = of;
   const spec = partOf(pv, 'spec');
   const isBlock = spec.volumeMode === 'Block';
@@ -117,7 +117,7 @@ function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName }): Built<
     const kinds = PERSISTENT_KINDS.map(({ named }) => named).join(' nor ');
     return refused(`PV ${volume} is neither ${kinds}: there is no plugin for its kind of volume`);
   }
-  const source = kind.decode(spec, { volume, readOnly: of.readOnly, mountOptions });
+  const source = kind.decode(spec, { volume, readOnly: of.readOnly, mountOptions, migrated: of.migrated });
   return source.ok ? built({ volume, ...source.value }) : source;
 }
 

@@ -8,7 +8,7 @@ import { pullRecordsDir } from '../../../../machines/runtime/imagePuller/message
 import { messageOf } from '../../../../machines/text/errors.ts';
 import type { Host, HttpReply, HttpRequest } from '../../../../ports/ports.ts';
 import { criClient } from '../../../runtime/client.ts';
-import { volumeUsage } from '../../../services/client.ts';
+import { type VolumeUsageOptions, volumeUsage } from '../../../services/client.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
 import { isGet, json, METHOD_NOT_ALLOWED, type Route, text } from '../../admin/answers.ts';
 import { type Checks, healthRoutes } from '../../healthChecks.ts';
@@ -34,7 +34,7 @@ export interface FigureOptions {
   syncFrequencyMs: number;
   runtimeRequestTimeoutMs: number;
   /** Config field volumeStatsAggPeriod; gate CSIVolumeHealth. */
-  volumeStats: { periodMs: number; health: boolean };
+  volumeStats: Omit<VolumeUsageOptions, 'rootDir'>;
   gates: readonly GateState[];
   /** Gate KubeletPSI. */
   pressure: boolean;

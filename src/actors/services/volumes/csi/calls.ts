@@ -17,8 +17,12 @@ export interface Driver {
   capabilities(signal: AbortSignal): Promise<ReadonlySet<string>>;
 }
 
-/** @throws in words of the reference where no driver of that name is registered. */
-export function driverNamed(o: { ports: Ports; drivers(): DriversView }, name: string, who: string): Driver {
+/** `migrated`: for a volume of an old plugin. @throws in words of the reference where no driver of that name is registered. */
+export function driverNamed(
+  o: { ports: Ports; drivers(): DriversView },
+  name: string,
+  { who, migrated = false }: { who: string; migrated?: boolean },
+): Driver {
   const found = o.drivers().get(name);
   const { csi, clock, metrics } = o.ports;
   if (found === undefined)
@@ -37,7 +41,7 @@ export function driverNamed(o: { ports: Ports; drivers(): DriversView }, name: s
         driver_name: name,
         method_name: `/csi.v1.Node/${method}`,
         grpc_status_code: code,
-        migrated: 'false',
+        migrated: String(migrated),
       });
     try {
       const answer = await csi.call(found.endpoint, method, request, { timeoutMs: RPC_TIMEOUT_MS, signal });

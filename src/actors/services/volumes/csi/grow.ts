@@ -17,7 +17,7 @@ export async function growCsi(
   { volume, csi, size }: { volume: VolumeRef; csi: CsiVolume; size: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const driver = registered(o, csi.driver);
+  const driver = registered(o, csi);
   const capabilities = await driver.capabilities(signal);
   if (!capabilities.has('EXPAND_VOLUME'))
     throw new GrowthFailure('unsupported', `NodeExpand is not supported by the CSI driver ${csi.driver}`);
@@ -45,9 +45,9 @@ export async function growCsi(
 }
 
 /** A driver that is not there now comes back: nothing is known of the volume meanwhile. */
-function registered(o: CsiOptions, name: string): Driver {
+function registered(o: CsiOptions, { driver, migrated }: CsiVolume): Driver {
   try {
-    return driverNamed(o, name, 'Expander.NodeExpand failed to get CSI client');
+    return driverNamed(o, driver, { who: 'Expander.NodeExpand failed to get CSI client', migrated: migrated === true });
   } catch (error) {
     throw new GrowthFailure('open', messageOf(error));
   }

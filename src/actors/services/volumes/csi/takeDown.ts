@@ -48,7 +48,7 @@ async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
 
 async function unpublish(o: CsiOptions, leftover: Leftover, signal: AbortSignal): Promise<void> {
   const { data, place } = leftover;
-  const driver = driverNamed(o, data.driver, 'unmounter.TearDownAt failed to get CSI client');
+  const driver = driverNamed(o, data.driver, { who: 'unmounter.TearDownAt failed to get CSI client' });
   // This goes first: a look in between sees a volume that is not set up.
   await removeMarker(o.ports.fs, place.marker);
   await driver.call('NodeUnpublishVolume', { volumeId: data.handle, targetPath: place.target }, signal);

@@ -30,6 +30,8 @@ export interface CsiVolume {
   publishSecret: SecretRef | null;
   expandSecret: SecretRef | null;
   block: boolean;
+  /** It is of an old plugin: calls of its driver are counted apart. */
+  migrated?: true;
 }
 export interface SecretRef {
   namespace: string;
@@ -82,7 +84,7 @@ export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
 }
 
 /** Reads a persistent volume's specification that has `csi`. `readOnly`: the claim's in the pod. */
-export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean }): Built<CsiVolume> {
+export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean; migrated?: boolean }): Built<CsiVolume> {
   const source = partOf(spec, 'csi');
   const [driver, handle] = [textOf(source.driver), textOf(source.volumeHandle)];
   if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
@@ -100,6 +102,7 @@ export function persistentCsi(spec: Record<string, unknown>, of: { volume: strin
     publishSecret: secretRef(source.nodePublishSecretRef),
     expandSecret: secretRef(source.nodeExpandSecretRef),
     block: spec.volumeMode === 'Block',
+    ...(of.migrated === true ? { migrated: true as const } : {}),
   });
 }
 

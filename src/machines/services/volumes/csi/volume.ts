@@ -60,6 +60,7 @@ export function lifecycleRefusal(v: CsiVolume, rules: DriverRules): string | nul
   // Inline volumes are only for drivers that say so.
   const modes = rules.lifecycleModes ?? ['Persistent'];
   if (modes.includes(v.lifecycle)) return null;
+  if (rules.lifecycleModes === null) return `volume mode "${v.lifecycle}" not supported by driver ${v.driver} (no CSIDriver object)`;
   const only = modes.map((m) => JSON.stringify(m)).join(' ');
   return `volume mode "${v.lifecycle}" not supported by driver ${v.driver} (only supports [${only}])`;
 }
