@@ -276,15 +276,15 @@ describe('an inline volume', () => {
   });
 
   it.each([
-    ['has no object in the cluster', () => {}],
-    ['is for persistent ones only', (h: VirtualNode) => rules(h)],
-  ])('is refused where the driver %s', async (_, say) => {
+    ['has no object in the cluster', 'no CSIDriver object', () => {}],
+    ['is for persistent ones only', 'only supports ["Persistent"]', (h: VirtualNode) => rules(h)],
+  ])('is refused where the driver %s', async (_, why, say) => {
     await using h = await node();
     await plugged(h);
     say(h);
     create(h, 'web', inline());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
-    expect(events(h, 'FailedMount')[0]).toContain(`volume mode "Ephemeral" not supported by driver ${NAME} (only supports ["Persistent"])`);
+    expect(events(h, 'FailedMount')[0]).toContain(`volume mode "Ephemeral" not supported by driver ${NAME} (${why})`);
     expect(order(h)).toEqual([]);
   });
 });
@@ -430,23 +430,46 @@ describe('a claim that a driver serves', () => {
     },
   );
 
-  it.each(['NodeStageVolume', 'NodePublishVolume'] as const)(
-    'whose %s failed for good leaves nothing behind, and is tried again (traps 48, 49)',
-    async (method) => {
-      await using h = await node();
-      await plugged(h);
-      rules(h);
-      provide(h);
-      h.drivers.fault = (_, m) => (m === method ? { code: 3, details: 'no such filesystem', effect: false } : undefined);
-      const pod = create(h, 'web', claiming());
-      await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
-      expect(events(h, 'FailedMount')[0]).toContain('rpc error: code = InvalidArgument desc = no such filesystem');
-      expect(h.fs.has(dir(pod))).toBe(false);
-      clean(h);
-      h.drivers.fault = () => undefined;
-      await h.until('Ready', () => isReady(h, 'web'), 300_000);
-    },
-  );
+  const failingFor = (h: VirtualNode, method: CsiMethod) => {
+    h.drivers.fault = (_, m) => (m === method ? { code: 3, details: 'no such filesystem', effect: false } : undefined);
+  };
+  it('whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)', async () => {
+    await using h = await node();
+    await plugged(h);
+    rules(h);
+    provide(h);
+    failingFor(h, 'NodeStageVolume');
+    const pod = create(h, 'web', claiming());
+    await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
+    expect(events(h, 'FailedMount')[0]).toContain('rpc error: code = InvalidArgument desc = no such filesystem');
+    expect(h.fs.has(dir(pod))).toBe(false);
+    clean(h);
+    h.drivers.fault = () => undefined;
+    await h.until('Ready', () => isReady(h, 'web'), 300_000);
+  });
+
+  it('whose NodePublishVolume failed for good stays staged, and is unstaged with its pod', async () => {
+    await using h = await node();
+    await plugged(h);
+    rules(h);
+    provide(h);
+    failingFor(h, 'NodePublishVolume');
+    const pod = create(h, 'web', claiming());
+    await h.until('it was tried again', () => publishes(h).length > 2, 300_000);
+    expect(stages(h)).toHaveLength(1);
+    expect(h.fs.has(`${dir(pod)}/mount`)).toBe(false);
+    h.drivers.fault = () => undefined;
+    await h.until('Ready', () => isReady(h, 'web'), 300_000);
+    drop(h, 'pods/web');
+    await gone(h, pod);
+    clean(h);
+    failingFor(h, 'NodePublishVolume');
+    const second = create(h, 'second', claiming());
+    await h.until('it failed too', () => stages(h).length > 1, 300_000);
+    drop(h, 'pods/second');
+    await gone(h, second);
+    clean(h);
+  });
 
   it('stays until its driver is back, where that one died in between', async () => {
     await using h = await node();

@@ -37,7 +37,7 @@ import type { CsiApi } from './api.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { mountLabel } from './labels.ts';
 import { type CsiOptions, type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
-import { type Leftover, removeLeftovers } from './takeDown.ts';
+import { type Leftover, removeLeftovers, removeTarget } from './takeDown.ts';
 
 export interface CsiSetUpOptions extends CsiOptions {
   api: CsiApi;
@@ -151,7 +151,7 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
     secrets: publishSecrets,
     volumeContext,
   };
-  await undoneIfFinal(o, leftover, () => driver.call('NodePublishVolume', request, signal), { staged: stages, driver, signal });
+  await undoneIfFinal(o, leftover, () => driver.call('NodePublishVolume', request, signal), { staged: stages });
   if (!delegated && groupApplies(csi, rules, gid)) await giveForeignTree(o, { pod, dir: place.target }, signal);
   if (csi.block) await linkDevice(o, place);
   const done = {
@@ -190,12 +190,15 @@ async function refuseSecondPod(o: CsiOptions, { ref, csi }: CsiJob): Promise<voi
   }
 }
 
-/** A failure that leaves nothing to wait for leaves nothing behind; any other may still have its effect, and stays to be undone. */
+/**
+ * A failure that leaves nothing to wait for leaves nothing behind; any other may still have its effect, and stays to be undone.
+ * `staged`: the device is kept for the next attempt, and what is written down of it says that it must be given up.
+ */
 async function undoneIfFinal(
   o: CsiOptions,
   leftover: Leftover,
   call: () => Promise<unknown>,
-  of: { staged: false } | { staged: boolean; driver: Driver; signal: AbortSignal },
+  { staged }: { staged: boolean },
 ): Promise<void> {
   try {
     await call();
@@ -204,7 +207,7 @@ async function undoneIfFinal(
     const ready = await lstatIfThere(o.ports.fs, `${leftover.place.marker}/ready`);
     if (error instanceof CsiError && isFinal(error.code) && ready === null) {
       try {
-        await removeLeftovers(o, leftover, 'driver' in of && of.staged ? of : null);
+        await (staged ? removeTarget(o, leftover.place, leftover.data) : removeLeftovers(o, leftover, null));
       } catch (left) {
         const err = messageOf(left);
         o.log.warn(
@@ -223,7 +226,9 @@ async function tokens(o: CsiSetUpOptions, { pod, rules }: PublishJob, signal: Ab
   if (o.objects === null) throw new Error('this node has no API to ask for tokens of the pod');
   const { name, namespace, uid } = pod.metadata;
   const found: Record<string, { token: string; expirationTimestamp: string }> = {};
-  for (const { audience, expirationSeconds } of rules.tokens) {
+  // In the order of their names, as the reference writes them.
+  const requests = [...rules.tokens].sort((a, b) => (a.audience < b.audience ? -1 : 1));
+  for (const { audience, expirationSeconds } of requests) {
     const request = {
       namespace,
       serviceAccount: pod.spec.serviceAccountName || 'default',

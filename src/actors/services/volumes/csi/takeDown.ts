@@ -72,7 +72,7 @@ export async function removeLeftovers(
   await rmdirIfThere(fs, place.dir);
 }
 
-async function removeTarget(o: CsiOptions, { target, link }: Place, { block }: VolumeData): Promise<void> {
+export async function removeTarget(o: CsiOptions, { target, link }: Place, { block }: VolumeData): Promise<void> {
   const { fs } = o.ports;
   if (mountsAt(await o.mounter.list(o.facts().rootDir, target), target).length > 0) {
     throw new Error(`${target} is still mounted, although the driver has unpublished it; nothing is removed`);
