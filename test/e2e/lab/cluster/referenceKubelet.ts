@@ -57,8 +57,8 @@ export class ReferenceKubelet {
       .map((path) => [path, readFileSync(path, 'utf8')] as const);
   }
 
-  /** Waits until it is healthy, unless `ready` is false. */
-  async start(o: { ready?: boolean } = {}): Promise<void> {
+  /** Waits until it is healthy, unless `ready` is false. `config`: beside what a test needs. */
+  async start(o: { ready?: boolean; config?: object } = {}): Promise<void> {
     const { dir, rootDir, lab, manifests } = this.#daemon;
     mkdirSync(rootDir, { recursive: true });
     const config = {
@@ -75,6 +75,7 @@ export class ReferenceKubelet {
       kubeAPIBurst: 100,
       // A field of 1.31; the test machine may be one with cgroup v1.
       ...(minorVersion('kubelet') >= 31 ? { failCgroupV1: false } : {}),
+      ...o.config,
     };
     const file = join(dir, 'reference.json');
     writeFileSync(file, JSON.stringify(config));
