@@ -192,6 +192,10 @@ describe('a volume of an old plugin', () => {
     await gone(h, pod);
     expect(order(h).slice(2)).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
     clean(h);
+    // What takes it down knows the driver alone, as in the kubelet.
+    const counted = (await h.metrics.render()).split('\n').filter((line) => line.startsWith('csi_operations_seconds_count'));
+    const migrated = (method: string) => counted.find((line) => line.includes(method))?.includes('migrated="true"');
+    expect(['NodeStageVolume', 'NodePublishVolume', 'NodeUnpublishVolume'].map(migrated)).toEqual([true, true, false]);
   });
 
   it('is attached by the name of that driver, and cannot be used with an id that is none', async () => {

@@ -220,9 +220,9 @@ async function undoneIfFinal(
   }
 }
 
-/** Bound to the pod, by audience; the driver acts for it with them. Secret. */
-async function tokens(o: CsiSetUpOptions, { pod, rules }: PublishJob, signal: AbortSignal): Promise<Record<string, string>> {
-  if (rules.tokens.length === 0) return {};
+/** Bound to the pod, by audience; the driver acts for it with them. As in the reference, none for a block device. Secret. */
+async function tokens(o: CsiSetUpOptions, { pod, rules, csi }: PublishJob, signal: AbortSignal): Promise<Record<string, string>> {
+  if (rules.tokens.length === 0 || csi.block) return {};
   if (o.objects === null) throw new Error('this node has no API to ask for tokens of the pod');
   const { name, namespace, uid } = pod.metadata;
   const found: Record<string, { token: string; expirationTimestamp: string }> = {};
