@@ -17,8 +17,8 @@ async function machine(o: { type?: string; accounting?: string; noProgram?: bool
   const shown = new Map<string, string>();
   const mounter = {
     list: async () => [
-      { path: '/', root: '/', type: 'ext4', source: '/dev/a' },
-      { path: '/root', root: '/', type: o.type ?? 'xfs', source: '/dev/b' },
+      { path: '/', root: '/', type: 'ext4', source: '/dev/a', device: '8:1' },
+      { path: '/root', root: '/', type: o.type ?? 'xfs', source: '/dev/b', device: '8:2' },
     ],
     tool: async (name: string, args: readonly string[]) => {
       if (o.noProgram === true) throw Object.assign(new Error('no such program'), { code: 'ENOENT' });
@@ -97,7 +97,7 @@ it('what is no answer of xfs_quota is not believed; nothing at all means an empt
 });
 
 it('the mount that counts is the topmost of the longest path around the directory', () => {
-  const at = (path: string, type: string) => ({ path, type, root: '/', source: type });
+  const at = (path: string, type: string) => ({ path, type, root: '/', source: type, device: '8:1' });
   const mounts = [at('/', 'ext4'), at('/r', 'tmpfs'), at('/r', 'xfs'), at('/r/x', 'xfs'), at('/ro', 'xfs')];
   expect(quotaMount(mounts, '/r/a')).toMatchObject({ path: '/r', type: 'xfs' });
   expect(quotaMount(mounts, '/root')).toMatchObject({ path: '/' });
