@@ -34,6 +34,8 @@ interface MachineOptions {
   distances?: readonly string[];
   /** More words for the emulated kernel. */
   kernel?: string;
+  /** Security modules of the user-mode kernel; default `yama`. */
+  lsm?: string;
   /** Where the daemon's program is in the machine; default: the checkout. */
   agent?: string;
 }
@@ -62,6 +64,7 @@ export class Machine {
       ...(o.numa === undefined ? {} : { VM_KIND: 'qemu', VM_NUMA: o.numa.join(' '), VM_BOOT_LIMIT: String(EMULATED_BOOT_SECONDS) }),
       ...(o.distances === undefined ? {} : { VM_DISTANCES: o.distances.join(' ') }),
       ...(o.kernel === undefined ? {} : { VM_KERNEL: o.kernel }),
+      ...(o.lsm === undefined ? {} : { VM_LSM: o.lsm }),
     };
   }
 
@@ -92,7 +95,7 @@ export class Machine {
   }
 
   /** Starts the daemon and waits until it says that it is healthy. */
-  async start(config: Record<string, unknown> = {}): Promise<void> {
+  async start(config: Record<string, unknown> = {}, args: readonly string[] = []): Promise<void> {
     const whole = {
       apiVersion: 'kubelet.config.k8s.io/v1beta1',
       kind: 'KubeletConfiguration',
@@ -105,7 +108,7 @@ export class Machine {
     await this.run(`mkdir -p ${DIR}/manifests && cat >${DIR}/config.yaml`, { input: JSON.stringify(whole) });
     await this.run(
       `systemd-run --quiet --collect --unit=actorlet -p KillMode=process -p StandardOutput=append:${DIR}/log -p StandardError=append:${DIR}/log ` +
-        `${this.#agent}/bin/actorlet --config=${DIR}/config.yaml --root-dir=${DIR}/root --cert-dir=${DIR}/pki --hostname-override=vm`,
+        `${this.#agent}/bin/actorlet --config=${DIR}/config.yaml --root-dir=${DIR}/root --cert-dir=${DIR}/pki --hostname-override=vm ${args.join(' ')}`,
     );
     await this.wait('the daemon to be healthy', () => this.holds('curl -sf http://127.0.0.1:10248/healthz'));
   }

@@ -12,14 +12,17 @@ const said = (out: string, code = 0) => ({ code, out, err: '' });
 
 async function machine(o: { type?: string; accounting?: string; noProgram?: boolean; used?: Record<string, string> } = {}) {
   const fs = memFs(virtualTime().clock);
-  for (const dir of ['/root', '/etc']) await fs.mkdirp(dir, 0o755);
+  for (const dir of [DIR, `${DIR}2`, '/etc']) await fs.mkdirp(dir, 0o755);
   const commands: string[] = [];
   const shown = new Map<string, string>();
   const mounter = {
-    list: async () => [
-      { path: '/', root: '/', type: 'ext4', source: '/dev/a', device: '8:1' },
-      { path: '/root', root: '/', type: o.type ?? 'xfs', source: '/dev/b', device: '8:2' },
-    ],
+    list: async (dir: string, at = dir) =>
+      at !== '/'
+        ? []
+        : [
+            { path: '/', root: '/', type: 'ext4', source: '/dev/a', device: '8:1' },
+            { path: '/root', root: '/', type: o.type ?? 'xfs', source: '/dev/b', device: '8:2' },
+          ],
     tool: async (name: string, args: readonly string[]) => {
       if (o.noProgram === true) throw Object.assign(new Error('no such program'), { code: 'ENOENT' });
       const command = args.at(-1) ?? '';

@@ -75,8 +75,10 @@ interface QuotaTools {
 
 async function quotaTools({ ports, facts }: QuotaOptions, dir: string, signal: AbortSignal): Promise<QuotaTools | null> {
   const { fs, mounter } = ports;
-  const mount = mounter === undefined ? null : quotaMount(await mounter.list('/', dir), dir);
+  const mount = mounter === undefined ? null : quotaMount(await mounter.list('/'), dir);
   if (mounter === undefined || mount === null) return null;
+  // Where a link leads to the directory, it lies elsewhere than its name says.
+  if ((await fs.lstat(dir)).dev !== (await fs.lstat(mount.path)).dev) return null;
   // xfs_quota looks at every mount that it knows of, and a dead server's would hold it up.
   const table = `${facts().rootDir}/project-quota.mounts`;
   const line = `${mount.source} ${mount.path} ${mount.type} rw,prjquota 0 0\n`;
