@@ -31,7 +31,7 @@ export interface Growth {
   sizes: readonly string[];
   /** The controller is done before there is a pod. */
   beforePod?: true;
-  /** Text of an event that ends the wait for a size that is not reached. */
+  /** Text of an event, or in the status of the claim, that ends the wait for a size that is not reached. */
   fails?: readonly (string | null)[];
 }
 
@@ -149,12 +149,12 @@ export const CASES: Readonly<Record<string, CsiCase>> = {
   'grows-block-unstaged': { capabilities: [EXPAND], pv: BLOCK, growth: grows(['32Mi']) },
   'grows-at-mount': { capabilities: [STAGE, EXPAND], growth: grows(['32Mi'], { beforePod: true }) },
   'grows-block-at-mount': { capabilities: [STAGE, EXPAND], pv: BLOCK, growth: grows(['32Mi'], { beforePod: true }) },
-  'cannot-grow': { capabilities: [STAGE], growth: grows(['32Mi']) },
+  'cannot-grow': { capabilities: [STAGE], growth: grows(['32Mi'], { fails: ['VolumeResizeFailed'] }) },
   'growth-fails': { capabilities: [EXPAND], faults: { NodeExpandVolume: { codes: [13] } }, growth: grows(['32Mi']) },
   'growth-unsure': { capabilities: [EXPAND], faults: { NodeExpandVolume: { codes: [4] } }, growth: grows(['32Mi']) },
   'growth-in-use': {
     ...{ capabilities: [EXPAND], faults: { NodeExpandVolume: { codes: [9], forever: true } } },
-    growth: grows(['32Mi'], { fails: ['VolumeResizeFailed'] }),
+    growth: grows(['32Mi'], { fails: ['NodeResizeError'] }),
   },
   'growth-recovers': {
     ...{ capabilities: [EXPAND], faults: { NodeExpandVolume: { codes: [11] } } },

@@ -273,12 +273,14 @@ export class CsiLab {
     for (const [at, size] of (of.growth?.sizes ?? []).entries()) {
       const fails = of.growth?.fails?.[at] ?? null;
       await this.#grant(name, size, at > 0 && of.growth?.fails?.[at - 1] !== undefined && of.growth.fails[at - 1] !== null);
-      const done = async () =>
-        fails === null
-          ? this.#claims.of(name).at(-1)?.includes(`capacity ${size}`) === true
-          : (await this.#events(name)).some((e) => e.includes(fails));
+      const said = async () => [...(await this.#events(name)), ...this.#claims.of(name)];
+      const done = async () => (fails === null ? this.#has(name, size) : (await said()).some((line) => line.includes(fails)));
       await this.#c.daemon.wait(`the claim ${name} has ${size}`, done, GROWTH);
     }
+  }
+
+  #has(name: string, size: string): boolean {
+    return this.#claims.of(name).at(-1)?.includes(`capacity ${size}`) === true;
   }
 
   /** What the user and the controller do for a claim that grows. `smaller`: the volume has that room already. */

@@ -147,13 +147,17 @@ class VirtualCase {
       const fails = this.#of.growth?.fails ?? [];
       this.#grant(size, (fails[at - 1] ?? null) !== null);
       const text = fails[at] ?? null;
-      const done = () => (text === null ? this.#capacity() === size : events(this.#h, text).length > 0);
+      const done = () =>
+        text === null ? this.#capacity() === size : events(this.#h, text).length > 0 || JSON.stringify(this.#status()).includes(text);
       await this.#h.until(`the claim has ${size}`, done, WITHIN_MS);
     }
   }
   #capacity(): string | undefined {
+    return this.#status().capacity?.storage;
+  }
+  #status(): { capacity?: { storage?: string } } {
     const got = this.#h.kube.handle({ verb: 'GET', path: `${NS}/persistentvolumeclaims/${this.#name}` });
-    return got.ok ? (got.body as { status: { capacity?: { storage?: string } } }).status.capacity?.storage : undefined;
+    return got.ok ? (got.body as { status: { capacity?: { storage?: string } } }).status : {};
   }
 
   /** As in `lab.ts`. */
