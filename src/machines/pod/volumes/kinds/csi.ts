@@ -84,7 +84,10 @@ export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
 }
 
 /** Reads a persistent volume's specification that has `csi`. `readOnly`: the claim's in the pod. */
-export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean; migrated?: boolean }): Built<CsiVolume> {
+export function persistentCsi(
+  spec: Record<string, unknown>,
+  of: { volume: string; readOnly: boolean; migrated?: boolean },
+): Built<CsiVolume> {
   const source = partOf(spec, 'csi');
   const [driver, handle] = [textOf(source.driver), textOf(source.volumeHandle)];
   if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
