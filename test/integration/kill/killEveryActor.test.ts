@@ -22,7 +22,6 @@ const NOT_KILLED: Record<string, string> = {
   'podWorker beginning': NO_TIME,
   'podWorker syncing.deciding': NO_TIME,
   'podWorker syncing.acting': NO_TIME,
-  'podWorker syncing.resetting.judging': NO_TIME,
   'podWorker terminating.choosing': NO_TIME,
   'podWorker terminating.judging': NO_TIME,
   'podWorker terminating.verified': NO_TIME,

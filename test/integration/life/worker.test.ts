@@ -39,7 +39,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     runSandbox: never,
     runHook: never,
     stopContainer: async () => ({ kind: 'done' }),
-    removeContainers: async () => ({ kind: 'done' }),
+    resetContainers: async () => ({ kind: 'done' }),
     stopSandboxes: async () => ({ kind: 'done' }),
     cleanup: async () => undefined,
     severVolumes: () => undefined,

@@ -78,6 +78,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'syncing.killing.fencing -> syncing.inspecting on error(fence)': RARE,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,
     'syncing.killingContainers -> syncing.actFailed on error(killContainers)': THROWS,
+    'syncing.resetting -> syncing.actFailed on error(resetContainers)': THROWS,
     'terminating.stopping -> terminating.again on error(stopPod)': THROWS,
   },
   prober: {

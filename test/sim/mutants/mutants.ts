@@ -64,8 +64,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'what restarts all containers is taken away first',
     file: 'src/machines/pod/runtime/restartAll.ts',
-    find: '[others, initOthers, group(regular, true), group(inits, true)]',
-    replace: '[group(regular, true), group(inits, true), others, initOthers]',
+    find: '[group(regular, false), group(inits, false), group(regular, true), group(inits, true)]',
+    replace: '[group(regular, true), group(inits, true), group(regular, false), group(inits, false)]',
   },
   {
     id: 'the definition of a running container is never compared',

@@ -23,11 +23,12 @@ import {
 import { envVariables } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/container/containerMachine.ts';
 import { EARLIER_START } from '../../../machines/pods/workers/container/containerSetup.ts';
+import type { StopRequest } from '../../../machines/pods/workers/container/containerStopMachine.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/container/hookMachine.ts';
 import type {
   EffectOutcome,
   InspectionOf,
-  RemovalInput,
+  ResetInput,
   SandboxInput,
   WorkerContext,
   WorkerIo,
@@ -50,6 +51,7 @@ import { readEnvFiles } from './container/envFiles.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './container/files.ts';
 import { runHook } from './container/hooks.ts';
 import { ensureImages } from './container/images.ts';
+import { resetContainers } from './container/reset.ts';
 import { memoryUsage, updateResources } from './container/resize.ts';
 import { askForVolumes, giveBackVolumes, mountedVolumes, severVolumes, volumeDevices, volumeMounts } from './container/volumes.ts';
 import { Inspector } from './inspect.ts';
@@ -299,12 +301,9 @@ export class Effects implements WorkerIo {
   /** Counted by those effects that are measured. */
   sleepCut(): void {}
 
-  async stopContainer(
-    { pod, id, timeoutSeconds }: { pod: Pod; id: string; timeoutSeconds: number },
-    signal: AbortSignal,
-  ): Promise<EffectOutcome> {
-    const result = await this.act(pod, { method: 'StopContainer', request: { containerId: id, timeout: timeoutSeconds } }, signal);
-    return result.ok ? { kind: 'done' } : failedWith('KillContainerError', [result]);
+  async stopContainer({ pod, id, timeoutSeconds }: StopRequest, signal: AbortSignal): Promise<EffectOutcome> {
+    const call: CriCall = { method: 'StopContainer', request: { containerId: id, timeout: timeoutSeconds } };
+    return failedWith('KillContainerError', [await this.act(pod, call, signal)]);
   }
 
   memoryUsage(of: UsageOf, signal: AbortSignal): Promise<number | null> {
@@ -341,18 +340,15 @@ export class Effects implements WorkerIo {
     return results;
   }
 
-  async removeContainers({ pod, groups }: RemovalInput, signal: AbortSignal): Promise<EffectOutcome> {
-    let outcome: EffectOutcome = { kind: 'done' };
-    for (const ids of groups)
-      if (outcome.kind === 'done') outcome = failedWith('RemoveContainerError', await this.acts(pod, removals(ids), signal));
-    return outcome;
+  resetContainers({ pod, groups }: ResetInput, signal: AbortSignal): Promise<EffectOutcome> {
+    const act = (calls: readonly CriCall[]) => this.acts(pod, calls, signal);
+    return resetContainers({ act, say: (name, message) => this.event(pod, 'Normal', 'Killing', message, { name }) }, groups);
   }
 
   /** What ran to its end in an old sandbox says nothing about a new one. */
   private removeInits(pod: Pod, status: PodRuntimeStatus, signal: AbortSignal): Promise<readonly CriResult[]> {
     const inits = new Set((pod.spec.initContainers ?? []).map((c) => c.name));
-    const left = status.containers.filter((c) => inits.has(c.name));
-    return this.acts(pod, removals(left.map((c) => c.id)), signal);
+    return this.acts(pod, removals(status.containers.flatMap((c) => (inits.has(c.name) ? [c.id] : []))), signal);
   }
 
   severVolumes(pod: Pod): void {
@@ -361,8 +357,7 @@ export class Effects implements WorkerIo {
 
   /** Nothing of this pod is in flight or mounted any more; its directories go when its source has let go of it (housekeeping). */
   async cleanup(pod: Pod): Promise<void> {
-    const { uid } = pod.metadata;
-    await this.fence(uid);
+    await this.fence(pod.metadata.uid);
     const result = await giveBackVolumes(this.ctx.registry, pod, this.ctx.signal);
     if (!result.ok) throw new Error(result.failure.message);
   }

@@ -6,7 +6,6 @@ import type { CriCall } from '../../runtime/client.ts';
 export function removals(containerIds: readonly string[]): CriCall[] {
   return containerIds.map((containerId) => ({ method: 'RemoveContainer', request: { containerId } }));
 }
-
 export function failedBecause(reason: string, message: string): EffectOutcome {
   return { kind: 'failed', failure: { reason, message } };
 }

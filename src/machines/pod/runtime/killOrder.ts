@@ -39,8 +39,6 @@ export function containerGraceSeconds(input: {
   override?: number | null;
 }): number {
   if (input.override !== undefined && input.override !== null) return input.override;
-  // Whatever runs starts again from the beginning: no hook, and the least time to end.
-  if (input.reason === 'RestartAllContainers') return 0;
   const { metadata, spec } = input.pod;
   if (metadata.deletionGracePeriodSeconds !== undefined) return metadata.deletionGracePeriodSeconds;
   const probe =

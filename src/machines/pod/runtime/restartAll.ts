@@ -6,7 +6,7 @@
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerState, Pod, PodStatus } from '../../kube/types.ts';
 import { firstStatus } from './runtimeStatus.ts';
-import type { ContainerReset, PodRuntimeStatus, RuntimeContainer } from './seen.ts';
+import type { PodRuntimeStatus, ResetGroup, RuntimeContainer } from './seen.ts';
 import { matchingRule } from './shouldRestart.ts';
 
 /** Type of the pod's condition. */
@@ -46,29 +46,20 @@ export const TAKEN_AWAY: { state: ContainerState; lastState: ContainerState } = 
 };
 
 /**
- * What is stopped now, and what is removed after that, group after group. Those that asked for it go last: as long as one of them
- * is there, a daemon that begins in the middle goes on. Sidecars run until the regular containers have gone.
+ * What is taken away, group after group: regular containers, then sidecars and init containers. Those that asked for it go last: as
+ * long as one of them is there, a daemon that begins in the middle goes on.
  */
-export function containersToReset(pod: Pod, status: PodRuntimeStatus): ContainerReset {
+export function containersToReset(pod: Pod, status: PodRuntimeStatus): ResetGroup[] {
   const of = (containers: readonly Container[]) =>
     containers.flatMap((container) =>
       status.containers.filter((c) => c.name === container.name).map((instance) => ({ instance, asked: asksForAll(container, instance) })),
     );
   const [regular, inits] = [of(pod.spec.containers), of(pod.spec.initContainers ?? [])];
-  const group = (from: typeof regular, asked: boolean) => from.filter((c) => c.asked === asked).map(({ instance }) => instance);
-  const stops = (from: readonly RuntimeContainer[]) => from.filter((c) => c.state === 'running' || c.state === 'unknown');
-  const ids = (from: readonly RuntimeContainer[]) => from.map((c) => c.id);
-  const [others, initOthers] = [group(regular, false), group(inits, false)];
-  const whole = stops(others).length === 0 || stops(initOthers).length === 0;
-  const groups = whole ? [others, initOthers, group(regular, true), group(inits, true)] : [others];
-  return {
-    stop: stops(groups.flat()).map(({ id, name }) => ({
-      id,
-      name,
-      message: `Container ${name} is stopped: all containers of the pod restart`,
-      reason: 'RestartAllContainers',
-    })),
-    remove: groups.map(ids).filter((group) => group.length > 0),
-    last: whole,
+  const group = (from: typeof regular, asked: boolean): ResetGroup => {
+    const instances = from.filter((c) => c.asked === asked).map(({ instance }) => instance);
+    const stop = instances.filter((c) => c.state === 'running' || c.state === 'unknown');
+    return { stop: stop.map(({ id, name }) => ({ id, name })), remove: instances.map((c) => c.id) };
   };
+  const groups = [group(regular, false), group(inits, false), group(regular, true), group(inits, true)];
+  return groups.filter(({ remove }) => remove.length > 0);
 }

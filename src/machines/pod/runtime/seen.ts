@@ -78,15 +78,14 @@ export interface KillContainer {
   name: string;
   /** Event text, e.g. `Container web definition changed, will be restarted`. */
   message: string;
-  reason: 'definitionChanged' | 'LivenessProbe' | 'StartupProbe' | 'Unknown' | 'FailedPostStartHook' | 'RestartAllContainers';
+  reason: 'definitionChanged' | 'LivenessProbe' | 'StartupProbe' | 'Unknown' | 'FailedPostStartHook';
 }
-/** Containers that are taken away so that all of the pod start again. */
-export interface ContainerReset {
-  stop: KillContainer[];
-  /** Ids; a group goes when the one before it is gone. */
-  remove: string[][];
-  /** Nothing is left to take away after that. */
-  last: boolean;
+/** Containers that are taken away together so that all of the pod start again. */
+export interface ResetGroup {
+  /** These may run. */
+  stop: { id: string; name: string }[];
+  /** Ids, of those that are stopped too. */
+  remove: string[];
 }
 export interface PodActions {
   /** Stop everything of the pod, sandboxes too. */
@@ -101,8 +100,8 @@ export interface PodActions {
   containersToKill: KillContainer[];
   /** Some init container is still ahead: regular containers were not examined. */
   initializing: boolean;
-  /** All containers restart: these are taken away first, and nothing else is done. Absent: they do not. */
-  reset?: ContainerReset;
+  /** All containers restart: these are taken away first, group after group, and nothing else is done. Absent: they do not. */
+  reset?: ResetGroup[];
 }
 
 export interface CrashBackoffEntry {

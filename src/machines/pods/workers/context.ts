@@ -5,7 +5,7 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import type { InForce } from '../../pod/resources/actuation.ts';
 import type { ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
-import type { PodActions, PodRuntimeStatus, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';
+import type { PodActions, PodRuntimeStatus, ResetGroup, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';
 import type { Cause } from '../../supervision/address.ts';
 import { onePerFamily } from '../../text/addresses.ts';
 import { messageOf } from '../../text/errors.ts';
@@ -147,9 +147,9 @@ export interface InspectionOf {
   /** The pod goes: what is ready or running is not read again for what a listing does not show. */
   stopping: boolean;
 }
-export interface RemovalInput {
+export interface ResetInput {
   pod: Pod;
-  groups: readonly (readonly string[])[];
+  groups: readonly ResetGroup[];
 }
 export interface SandboxInput {
   pod: Pod;
@@ -174,8 +174,8 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>>;
   /** Stops every sandbox; removes init containers where a new sandbox is to come. */
   stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<EffectOutcome>;
-  /** Removes containers by id, group after group; what could not be removed holds back the groups after it. */
-  removeContainers(input: RemovalInput, signal: AbortSignal): Promise<EffectOutcome>;
+  /** Stops and removes containers, group after group; what could not be taken away holds back the groups after it. */
+  resetContainers(input: ResetInput, signal: AbortSignal): Promise<EffectOutcome>;
   /** Its containers do not end although they were killed: a dead server may hold them. */
   severVolumes(pod: Pod): void;
   /** Fences, then waits until the pod's volumes are taken down. */
@@ -288,8 +288,7 @@ export function podStop(context: WorkerContext, o: { graceSeconds: number | null
 /** Single containers are to stop: those that the plan names. */
 export function plannedStop(context: WorkerContext): StopInput {
   const { pod, preStopped } = context;
-  const actions = planActions(context);
-  const kills = actions?.reset?.stop ?? actions?.containersToKill ?? [];
+  const kills = planActions(context)?.containersToKill ?? [];
   return {
     ...stopBasis(context),
     tasks: killTasks({ pod, kills, preStopped }),

@@ -9,7 +9,7 @@ import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
 import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
-import type { ContainerReset, PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
+import type { PodActions, PodRuntimeStatus, ResetGroup, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
@@ -50,7 +50,7 @@ type Plan =
   | { kind: 'createSandbox'; actions: PodActions }
   | { kind: 'killContainers'; actions: PodActions }
   /** All containers restart in the sandbox that there is: take them away. */
-  | { kind: 'resetContainers'; actions: PodActions; reset: ContainerReset }
+  | { kind: 'resetContainers'; actions: PodActions; reset: readonly ResetGroup[] }
   /** Nothing to do to the sandbox: feed the containers. */
   | { kind: 'steady'; actions: PodActions };
 

@@ -12,7 +12,7 @@ import { containerMachine } from './container/containerMachine.ts';
 import { containerStopMachine, type EffectOutcome, type StopRequest } from './container/containerStopMachine.ts';
 import { type HookAnswer, type HookJob, hookMachine } from './container/hookMachine.ts';
 import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from './container/startJob.ts';
-import { type RemovalInput, type SandboxInput, summarize, type WorkerIo } from './context.ts';
+import { type ResetInput, type SandboxInput, summarize, type WorkerIo } from './context.ts';
 import { podWorkerMachine } from './podWorkerMachine.ts';
 import { resizeMachine, type Update, type UsageOf } from './resizeMachine.ts';
 import { type SandboxesInput, stopMachine } from './stopMachine.ts';
@@ -35,7 +35,7 @@ export const workerMachineWith = (moment: () => Moment) =>
         prepareClaims: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).prepareClaims(of.input.pod, of.signal)),
         releaseClaims: fromPromise<EffectOutcome, { pod: Pod }>((of) => io(of).releaseClaims(of.input.pod, of.signal)),
         runSandbox: fromPromise<ActOutcome<{ id: string }>, SandboxInput>((of) => io(of).runSandbox(of.input, of.signal)),
-        removeContainers: fromPromise<EffectOutcome, RemovalInput>((of) => io(of).removeContainers(of.input, of.signal)),
+        resetContainers: fromPromise<EffectOutcome, ResetInput>((of) => io(of).resetContainers(of.input, of.signal)),
         cleanup: fromPromise<void, { pod: Pod }>((of) => io(of).cleanup(of.input.pod)),
       },
       actions: {

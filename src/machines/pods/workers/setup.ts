@@ -31,7 +31,7 @@ import {
   NETWORK_RETRY_MS,
   planActions,
   podIPsOf,
-  type RemovalInput,
+  type ResetInput,
   type SandboxInput,
   SEVER_AFTER_MS,
   setup,
@@ -89,7 +89,7 @@ const effects = setup({
     releaseClaims: unprovided<EffectOutcome, { pod: Pod }>(),
     runSandbox: unprovided<ActOutcome<{ id: string }>, SandboxInput>(),
     stopPod: stopMachine,
-    removeContainers: unprovided<EffectOutcome, RemovalInput>(),
+    resetContainers: unprovided<EffectOutcome, ResetInput>(),
     killContainers: stopMachine,
     cleanup: unprovided<void, { pod: Pod }>(),
   },
@@ -152,7 +152,6 @@ export const workerSetup = effects.extend({
     countChase: assign(({ context }) => ({ chases: context.chases + 1 })),
     /** Acts that follow one another without a long rest in between. */
     countAct: assign(({ context }) => {
-      if (planActions(context)?.reset?.last === false) return {};
       const nowMonoMs = facts().monoMs;
       const rested = nowMonoMs - context.lastActMonoMs > CALM_AFTER_MS;
       return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };

@@ -4,7 +4,6 @@ import { assign, cancel, raise } from 'xstate';
 import { withReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import { messageOf } from '../../text/errors.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
-import { resetting } from './container/resetting.ts';
 import {
   ACT_RETRY_MS,
   CLAIMS_RETRY_MS,
@@ -258,7 +257,30 @@ export const syncing = workerSetup.createStateConfig({
         },
       },
     },
-    resetting,
+    /** A start that is under way goes before it; what that made is taken away after the next look. */
+    resetting: {
+      meta: {
+        reason: 'RestartingAllContainers',
+        message: 'a container ended so that all containers of the pod restart: they are taken away',
+      },
+      entry: ['cancelChildren', 'report'],
+      invoke: {
+        src: 'resetContainers',
+        input: ({ context }) => ({ pod: context.pod, groups: requiredActions(context).reset ?? [] }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'actFailed',
+            actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.output, STOP_RETRY_MS) },
+          },
+          { target: 'inspecting', actions: ['clearTrouble'] },
+        ],
+        onError: {
+          target: 'actFailed',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.error, STOP_RETRY_MS) },
+        },
+      },
+    },
     awaitingEnd: {
       meta: { reason: 'EndAnnounced', message: 'the runtime announced the end of a container and still shows it running; looking again' },
       entry: ['countChase'],
