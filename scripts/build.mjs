@@ -28,6 +28,7 @@ const programs = {
 };
 /** What package.json exports, and the program they start. */
 const libraries = {
+  'lib/fleet': 'src/boot/fleet/index.ts',
   'lib/harness': 'src/harness/index.ts',
   'lib/reaper': 'src/harness/reaper/main.ts',
   'lib/sim': 'src/sim/index.ts',

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const target = join(root, 'dist/types');
 const scratch = join(root, `dist.${process.pid}`);
-const entries = ['src/harness/index.ts', 'src/sim/index.ts'];
+const entries = ['src/boot/fleet/index.ts', 'src/harness/index.ts', 'src/sim/index.ts'];
 
 /** tsc reports per declaration; one that no entry reaches (an inferred machine that cannot be named, say) does not matter. */
 function emit() {

@@ -49,9 +49,14 @@ export interface AdminClient {
 const TIMEOUT_MS = 10_000;
 const BYTES_MAX = 256 * 1024 * 1024;
 
-/** Aborting the signal (Ctrl-C) ends a question that is on its way, with exit code 130. */
-export function adminClient(socketPath: string, signal: AbortSignal): AdminClient {
-  const send: AdminClient['send'] = (method, path, body) => {
+/**
+ * Aborting the signal (Ctrl-C) ends a question that is on its way, with exit code 130. `node`: of the fleet that listens there; '': the
+ * daemon itself.
+ */
+export function adminClient(socketPath: string, signal: AbortSignal, node = ''): AdminClient {
+  const below = node === '' ? '' : `/nodes/${encodeURIComponent(node)}`;
+  const send: AdminClient['send'] = (method, asked, body) => {
+    const path = `${below}${asked}`;
     return new Promise((resolve, reject) => {
       const headers = { host: 'actorlet', ...(body === undefined ? {} : { 'content-type': body.type }) };
       const req = request({ socketPath, path, method, timeout: TIMEOUT_MS, headers, signal }, (res) => {

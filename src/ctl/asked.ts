@@ -52,6 +52,7 @@ export function isNarrow(asked: Pick<Asked, 'io' | 'format'>): boolean {
 /** Options that every command takes. */
 export interface Common {
   socket?: string | undefined;
+  node?: string | undefined;
   json: boolean;
   output?: string | undefined;
   namespace?: string | undefined;

@@ -10,7 +10,7 @@ import { addPodCommands, addShowCommands } from './commands/show/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';
 import { labelSelector } from './labelSelector.ts';
-import { HOST_SOCKET, LOCAL_SOCKET, socketPathFrom } from './socketPath.ts';
+import { FLEET_SOCKET, HOST_SOCKET, LOCAL_SOCKET, socketPathFrom } from './socketPath.ts';
 
 /** How the scripts of `actorctl completion` ask. */
 const ASKS_WHAT_FOLLOWS = '--get-yargs-completions';
@@ -31,7 +31,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
       const asked = { format, namespace, chooses };
       if (args.recording === undefined) {
         if (args.at !== undefined) throw new CtlError(EXIT.usage, '--at is a moment of a recording: give --recording FILE, too.');
-        code = await command({ io, client: adminClient(socketPathFrom(args.socket, io), io.signal), ...asked });
+        code = await command({ io, client: adminClient(socketPathFrom(args.socket, io, args.node), io.signal, args.node), ...asked });
         return;
       }
       const { openRecording } = await import('./commands/recording/recording.ts');
@@ -75,6 +75,7 @@ function parserOf(runner: Runner) {
       type: 'string',
       describe: `admin socket; default $ACTORLET_SOCKET, else ./${LOCAL_SOCKET} if it is there, else ${HOST_SOCKET}`,
     })
+    .option('node', { type: 'string', describe: `node of a fleet; its default socket is ./${FLEET_SOCKET}` })
     .option('recording', { type: 'string', describe: 'ask a recording (--actorlet-record of the daemon) in place of a daemon' })
     .option('at', { type: 'string', describe: 'moment of the recording: a time, or how long before its end; default its end' })
     .option('output', { alias: 'o', choices: ['json', 'yaml', 'wide'] as const, describe: 'as data, or text that is not cut' })

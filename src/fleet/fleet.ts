@@ -1,18 +1,16 @@
 /** Many nodes in one process, each the production tree on a machine of its own. */
 
-import { apiView } from '../machines/api/messages.ts';
 import { createFeatureGates } from '../machines/config/gates.ts';
 import type { Scenario } from '../machines/faults/types.ts';
-import { statusesView } from '../machines/pods/status/messages.ts';
-import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Listening } from '../ports/listening.ts';
 import type { Rng } from '../ports/ports.ts';
 import { simRng } from '../sim/world/rng.ts';
+import { Calls } from './calls.ts';
 import { type FleetSpec, nodeNameOf, type Selection } from './file.ts';
 import { Front } from './front/front.ts';
 import { Member } from './member.ts';
-import type { FleetOverview, FleetWorld, Shard } from './types.ts';
+import type { FleetOverview, FleetWorld, NodeOverview, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
 const AT_ONCE = 50;
@@ -28,9 +26,10 @@ const REQUEST_BYTES_MAX = 64 * 1024;
 export class Fleet {
   readonly members: readonly Member[];
   readonly front: Front;
+  readonly calls = new Calls();
   readonly #world: FleetWorld;
   readonly #byName: ReadonlyMap<string, Member>;
-  #listening: Listening | undefined;
+  #listening: Listening[] = [];
   readonly #chance: Rng;
 
   constructor(spec: FleetSpec, world: FleetWorld, shard: Shard = { index: 0, count: 1 }) {
@@ -52,7 +51,7 @@ export class Fleet {
           fleet: spec.name,
           group,
           rng: { next: () => own.next() },
-          world: { ...world, net: this.front.of(name, world.net) },
+          world: { ...world, net: this.front.of(name, world.net), connect: (node) => this.calls.counting(world.connect(node)) },
           gates,
         });
       });
@@ -73,19 +72,19 @@ export class Fleet {
   /** Stops all daemons; nodes and pods stay in the API, as when machines are switched off. */
   async stop(): Promise<NodeTrouble[]> {
     const troubles = await each(this.members, (m) => m.stop());
-    await this.#listening?.close();
-    this.#listening = undefined;
+    await Promise.all(this.#listening.splice(0).map((it) => it.close()));
     return troubles;
   }
 
   async #serve(): Promise<void> {
-    const { serving, net } = this.#world;
+    const { serving, net, socketPath } = this.#world;
+    if (socketPath !== '') this.#listening.push(await net.serveHttp({ socketPath, mode: 0o600 }, this.front.handleAdmin));
     if (serving === null) return;
     const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
     const material = { cert: bytes(serving.cert), key: bytes(serving.key), clientCa: bytes(serving.clientCa) };
     const tls = { material, minVersion: TLS_FLOOR, ciphers: '', renew: () => {} } as const;
     const at = { host: '0.0.0.0', port: serving.port, tls, bodyBytesMax: REQUEST_BYTES_MAX };
-    this.#listening = await net.serveHttp(at, this.front.handle);
+    this.#listening.push(await net.serveHttp(at, this.front.handle));
   }
 
   /** As a restart of the daemons' units, all at once: pods run on. */
@@ -116,19 +115,25 @@ export class Fleet {
   overview(): FleetOverview {
     const byPhase: Record<string, number> = {};
     let [running, ready, pods, podsReady] = [0, 0, 0, 0];
-    for (const { node } of this.members) {
-      if (node === undefined) continue;
-      running += 1;
-      const { registry } = node.tree;
-      if (isReady(registry.read(apiView.nodeObject)?.value.object)) ready += 1;
-      for (const { status } of registry.read(statusesView)?.value.values() ?? []) {
-        const { phase = 'Unknown', conditions = [] } = status;
+    for (const m of this.members) {
+      const { state, statuses } = m.overview();
+      if (state !== 'off') running += 1;
+      if (state === 'ready') ready += 1;
+      for (const { phase = 'Unknown', conditions = [] } of statuses) {
         byPhase[phase] = (byPhase[phase] ?? 0) + 1;
         pods += 1;
         if (conditions.some((c) => c.type === 'Ready' && c.status === 'True')) podsReady += 1;
       }
     }
     return { nodes: { total: this.members.length, running, ready }, pods: { total: pods, ready: podsReady, byPhase } };
+  }
+
+  /** Each node, in the order of the fleet. */
+  nodes(): NodeOverview[] {
+    return this.members.map((m) => {
+      const { statuses: _, ...shown } = m.overview();
+      return shown;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -148,9 +153,4 @@ async function each(members: readonly Member[], act: (m: Member) => Promise<void
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return troubles;
-}
-
-function isReady(object: unknown): boolean {
-  if (!isRecord(object) || !isRecord(object.status) || !Array.isArray(object.status.conditions)) return false;
-  return object.status.conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.status === 'True');
 }

@@ -5,12 +5,16 @@
 
 import { createNode, type Node } from '../actors/node.ts';
 import { documentsHere } from '../actors/pods/sources/document.ts';
+import { apiView } from '../machines/api/messages.ts';
 import type { FeatureGates, NodeConfig } from '../machines/config/config.ts';
 import { defaultNodeConfig } from '../machines/config/defaults.ts';
 import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
 import type { Scenario } from '../machines/faults/types.ts';
+import type { PodStatus } from '../machines/kube/types.ts';
 import { podsView } from '../machines/pods/manager/messages.ts';
+import { statusesView } from '../machines/pods/status/messages.ts';
+import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { CriMethod } from '../machines/wire/cri.ts';
 import type { Ports, Rng } from '../ports/ports.ts';
@@ -22,7 +26,7 @@ import { simProber } from '../sim/world/node/prober.ts';
 import { answerTo, type ExecAnswer } from './answers.ts';
 import { type Delay, FLEET_LABEL, type GroupSpec } from './file.ts';
 import { withProc } from './proc.ts';
-import type { FleetWorld } from './types.ts';
+import type { FleetWorld, NodeOverview } from './types.ts';
 
 const encoder = new TextEncoder();
 const ROOT_DIR = '/var/lib/kubelet';
@@ -60,6 +64,8 @@ export class Member {
   readonly #config: NodeConfig;
   #node: Node | undefined;
   #stopped = false;
+  #bootedMs = 0;
+  #readyAfterMs: number | null = null;
   #again: unknown;
 
   constructor(o: MemberOptions) {
@@ -96,6 +102,8 @@ export class Member {
   async boot(): Promise<void> {
     if (this.#stopped || this.#node !== undefined) return;
     this.boots += 1;
+    this.#bootedMs = this.#o.world.clock.monoMs();
+    this.#readyAfterMs = null;
     const node = await createNode(this.#config, this.#ports(), { build: this.#o.world.build, recorderEntries: RECORDER_ENTRIES });
     if (this.#stopped) return;
     this.#node = node;
@@ -130,6 +138,17 @@ export class Member {
     );
     if (answer.kind !== 'reply') return answer.reason;
     return answer.value.ok ? null : answer.value.message;
+  }
+
+  /** As it is now. */
+  overview(): NodeOverview & { statuses: readonly PodStatus[] } {
+    const { name, group } = this;
+    const registry = this.#node?.tree.registry;
+    const ready = isReady(registry?.read(apiView.nodeObject)?.value.object);
+    if (ready) this.#readyAfterMs ??= this.#o.world.clock.monoMs() - this.#bootedMs;
+    const statuses = [...(registry?.read(statusesView)?.value.values() ?? [])].map(({ status }) => status);
+    const state = registry === undefined ? 'off' : ready ? 'ready' : 'notReady';
+    return { name, group: group.name, state, pods: statuses.length, readyAfterMs: this.#readyAfterMs, statuses };
   }
 
   hasPod(namespace: string, name: string): boolean {
@@ -227,7 +246,12 @@ function configOf({ name, fleet, group, world, gates }: MemberOptions): NodeConf
           }),
     },
   });
-  return { ...config, gates, flags: { ...config.flags, adminSocket: '' } };
+  return { ...config, gates, flags: { ...config.flags, adminSocket: world.socketPath } };
+}
+
+function isReady(object: unknown): boolean {
+  if (!isRecord(object) || !isRecord(object.status) || !Array.isArray(object.status.conditions)) return false;
+  return object.status.conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.status === 'True');
 }
 
 function bytesOf(answer: ExecAnswer | undefined) {

@@ -30,6 +30,16 @@ export interface FleetReport {
   steps: readonly StepReport[];
   expect: readonly ExpectReport[];
   overview: FleetOverview;
+  /** Seconds from the start of a node's daemon until it was seen Ready, of the nodes that are; absent: none is. */
+  readySeconds?: Percentiles;
+  /** Requests to the API server, by verb and resource. */
+  calls: Readonly<Record<string, number>>;
+}
+export interface Percentiles {
+  p50: number;
+  p90: number;
+  p99: number;
+  max: number;
 }
 
 export interface RunOptions {
@@ -76,7 +86,10 @@ export class FleetRun {
     const { startedMs, troubles } = await starting;
     await acting;
     const overview = this.#look();
-    return { startedMs, troubles, steps: this.#steps, expect: spec.expect.map((e) => this.#judged(e, overview)), overview };
+    const expect = spec.expect.map((e) => this.#judged(e, overview));
+    const readySeconds = percentiles(fleet.nodes().flatMap((n) => (n.readyAfterMs === null ? [] : [n.readyAfterMs / 1_000])));
+    const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
+    return { startedMs, troubles, steps: this.#steps, expect, overview, ...(readySeconds === null ? {} : { readySeconds }), calls };
   }
 
   async #act(steps: readonly StepSpec[]): Promise<void> {
@@ -139,4 +152,11 @@ export class FleetRun {
 
 function countOf(e: ExpectSpec, { nodes, pods }: FleetOverview): number {
   return e.what === 'nodesReady' ? nodes.ready : pods.ready;
+}
+
+/** Nearest rank; null without values. */
+function percentiles(values: readonly number[]): Percentiles | null {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number): number => Math.round((sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0) * 100) / 100;
+  return sorted.length === 0 ? null : { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) };
 }

@@ -18,6 +18,8 @@ export interface FleetWorld {
   address: string;
   /** One port for the APIs of all nodes; null: none is served. `clientCa`: whose certificates are asked for, PEM. */
   serving: { port: number; cert: string; key: string; clientCa: string } | null;
+  /** Where `actorctl --node NAME` asks; '': nowhere. */
+  socketPath: string;
   /** Gives the address at which a command in a container is answered. Absent: none is. */
   stream?(container: ScriptedContainer, ask: StreamAsk): string;
   /** The way of one node to the API server, anew for each of its daemons. */
@@ -43,4 +45,14 @@ export interface FleetOverview {
     ready: number;
     byPhase: Readonly<Record<string, number>>;
   };
+}
+
+/** One square of the overview. */
+export interface NodeOverview {
+  name: string;
+  group: string;
+  state: 'off' | 'notReady' | 'ready';
+  pods: number;
+  /** Milliseconds from the start of its daemon until Ready was seen; null: not yet. */
+  readyAfterMs: number | null;
 }

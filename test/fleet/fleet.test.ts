@@ -1,6 +1,12 @@
 /** Nodes of one process on the simulation's API server, in real time. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { adminClient } from '../../src/admin/client.ts';
 import { createClock, createEntropy, createYield } from '../../src/boot/dependencies/clock.ts';
+import { createNet } from '../../src/boot/dependencies/net/net.ts';
+import { resourceOf } from '../../src/fleet/calls.ts';
 import { type FleetSpec, plainFleet } from '../../src/fleet/file.ts';
 import { Fleet } from '../../src/fleet/fleet.ts';
 import { FleetRun } from '../../src/fleet/run.ts';
@@ -26,6 +32,7 @@ function world() {
     build: { major: '1', minor: '36', gitVersion: 'v1.36.2', gitCommit: '', buildDate: '', platform: '' },
     address: '192.0.2.1',
     serving: null,
+    socketPath: '',
     connect: (node) => kube.connect({ power: { on: true }, clock, node }),
   };
   return { kube, given };
@@ -84,6 +91,35 @@ describe('a fleet', { timeout: 60_000 }, () => {
     const { troubles, overview } = await run.toTheEnd();
     expect({ troubles, running: overview.nodes.running }).toEqual({ troubles: [], running: 0 });
     expect(fleet.members.filter((m) => m.boots > 0).length).toBeLessThan(200);
+  });
+
+  it('is asked about one of its nodes through its socket, and counts what they ask', async () => {
+    const { given } = world();
+    const dir = mkdtempSync(join(tmpdir(), 'fleet-'));
+    const socketPath = join(dir, 'fleet.sock');
+    const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 3 })) });
+    await using fleet = new Fleet(of, { ...given, socketPath, net: createNet() }, { index: 1, count: 2 });
+    expect(fleet.members.map((m) => m.name)).toEqual(['n-1']);
+    await fleet.start();
+    await expect.poll(() => fleet.nodes()[0]?.state, { timeout: 30_000 }).toBe('ready');
+    const ask = (node: string) => adminClient(socketPath, AbortSignal.timeout(10_000), node);
+    expect(await ask('n-1').json('/node')).toMatchObject({ name: 'n-1' });
+    await expect(ask('n-0').json('/node')).rejects.toThrow('the node n-0 is not of this fleet, or its daemon does not run');
+    await expect(ask('').json('/node')).rejects.toThrow('say which one with --node NAME');
+    expect(fleet.calls.byKind.get('POST nodes')).toBe(1);
+    await expect.poll(() => fleet.calls.byKind.get('POST leases'), { timeout: 10_000 }).toBe(1);
+    expect(fleet.nodes()).toEqual([{ name: 'n-1', group: 'n', state: 'ready', pods: 0, readyAfterMs: expect.any(Number) }]);
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  it.each([
+    ['/api/v1/namespaces/default/pods/web/status', 'pods/status'],
+    ['/api/v1/nodes/n', 'nodes'],
+    ['/api/v1/namespaces/default', 'namespaces'],
+    ['/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases', 'leases'],
+    ['/version', '/version'],
+  ])('counts %s as %s', (path, resource) => {
+    expect(resourceOf(path)).toBe(resource);
   });
 
   it('draws the same nodes for the same seed, and tells of nodes that take no fault', async () => {

@@ -1,5 +1,6 @@
 /** Options of `actorlet fleet`. */
 import yargs from 'yargs';
+import { FLEET_SOCKET } from '../../ctl/socketPath.ts';
 import { NODES_MAX } from '../../fleet/file.ts';
 import type { Shard } from '../../fleet/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -18,6 +19,8 @@ export interface Args {
   asNodes: boolean;
   shareWatches: boolean;
   shard: Shard;
+  socket: string;
+  page: number;
   cleanup: boolean;
   json: boolean;
 }
@@ -49,6 +52,8 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
       describe: 'One watch of each kind for all nodes: less load than real nodes',
     })
     .option('shard', { type: 'string', default: '0/1', describe: 'I/N: of N processes the one with index I, which counts from 0' })
+    .option('socket', { type: 'string', default: FLEET_SOCKET, describe: "Where actorctl --node NAME asks; '' for nowhere" })
+    .option('page', { type: 'number', default: 0, describe: 'Port of the overview page on loopback; 0: none' })
     .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
     .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
     .strictOptions()
@@ -65,12 +70,14 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
   if (shown) return null;
   const [file, more] = args._.map(String);
   if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
-  const { nodes, kubeconfig, name, prefix, seed, port, address, asNodes, shareWatches, cleanup, json } = args;
+  const { nodes, kubeconfig, name, prefix, seed, port, address, asNodes, shareWatches, socket, page, cleanup, json } = args;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   if (nodes !== undefined) inRange('--nodes', nodes, { min: 1, max: NODES_MAX });
   inRange('--port', port, { min: 0, max: PORT_MAX });
   if (kubeconfig === '') throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set');
-  return { file, nodes, kubeconfig, name, prefix, seed, port, address, asNodes, shareWatches, shard: shardOf(args.shard), cleanup, json };
+  inRange('--page', page, { min: 0, max: PORT_MAX });
+  const rest = { asNodes, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
+  return { file, nodes, kubeconfig, name, prefix, seed, port, address, ...rest };
 }
 
 function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {

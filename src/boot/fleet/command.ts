@@ -12,6 +12,7 @@ import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { createLogger } from '../logging.ts';
 import { type Args, parsed, UsageError } from './args.ts';
+import { servePage } from './page.ts';
 import { nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
@@ -71,6 +72,10 @@ async function run(args: Args): Promise<number> {
   try {
     const fleet = new Fleet(spec, world, args.shard);
     await refuseOthers(fleet, spec, world);
+    if (args.page !== 0) {
+      const { address } = await servePage(fleet, world.net, args.page);
+      process.stderr.write(`overview page: http://${address}/\n`);
+    }
     const say = progress();
     const report = await new FleetRun({
       ...{ fleet, spec, scenarios, clock: world.clock, signal: interrupted.signal },

@@ -25,6 +25,8 @@ export interface WorldOptions {
   kubeconfig: string;
   /** TCP port of the APIs of all nodes; 0: none is served. */
   port: number;
+  /** Unix socket for actorctl; '': none. */
+  socket: string;
   /** At which the API server reaches it; '': this machine's first address. */
   address: string;
   /** Each node asks in its own name, as `system:node:NAME`: NodeRestriction and the Node authorizer judge it. */
@@ -88,9 +90,10 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
     yield: createYield(),
     net: createNet(),
     log,
-    nodeLog: () => quiet,
+    nodeLog: () => quietLog,
     build: BUILD,
     address,
+    socketPath: o.socket,
     serving: o.port === 0 ? null : { port: o.port, ...(await certificates(config, address, clock.wallMs())) },
     ...(streams === undefined ? {} : { stream: streams.offer }),
     connect: (node) => shared?.connect(own(node)) ?? own(node),
@@ -103,7 +106,7 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
 }
 
 /** Nodes say what they do in their views and in the API; a thousand logs are none. */
-const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
+export const quietLog: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quietLog };
 
 /** One serving certificate for all nodes; clients are those whom the cluster's own authority vouches for. */
 async function certificates(

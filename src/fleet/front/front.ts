@@ -15,6 +15,8 @@ const FORWARDED = /^\/api\/v1\/nodes\/(?:https?:)?([^/:]+)(?::[^/]*)?\/proxy(?:\
 
 export class Front {
   readonly #nodes = new Map<string, Handler>();
+  /** What `actorctl` asks of each node. */
+  readonly #admin = new Map<string, Handler>();
   readonly #address: string;
   readonly #nodeOfPod: (namespace: string, pod: string) => string | undefined;
 
@@ -25,7 +27,7 @@ export class Front {
 
   /** The network of one node: what it serves is served here. */
   of(node: string, net: Net): Net {
-    return { ...net, serveHttp: (at, handler) => ('port' in at ? this.#serve(node, handler) : net.serveHttp(at, handler)) };
+    return { ...net, serveHttp: (at, handler) => this.#serve('port' in at ? this.#nodes : this.#admin, node, handler) };
   }
 
   readonly handle: Handler = async (req) => {
@@ -39,17 +41,24 @@ export class Front {
     return { status: 404, body: 'this port serves a fleet of nodes: name one in the path, /nodes/NAME/pods\n' };
   };
 
-  async #pass(node: string, req: HttpRequest): Promise<HttpReply> {
-    const handler = this.#nodes.get(node);
+  /** Of the admin sockets of all nodes: `/nodes/NAME/why`. */
+  readonly handleAdmin: Handler = async (req) => {
+    const [, first, node = '', ...rest] = req.path.split('/');
+    if (first === 'nodes') return this.#pass(node, { ...req, path: `/${rest.join('/')}` }, this.#admin);
+    return { status: 404, body: '404: this is a fleet of nodes: say which one with --node NAME\n' };
+  };
+
+  async #pass(node: string, req: HttpRequest, to: ReadonlyMap<string, Handler> = this.#nodes): Promise<HttpReply> {
+    const handler = to.get(node);
     return handler?.(req) ?? { status: 404, body: `the node ${node} is not of this fleet, or its daemon does not run\n` };
   }
 
-  async #serve(node: string, handler: Handler): Promise<Listening> {
-    this.#nodes.set(node, handler);
+  async #serve(nodes: Map<string, Handler>, node: string, handler: Handler): Promise<Listening> {
+    nodes.set(node, handler);
     return {
       address: `${this.#address}/nodes/${node}`,
       close: async () => {
-        if (this.#nodes.get(node) === handler) this.#nodes.delete(node);
+        if (nodes.get(node) === handler) nodes.delete(node);
       },
     };
   }

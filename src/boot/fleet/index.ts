@@ -1,0 +1,101 @@
+/**
+ * A fleet of nodes as a library: `import { startFleet } from 'actorlet/fleet'`.
+ *
+ * ```ts
+ * await using fleet = await startFleet({ nodes: 100, kubeconfig: '/home/me/.kube/config' });
+ * await fleet.ready();
+ * ```
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { decodeFleet, plainFleet } from '../../fleet/file.ts';
+import { Fleet } from '../../fleet/fleet.ts';
+import type { FleetOverview, NodeOverview } from '../../fleet/types.ts';
+import { scenarioErrorText } from '../../machines/faults/read/decode.ts';
+import { quietLog, realWorld, removeNodes } from './world.ts';
+
+export type { FleetOverview, NodeOverview };
+
+export interface StartFleetOptions {
+  /** So many equal nodes; or `file`. */
+  nodes?: number;
+  /** Text of a fleet file, in YAML. Its steps and expectations are not carried out. */
+  file?: string;
+  /** Path of the kubeconfig of the cluster that the nodes join. */
+  kubeconfig: string;
+  /** Value of the label `actorlet.dev/fleet` of the nodes. Default `fleet`. */
+  name?: string;
+  /** What names of nodes begin with. Default `fleet`. */
+  prefix?: string;
+  /** Default 1. */
+  seed?: number;
+  /** TCP port of the APIs of all nodes. Default 0: none. */
+  port?: number;
+  /** One watch of each kind for all nodes. Default false. */
+  shareWatches?: boolean;
+  /** Each node asks as `system:node:NAME`. Default false. */
+  asNodes?: boolean;
+  /** Removes the nodes from the API at the end. Default true. */
+  cleanup?: boolean;
+}
+
+export interface RunningFleet extends AsyncDisposable {
+  overview(): FleetOverview;
+  nodes(): NodeOverview[];
+  /** Requests to the API server so far, by verb and resource: `PATCH pods/status`. */
+  calls(): Record<string, number>;
+  /** Once all nodes are Ready. @throws Error after `timeoutMs` (default 60 s), with how many there are. */
+  ready(timeoutMs?: number): Promise<void>;
+  /** Restarts the daemons of nodes of these names; default: of all. Pods run on. */
+  restart(names?: readonly string[]): Promise<void>;
+  /** Ends all daemons, and removes the nodes unless `cleanup` is false. */
+  stop(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = 100;
+const CLEAN_UP_MS = 600_000;
+const READY_MS = 60_000;
+
+/** Starts all daemons. @throws Error that names what is wrong with the file, the kubeconfig or a node. */
+export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
+  const { name = 'fleet', prefix = 'fleet', seed = 1, port = 0, shareWatches = false, asNodes = false, cleanup = true } = o;
+  const plain = { name, prefix, seed, nodes: o.nodes ?? 0 };
+  const decoded = o.file === undefined ? { ok: true as const, value: plainFleet(plain) } : decodeFleet(o.file);
+  if (!decoded.ok) throw new Error(decoded.errors.map((e) => scenarioErrorText('fleet file', e)).join('\n'));
+  const world = await realWorld({ kubeconfig: o.kubeconfig, port, address: '', socket: '', asNodes, shareWatches, log: quietLog });
+  const fleet = new Fleet(decoded.value, world);
+  let stopping: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    await fleet.stop();
+    const names = fleet.members.map((m) => m.name);
+    if (cleanup) await removeNodes(world.admin, names, AbortSignal.timeout(CLEAN_UP_MS));
+    world.admin.close();
+    world.close();
+  };
+  const it: RunningFleet = {
+    overview: () => fleet.overview(),
+    nodes: () => fleet.nodes(),
+    calls: () => Object.fromEntries(fleet.calls.byKind),
+    async ready(timeoutMs = READY_MS) {
+      const deadline = performance.now() + timeoutMs;
+      for (;;) {
+        const { nodes } = fleet.overview();
+        if (nodes.ready === nodes.total) return;
+        if (performance.now() > deadline) throw new Error(`${nodes.ready} of ${nodes.total} nodes are Ready after ${timeoutMs} ms`);
+        await wait(LOOK_EVERY_MS);
+      }
+    },
+    async restart(names) {
+      const [trouble] = await fleet.restart(fleet.members.filter((m) => names?.includes(m.name) !== false));
+      if (trouble !== undefined) throw new Error(`the node ${trouble.node} could not be started again: ${trouble.why}`);
+    },
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+    [Symbol.asyncDispose]: () => it.stop(),
+  };
+  const [trouble] = await fleet.start();
+  if (trouble === undefined) return it;
+  await it.stop();
+  throw new Error(`the node ${trouble.node} could not be started: ${trouble.why}`);
+}

@@ -1,0 +1,40 @@
+/** What the nodes ask of the API server, counted by verb and resource. */
+import type { KubeApi } from '../ports/kube.ts';
+
+export class Calls {
+  /** `PATCH pods/status`: how often. */
+  readonly byKind = new Map<string, number>();
+  total = 0;
+
+  /** That way, with each request and each opening of a watch counted. */
+  counting(kube: KubeApi): KubeApi {
+    return {
+      server: kube.server,
+      request: (request, opts) => {
+        this.#count(request.verb, request.path);
+        return kube.request(request, opts);
+      },
+      watch: (request, opts) => {
+        this.#count('WATCH', request.path);
+        return kube.watch(request, opts);
+      },
+      closeConnections: (of) => kube.closeConnections(of),
+      close: () => kube.close(),
+    };
+  }
+
+  #count(verb: string, path: string): void {
+    const kind = `${verb} ${resourceOf(path)}`;
+    this.total += 1;
+    this.byKind.set(kind, (this.byKind.get(kind) ?? 0) + 1);
+  }
+}
+
+/** `pods/status` of `/api/v1/namespaces/default/pods/web/status`; the path itself where it is none of a resource. */
+export function resourceOf(path: string): string {
+  const [, rest] = /^\/(?:api\/[^/]+|apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path) ?? [];
+  if (rest === undefined) return path;
+  const parts = rest.split('/');
+  const [resource = '', , sub] = parts[0] === 'namespaces' && parts.length > 2 ? parts.slice(2) : parts;
+  return sub === undefined ? resource : `${resource}/${sub}`;
+}
