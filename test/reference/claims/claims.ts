@@ -16,6 +16,15 @@ async function told(by: 'reference' | 'actorlet'): Promise<ToldClaims> {
   const c = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
   const reference = await createReferenceKubelet(c);
   const driver = new StoryDriver(c);
+  const over = async (): Promise<void> => {
+    driver.driver?.stop();
+    await reference.end('SIGKILL');
+    await c.stop();
+    await reference.dispose();
+  };
+  // A run that is cut short leaves nothing behind.
+  const cut = (): void => void over().finally(() => process.exit(130));
+  process.once('SIGINT', cut);
   try {
     await (by === 'reference' ? reference : c.daemon).start();
     await c.daemon.wait('the account', () => c.plane.hasAccount(), { timeoutMs: 60_000, everyMs: 100 });
@@ -27,10 +36,8 @@ async function told(by: 'reference' | 'actorlet'): Promise<ToldClaims> {
     await end(c);
     return { ...seen, calls: callsOf(driver, known), checkpoint: { ...seen.checkpoint, gone: named(known)(checkpointNow(c)) } };
   } finally {
-    driver.driver?.stop();
-    await reference.end('SIGKILL');
-    await c.stop();
-    await reference.dispose();
+    process.off('SIGINT', cut);
+    await over();
   }
 }
 

@@ -22,6 +22,17 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   checkpoint: {
     'flushing -> ended on error(flush)': THROWS,
   },
+  // A disk that fails in the very moment, a pod that goes while its driver hangs. `test/integration/claims` and the kill tests take them.
+  claim: {
+    'forgetting -> settling on error(save)': RARE,
+    'idle -> settling on claim.release': RARE,
+    'judged -> recorded on always #2': RARE,
+    'parting -> settling on error(save)': RARE,
+    'preparing -> settling on claim.release #1': RARE,
+    'recorded -> settling on always #1': RARE,
+    'recording -> settling on error(save)': RARE,
+    'storing -> settling on error(save)': RARE,
+  },
   container: {
     'exited -> running on container.observed #1': RARE,
     'pulling -> failed on error(ensureImage)': THROWS,
@@ -76,6 +87,10 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'syncing.backingOff -> terminating on pod.update #2': RARE,
     'syncing.creatingSandbox -> syncing.actFailed on error(runSandbox)': THROWS,
     'syncing.killing.fencing -> syncing.inspecting on error(fence)': RARE,
+    'syncing.preparingClaims -> syncing.actFailed on error(prepareClaims)': THROWS,
+    'syncing.preparingClaims -> syncing.inspecting on pod.update #3': RARE,
+    'syncing.preparingClaims -> terminating on pod.update #2': RARE,
+    'terminating.releasingClaims -> terminating.claimsHeld on error(releaseClaims)': THROWS,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,
     'syncing.killingContainers -> syncing.actFailed on error(killContainers)': THROWS,
     'syncing.resetting -> syncing.actFailed on error(resetContainers)': THROWS,
