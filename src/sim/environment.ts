@@ -15,6 +15,7 @@ import { type ClaimScheduler, claimScheduler } from './nemesis/workload/claimSch
 import { makeDriverObject } from './nemesis/workload/objectBodies.ts';
 import type { SimCertificate } from './world/identity/certificates.ts';
 import { keptPairs } from './world/identity/identity.ts';
+import { type PodSigner, podSigner } from './world/identity/podSigner.ts';
 import { type Signer, signer } from './world/identity/signer.ts';
 import { simKube } from './world/kube/kubeApi.ts';
 import type { SimKube } from './world/kube/types.ts';
@@ -66,6 +67,7 @@ export function environment(o: EnvironmentOptions): Environment {
 class WorldEnvironment implements Environment {
   readonly #clock: Clock;
   readonly #signer: Signer | undefined;
+  readonly #podSigner: PodSigner | undefined;
   readonly #callers: ReadonlyMap<SimNode, Caller>;
   readonly #kernels: ReadonlyMap<SimNode, KernelVoice>;
   readonly #scheduler: ClaimScheduler | undefined;
@@ -76,6 +78,7 @@ class WorldEnvironment implements Environment {
     this.#clock = o.clock;
     this.#fairSinceMs = o.clock.monoMs();
     this.#signer = o.kube === undefined ? undefined : signerOf(o, o.kube);
+    this.#podSigner = podSignerOf(o);
     this.#callers = perNode(o.nodes, (node) => callerOf(o, node));
     this.#kernels = perNode(o.nodes, (node) => kernelOf(o, node));
     if (o.kube !== undefined && o.nodes.some(hasDriver)) makeDriverObject(o.kube);
@@ -90,6 +93,7 @@ class WorldEnvironment implements Environment {
     this.#fairSinceMs = Number.POSITIVE_INFINITY;
     this.#signer?.begin();
     this.#scheduler?.begin();
+    this.#podSigner?.begin();
     for (const k of this.#kernels.values()) k.begin();
     for (const t of this.#troubles) t.begin();
   }
@@ -97,6 +101,7 @@ class WorldEnvironment implements Environment {
     this.#fairSinceMs = this.#clock.monoMs();
     this.#signer?.heal();
     this.#scheduler?.heal();
+    this.#podSigner?.heal();
     for (const k of this.#kernels.values()) k.heal();
     for (const t of this.#troubles) t.heal();
   }
@@ -146,6 +151,11 @@ function signerOf({ nodes, clock, rng, on, shown }: EnvironmentOptions, kube: Si
     lifeMsOf: (node) => named(node)?.tuning.certificates?.lifeMs ?? null,
     on: (node, what) => on(`${node} signer`, what),
   });
+}
+
+function podSignerOf({ nodes, kube, clock, rng, on }: EnvironmentOptions): PodSigner | undefined {
+  if (kube === undefined || !nodes.some((n) => n.tuning.podIdentities)) return undefined;
+  return podSigner({ kube, clock, rng: rng.fork('pod-signer'), on: (what) => on('pod signer', what) });
 }
 
 function callerOf({ rng, clock, on, answered }: EnvironmentOptions, node: SimNode): Caller | undefined {

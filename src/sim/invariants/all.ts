@@ -11,6 +11,7 @@ import { topologyCheckers } from './allocation/topologyInvariants.ts';
 import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './api/apiInvariants.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './api/certificateInvariants.ts';
 import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './api/edgeInvariants.ts';
+import { identitiesAreWhole } from './api/identityInvariants.ts';
 import { logsAreKept } from './api/logInvariants.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './api/objectInvariants.ts';
 import type { Checker } from './checker.ts';
@@ -112,5 +113,6 @@ export function allCheckers(): Checker[] {
     nobodyElseIsSevered(),
     ...claimCheckers(),
     ...topologyCheckers(),
+    identitiesAreWhole(),
   ];
 }

@@ -76,6 +76,7 @@ function placeOf(o: DrawOptions, node: number) {
     oneManifest: o.oneManifest?.[node] === true,
     driver: o.drivers?.[node] === true,
     network: o.network?.[node] === true,
+    podIdentities: o.podIdentities?.[node] === true,
     packetFilter: o.packetFilters?.[node] === true,
     kernel: o.kernels?.[node] === true,
     devices: o.devices?.[node] ?? [],

@@ -31,6 +31,8 @@ export interface DrawOptions {
   network?: readonly boolean[];
   /** Per node: drivers of dynamic resources are beside it. */
   claims?: readonly boolean[];
+  /** Per node: its pods have certificates and trust anchors. */
+  podIdentities?: readonly boolean[];
   /** Per node: what CPUs it allocates; null: none. */
   cpus?: readonly (CpuTuning | null)[];
 }

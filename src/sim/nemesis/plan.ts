@@ -28,6 +28,7 @@ export function planned(
     packetFilters: nodes.map((n) => n.tuning.packetFilter),
     kernels: nodes.map((n) => n.tuning.kernel !== null),
     network: nodes.map((n) => n.tuning.network !== null),
+    podIdentities: nodes.map((n) => n.tuning.podIdentities),
     drivers: nodes.map((n) => n.tuning.driver !== null),
     devices: nodes.map((n) => n.tuning.devices?.plugins.map((p) => p.resource) ?? []),
     claims: nodes.map((n) => n.tuning.claims !== null),

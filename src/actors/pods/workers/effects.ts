@@ -300,6 +300,7 @@ export class Effects implements WorkerIo {
 
   /** Counted by those effects that are measured. */
   sleepCut(): void {}
+  readonly severVolumes = (pod: Pod): void => severVolumes(this.ctx.registry, pod);
 
   async stopContainer({ pod, id, timeoutSeconds }: StopRequest, signal: AbortSignal): Promise<EffectOutcome> {
     const call: CriCall = { method: 'StopContainer', request: { containerId: id, timeout: timeoutSeconds } };
@@ -349,10 +350,6 @@ export class Effects implements WorkerIo {
   private removeInits(pod: Pod, status: PodRuntimeStatus, signal: AbortSignal): Promise<readonly CriResult[]> {
     const inits = new Set((pod.spec.initContainers ?? []).map((c) => c.name));
     return this.acts(pod, removals(status.containers.flatMap((c) => (inits.has(c.name) ? [c.id] : []))), signal);
-  }
-
-  severVolumes(pod: Pod): void {
-    severVolumes(this.ctx.registry, pod);
   }
 
   /** Nothing of this pod is in flight or mounted any more; its directories go when its source has let go of it (housekeeping). */

@@ -145,7 +145,10 @@ export class MountBatches {
   }
 
   #begin(calls: readonly Call[], free: () => void): void {
-    const script = [RUN, ...calls.map((one, n) => `run ${n} ${one.text} &`), 'wait'].join('\n');
+    const [only] = calls;
+    // A call that goes alone takes one process less.
+    const lines = calls.length === 1 ? [`run 0 ${only?.text ?? ''}`] : [...calls.map((one, n) => `run ${n} ${one.text} &`), 'wait'];
+    const script = [RUN, ...lines].join('\n');
     let why = 'the helper ended before it said what became of it';
     const over = () => {
       free();
@@ -166,8 +169,7 @@ export class MountBatches {
       return;
     }
     // A pipe to a process that cannot be started is closed all the same.
-    const lines = createInterface({ input: child.stdout });
-    lines.on('line', (line) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
       const [n = '', code = '', ...said] = line.split(' ');
       if (code === '0') calls[Number(n)]?.done();
       else calls[Number(n)]?.failed(mountErrorOf(said.join(' ') || `ended with ${code}`));

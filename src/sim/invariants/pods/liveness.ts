@@ -10,6 +10,7 @@ import { probesView } from '../../../machines/services/probes/messages.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../../sandbox/hollow/index.ts';
 import type { Wanted } from '../../nemesis/workload/operator.ts';
 import { manifestName } from '../../steady.ts';
+import type { SimKube } from '../../world/kube/types.ts';
 import type { SimNode } from '../../world/node/types.ts';
 import { ONE_MANIFEST, ROOT_DIR } from '../../world/paths.ts';
 import { cpusUnsettled } from '../allocation/cpuInvariants.ts';
@@ -18,6 +19,7 @@ import { memoryUnsettled } from '../allocation/memoryInvariants.ts';
 import { apiUnsettled } from '../api/apiLiveness.ts';
 import { certificatesUnsettled } from '../api/certificateInvariants.ts';
 import { apiUnanswered } from '../api/edgeInvariants.ts';
+import { identityUnsettled } from '../api/identityInvariants.ts';
 import { logsUnsettled } from '../api/logInvariants.ts';
 import { outdatedFiles } from '../api/objectFiles.ts';
 import { isEvicted, type Scene } from '../checker.ts';
@@ -99,7 +101,7 @@ export async function unsettled(
       found.push(`pod ${name} writes more than it may, and is not evicted`);
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
-      found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
+      found.push(...volumesUnsettled(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
     if (waits) continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
     // Its worker may have lost the hint, and looks at the next resync.
@@ -144,6 +146,10 @@ export async function unsettled(
   const caller = scene.environment.callerOf(node);
   if (caller !== undefined) found.push(...apiUnanswered(caller, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);
+}
+
+function volumesUnsettled(node: SimNode, kube: SimKube, pod: { uid: string; manifest: object }): string[] {
+  return [...outdatedFiles(node, kube, pod), ...identityUnsettled(node, kube, pod)];
 }
 
 /** Whether what pods write is watched. */

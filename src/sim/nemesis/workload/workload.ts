@@ -8,6 +8,7 @@ import { drawDeviceRequests } from '../draws/node/devices.ts';
 import { drawDriverVolume } from '../draws/node/drivers.ts';
 import { drawNetworkVolume } from '../draws/node/network.ts';
 import { drawCrowd } from '../draws/pods/crowd.ts';
+import { drawIdentityVolume } from '../draws/pods/identities.ts';
 import { drawClaim, drawPullSecret } from '../draws/pods/named.ts';
 import { withDraw } from '../draws/pods/podDraw.ts';
 import { drawResizes } from '../draws/pods/resizes.ts';
@@ -58,6 +59,8 @@ interface WorkloadOptions {
   api: boolean;
   /** Absent: no storage driver is beside the node. */
   driver?: boolean;
+  /** Absent: no pod has a certificate. */
+  podIdentities?: boolean;
   /** Absent: no pod has a volume of an NFS server. */
   network?: boolean;
   /** Resources of the node's device plugins. Absent: there are none. */
@@ -91,7 +94,9 @@ export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
     };
     const draw = (): SimPod => {
       const local = ordinary();
-      const drawn = o.network === true ? withDraw(drawNetworkVolume, mine.fork(`files-${local.rev}`), local) : local;
+      const served = o.network === true ? withDraw(drawNetworkVolume, mine.fork(`files-${local.rev}`), local) : local;
+      const named = o.podIdentities === true && source === 'api';
+      const drawn = named ? withDraw(drawIdentityVolume, mine.fork(`identity-${local.rev}`), served) : served;
       return devices.length === 0 ? drawn : withDraw(drawDeviceRequests(devices), mine.fork(`devices-${drawn.rev}`), drawn);
     };
     const first = draw();

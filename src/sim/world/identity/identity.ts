@@ -133,11 +133,14 @@ export function identityPorts(o: {
   name: string;
   rng: SimRng;
   certificates: CertificateTuning | null;
+  /** It makes keys of pods, too. */
+  podKeys: boolean;
   daemon: Parameters<SimKube['connect']>[0];
 }): { kube: KubeApi; certificates?: Certificates } {
   const { certificates: tuning } = o;
   const daemon = { ...o.daemon, node: o.name };
-  if (tuning === null) return { kube: o.kube.connect(daemon) };
+  const keys = (client: ClientCredentials | null) => simCertificates({ rng: o.rng.fork('keys'), client });
+  if (tuning === null) return { kube: o.kube.connect(daemon), ...(o.podKeys ? { certificates: keys(null) } : {}) };
   const kept = tuning.client === 'kept';
   const credentials = kept ? simCredentials({ disk: o.disk, path: pairPath('client'), monoMs: () => daemon.clock.monoMs() }) : undefined;
   const client: ClientCredentials | null = kept
@@ -149,6 +152,6 @@ export function identityPorts(o: {
     : null;
   return {
     kube: o.kube.connect({ ...daemon, ...(credentials === undefined ? {} : { credentials }) }),
-    certificates: simCertificates({ rng: o.rng.fork('keys'), client }),
+    certificates: keys(client),
   };
 }

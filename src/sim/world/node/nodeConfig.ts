@@ -8,6 +8,8 @@ import { identityConfig } from '../identity/identity.ts';
 import { KUBECONFIG, MANIFESTS, ONE_MANIFEST, POD_LOGS, PODS_URL, ROOT_DIR } from '../paths.ts';
 import type { SimMachine } from './machine.ts';
 
+const IDENTITY_GATES = { ClusterTrustBundle: true, ClusterTrustBundleProjection: true, PodCertificateRequest: true };
+
 export function configOf({ name, tuning, kube, beside }: SimMachine): NodeConfig {
   const shown = identityConfig(tuning);
   return defaultNodeConfig({
@@ -37,6 +39,7 @@ export function configOf({ name, tuning, kube, beside }: SimMachine): NodeConfig
       ...beside.config,
       ...shown.config,
       ...cpusConfig(tuning, beside.config),
+      ...(tuning.podIdentities ? { featureGates: IDENTITY_GATES } : {}),
       ...tuning.shutdown,
     },
   });

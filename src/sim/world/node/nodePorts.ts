@@ -86,7 +86,15 @@ function connected({ node, machineClock, clock, power, fs, own }: Connecting) {
     cri: node.runtime.connect({ power, clock, boot: node.boots }),
     ...(kube === undefined
       ? {}
-      : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power, clock } })),
+      : identityPorts({
+          kube,
+          disk,
+          name,
+          rng: own,
+          certificates: tuning.certificates,
+          podKeys: tuning.podIdentities,
+          daemon: { power, clock },
+        })),
     mounter: mounts.connect({ disk: { fs, emptyDir: (path) => disk.emptyDir(path) }, clock, power }),
     ...(tuning.kernelLog ? { kernelLog: node.kernelLog.connect({ clock, power }) } : {}),
     ...(tuning.packetFilter ? { iptables: node.iptables.connect({ clock, power }) } : {}),

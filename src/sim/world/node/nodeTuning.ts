@@ -85,6 +85,8 @@ export interface NodeTuning {
   kernel: KernelTuning | null;
   /** Its pods have volumes of NFS servers; null: none has. */
   network: NetworkTuning | null;
+  /** Its pods have certificates and trust anchors. */
+  podIdentities: boolean;
   /** Its pods are waited for when the machine goes down; null: they are not. */
   shutdown: ShutdownTuning | null;
 }

@@ -4,6 +4,7 @@ import type { SimRng } from '../../../world/rng.ts';
 import { drawIdentity } from '../../workload/identity.ts';
 import { drawBeside } from '../beside.ts';
 import { drawClaims } from '../pods/claims.ts';
+import { drawPodIdentities } from '../pods/identities.ts';
 import { drawImageGc } from '../pods/images.ts';
 import { drawCgroups } from './cgroups.ts';
 import { drawCpus } from './cpus.ts';
@@ -50,13 +51,16 @@ export function drawTuning(rng: SimRng): NodeTuning {
   return { ...tuning, splitDisks, claims: drawClaims(rng.fork('resource-claims'), tuning.api) };
 }
 
-function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver' | 'beside'> {
+function drawCluster(
+  rng: SimRng,
+): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver' | 'beside' | 'podIdentities'> {
   const api = rng.chance(0.4);
   const registers = rng.chance(0.8);
   const eviction = drawEviction(rng.fork('eviction'), api);
   const identity = drawIdentity(rng, api);
   const beside = drawBeside(rng.fork('beside'), { served: identity.edge !== null });
-  return { api, registers, eviction, ...identity, driver: drawDriver(rng.fork('driver'), api), beside };
+  const podIdentities = api && drawPodIdentities(rng.fork('pod-certificates'));
+  return { api, registers, eviction, ...identity, driver: drawDriver(rng.fork('driver'), api), beside, podIdentities };
 }
 
 /** How often a node that looks at its disks has images on one of their own. */
