@@ -25,7 +25,7 @@ import { nobodyGoesForNothing, usersAreNotShared } from './node/shareInvariants.
 import { nobodyGoesForNoShutdown, shutdownsWaitForPods } from './node/shutdownInvariants.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './pods/hookInvariants.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './pods/namedInvariants.ts';
-import { nobodyElseIsSevered, serversAreMountedFirst, serversKeepTheirFiles } from './pods/networkInvariants.ts';
+import { networkCheckers } from './pods/networkInvariants.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
 import { claimCheckers } from './pods/resourceClaimInvariants.ts';
 import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
@@ -108,9 +108,7 @@ export function allCheckers(): Checker[] {
     cpusAreGivenOnce(),
     shutdownsWaitForPods(),
     nobodyGoesForNoShutdown(),
-    serversKeepTheirFiles(),
-    serversAreMountedFirst(),
-    nobodyElseIsSevered(),
+    ...networkCheckers(),
     ...claimCheckers(),
     ...topologyCheckers(),
     identitiesAreWhole(),

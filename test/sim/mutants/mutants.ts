@@ -591,4 +591,30 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "[{ target: '#podWorker.terminated' }]",
   },
   ...ALLOCATION_MUTANTS,
+  },
+  {
+  {
+    id: 'a dead server is given up under pods that may go on',
+    file: 'src/machines/host/unmounting.ts',
+    find: 'filter((f) => f.count === total(f.device))',
+    replace: 'filter((f) => f.count <= total(f.device))',
+  },
+  {
+    id: 'a volume of a server counts as set up before it is mounted',
+    file: 'src/actors/services/volumes/kinds/nfs.ts',
+    find: 'if (!mounted) await mount(o, { volume, source }, signal);',
+    replace: '',
+  },
+  {
+    id: 'what a server serves is removed while it is mounted',
+    file: 'src/actors/services/volumes/disk/directory.ts',
+    find: '  await unmark(o, ref);\n  await unmountAll(o, dir, signal);',
+    replace: '  await unmark(o, ref);',
+  },
+  {
+    id: 'the new certificate of a pod comes with the key before it',
+    file: 'src/machines/services/certificates/podCertificateMachine.ts',
+    find: 'return { held: found.held, request: null',
+    replace: 'return { held: { ...found.held, key: context.held?.key ?? found.held.key }, request: null',
+  },
 ];

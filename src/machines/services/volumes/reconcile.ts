@@ -3,11 +3,13 @@ import type { Pod } from '../../kube/types.ts';
 import { isLeaving } from '../../pod/names.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
-import { kindOf } from '../../pod/volumes/kinds.ts';
+import { kindOf, kindOfPlugin } from '../../pod/volumes/kinds.ts';
 import { type VolumeRef, volumeKey, volumePath } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, podVolumes, redefined } from '../../pod/volumes/volumes.ts';
 import { isRefused, isWanted, type PodsView } from '../../pods/manager/messages.ts';
+import { type Built, built, refused } from '../../result.ts';
 import type { VolumeSummary } from './messages.ts';
+import type { BoundPart, SubPathPart } from './subPaths.ts';
 import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
 
 /** A pod whose worker asked for its volumes and has not released them. */
@@ -98,6 +100,36 @@ export function volumesOfPod(actual: ActualState, uid: string): Actual[] {
 
 export function isMounted(phase: VolumePhase | undefined): boolean {
   return phase === 'mounted' || phase === 'stale';
+}
+
+/** Pods whose volumes are being taken down: no container of theirs runs. */
+export function leavingPods({ actual }: { actual: ActualState }): string[] {
+  return [...actual.values()].filter(({ phase }) => phase === 'unmounting' || phase === 'unmountFailed').map(({ ref }) => ref.uid);
+}
+
+/** A volume that is being taken down, or was released, has no parts. */
+export function boundParts(
+  { desired, actual }: { desired: DesiredState; actual: ActualState },
+  { uid, container, parts }: { uid: string; container: string; parts: readonly SubPathPart[] },
+): Built<BoundPart[]> {
+  const pod = desired.get(uid)?.pod;
+  const volumes = pod === undefined ? [] : podVolumes(pod).volumes;
+  const found: BoundPart[] = [];
+  for (const part of parts) {
+    const volume = volumes.find((v) => v.name === part.volume && isMounted(actual.get(volumeKey(v))?.phase));
+    if (volume === undefined) return refused(`cannot find volume "${part.volume}" to mount into container "${container}"`);
+    found.push({ ...part, volume, container });
+  }
+  return built(found);
+}
+
+/**
+ * Nodes may not watch claims, only read one at a time. So the claims take turns, and a node costs the API server the same
+ * however many it has.
+ */
+export function nextToGrow({ actual, lookedAt }: { actual: ActualState; lookedAt: string }): string | undefined {
+  const keys = [...actual].filter(([, a]) => a.phase === 'mounted' && kindOfPlugin(a.ref.plugin)?.grows !== undefined).map(([key]) => key);
+  return keys[keys.indexOf(lookedAt) + 1] ?? keys[0];
 }
 
 /** Wanted volumes of a pod that are not set up, by name. */

@@ -4,10 +4,8 @@
  */
 
 import { assign, type DoneActorEvent, stopChild } from 'xstate';
-import { kindOfPlugin } from '../../pod/volumes/kinds.ts';
 import { type VolumeRef, volumeKey } from '../../pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../pod/volumes/volumes.ts';
-import { type Built, built, refused } from '../../result.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
@@ -16,7 +14,17 @@ import { projecting, some } from '../../xstate/projection.ts';
 import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { type SubPathsResult, VOLUMES_WAIT_MS, type VolumesEvent, type VolumesResult } from './messages.ts';
-import { type Actual, type ActualState, type DesiredState, isMounted, type Look, reconcile, volumesOfPod } from './reconcile.ts';
+import {
+  type Actual,
+  type ActualState,
+  boundParts,
+  type DesiredState,
+  type Look,
+  leavingPods,
+  nextToGrow,
+  reconcile,
+  volumesOfPod,
+} from './reconcile.ts';
 import type { BoundPart } from './subPaths.ts';
 import { type VolumeChanged, type VolumeEvent, volumeMachine } from './volumeMachine.ts';
 import { lateness, outcome, type Waiter } from './waiters.ts';
@@ -26,6 +34,9 @@ const LOOK_MS = 2_000;
 /** First wait after the disk could not be read; doubles. */
 const SCAN_RETRY_MS = 500;
 const SCAN_RETRY_MAX_MS = 30_000;
+
+/** Id of the child that asks servers; one at a time. */
+const SEVER = 'sever';
 
 interface VolumesInput {
   rootDir: string;
@@ -52,6 +63,8 @@ export interface VolumesContext extends VolumesInput {
   waiters: readonly Waiter[];
   /** Pods whose containers do not end. */
   stuck: ReadonlySet<string>;
+  /** Servers are being asked; `again`: more pods are to go since. */
+  severing: 'no' | 'yes' | 'again';
   /** Pods that nobody minds, and since when. */
   unminded: ReadonlyMap<string, number>;
   lastId: number;
@@ -72,6 +85,8 @@ type Event =
   | VolumesEvent
   | VolumeChanged
   | { type: 'waiter.expired'; ask: number }
+  /** Others that may use a dead server are to go, or have gone. */
+  | { type: 'pods.leave' }
   | { type: 'pods.direct'; uids: readonly string[] }
   | DoneActorEvent;
 
@@ -127,11 +142,15 @@ const deciding = effects.extend({
       else enqueue.spawnChild('bind', { id: `bind#${ask}`, input: { ask, parts: parts.value } });
     }),
     sever: effects.enqueueActions(({ context, event, enqueue }) => {
-      if (event.type !== 'volumes.sever' || volumesOfPod(context.actual, event.uid).length === 0) return;
-      const stuck = new Set([...context.stuck, event.uid]);
-      const lastId = context.lastId + 1;
-      enqueue.assign({ stuck, lastId });
-      enqueue.spawnChild('sever', { id: `sever#${lastId}`, input: { uids: [...stuck] } });
+      const more = event.type === 'volumes.sever' && volumesOfPod(context.actual, event.uid).length > 0 ? [event.uid] : [];
+      const stuck = new Set([...context.stuck, ...more]);
+      const now = context.severing === 'no' && stuck.size > 0;
+      enqueue.assign({ stuck, severing: now ? 'yes' : context.severing === 'no' ? 'no' : 'again' });
+      if (now) enqueue.spawnChild('sever', { id: SEVER, input: { uids: [...stuck, ...leavingPods(context)] } });
+    }),
+    severed: enqueuing(effects)(({ context, enqueue }, _: undefined) => {
+      enqueue.assign({ severing: 'no' });
+      if (context.severing === 'again') enqueue.raise({ type: 'pods.leave' });
     }),
     /** Statecharts of everything found; they wait to be told what is wanted of them. */
     adopt: enqueuing(effects)(({ enqueue }, params: { found: readonly VolumeRef[] }) => {
@@ -200,6 +219,7 @@ const deciding = effects.extend({
         if (was.phase === event.phase && was.error === event.error && was.done === event.done) return;
         actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: facts().wallMs, done: event.done });
         enqueue.assign({ actual });
+        if (event.phase === 'unmounting' && context.stuck.size > 0) enqueue.raise({ type: 'pods.leave' });
         // A volume that an earlier daemon has left may have lost its claim since.
         const machine = context.machines.get(event.key) ?? '';
         if (event.phase === 'mounted' && was.phase === 'mounting' && machine.endsWith('#0')) enqueue.sendTo(machine, LOOK);
@@ -210,6 +230,7 @@ const deciding = effects.extend({
       machines.delete(event.key);
       enqueue.assign({ actual, machines });
       const { uid } = was.ref;
+      if (context.stuck.size > 0) enqueue.raise({ type: 'pods.leave' });
       if (volumesOfPod(actual, uid).length > 0) return;
       enqueue.assign({ stuck: new Set([...context.stuck].filter((one) => one !== uid)) });
       enqueue({ type: 'forget', params: { uid } });
@@ -281,31 +302,6 @@ function refreshAt({ refreshMs }: VolumesContext, { monoMs, random }: Moment): n
 
 const LOOK = { type: 'volume.look' } satisfies VolumeEvent;
 
-/**
- * Nodes may not watch claims, only read one at a time. So the claims take turns, and a node costs the API server the same
- * however many it has.
- */
-function nextToGrow({ actual, lookedAt }: VolumesContext): string | undefined {
-  const keys = [...actual].filter(([, a]) => a.phase === 'mounted' && kindOfPlugin(a.ref.plugin)?.grows !== undefined).map(([key]) => key);
-  return keys[keys.indexOf(lookedAt) + 1] ?? keys[0];
-}
-
-/** A volume that is being taken down, or was released, has no parts. */
-function boundParts(
-  { desired, actual }: VolumesContext,
-  { uid, container, parts }: Extract<VolumesEvent, { type: 'volumes.bind' }>,
-): Built<BoundPart[]> {
-  const pod = desired.get(uid)?.pod;
-  const volumes = pod === undefined ? [] : podVolumes(pod).volumes;
-  const found: BoundPart[] = [];
-  for (const part of parts) {
-    const volume = volumes.find((v) => v.name === part.volume && isMounted(actual.get(volumeKey(v))?.phase));
-    if (volume === undefined) return refused(`cannot find volume "${part.volume}" to mount into container "${container}"`);
-    found.push({ ...part, volume, container });
-  }
-  return built(found);
-}
-
 /** Pods somebody waits to see the end of. */
 function givenBack(context: VolumesContext): string[] {
   return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
@@ -335,6 +331,7 @@ export const volumesMachine = deciding.createMachine({
     machines: new Map(),
     waiters: [],
     stuck: new Set(),
+    severing: 'no',
     unminded: new Map(),
     lastId: 0,
     lookedAt: '',
@@ -345,6 +342,8 @@ export const volumesMachine = deciding.createMachine({
   on: {
     'volumes.bind': { actions: ['bind'] },
     'volumes.sever': { actions: ['sever'] },
+    'pods.leave': { actions: ['sever'] },
+    [`xstate.done.actor.${SEVER}`]: { actions: [stopChild(SEVER), 'severed'] },
     // xstate keeps a child that has ended, and what it knew, until its parent stops it.
     'xstate.done.actor.*': { actions: [stopChild(({ event }) => event.actorId)] },
   },

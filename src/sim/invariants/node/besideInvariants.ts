@@ -2,6 +2,7 @@
 
 import { repositoryOf } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import { locationMatches } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { SERVERS } from '../../nemesis/draws/node/network.ts';
 import { REFUSED_QUERIES } from '../../nemesis/workload/logQueries.ts';
 import { JOURNAL_UNITS } from '../../world/beside/journal.ts';
 import { ASKED_ABOUT } from '../../world/beside/programs.ts';
@@ -45,7 +46,7 @@ export function programsAreAskedOfTheirs(): Checker {
 
 /** Where volumes lie that are counted: of these plugins, and of no other what is behind it. */
 const COUNTED = new RegExp(
-  `^${ROOT_DIR}/pods/[^/]+/volumes/kubernetes\\.io~(?:empty-dir|configmap|secret|downward-api|projected|local-volume|csi)/[^/]+$`,
+  `^${ROOT_DIR}/pods/[^/]+/volumes/kubernetes\\.io~(?:empty-dir|configmap|secret|downward-api|projected|local-volume|nfs|csi)/[^/]+$`,
 );
 
 /** Only volumes of this node's own making are counted, a few at a time, and what is told of one was counted of that one. */
@@ -57,9 +58,11 @@ export function onlyVolumesAreCounted(): Checker {
       for (const { path, tree, timeoutMs, atOnce } of measured(s)) {
         const what = `${s.node.name}: what ${path} holds is counted`;
         if (!COUNTED.test(path)) return `${what}, which is no volume of a pod`;
-        if (tree && path.includes('~local-volume/')) return `${what} file by file, although it is somebody else's`;
+        if (tree && /~(?:local-volume|nfs)\//.test(path)) return `${what} file by file, although it is somebody else's`;
         if (timeoutMs > COUNT_MS) return `${what} for up to ${timeoutMs} ms`;
-        if (atOnce > COUNTS_AT_ONCE) return `${what} while ${atOnce - 1} others are`;
+        // On the disks of the node, and on each server.
+        const places = s.node.tuning.network === null ? 1 : 1 + SERVERS.length;
+        if (atOnce > COUNTS_AT_ONCE * places) return `${what} while ${atOnce - 1} others are`;
       }
       return undefined;
     },

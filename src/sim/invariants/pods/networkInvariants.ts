@@ -7,8 +7,10 @@ import type { SimNode } from '../../world/node/types.ts';
 import { ROOT_DIR } from '../../world/paths.ts';
 import { type Checker, targetOf } from '../checker.ts';
 
+export const networkCheckers = (): Checker[] => [serversKeepTheirFiles(), serversAreMountedFirst(), nobodyElseIsSevered()];
+
 /** Nothing is removed through a mount that is still there: neither what a server serves, nor the directory that it is mounted on. */
-export function serversKeepTheirFiles(): Checker {
+function serversKeepTheirFiles(): Checker {
   return {
     name: 'servers-keep-their-files',
     removing({ node }, path) {
@@ -19,7 +21,7 @@ export function serversKeepTheirFiles(): Checker {
 }
 
 /** A container that is given a volume of a server has the server's files, and not the empty directory below the mount. */
-export function serversAreMountedFirst(): Checker {
+function serversAreMountedFirst(): Checker {
   return {
     name: 'servers-are-mounted-first',
     arrived(s, call) {
@@ -36,7 +38,7 @@ export function serversAreMountedFirst(): Checker {
 }
 
 /** Pods that may go on keep their file system, however dead its server is: it may come back. */
-export function nobodyElseIsSevered(): Checker {
+function nobodyElseIsSevered(): Checker {
   const seen = new WeakMap<SimNode, number>();
   return {
     name: 'nobody-else-is-severed',
