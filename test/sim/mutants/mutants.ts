@@ -591,8 +591,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "[{ target: '#podWorker.terminated' }]",
   },
   ...ALLOCATION_MUTANTS,
-  },
-  {
   {
     id: 'a dead server is given up under pods that may go on',
     file: 'src/machines/host/unmounting.ts',
