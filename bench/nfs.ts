@@ -1,8 +1,8 @@
 /**
  * NFS volumes on a local server, in the small machine of test/e2e/vm. How long a pod takes with one, beside a pod with an emptyDir
  * and beside the bare mount. Then the server dies and comes back under 20 pods, several times: how long other pods take and what
- * /healthz takes, dead and alive in turns. Then the 20 are deleted, with the server alive and once more with it dead, when a pod
- * that waits for its writes goes with them. What is left of threads, descriptors and processes is counted. At last a daemon
+ * /healthz takes, dead and alive in turns. Then the 20 are deleted with the server dead, a pod that waits for its writes among
+ * them, and once more with the server alive. What is left of threads, descriptors and processes is counted. At last a daemon
  * starts over 1,000 mounts of a dead server that nobody wants. Figures of one run are compared with each other
  * alone: the machine is several times slower than a real one. Options: --rounds=8 --pods=20 --turns=2 --stale=1000 --out=FILE
  */
@@ -151,6 +151,9 @@ const overStale = async () => {
   };
 };
 
+/** What a run that is cut short came to. */
+const part = (what: string, found: unknown): void => say(`nfs: ${what}: ${JSON.stringify(found)}`);
+
 try {
   await server.start();
   await vm.run('cat >/root/inside.mjs', { input: INSIDE });
@@ -162,6 +165,7 @@ try {
   });
   const { mount } = await inside<{ mount: number[] }>({ what: 'mounts', rounds });
   const [empty, files, bare] = [summary(starts.empty), summary(starts.files), summary(mount)];
+  part('ready', { empty, files, bare });
 
   say(`nfs: ${podCount} pods`);
   const many = Object.fromEntries(
@@ -179,12 +183,11 @@ try {
     await vm.run('curl -s -m 30 http://127.0.0.1:10255/stats/summary >/dev/null');
     await sleep(SETTLES_MS);
     dead.push(await turn());
+    part('turns', { alive: together(alive), dead: together(dead) });
   }
   const atWorst = await held();
-  say(`nfs: ${podCount} pods are deleted, alive and dead`);
+  say('nfs: all are deleted, and a pod that waits for its writes');
   await server.answer();
-  await sleep(SETTLES_MS);
-  const aliveGoneMs = await gone(many);
   const writers = { ...many, writer: pod('writer', NFS, { script: WRITES }) };
   await inside({ what: 'put', manifests: writers });
   await vm.wait('the writer to write', () => vm.holds('test -s /export/file'));
@@ -194,6 +197,12 @@ try {
   const deadGoneMs = await gone(writers);
   await sleep(SETTLES_MS);
   const left = { ...(await held()), mounts: Number(await vm.run(`grep -c ' nfs4* ' /proc/mounts || true`)) };
+  part('gone', { deadGoneMs, waits, left });
+  say('nfs: the same with a server that answers');
+  await server.answer();
+  await inside({ what: 'put', manifests: many });
+  const aliveGoneMs = await gone(many);
+  part('gone alive', aliveGoneMs);
   say(`nfs: ${staleCount} mounts that nobody wants`);
   const stale = await overStale();
   const [whileAlive, whileDead] = [together(alive), together(dead)];

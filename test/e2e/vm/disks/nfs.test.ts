@@ -85,9 +85,11 @@ it('of version 3 is mounted too, and a node without mount.nfs says what it lacks
 }, 150_000);
 
 it('whose server is dead holds up neither other pods, nor statistics, nor a start or an end; its pods go all the same', async () => {
-  // It reads: no signal ends a process that waits for its writes, before the server is back.
   await vm.put('held', withNfs('held', { subPath: 'part', command: 'while :; do ls /files >/dev/null; sleep 1; done' }));
-  await vm.running('held', WAIT_MS);
+  // No signal ends a process that waits for its writes.
+  await vm.put('writer', withNfs('writer', { command: 'while :; do dd if=/dev/zero of=/files/big bs=64k count=32 conv=fsync; done' }));
+  for (const name of ['held', 'writer']) await vm.running(name, WAIT_MS);
+  await vm.wait('the writer to write', () => vm.holds('test -s /export/big'));
   await server.silence();
   // A look at what the volume uses hangs from now on.
   expect(await vm.run('curl -s -m 10 http://127.0.0.1:10255/stats/summary | grep -c podRef')).not.toBe('0');
@@ -107,10 +109,11 @@ it('whose server is dead holds up neither other pods, nor statistics, nor a star
   await vm.running('other', WAIT_MS);
   expect(await stuckThreads()).toBe('0');
   const removed = Date.now();
-  for (const name of ['held', 'late']) await vm.remove(name);
+  for (const name of ['held', 'late', 'writer']) await vm.remove(name);
   await allGone();
   // A grace period of 1 s, and what a slow machine takes to look.
   expect(Date.now() - removed).toBeLessThan(45_000);
+  expect(await vm.log()).toContain('it was given up, and their writes fail');
   await vm.wait('their directories to be gone', () => vm.holds(`! ls ${ROOT}/pods/*/volumes/kubernetes.io~nfs/files`), WAIT_MS);
   await vm.end();
   await forgotten();
