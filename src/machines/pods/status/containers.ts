@@ -213,7 +213,7 @@ function withHook(input: ContainersInput, container: Container, status: Containe
 
 /** An init container that the runtime and the status before do not know has passed where regular ones are there. */
 function withPassage(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
-  if (kind !== 'init' || isRestartableInit(container) || status.state.waiting === undefined) return status;
+  if (kind !== 'init' || isRestartableInit(container) || status.state.waiting === undefined || input.restarting) return status;
   const has = (name: string): boolean => input.status.containers.some((c) => c.name === name);
   if (has(container.name) || !input.pod.spec.containers.some((c) => has(c.name))) return status;
   return { ...status, state: { terminated: { exitCode: 0, reason: 'Completed', message: PASSED } } };
