@@ -127,7 +127,7 @@ for (const who of ['root', 'user'] as const)
       expect(resultOf(beside).exitCode).toBe(7);
       const alone = await start('alone', 'test -t 0 && echo yes; exit 3', { tty: true });
       const end = await c.exited(alone);
-      expect([end.exitCode, readFileSync(end.logPath, 'utf8')]).toEqual([3, expect.stringMatching(/^\S+ stdout F yes\r\n$/)]);
+      expect([end.exitCode, readFileSync(end.logPath, 'utf8')]).toEqual([3, expect.stringMatching(/^\S+ stdout F yes\r\n/)]);
       const absent = start('absent', '', { tty: true, command: ['/no/such'] });
       await expect(absent).rejects.toThrow(/\/no\/such/);
     });

@@ -4,6 +4,8 @@ import { type LogFile, type LogPump, openLogFile, pumpFifo } from './logs.ts';
 
 /** How much of stderr the message of a failed start quotes. */
 const START_ERRORS_CHARS_MAX = 1024;
+/** crun 1.8 with a terminal often says no more of a command that cannot be executed. */
+const NO_WORDS = 'read FD: connection closed';
 
 export type Tap = (stream: 'stdout' | 'stderr', chunk: Buffer) => void;
 
@@ -55,11 +57,15 @@ export class Output {
 
   /** What the shim or the command wrote to stderr during the start, in one line. */
   startErrors(): string {
-    return this.#startErrors
+    const said = this.#startErrors
       .split('\n')
       .map((l) => l.replace(/^\S+ std(?:out|err) [FP] /, ''))
       .filter((l) => l !== '')
       .join('; ');
+    const { oci } = this.#row.plan;
+    return said === NO_WORDS && oci !== undefined
+      ? `exec: ${JSON.stringify(oci.process.args[0])} is not in the image, or is no program`
+      : said;
   }
 
   /** Settles when no process holds the FIFOs any more. */
