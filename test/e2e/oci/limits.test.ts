@@ -62,7 +62,9 @@ it('ends what uses more memory, slows what uses more CPU, and keeps the number o
   await vm.put('eats', pod('eats', ['tail', '/dev/zero'], { limits }));
   await vm.put(
     'lives',
-    pod('lives', ['sh', '-c', 'cat /sys/fs/cgroup/memory.max; for i in $(seq 60); do sleep 1000 & done; echo all; sleep 1000'], { limits }),
+    pod('lives', ['sh', '-c', 'cat /sys/fs/cgroup/memory.max; (for i in $(seq 60); do sleep 1000 & done); echo all; exec sleep 1000'], {
+      limits,
+    }),
   );
   await vm.running('lives');
   const eaten = await vm.wait('the one that eats to be ended', async () =>
@@ -78,7 +80,7 @@ it('ends what uses more memory, slows what uses more CPU, and keeps the number o
   await vm.wait('a process that could not be started', async () => /can't fork|Resource temporarily unavailable/.test(await log()));
   expect(await vm.log()).toContain(`CPU and memory limits are applied`);
   await vm.clear();
-  expect(await vm.run(`find ${V2}/kubepods -name run`)).toBe('');
+  await vm.wait('the groups to be gone', async () => (await vm.run(`find ${V2}/kubepods -name run`)) === '');
 }, 300_000);
 
 it('applies them for a user in a group that is delegated to it, and says so where none is, and runs pods all the same', async () => {
