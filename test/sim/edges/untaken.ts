@@ -59,7 +59,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'sleeping -> ended on after sleep #1': RARE,
   },
   podAllocation: {
-    'chosen -> answered on always #1': 'simulated nodes have the policy best-effort, which refuses no pod',
     // A manager dies while it is asked.
     'weighing -> answered on error(weigh)': RARE,
   },
