@@ -24,10 +24,10 @@ import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
 import { provided } from '../../machines/xstate/provide.ts';
-import { rmdirIfFree } from '../../ports/removal.ts';
+import { listIfThere, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { exists, listOrEmpty, removeTree, unlinkIfThere } from './files.ts';
+import { exists, removeTree } from './files.ts';
 
 export interface ContainerGcOptions {
   policy: GcPolicy;
@@ -140,7 +140,7 @@ class Sweep {
     const restartCount = Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0');
     const { fs } = this.ctx.ports;
     try {
-      for (const name of logFilesOf(restartCount, await listOrEmpty(fs, dir))) {
+      for (const name of logFilesOf(restartCount, await listIfThere(fs, dir))) {
         if (cameBack()) return false;
         await unlinkIfThere(fs, `${dir}/${name}`);
       }
@@ -180,7 +180,7 @@ class Sweep {
     const { fs } = this.ctx.ports;
     const { podLogsDir, containerLogsDir } = this.opts;
     let removed = 0;
-    for (const name of logDirsToRemove({ dirNames: await listOrEmpty(fs, podLogsDir), ...o })) {
+    for (const name of logDirsToRemove({ dirNames: await listIfThere(fs, podLogsDir), ...o })) {
       const uid = podUidOfLogDir(name);
       if (uid === undefined || !o.isRemovable(uid)) continue;
       const dir = `${podLogsDir}/${name}`;
@@ -195,7 +195,7 @@ class Sweep {
       }
     }
     const links: { name: string; targetExists: boolean }[] = [];
-    for (const name of await listOrEmpty(fs, containerLogsDir)) {
+    for (const name of await listIfThere(fs, containerLogsDir)) {
       if (containerIdOfLink(name) !== undefined) links.push({ name, targetExists: await exists(fs, `${containerLogsDir}/${name}`) });
     }
     const states = new Map(o.containers.map((c) => [c.id, c.state]));

@@ -1,37 +1,10 @@
 /** Removing files and directories with care: what is not there is not an error, links are never followed. */
-import { codeOf } from '../../machines/text/errors.ts';
+import { ifThere } from '../../ports/ifThere.ts';
 import type { HostFs } from '../../ports/ports.ts';
 
-function isMissing(error: unknown): boolean {
-  return codeOf(error) === 'ENOENT';
-}
-
-/** Names in a directory; none when it does not exist. */
-export async function listOrEmpty(fs: HostFs, dir: string): Promise<string[]> {
-  try {
-    return await fs.readdir(dir);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
-export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
-  try {
-    await fs.unlink(path);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
 /** Follows links: what is at the end; null when there is nothing. */
-export async function statIfThere(fs: HostFs, path: string): Promise<Awaited<ReturnType<HostFs['stat']>> | null> {
-  try {
-    return await fs.stat(path);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
+export function statIfThere(fs: HostFs, path: string): Promise<Awaited<ReturnType<HostFs['stat']>> | null> {
+  return ifThere(fs.stat(path));
 }
 /** The same, for those who want to know no more. */
 export async function exists(fs: HostFs, path: string): Promise<boolean> {

@@ -20,11 +20,11 @@ import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { ViewKey } from '../../machines/supervision/address.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { provided } from '../../machines/xstate/provide.ts';
+import { listIfThere, rmdirIfFree } from '../../ports/ifThere.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
-import { rmdirIfFree } from '../../ports/removal.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
-import { listOrEmpty, removeTree } from './files.ts';
+import { removeTree } from './files.ts';
 import { giveBackUserNamespaces } from './userNamespaces.ts';
 
 export interface HousekeepingOptions {
@@ -118,7 +118,7 @@ async function sweep(
   const [versions, nowMonoMs] = [versionsOf(ctx.registry), ctx.ports.clock.monoMs()];
   const records = () => ctx.registry.read(podsView)?.value.records ?? pods.value.records;
   forgetStatuses(ctx, records());
-  const dirs = await listOrEmpty(ctx.ports.fs, podsDir(opts));
+  const dirs = await listIfThere(ctx.ports.fs, podsDir(opts));
   const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
   const unknown = () => dirs.filter((uid) => !records().has(uid));
   let orphans = 0;
@@ -236,8 +236,8 @@ async function removeOrphanDir(
   if (mount !== undefined) throw new Error(`${mount.path} is mounted there`);
   if (!unwanted()) return false;
   if (!(await rmdirIfFree(fs, `${dir}/volumes`))) {
-    for (const plugin of await listOrEmpty(fs, `${dir}/volumes`)) {
-      const [left] = await listOrEmpty(fs, `${dir}/volumes/${plugin}`);
+    for (const plugin of await listIfThere(fs, `${dir}/volumes`)) {
+      const [left] = await listIfThere(fs, `${dir}/volumes/${plugin}`);
       if (left !== undefined) throw new Error(`it still has volumes: ${plugin}/${left}`);
     }
   }

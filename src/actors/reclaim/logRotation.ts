@@ -15,10 +15,11 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
 import { provided } from '../../machines/xstate/provide.ts';
+import { listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { listOrEmpty, statIfThere, unlinkIfThere } from './files.ts';
+import { statIfThere } from './files.ts';
 
 export interface LogRotationOptions {
   podLogsDir: string;
@@ -151,10 +152,10 @@ class Rotation {
   async #rotate(log: Log, signal: AbortSignal): Promise<void> {
     const { fs, clock } = this.#ctx.ports;
     const { dir, name } = log;
-    const plan = planRotation({ name, names: await listOrEmpty(fs, dir), filesMax: this.#o.filesMax });
+    const plan = planRotation({ name, names: await listIfThere(fs, dir), filesMax: this.#o.filesMax });
     for (const old of plan.remove) await unlinkIfThere(fs, `${dir}/${old}`);
     for (const old of plan.compress) await this.#compress(`${dir}/${old}`, signal);
-    const aside = `${dir}/${rotatedName({ name, names: await listOrEmpty(fs, dir), wallMs: clock.wallMs() })}`;
+    const aside = `${dir}/${rotatedName({ name, names: await listIfThere(fs, dir), wallMs: clock.wallMs() })}`;
     await fs.rename(`${dir}/${name}`, aside);
     try {
       await this.#reopen(log, signal);

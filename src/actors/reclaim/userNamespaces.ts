@@ -5,8 +5,8 @@ import { podDir } from '../../machines/pod/volumes/volumePaths.ts';
 import { removingDirs } from '../../machines/reclaim/messages.ts';
 import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
 import type { ActorCtx } from '../supervision/types.ts';
-import { listOrEmpty, unlinkIfThere } from './files.ts';
 
 /** `known`: a worker may be about to make the directory. One that fails is tried again after the next removal. */
 export async function giveBackUserNamespaces(
@@ -16,7 +16,7 @@ export async function giveBackUserNamespaces(
   const { fs } = ctx.ports;
   const { dir, owner } = userNamespaceClaims(rootDir);
   try {
-    for (const name of await listOrEmpty(fs, dir)) {
+    for (const name of await listIfThere(fs, dir)) {
       const path = `${dir}/${name}`;
       const uid = owner(await fs.readlink(path));
       if (uid === null || !isPathName(uid) || known(uid)) continue;

@@ -11,9 +11,9 @@ import type { Parts } from '../../../machines/reclaim/eviction/disks.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
+import { listIfThere } from '../../../ports/ifThere.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import { listOrEmpty } from '../files.ts';
 
 export interface UsageOptions {
   ports: Pick<Ports, 'fs' | 'mounter'>;
@@ -120,7 +120,7 @@ export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions,
     const volumes = new Map<string, number>();
     for (const plugin of SCRATCH) {
       const dir = `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`;
-      for (const volume of await listOrEmpty(walk.fs, dir).catch(() => [])) {
+      for (const volume of await listIfThere(walk.fs, dir).catch(() => [])) {
         const path = `${dir}/${volume}`;
         // A volume in memory takes nothing of the disk.
         if (!walk.mounted.has(path)) volumes.set(volume, (await treeSize(walk, path)).bytes);
@@ -141,7 +141,7 @@ async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Su
   const open = [root];
   for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
     signal.throwIfAborted();
-    for (const name of await listOrEmpty(fs, dir).catch(() => [])) {
+    for (const name of await listIfThere(fs, dir).catch(() => [])) {
       const path = `${dir}/${name}`;
       const info = mounted.has(path) ? null : await fs.lstat(path).catch(() => null);
       // What was mounted since takes nothing of this file system either.

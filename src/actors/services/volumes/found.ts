@@ -3,8 +3,9 @@
 import { isPathName, type PathName } from '../../../machines/pod/pathName.ts';
 import { INLINE_KINDS, kindOfPlugin } from '../../../machines/pod/volumes/kinds.ts';
 import { podDir, SUB_PATHS, VOLUME_DEVICES, type VolumeRef, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import { listIfThere } from '../../../ports/ifThere.ts';
 import type { Ports } from '../../../ports/ports.ts';
-import { listIfThere, lstatIfThere } from './disk/files.ts';
+import { lstatIfThere } from './disk/files.ts';
 import type { VolumeTools } from './kind.ts';
 import { inlineActs } from './kinds.ts';
 

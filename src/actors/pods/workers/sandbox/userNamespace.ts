@@ -26,6 +26,7 @@ import { type Built, built, refused } from '../../../../machines/result.ts';
 import { criView } from '../../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import type { UserNamespace } from '../../../../machines/wire/cri.ts';
+import { ifThere, listIfThere } from '../../../../ports/ifThere.ts';
 import { LastingFolder } from '../../../../ports/lastingFolder.ts';
 import type { HostFs } from '../../../../ports/ports.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
@@ -102,13 +103,9 @@ async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: Abort
 
 /** Null: nothing is written of this pod. */
 async function mapping(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
-  try {
-    const bytes = await fs.readFile(`${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`, { bytesMax: MAPPING_BYTES_MAX, own: true });
-    return mappingFrom(new TextDecoder().decode(bytes), ranges);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
+  const path = `${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`;
+  const bytes = await ifThere(fs.readFile(path, { bytesMax: MAPPING_BYTES_MAX, own: true }));
+  return bytes === null ? null : mappingFrom(new TextDecoder().decode(bytes), ranges);
 }
 
 async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number>> {
@@ -130,18 +127,8 @@ async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: I
 /** Null: the pod has none. */
 async function ownClaim(fs: HostFs, { uid, facts }: Place): Promise<Built<number> | null> {
   const { dir, target } = userNamespaceClaims(facts.rootDir);
-  for (const name of await listOrEmpty(fs, dir)) if ((await fs.readlink(`${dir}/${name}`)) === target(uid)) return built(Number(name));
+  for (const name of await listIfThere(fs, dir)) if ((await fs.readlink(`${dir}/${name}`)) === target(uid)) return built(Number(name));
   return null;
-}
-
-/** Names in a folder; none when it does not exist. */
-async function listOrEmpty(fs: HostFs, dir: string): Promise<string[]> {
-  try {
-    return await fs.readdir(dir);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 /** What is written counts only while the claim stands: it may have been taken away by hand. */

@@ -10,9 +10,10 @@ import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/vol
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { isRecord } from '../../../../machines/shape/conform.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
+import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
-import { listIfThere, rmdirIfEmpty, unlinkIfThere } from '../disk/files.ts';
+import { rmdirIfEmpty } from '../disk/files.ts';
 import { DIR_MODE, lookCall } from '../disk/limits.ts';
 import type { CsiLedger } from './state.ts';
 

@@ -29,8 +29,9 @@ import {
 import { contextOption } from '../../../../machines/services/volumes/selinux.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
+import { unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { CsiError } from '../../../../ports/sockets/csi.ts';
-import { lstatIfThere, unlinkIfThere } from '../disk/files.ts';
+import { lstatIfThere } from '../disk/files.ts';
 import { giveForeignTree } from '../disk/group.ts';
 import { DIR_MODE } from '../disk/limits.ts';
 import type { CsiApi } from './api.ts';

@@ -7,8 +7,9 @@ import { mountsAt, mountsBelow } from '../../../../machines/host/mountinfo.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
+import { unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { removeMarker } from '../disk/directory.ts';
-import { lstatIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../disk/files.ts';
+import { lstatIfThere, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
 

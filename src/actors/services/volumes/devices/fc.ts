@@ -3,7 +3,7 @@
 import type { FcDisk } from '../../../../machines/pod/volumes/kinds/fc.ts';
 import { diskOfGlobal, linksNamed, linksOf } from '../../../../machines/services/volumes/devices/fc.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
-import { listIfThere } from '../disk/files.ts';
+import { listIfThere } from '../../../../ports/ifThere.ts';
 import { DIR_MODE, serverCall } from '../disk/limits.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
 import { removeDevices } from './removal.ts';

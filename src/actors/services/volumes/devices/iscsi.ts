@@ -15,8 +15,8 @@ import {
   type Target,
   transportOf,
 } from '../../../../machines/services/volumes/devices/iscsi.ts';
-import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
-import { listIfThere, unlinkIfThere } from '../disk/files.ts';
+import { messageOf } from '../../../../machines/text/errors.ts';
+import { ifThere, listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { DIR_MODE, serverCall } from '../disk/limits.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
 import { cloneIface, iscsiadm, tellRecords, withoutFail } from './iscsiadm.ts';
@@ -158,10 +158,6 @@ async function logout(o: VolumeTools, target: Target, signal: AbortSignal): Prom
 }
 
 async function textIfThere(o: VolumeTools, path: string): Promise<string | null> {
-  try {
-    return new TextDecoder().decode(await o.ports.fs.readFile(path, { bytesMax: JSON_BYTES_MAX, own: true }));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
+  const bytes = await ifThere(o.ports.fs.readFile(path, { bytesMax: JSON_BYTES_MAX, own: true }));
+  return bytes === null ? null : new TextDecoder().decode(bytes);
 }

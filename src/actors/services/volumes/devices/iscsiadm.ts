@@ -13,7 +13,7 @@ import {
   withFields,
 } from '../../../../machines/services/volumes/devices/iscsi.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import { listIfThere } from '../disk/files.ts';
+import { listIfThere } from '../../../../ports/ifThere.ts';
 import { serverCall } from '../disk/limits.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
 

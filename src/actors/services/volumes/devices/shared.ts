@@ -15,9 +15,10 @@ import {
 } from '../../../../machines/services/volumes/devices/record.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
+import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { bind, linkBehindClaim, unlinkDevice } from '../disk/claimed.ts';
 import { unmark, unmountAll } from '../disk/directory.ts';
-import { listIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../disk/files.ts';
+import { rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
 import { DIR_MODE, parentOf } from '../disk/limits.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
 import { formatAndMount } from './format.ts';

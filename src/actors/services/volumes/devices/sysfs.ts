@@ -1,7 +1,7 @@
 /** What the kernel shows of disks: sessions, LUNs and the multipath devices above them. Nothing here asks a server. */
 
+import { listIfThere } from '../../../../ports/ifThere.ts';
 import type { HostFs } from '../../../../ports/ports.ts';
-import { listIfThere } from '../disk/files.ts';
 
 const HOSTS = '/sys/class/iscsi_host';
 const BLOCK = '/sys/block';

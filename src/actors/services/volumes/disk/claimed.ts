@@ -3,9 +3,10 @@
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import { deviceLink, podDir, VOLUME_DEVICES, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
 import { markReady } from './directory.ts';
-import { rmdirIfEmpty, unlinkIfThere } from './files.ts';
+import { rmdirIfEmpty } from './files.ts';
 import { DIR_MODE, lookCall, mountCall, parentOf } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;

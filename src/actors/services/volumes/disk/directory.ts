@@ -6,10 +6,10 @@ import type { Pod } from '../../../../machines/kube/types.ts';
 import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
+import { listIfThere, rmdirIfFree, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
-import { rmdirIfFree } from '../../../../ports/removal.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
-import { listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
+import { lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere } from './files.ts';
 import { DIR_MODE, mountCall, parentOf } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;

@@ -2,39 +2,16 @@
 
 import { type MountEntry, mountsBelow } from '../../../../machines/host/mountinfo.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
+import { ifThere } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 
 /** Null when there is nothing at that path. */
-export async function lstatIfThere(fs: HostFs, path: string): Promise<FileInfo | null> {
-  try {
-    return await fs.lstat(path);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
-}
-export async function listIfThere(fs: HostFs, dir: string): Promise<string[]> {
-  try {
-    return await fs.readdir(dir);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
-  try {
-    await fs.unlink(path);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  }
+export function lstatIfThere(fs: HostFs, path: string): Promise<FileInfo | null> {
+  return ifThere(fs.lstat(path));
 }
 /** A directory that is not empty is an error. */
 export async function rmdirIfThere(fs: HostFs, dir: string): Promise<void> {
-  try {
-    await fs.rmdir(dir);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  }
+  await ifThere(fs.rmdir(dir));
 }
 /** A directory that is not empty, or not there, is left as it is. */
 export async function rmdirIfEmpty(fs: HostFs, dir: string): Promise<void> {

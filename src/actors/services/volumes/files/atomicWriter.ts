@@ -15,9 +15,9 @@ import {
 } from '../../../../machines/services/volumes/atomic.ts';
 import type { Payload } from '../../../../machines/services/volumes/payload.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
+import { ifThere, listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { Clock, Entropy, HostFs } from '../../../../ports/ports.ts';
-import { listIfThere, unlinkIfThere } from '../disk/files.ts';
 import { giveToGroup } from '../disk/group.ts';
 
 const DATA_DIR_MODE = 0o755;
@@ -46,7 +46,7 @@ export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite):
     [...o.payload].map(([path, f]) => [path, gid === null ? f : { ...f, mode: groupMode(f.mode, { dir: false, readOnly: true }) }]),
   );
   const tops = topNames(wanted.keys());
-  const oldName = await linkIfThere(fs, `${dir}/${DATA_LINK}`);
+  const oldName = await ifThere(fs.readlink(`${dir}/${DATA_LINK}`));
   const old = oldName === null ? null : await readTree(fs, `${dir}/${oldName}`);
   const names = await fs.readdir(dir);
   const linked = await userLinks(fs, dir, names);
@@ -102,15 +102,6 @@ function ownersOf(wanted: Payload): Map<string, number> {
   const owners = new Map<string, number>();
   for (const [path, { uid }] of wanted) if (uid !== null) owners.set(path.split('/', 1)[0] ?? path, uid);
   return owners;
-}
-
-async function linkIfThere(fs: HostFs, path: string): Promise<string | null> {
-  try {
-    return await fs.readlink(path);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
 }
 
 /** What users see in the volume: name and where it leads; '' for what is no link of ours. */

@@ -1,0 +1,34 @@
+/** Files that may not be there, and removing what may be in use. */
+import { codeOf } from '../machines/text/errors.ts';
+import type { HostFs } from './ports.ts';
+
+/** Null where the file or directory is not there. */
+export async function ifThere<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+/** Names in a directory; none where it is not there. */
+export async function listIfThere(fs: Pick<HostFs, 'readdir'>, dir: string): Promise<string[]> {
+  return (await ifThere(fs.readdir(dir))) ?? [];
+}
+export async function unlinkIfThere(fs: Pick<HostFs, 'unlink'>, path: string): Promise<void> {
+  await ifThere(fs.unlink(path));
+}
+
+const NOT_FREE: readonly string[] = ['ENOTEMPTY', 'EEXIST', 'EBUSY', 'ENOTDIR'];
+
+/** True when the directory is gone; false where something is in it or mounted on it, and where it is no directory. */
+export async function rmdirIfFree(fs: Pick<HostFs, 'rmdir'>, dir: string): Promise<boolean> {
+  try {
+    await fs.rmdir(dir);
+    return true;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== 'ENOENT' && !NOT_FREE.includes(code)) throw error;
+    return code === 'ENOENT';
+  }
+}
