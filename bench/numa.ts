@@ -2,7 +2,8 @@
  * Admission of pods on a machine of 8 NUMA nodes and 256 CPUs, under policy best-effort: hints of CPUs, memory, huge pages and
  * devices, their merge, and what the providers decide to allocate. Without disks and messages, which every admission has. In
  * processor time: other programs do not change it.
- * Options: --pods=600 --out=FILE
+ * With --rounds=N also the daemon on the hollow runtime, with static policies of CPUs and memory and without, in turns.
+ * Options: --pods=600 --rounds=0 --burst=100 --settle-seconds=10 --out=FILE
  */
 import { decide } from '../src/machines/allocation/coordinator/decision.ts';
 import type { TopologyPlan } from '../src/machines/allocation/coordinator/topologyPolicy.ts';
@@ -16,6 +17,7 @@ import { firstMemory, grantMemory, releaseMemory } from '../src/machines/allocat
 import { machineOf } from '../src/machines/allocation/memory/machine.ts';
 import type { Affinity } from '../src/machines/allocation/messages.ts';
 import type { Pod } from '../src/machines/kube/types.ts';
+import { compareManagers } from './lib/managers.ts';
 import { numberOption, report, summary } from './lib/report.ts';
 
 const podsWanted = numberOption('pods', 600);
@@ -92,4 +94,9 @@ for (let i = 0; i < podsWanted; i++) {
   memory = releaseMemory(memory, over);
 }
 const WARM_UP = 20;
-await report('numa', { nodes: NODES, cpus: CPUS, pods: podsWanted, admissionCpuMs: summary(tookMs.slice(WARM_UP)) });
+const rounds = numberOption('rounds', 0);
+const managers =
+  rounds === 0
+    ? null
+    : await compareManagers({ rounds, pods: numberOption('burst', 100), settleSeconds: numberOption('settle-seconds', 10) });
+await report('numa', { nodes: NODES, cpus: CPUS, pods: podsWanted, admissionCpuMs: summary(tookMs.slice(WARM_UP)), managers });
