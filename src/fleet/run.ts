@@ -35,7 +35,7 @@ export interface FleetReport {
   /** Requests to the API server, by verb and resource. */
   calls: Readonly<Record<string, number>>;
 }
-export interface Percentiles {
+interface Percentiles {
   p50: number;
   p90: number;
   p99: number;

@@ -10,6 +10,7 @@ export class UsageError extends Error {}
 export interface Args {
   file: string | undefined;
   nodes: number | undefined;
+  api: 'cluster' | 'embedded';
   kubeconfig: string;
   name: string;
   prefix: string;
@@ -39,6 +40,11 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
       type: 'string',
       default: process.env.KUBECONFIG ?? '',
       describe: 'Cluster that the nodes join; default $KUBECONFIG',
+    })
+    .option('api', {
+      choices: ['cluster', 'embedded'] as const,
+      default: 'cluster' as const,
+      describe: 'embedded: an API server of this process, for a first look without a cluster',
     })
     .option('name', { type: 'string', default: 'fleet', describe: 'Name of the fleet, without a FILE: a label of its nodes' })
     .option('prefix', { type: 'string', default: 'fleet', describe: 'What names of nodes begin with, without a FILE' })
@@ -74,10 +80,12 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   if (nodes !== undefined) inRange('--nodes', nodes, { min: 1, max: NODES_MAX });
   inRange('--port', port, { min: 0, max: PORT_MAX });
-  if (kubeconfig === '') throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set');
+  const { api } = args;
+  if (api === 'cluster' && kubeconfig === '')
+    throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
   inRange('--page', page, { min: 0, max: PORT_MAX });
   const rest = { asNodes, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
-  return { file, nodes, kubeconfig, name, prefix, seed, port, address, ...rest };
+  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
 }
 
 function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {

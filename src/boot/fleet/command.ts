@@ -1,6 +1,6 @@
 /** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
 
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { decodeFleet, type ExpectSpec, type FleetSpec, plainFleet } from '../../fleet/file.ts';
@@ -10,16 +10,20 @@ import type { FleetOverview } from '../../fleet/types.ts';
 import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import type { Logger } from '../../ports/ports.ts';
+import { createClock } from '../dependencies/clock.ts';
 import { createLogger } from '../logging.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { servePage } from './page.ts';
-import { nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
+import { embeddedWorld, nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
 const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64 } as const;
 /** A line of progress no more often than this, while anything changes. */
 const SAY_EVERY_MS = 2_000;
 const TROUBLES_SHOWN = 5;
+/** Of `--api embedded`. */
+const EMBEDDED_KUBECONFIG = '.actorlet/fleet.kubeconfig';
 
 /** The heap grows by this share before it is collected: a thousand nodes have much that stays, and V8 would double it. */
 const HEAP_GROWING_PERCENT = 40;
@@ -68,7 +72,7 @@ async function run(args: Args): Promise<number> {
   const interrupt = (): void => interrupted.abort();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: (line) => void process.stderr.write(line) });
-  const world = await realWorld({ ...args, log });
+  const { world, close } = await surroundings(args, spec.seed, log);
   try {
     const fleet = new Fleet(spec, world, args.shard);
     await refuseOthers(fleet, spec, world);
@@ -93,8 +97,20 @@ async function run(args: Args): Promise<number> {
   } finally {
     world.admin.close();
     world.close();
+    await close();
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
   }
+}
+
+async function surroundings(args: Args, seed: number, log: Logger): Promise<{ world: RealWorld; close(): Promise<void> }> {
+  if (args.api === 'cluster') return { world: await realWorld({ ...args, log }), close: async () => {} };
+  const { startEmbeddedApi } = await import('./embedded/server.ts');
+  const clock = createClock();
+  const api = await startEmbeddedApi(clock, seed);
+  await mkdir(dirname(EMBEDDED_KUBECONFIG), { recursive: true });
+  await writeFile(EMBEDDED_KUBECONFIG, api.kubeconfig, { mode: 0o600 });
+  process.stderr.write(`embedded API server: kubectl --kubeconfig ${EMBEDDED_KUBECONFIG} get nodes\n`);
+  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), close: api.close };
 }
 
 /** @throws where nodes of these names are there that this fleet did not make. */

@@ -8,7 +8,7 @@ import { SharedWatches } from '../../fleet/watches/shared.ts';
 import type { KubeFailure, KubeRequest } from '../../machines/kube/request.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import type { KubeApi } from '../../ports/kube.ts';
-import type { Logger } from '../../ports/ports.ts';
+import type { Clock, Logger } from '../../ports/ports.ts';
 import { createClock, createEntropy, createYield } from '../dependencies/clock.ts';
 import { createCredentials } from '../dependencies/kube/credentials.ts';
 import { createKubeApi } from '../dependencies/kube/kubeApi.ts';
@@ -19,6 +19,7 @@ import { createNet } from '../dependencies/net/net.ts';
 import { proxyOf } from '../dependencies/net/proxy.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { GIT_VERSION, TARGET_MAJOR, TARGET_MINOR, versionInfo } from '../version.ts';
+import type { EmbeddedApi } from './embedded/server.ts';
 import { createStreams } from './streams.ts';
 
 export interface WorldOptions {
@@ -85,13 +86,7 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
       ...(o.asNodes ? { impersonate: { user: `system:node:${node}`, group: 'system:nodes' } } : {}),
     });
   return {
-    clock,
-    entropy: createEntropy(),
-    yield: createYield(),
-    net: createNet(),
-    log,
-    nodeLog: () => quietLog,
-    build: BUILD,
+    ...ofProcess(clock, log),
     address,
     socketPath: o.socket,
     serving: o.port === 0 ? null : { port: o.port, ...(await certificates(config, address, clock.wallMs())) },
@@ -103,6 +98,24 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
       streams?.close();
     },
   };
+}
+
+/** The surroundings of a fleet on an API server of this process. Its nodes serve no API: nothing there asks them. */
+export function embeddedWorld(api: Pick<EmbeddedApi, 'connect'>, o: { clock: Clock; socket: string; log: Logger }): RealWorld {
+  const surroundings = ofProcess(o.clock, o.log);
+  return {
+    ...surroundings,
+    address: '127.0.0.1',
+    socketPath: o.socket,
+    serving: null,
+    connect: api.connect,
+    admin: api.connect(''),
+    close() {},
+  };
+}
+
+function ofProcess(clock: Clock, log: Logger) {
+  return { clock, entropy: createEntropy(), yield: createYield(), net: createNet(), log, nodeLog: () => quietLog, build: BUILD };
 }
 
 /** Nodes say what they do in their views and in the API; a thousand logs are none. */

@@ -9,7 +9,7 @@ import { SECRET } from '../identity/certificates.ts';
 import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
 import { ApiFault, type KubeStore, type Resource } from './kubeStore.ts';
 
-const RESOURCES: readonly (Resource & { group: string })[] = [
+export const RESOURCES: readonly (Resource & { group: string })[] = [
   core('pods', 'Pod', true),
   core('nodes', 'Node', false),
   core('events', 'Event', true),

@@ -1,0 +1,183 @@
+/**
+ * `--api embedded`: the simulation's API server, in this process for the nodes and over HTTPS on loopback for kubectl, with a small
+ * scheduler. There are no controllers and nothing is kept on disk.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { chosenNode } from '../../../fleet/scheduler.ts';
+import { type KubeObject, type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../machines/kube/request.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
+import type { KubeApi } from '../../../ports/kube.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import { simKube } from '../../../sim/world/kube/kubeApi.ts';
+import { simRng } from '../../../sim/world/rng.ts';
+import { selfSignedCertificate } from '../../process/selfSigned.ts';
+import { discovery, tableOf } from './discovery.ts';
+
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** Pods that found no node are looked at again. */
+const RETRY_MS = 1_000;
+const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const NAMESPACES = ['default', 'kube-system', 'kube-node-lease'];
+
+export interface EmbeddedApi {
+  /** A kubeconfig in YAML: where it is, and its token. */
+  kubeconfig: string;
+  connect(node: string): KubeApi;
+  close(): Promise<void>;
+}
+
+export async function startEmbeddedApi(clock: Clock, seed: number): Promise<EmbeddedApi> {
+  const kube = simKube({ clock, rng: simRng(`embedded-${seed}`), latencyMs: () => 0 });
+  const connect = (node: string): KubeApi => kube.connect({ power: { on: true }, clock, node });
+  for (const namespace of NAMESPACES) {
+    kube.handle({ verb: 'POST', path: `/api/v1/namespaces/${namespace}/serviceaccounts`, body: { metadata: { name: 'default' } } });
+  }
+  const stopScheduling = schedule(kube, clock);
+  const token = randomBytes(16).toString('hex');
+  const api = connect('');
+  const { cert, key } = await selfSignedCertificate('127.0.0.1', clock.wallMs());
+  const http = createServer({ cert, key }, (req, res) => {
+    const served = req.headers.authorization === `Bearer ${token}` ? answer(req, res, { kube, api, clock }) : refuse(res);
+    served.catch(() => res.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    http.once('error', reject);
+    http.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = http.address() as AddressInfo;
+  return {
+    kubeconfig: kubeconfigOf(`https://127.0.0.1:${port}`, token),
+    connect,
+    close: () => {
+      stopScheduling();
+      http.closeAllConnections();
+      return new Promise((resolve) => http.close(() => resolve()));
+    },
+  };
+}
+
+function kubeconfigOf(server: string, token: string): string {
+  const config = {
+    ...{
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'fleet',
+      contexts: [{ name: 'fleet', context: { cluster: 'fleet', user: 'fleet' } }],
+    },
+    // Its certificate is made anew at each start; the token is what counts, and the way is loopback.
+    clusters: [{ name: 'fleet', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'fleet', user: { token } }],
+  };
+  return `${JSON.stringify(config, null, 2)}\n`;
+}
+
+type Kube = ReturnType<typeof simKube>;
+
+/** Binds pods as they come, and those that found no node when there may be one. */
+function schedule(kube: Kube, clock: Clock): () => void {
+  const podsOn = new Map<string, number>();
+  const nodeOf = (object: KubeObject | undefined): unknown => (isRecord(object?.spec) ? object.spec.nodeName : undefined);
+  const count = (node: unknown, by: number): void => {
+    if (typeof node === 'string' && node !== '') podsOn.set(node, (podsOn.get(node) ?? 0) + by);
+  };
+  const waiting = new Set<string>();
+  const pathOf = ({ metadata }: KubeObject): string => `/api/v1/namespaces/${metadata.namespace ?? 'default'}/pods/${metadata.name}`;
+  const bind = (path: string): void => {
+    const got = kube.handle({ verb: 'GET', path });
+    waiting.delete(path);
+    if (!got.ok || nodeOf(got.body as KubeObject)) return;
+    const node = chosenNode(got.body as KubeObject, kube.store.list('nodes'), podsOn);
+    if (node === undefined) waiting.add(path);
+    else kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: { nodeName: node } } });
+  };
+  const stop = kube.store.onEvent(({ resource, type, object, before }) => {
+    if (resource !== 'pods') return;
+    const [was, is] = [nodeOf(before), type === 'DELETED' ? undefined : nodeOf(object)];
+    if (was !== is) {
+      count(was, -1);
+      count(is, 1);
+    }
+    if (type === 'ADDED' && !nodeOf(object)) setImmediate(bind, pathOf(object));
+  });
+  let timer: unknown;
+  const again = (): void => {
+    timer = clock.setTimeout(() => {
+      for (const path of [...waiting]) bind(path);
+      again();
+    }, RETRY_MS);
+  };
+  again();
+  return () => {
+    stop();
+    clock.clearTimeout(timer);
+  };
+}
+
+const send = (res: ServerResponse, code: number, body: unknown): void => {
+  res.writeHead(code, { 'content-type': 'application/json' });
+  res.end(JSON.stringify(body));
+};
+const status = (code: number, reason: string, message: string): object => ({
+  ...{ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message },
+});
+
+async function refuse(res: ServerResponse): Promise<void> {
+  send(res, 401, status(401, 'Unauthorized', 'the token is that of .actorlet/fleet.kubeconfig'));
+}
+
+async function answer(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { kube, api, clock }: { kube: Kube; api: KubeApi; clock: Clock },
+): Promise<void> {
+  const url = new URL(req.url ?? '/', 'http://h');
+  const path = url.pathname;
+  const query = Object.fromEntries(url.searchParams);
+  const found = req.method === 'GET' ? discovery(path) : undefined;
+  if (found !== undefined) return send(res, 200, found);
+  if (query.watch === 'true') {
+    const gone = new AbortController();
+    res.once('close', () => gone.abort());
+    const watch = await api.watch({ path, query }, { timeoutMs: null, signal: gone.signal });
+    if (!watch.ok) return send(res, watch.failure.code || 500, status(watch.failure.code, watch.failure.reason, watch.failure.message));
+    res.writeHead(200, { 'content-type': 'application/json' });
+    res.flushHeaders();
+    for await (const line of watch.lines) res.write(`${line}\n`);
+    res.end();
+    return;
+  }
+  if (!VERBS.includes(req.method ?? '')) return send(res, 405, status(405, 'MethodNotAllowed', `${req.method} is not known here`));
+  let body: unknown;
+  try {
+    body = await bodyOf(req);
+  } catch {
+    return send(res, 400, status(400, 'BadRequest', 'the body is no JSON, or too long'));
+  }
+  const type = req.headers['content-type'] ?? '';
+  const patchType = (Object.keys(PATCH_TYPES) as PatchType[]).find((t) => type.startsWith(PATCH_TYPES[t]));
+  if (req.method === 'PATCH' && patchType === undefined) return send(res, 415, status(415, 'UnsupportedMediaType', `no patch of ${type}`));
+  const request: KubeRequest = {
+    verb: req.method as KubeVerb,
+    path,
+    query,
+    ...(body === undefined ? {} : { body }),
+    ...(patchType === undefined ? {} : { patchType }),
+  };
+  const result = kube.handle(request);
+  if (!result.ok) return send(res, result.failure.code || 500, status(result.failure.code, result.failure.reason, result.failure.message));
+  const table =
+    req.method === 'GET' && req.headers.accept?.includes('as=Table') === true ? tableOf(result.body, clock.wallMs()) : undefined;
+  send(res, result.code, table ?? result.body);
+}
+
+async function bodyOf(req: IncomingMessage): Promise<unknown> {
+  let text = '';
+  for await (const chunk of req.setEncoding('utf8')) {
+    text += chunk;
+    if (text.length > BODY_BYTES_MAX) throw new Error('too long');
+  }
+  return text === '' ? undefined : JSON.parse(text);
+}
