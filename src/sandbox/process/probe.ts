@@ -1,6 +1,6 @@
 /** What isolation this user can have on this host: tried once at start, said in Status and in the log. */
 import { execFile } from 'node:child_process';
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 export interface Isolation {
@@ -13,6 +13,8 @@ export interface Isolation {
   root: boolean;
   uid: number;
   gid: number;
+  /** Root of a user namespace whose maker may set no groups: commands keep those of the runtime. */
+  keepsGroups?: true;
   /** Absolute paths of the helpers; '' where the host lacks one. */
   sh: string;
   unshare: string;
@@ -48,6 +50,15 @@ function run(file: string, args: string[]): Promise<{ ok: boolean; out: string; 
   });
 }
 
+/** What the kernel says of a user namespace that was made without rights. */
+function setsNoGroups(): boolean {
+  try {
+    return readFileSync('/proc/self/setgroups', 'latin1').startsWith('deny');
+  } catch {
+    return false;
+  }
+}
+
 /** `wanted: 'plain'` skips the trial. */
 export async function probeIsolation(o: { path: string; wanted?: 'plain' | undefined }): Promise<Isolation> {
   const uid = process.geteuid?.() ?? 0;
@@ -58,6 +69,7 @@ export async function probeIsolation(o: { path: string; wanted?: 'plain' | undef
     root: uid === 0,
     uid,
     gid: process.getegid?.() ?? 0,
+    ...(setsNoGroups() ? { keepsGroups: true as const } : {}),
     sh: findCommand('sh', o.path) || '/bin/sh',
     unshare: findCommand('unshare', o.path),
     nsenter: findCommand('nsenter', o.path),

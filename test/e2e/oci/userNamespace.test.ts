@@ -29,7 +29,7 @@ it.runIf(canRunOci())('runs a pod, takes a kernel log that it may not read for w
   };
   writeFileSync(join(dir, 'config.json'), JSON.stringify(config));
   const command = ['sh', '-c', 'cat /proc/self/uid_map; exec sleep 1000'];
-  const spec = { terminationGracePeriodSeconds: 1, containers: [{ name: 'main', image: 'busybox', command }] };
+  const spec = { terminationGracePeriodSeconds: 1, containers: [{ name: 'main', image: 'actorlet.dev/host', command }] };
   const pod = join(manifests, 'hello.json');
   writeFileSync(pod, JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'hello' }, spec }));
   const user = ['setpriv', `--reuid=${USER_ID}`, `--regid=${USER_ID}`, '--clear-groups'];

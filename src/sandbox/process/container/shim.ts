@@ -105,8 +105,10 @@ function wrapCommand(spec: Pick<ShimSpec, 'argv' | 'credentials' | 'oddEnv'>, is
   const flags: string[] = [];
   if (c.uid !== undefined) flags.push(`--reuid=${c.uid}`);
   if (c.gid !== undefined) flags.push(`--regid=${c.gid}`);
-  if (c.groups !== undefined && c.groups.length > 0) flags.push(`--groups=${c.groups.join(',')}`);
-  else if (c.uid !== undefined || c.gid !== undefined) flags.push('--clear-groups');
+  const changes = c.uid !== undefined || c.gid !== undefined;
+  if (isolation.keepsGroups === true) flags.push(...(changes ? ['--keep-groups'] : []));
+  else if (c.groups !== undefined && c.groups.length > 0) flags.push(`--groups=${c.groups.join(',')}`);
+  else if (changes) flags.push('--clear-groups');
   if (c.boundingSet !== undefined) flags.push(`--inh-caps=${c.boundingSet}`, `--bounding-set=${c.boundingSet}`);
   else if (isolation.userNamespace && isolation.setpriv !== '') flags.push('--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all');
   if (c.noNewPrivs === true) flags.push('--no-new-privs');
