@@ -272,7 +272,10 @@ export class CsiLab {
   async #grow({ name, of }: Subject): Promise<void> {
     for (const [at, size] of (of.growth?.sizes ?? []).entries()) {
       const fails = of.growth?.fails?.[at] ?? null;
+      // The reference looks at a claim again when it syncs the pod.
+      const look = () => this.#c.merge(`pods/${name}`, { metadata: { annotations: { 'csi.test/size': size } } });
       await this.#grant(name, size, at > 0 && of.growth?.fails?.[at - 1] !== undefined && of.growth.fails[at - 1] !== null);
+      await look();
       const said = async () => [...(await this.#events(name)), ...this.#claims.of(name)];
       const done = async () => (fails === null ? this.#has(name, size) : (await said()).some((line) => line.includes(fails)));
       await this.#c.daemon.wait(`the claim ${name} has ${size}`, done, GROWTH);
