@@ -44,7 +44,8 @@ const STATS = ['GET_VOLUME_STATS', 'VOLUME_CONDITION'];
 const modes = (...accessModes: string[]) => ({ accessModes });
 const ext4 = { fsType: 'ext4' };
 const BLOCK = { volumeMode: 'Block' };
-const group: Partial<PodSpec> = { securityContext: { fsGroup: 4321 } };
+export const FS_GROUP = 4321;
+const group: Partial<PodSpec> = { securityContext: { fsGroup: FS_GROUP } };
 const secrets = (...of: ('Stage' | 'Publish' | 'Expand')[]) =>
   Object.fromEntries(of.map((of) => [`node${of}SecretRef`, { name: of.toLowerCase(), namespace: 'default' }]));
 const INLINE = { volumeLifecycleModes: ['Persistent', 'Ephemeral'] };

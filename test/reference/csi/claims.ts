@@ -1,5 +1,7 @@
-/** What the statuses of claims go through, as a watch shows it. */
-import { type Cluster, LONG, startKubectl } from '../../cluster/cluster.ts';
+/** What the statuses of claims go through, as somebody sees who looks often. */
+import { type Cluster, DEFAULT_NAMESPACE, LONG } from '../../cluster/cluster.ts';
+
+const LOOK_EVERY_MS = 100;
 
 export interface Claimed {
   of(name: string): string[];
@@ -14,19 +16,35 @@ interface Status {
   conditions?: { type: string; status: string; message?: string }[];
 }
 
-const ROW = '{.metadata.name}{"\\t"}{.status}{"\\n"}';
-
 export function watchClaims(c: Cluster): Claimed {
-  const kubectl = startKubectl(c.plane, ['get', 'persistentvolumeclaims', '--watch-only', '-o', `jsonpath=${ROW}`]);
-  const of = (name: string): string[] => {
-    const lines = kubectl.ran.out.split('\n').filter((line) => line.startsWith(`${name}\t`));
-    const said = lines.map((line) => sayStatus(JSON.parse(line.slice(name.length + 1)) as Status)).filter((line) => line !== '');
-    return said.filter((line, at) => line !== said[at - 1]);
+  const seen = new Map<string, string[]>();
+  let [on, busy] = [true, false];
+  const look = async (): Promise<void> => {
+    const got = await c.plane.request('GET', `${DEFAULT_NAMESPACE}/persistentvolumeclaims`);
+    for (const { metadata, status } of (got.body as { items?: { metadata: { name: string }; status: Status }[] }).items ?? []) {
+      const lines = seen.get(metadata.name) ?? [];
+      seen.set(metadata.name, lines);
+      const line = sayStatus(status);
+      if (line !== '' && line !== lines.at(-1)) lines.push(line);
+    }
   };
+  const timer = setInterval(() => {
+    if (busy || !on) return;
+    busy = true;
+    look()
+      .catch(() => undefined)
+      .finally(() => {
+        busy = false;
+      });
+  }, LOOK_EVERY_MS);
+  const of = (name: string): string[] => seen.get(name) ?? [];
   return {
     of,
     bound: async (name) => void (await c.daemon.wait(`claim ${name} is bound`, () => of(name).length > 0, LONG)),
-    stop: () => kubectl.stop(),
+    stop() {
+      on = false;
+      clearInterval(timer);
+    },
   };
 }
 

@@ -23,12 +23,25 @@ function withoutNeedlessUnpublish(calls: readonly Call[], theirs: readonly Call[
   return theyDo ? [...calls] : calls.filter(([method]) => method !== 'NodeUnpublishVolume');
 }
 
-/** Lines in order: the same call twice in a row is one. */
+/** A call, or two in turn, again and again are one attempt: how often an agent tries is its own choice. */
+function attempts(lines: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (const line of lines) {
+    kept.push(line);
+    for (const length of [1, 2]) {
+      const [last, before] = [kept.slice(-length), kept.slice(-2 * length, -length)];
+      if (before.length === length && last.every((l, at) => l === before[at])) kept.length -= length;
+    }
+  }
+  return kept;
+}
+
+/** Lines in order. */
 export function comparable(calls: readonly Call[], theirs: readonly Call[], of: CsiCase): string[] {
   const lines = withOwnPaths(withoutNeedlessUnpublish(calls, theirs), of).map(
     ([method, request]) => `${method} ${JSON.stringify(sorted(request))}`,
   );
-  return lines.filter((line, at) => line !== lines[at - 1]);
+  return attempts(lines);
 }
 function sorted(value: unknown): unknown {
   if (Array.isArray(value) || typeof value !== 'object' || value === null) return value;

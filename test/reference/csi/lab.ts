@@ -16,7 +16,7 @@ import { loopDevices } from './loops.ts';
 import { plainCalls, plainEvents } from './plain.ts';
 
 /** The least time in which the reference looks at a claim again. */
-const GROWTH = { timeoutMs: 150_000, everyMs: 250 };
+const GROWTH = { timeoutMs: 100_000, everyMs: 250 };
 /** Events of a burst of pods come late. */
 const SHORT = { timeoutMs: 110_000, everyMs: 200 };
 const QUIET_MS = 5_000;

@@ -4,14 +4,20 @@ import { driversView } from '../../../src/machines/services/plugins/messages.ts'
 import type { CsiMethod, NodeCapability } from '../../../src/machines/wire/csi.ts';
 import { cluster, create, drop, events, isReady, NS, patch, secret } from '../../integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
-import { CASES, type CsiCase } from './cases.ts';
+import { CASES, type CsiCase, FS_GROUP } from './cases.ts';
 import type { Call } from './compare.ts';
 import { plainCalls } from './plain.ts';
 
 const STORAGE = '/apis/storage.k8s.io/v1';
 const WITHIN_MS = 400_000;
 
-export async function virtualCalls(name: string): Promise<Call[]> {
+export interface VirtualTold {
+  calls: Call[];
+  /** Its files were given to the group of the pod. */
+  given: boolean;
+}
+
+export async function virtualCalls(name: string): Promise<VirtualTold> {
   const of = CASES[name];
   if (of === undefined) throw new Error(`no case ${name}`);
   await using h = await cluster({ drivers: true });
@@ -34,7 +40,7 @@ class VirtualCase {
     this.#socket = `${ROOT}/plugins_registry/${this.#driver}-reg.sock`;
   }
 
-  async run(): Promise<Call[]> {
+  async run(): Promise<VirtualTold> {
     const [h, of, name] = [this.#h, this.#of, this.#name];
     await this.#plug(of.capabilities ?? []);
     this.#fail();
@@ -56,7 +62,8 @@ class VirtualCase {
     drop(h, `pods/${name}`);
     const { uid } = pod.metadata;
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${uid}`), WITHIN_MS);
-    return plainCalls(h.drivers.calls as Parameters<typeof plainCalls>[0], { rootDir: ROOT, uid });
+    const given = [...h.mounts.owners].some(([path, owner]) => path.includes('kubernetes.io~csi') && owner === `-:${FS_GROUP}`);
+    return { calls: plainCalls(h.drivers.calls as Parameters<typeof plainCalls>[0], { rootDir: ROOT, uid }), given };
   }
 
   async #plug(capabilities: readonly string[]): Promise<void> {

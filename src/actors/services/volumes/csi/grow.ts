@@ -37,9 +37,11 @@ export async function growCsi(
     await driver.call('NodeExpandVolume', request, signal);
   } catch (error) {
     if (!(error instanceof CsiError)) throw error;
+    const kind = failureOfCode(error.code, isFinal(error.code));
+    // The words of the reference.
     throw new GrowthFailure(
-      failureOfCode(error.code, isFinal(error.code)),
-      `Expander.NodeExpand failed to expand the volume : ${messageOf(error)}`,
+      kind,
+      `Expander.NodeExpand failed to expand the volume ${kind === 'infeasible' ? '' : ': '}${messageOf(error)}`,
     );
   }
 }
