@@ -82,6 +82,8 @@ export const RULES = [
     may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sim/world/', 'fleet/'],
     packages: PURE,
   },
+  // Stands between a node and its ports, and runs a node on what it wrote.
+  { folder: '`replay`, recordings of inputs', in: /^replay\//, may: ['machines/', 'ports/', 'actors/', 'replay/'], packages: PURE },
   // The flight recorder watches the supervision from outside.
   { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'actors/', 'recorder/'], packages: PURE },
   // Child processes, .proto files and SPDY, for programs that have I/O of their own.
@@ -111,6 +113,7 @@ export const RULES = [
   },
   { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'ctl/', 'harness/'], packages: ANY },
   { folder: '`ctl/commands/sim*`', in: /^ctl\/commands\/sim/, may: ['machines/', 'admin/', 'ctl/', 'sim/', 'process/'], packages: ANY },
+  { folder: '`ctl/commands/replay*`', in: /^ctl\/commands\/replay/, may: ['machines/', 'admin/', 'ctl/', 'replay/'], packages: ANY },
   // A recording is opened without a daemon.
   {
     folder: '`ctl/commands/recording*`',

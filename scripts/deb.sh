@@ -82,7 +82,7 @@ done
 # The documents with their folders, so that links among them lead somewhere.
 doc=$share/doc/actorlet
 cp -r README.md SECURITY.md CONTRIBUTING.md ARCHITECTURE.md CHANGELOG.md docs examples "$doc/"
-rm -rf "$doc/docs/images" "$doc/docs/spec" "$doc/docs/decisions" "$doc/docs/changes-since-1.34.md"
+rm -rf "$doc/docs/images" "$doc/docs/spec" "$doc/docs/decisions"
 find "$doc/examples" \( -name node_modules -o -name package-lock.json \) -prune -exec rm -rf {} +
 sed 's#\$schema=.*/#$schema=/usr/share/actorlet/schemas/#' examples/containerd/config.yaml >"$tree/etc/actorlet/config.yaml"
 echo 'ACTORLET_ARGS=' >"$tree/etc/default/actorlet"

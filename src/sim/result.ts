@@ -3,6 +3,7 @@ import type { Scenario } from '../machines/faults/types.ts';
 import type { Coverage } from './coverage.ts';
 import type { Fault } from './nemesis/faults.ts';
 import type { NodeTuning } from './world/node/nodeTuning.ts';
+import type { NodeWatcher } from './world/node/types.ts';
 
 export interface SimOptions {
   seed: number;
@@ -22,6 +23,8 @@ export interface SimOptions {
   coverage?: boolean;
   /** Virtual minutes in which a healed node must come to rest. Default 20. */
   restMinutesMax?: number;
+  /** Stands between each daemon and its ports; must let all through, and take no time. */
+  between?: NodeWatcher['between'];
   /** Hears of each phase as it begins; must not throw, and cannot change the run. */
   onPhase?: (phase: Phase) => void;
 }
@@ -37,7 +40,7 @@ export interface Violation {
 export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
 
 export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults' | 'onPhase'>>;
+  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults' | 'onPhase' | 'between'>>;
   violation: Violation | null;
   hash: string;
   steps: number;

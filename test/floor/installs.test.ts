@@ -1,6 +1,6 @@
 /** Which Node installs all packages: `scripts/env.sh` asks before it installs. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
@@ -67,4 +67,12 @@ it('installs for a start without the tools of the tests, and those once a test i
   expect(start).toMatch(/^ci --no-workspaces /);
   // `ci` would empty node_modules below a daemon that runs from it.
   expect(tests).toMatch(/^install --no-save --include=dev /);
+});
+
+it('leaves alone what was installed by hand', () => {
+  checkout();
+  mkdirSync(join(dir, 'node_modules/.bin'), { recursive: true });
+  for (const file of ['.package-lock.json', '.bin/vitest']) writeFileSync(join(dir, 'node_modules', file), '', { mode: 0o755 });
+  utimesSync(join(dir, 'package-lock.json'), 1, 1);
+  expect(install('v24.1.0', 'for-start')).toMatchObject({ code: 0, installs: 0 });
 });

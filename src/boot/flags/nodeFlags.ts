@@ -149,4 +149,19 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
     help: 'Size in MiB that FILE and FILE.1 of --actorlet-record have together at most.',
     own: true,
   },
+  {
+    name: 'actorlet-record-inputs',
+    type: 'path',
+    flag: 'recordInputs',
+    help: 'Folder (mode 0700) for what comes in, without secrets: actorctl replay runs the node again on it.',
+    own: true,
+    shownDefault: '""',
+  },
+  {
+    name: 'actorlet-record-inputs-max-mib',
+    type: 'int32',
+    flag: 'recordInputsMaxMib',
+    help: 'Size in MiB of that folder. A recording that reaches it ends; the next start removes the oldest ones.',
+    own: true,
+  },
 ];

@@ -1,7 +1,7 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
 
 import type { InspectionPage } from '../../actors/edge/server.ts';
-import type { Registry } from '../../actors/supervision/types.ts';
+import type { Registry, SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config/config.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
@@ -16,6 +16,7 @@ import type { Libc } from '../process/libc.ts';
 import type { FileLock } from '../process/lock.ts';
 import type { Notify } from '../process/notify.ts';
 import type { Watchdog } from '../process/watchdog/watchdog.ts';
+import type { RecordedNode } from '../replay/recordInputs.ts';
 
 /** The process as the boot sees it; `process` in production. */
 export interface BootIo {
@@ -40,6 +41,8 @@ export interface BootNode {
   readonly tree: {
     readonly registry: Registry;
     readonly failed: Promise<Error>;
+    /** Absent: its steps are not told. */
+    observe?(fn: (e: SupervisionEvent) => void): Disposable;
   };
 }
 export interface PortsInput {
@@ -91,6 +94,8 @@ export interface BootState {
   page?: InspectionPage;
   recording?: RecordingEnd;
   tracing?: TracingEnd;
+  /** Absent: inputs are not recorded. */
+  inputs?: RecordedNode;
 }
 
 /** How a recording ends: with the daemon, or because its tree failed. Neither rejects. */

@@ -11,6 +11,7 @@ import { noteFile, openHandling } from '../process/handling.ts';
 import { HeapCollector, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, startWatchdog } from '../process/watchdog/watchdog.ts';
+import type { RecordedNode } from '../replay/recordInputs.ts';
 import { versionInfo } from '../version.ts';
 import { type BootContext, type BuildInfo, need, type Outcome, type Step } from './context.ts';
 
@@ -45,15 +46,36 @@ export const createTheNode: Step = {
   name: 'create the node',
   async run(ctx) {
     const config = need(ctx, 'nodeConfig');
-    ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), {
+    const heartbeat = need(ctx, 'heartbeat');
+    const options: AskedOptions = {
       build: buildInfo(),
       flagz: () => shownFlags(config),
       page: () => ctx.state.page ?? { state: config.flags.inspect === '' ? 'off' : 'starting' },
-      heartbeat: need(ctx, 'heartbeat'),
-    });
+    };
+    const recorded = config.flags.recordInputs === '' ? null : await recordingOf(ctx, options);
+    if (recorded === null) {
+      ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), { ...options, heartbeat });
+      return undefined;
+    }
+    ctx.state.inputs = recorded;
+    const node = await ctx.wiring.createNode(config, recorded.ports, { ...(recorded.options as AskedOptions), heartbeat });
+    ctx.state.node = recorded.wrap(node);
     return undefined;
   },
 };
+
+type AskedOptions = Omit<Parameters<BootContext['wiring']['createNode']>[2], 'heartbeat'>;
+
+/** Null: it cannot be recorded, and runs all the same. */
+async function recordingOf(ctx: BootContext, options: AskedOptions): Promise<RecordedNode | null> {
+  try {
+    const { recordInputs } = await import('../replay/recordInputs.ts');
+    return await recordInputs(need(ctx, 'nodeConfig'), need(ctx, 'ports'), options);
+  } catch (error) {
+    need(ctx, 'log').error({ flag: '--actorlet-record-inputs', err: messageOf(error) }, 'inputs are not recorded');
+    return null;
+  }
+}
 
 function buildInfo(): BuildInfo {
   const info = versionInfo();
@@ -83,7 +105,7 @@ export const startTheNode: Step = {
     if (result === 'ended') return stopTheNode(ctx);
     need(ctx, 'log').error({ err: messageOf(result.failed) }, `the tree did not start; exiting with code ${EXIT.internal}`);
     dumpRecorder(ctx);
-    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end()]);
+    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end(), ctx.state.inputs?.end()]);
     return { exit: EXIT.internal };
   },
 };
@@ -200,7 +222,7 @@ export const serve: Step = {
     if (result === undefined) return stopTheNode(ctx);
     need(ctx, 'log').error({ err: messageOf(result) }, `the tree failed; exiting with code ${EXIT.internal}, containers are left running`);
     dumpRecorder(ctx);
-    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end()]);
+    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end(), ctx.state.inputs?.end()]);
     return { exit: EXIT.internal };
   },
 };
@@ -212,7 +234,7 @@ export async function stopTheNode(ctx: BootContext): Promise<Outcome> {
   const how = await Promise.race([need(ctx, 'node').stop(), late]);
   limit.abort();
   if (how === 'late') log.warn({}, `the tree did not stop within ${STOP_LIMIT_MS} ms; it is abandoned`);
-  await Promise.all([ctx.state.recording?.end(), ctx.state.tracing?.end()]);
+  await Promise.all([ctx.state.recording?.end(), ctx.state.tracing?.end(), ctx.state.inputs?.end()]);
   log.info({}, 'stopped; containers are left running');
   return { exit: EXIT.ok };
 }

@@ -8,7 +8,29 @@ import { addInjectCommand } from './inject/injectArgs.ts';
 import { CHART_FORMATS } from './show/chartFormats.ts';
 
 export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
-  return addTryCommand(addSimCommand(addImageCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner), runner);
+  return addReplayCommand(
+    addTryCommand(addSimCommand(addImageCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner), runner),
+    runner,
+  );
+}
+
+function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Argv<T> {
+  return y.command(
+    'replay <path>',
+    'runs a node again on what --actorlet-record-inputs recorded; 1 where it does something else now',
+    (c) =>
+      c
+        .positional('path', { type: 'string', demandOption: true, describe: 'the folder, or one file of it' })
+        .option('until', {
+          type: 'string',
+          describe: "stops where an actor enters a state, and prints it: 'pods/workers/web-1 state=syncing.settled'",
+        })
+        .example('$0 replay /var/log/actorlet/inputs', ''),
+    async (args) => {
+      const { runReplay } = await import('./replay/replay.ts');
+      return run(() => runReplay(io, { path: args.path, json: args.json || args.output === 'json', until: args.until }))(args);
+    },
+  );
 }
 
 const DRAIN_TIMEOUT_S = 600;

@@ -56,6 +56,10 @@ export interface KubeletFlags {
   record: string;
   /** Our own: MiB of the recording's two segments together. */
   recordMaxMib: number;
+  /** Our own: folder of the recordings of inputs; '' for none. */
+  recordInputs: string;
+  /** Our own: MiB of that folder. */
+  recordInputsMaxMib: number;
 }
 
 export interface FeatureGates {

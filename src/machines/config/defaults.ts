@@ -241,6 +241,8 @@ export function defaultKubeletFlags(): KubeletFlags {
     inspect: '',
     record: '',
     recordMaxMib: 64,
+    recordInputs: '',
+    recordInputsMaxMib: 256,
   };
 }
 

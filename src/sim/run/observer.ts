@@ -9,6 +9,7 @@ import type { Checks } from './checks.ts';
 export interface ObserverOptions {
   checks: Checks;
   inspect: NodeWatcher['inspect'];
+  between: NodeWatcher['between'];
   /** For the trace. */
   note(who: string, what: string): void;
 }
@@ -20,6 +21,7 @@ function kindOf(path: string): string {
 
 export class Observer implements NodeWatcher {
   readonly inspect: NodeWatcher['inspect'];
+  readonly between: NodeWatcher['between'];
   /** Times each edge was taken. */
   readonly edges = new Map<string, number>();
   /** Paths of the workers that began an inspection since this was last cleared. */
@@ -28,8 +30,9 @@ export class Observer implements NodeWatcher {
   readonly #note: ObserverOptions['note'];
   readonly #uids = new Map<string, Set<string>>();
 
-  constructor({ checks, inspect, note }: ObserverOptions) {
+  constructor({ checks, inspect, between, note }: ObserverOptions) {
     this.inspect = inspect;
+    this.between = between;
     this.#checks = checks;
     this.#note = note;
   }

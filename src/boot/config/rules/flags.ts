@@ -44,6 +44,9 @@ export function flagProblems(flags: KubeletFlags, given: ReadonlyMap<string, Giv
   if (flags.recordMaxMib < RECORD_MIB_MIN || flags.recordMaxMib > RECORD_MIB_MAX) {
     bad('actorlet-record-max-mib', `${flags.recordMaxMib} must be between ${RECORD_MIB_MIN} and ${RECORD_MIB_MAX}`);
   }
+  if (flags.recordInputsMaxMib < RECORD_MIB_MIN || flags.recordInputsMaxMib > RECORD_MIB_MAX) {
+    bad('actorlet-record-inputs-max-mib', `${flags.recordInputsMaxMib} must be between ${RECORD_MIB_MIN} and ${RECORD_MIB_MAX}`);
+  }
   nodeIPs(flags, bad);
   labels(flags.nodeLabels, bad);
   return problems;

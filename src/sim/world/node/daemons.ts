@@ -85,7 +85,10 @@ export class Daemons {
     const self = this.#o.node();
     const { inspect } = watcher;
     const ports = portsFor({ node: self, rng, time, machineClock: clock, power: mine, log: (level, text) => this.#log(level, text) });
-    const node = await createNode(configOf(self), ports, inspect === undefined ? {} : { inspect });
+    const config = configOf(self);
+    const between = watcher.between?.(self, config, ports);
+    const made = await createNode(config, between?.ports ?? ports, inspect === undefined ? {} : { inspect });
+    const node = between?.wrap(made) ?? made;
     if (!mine.on) return;
     this.#last = node;
     // `Node` shows the contract; the supervision's tree has what leak checks need.

@@ -4,8 +4,10 @@ import type { InspectionEvent } from 'xstate';
 import type { Node } from '../../../actors/node.ts';
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
 import type { SupervisionEvent } from '../../../actors/supervision/types.ts';
+import type { NodeConfig } from '../../../machines/config/config.ts';
 import type { StatusView } from '../../../machines/pods/status/messages.ts';
 import type { MailboxTap } from '../../../machines/supervision/mailboxTap.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import type { SimMachine } from './machine.ts';
 import type { Probed } from './prober.ts';
 
@@ -21,8 +23,17 @@ export interface NodeWatcher {
   exited(node: SimNode, why: string): void;
   /** Every step of every statechart; undefined where nobody measures. */
   readonly inspect?: ((e: InspectionEvent) => void) | undefined;
+  /** Stands between a daemon and its ports; undefined where nobody records. */
+  readonly between?: ((node: SimNode, config: NodeConfig, ports: Ports) => Between) | undefined;
   /** Something that must not happen at all. */
   broken(node: SimNode, what: string): void;
+}
+
+/** What stands between a daemon and its ports. */
+interface Between {
+  ports: Ports;
+  /** The daemon as the simulation gets it. */
+  wrap(node: Node): Node;
 }
 
 export interface SimNode extends SimMachine {

@@ -1,0 +1,86 @@
+/** `actorctl replay`: runs the node of this checkout on a recording of inputs. */
+import { createHash } from 'node:crypto';
+import { CtlError, EXIT } from '../../../admin/client.ts';
+import { GIT_VERSION } from '../../../machines/version.ts';
+import { type Replayed, replay } from '../../../replay/replay.ts';
+import { silentLogger, silentMetrics } from '../../../replay/silent.ts';
+import type { CtlIo } from '../../io.ts';
+import { inputFiles, openInputs } from './file.ts';
+import { stopAt, stopLines } from './until.ts';
+
+export interface ReplayOptions {
+  path: string;
+  json: boolean;
+  /** `PATH state=STATE`; absent: it runs to the end. */
+  until?: string | undefined;
+}
+
+export async function runReplay(io: CtlIo, o: ReplayOptions): Promise<number> {
+  let worst: number = EXIT.ok;
+  for (const file of await inputFiles(o.path)) {
+    const code = await replayFile(io, file, o);
+    worst = Math.max(worst, code);
+  }
+  return worst;
+}
+
+async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<number> {
+  const { header, next, cut } = await openInputs(file);
+  const remarks = [];
+  if (header.actorlet !== GIT_VERSION)
+    remarks.push(`it was recorded by ${header.actorlet}, and this is ${GIT_VERSION}: differences may be changes between them`);
+  if (cut) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
+  const began = performance.now();
+  const result = await replay({
+    ...{ header, next },
+    own: { log: silentLogger, metrics: silentMetrics },
+    entropy: {
+      md5Hex: (text) => createHash('md5').update(text).digest('hex'),
+      sha256Hex: (text) => createHash('sha256').update(text).digest('hex'),
+    },
+    drain: () => new Promise((resolve) => void setImmediate(resolve)),
+    ended: () => io.signal.aborted,
+    ...(o.until === undefined ? {} : { stopAt: stopAt(o.until) }),
+  });
+  const tookMs = performance.now() - began;
+  if (io.signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
+  const same = result.divergence === null && result.failure === null;
+  if (o.json)
+    io.out(
+      `${JSON.stringify({ file, startedAt: header.startedAt, same, remarks, tookMs: Math.round(tookMs), ...result, stopped: shownStop(result) }, null, 2)}\n`,
+    );
+  else io.out(shown(file, { result, remarks, tookMs, startedAt: header.startedAt }));
+  return same ? EXIT.ok : EXIT.no;
+}
+
+function shown(file: string, o: { result: Replayed; remarks: readonly string[]; tookMs: number; startedAt: string }): string {
+  const { result, tookMs } = o;
+  const { divergence, failure } = result;
+  const speed = Math.round(result.ms / Math.max(1, tookMs));
+  const lines = [
+    `${file}: ${result.inputs} inputs since ${o.startedAt}, ${seconds(result.ms)} of the node in ${seconds(tookMs)} (${speed} times as fast)`,
+  ];
+  lines.push(...o.remarks.map((remark) => `  ${remark}`));
+  if (failure !== null) lines.push(`  The node failed, which it did not then: ${failure}`);
+  if (result.stopped !== null) return `${[...lines, ...stopLines(result.stopped)].join('\n')}\n`;
+  if (divergence === null) {
+    if (failure === null) lines.push('  No divergence: this checkout does what the node did then.');
+    return `${lines.join('\n')}\n`;
+  }
+  lines.push(
+    `  DIVERGENCE after input ${divergence.input} (${divergence.inputIs}), at ${new Date(divergence.wallMs).toISOString()}`,
+    `    then: ${divergence.was}`,
+    `    now:  ${divergence.now}`,
+  );
+  if (divergence.stack !== '') lines.push('  Asked now', ...divergence.stack.split('\n').map((line) => `    ${line}`));
+  lines.push('  The last steps of the node', ...result.steps.map((line) => `    ${line}`));
+  return `${lines.join('\n')}\n`;
+}
+
+function shownStop({ stopped }: Replayed): object | null {
+  return stopped === null ? null : { path: stopped.path, state: stopped.to, at: new Date(stopped.wallMs).toISOString() };
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}

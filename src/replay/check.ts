@@ -1,0 +1,55 @@
+/** Lines of a recording as somebody may have changed them: checked before anything is made of them. */
+import { isRecord } from '../machines/shape/conform.ts';
+import type { Entry, Header } from './entries.ts';
+
+type Kind = 'number' | 'finite' | 'string' | 'any' | 'now';
+/** What follows the code. A `?` stands for what may be missing. */
+const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
+  settled: ['number', 'number', 'any'],
+  failed: ['number', 'number', 'any'],
+  called: ['number', 'number', 'any'],
+  timer: ['number', 'number'],
+  turn: ['number', 'number'],
+  aborted: ['number', 'number'],
+  told: ['number', 'string'],
+  killed: ['number', 'string'],
+  ask: ['string', 'string', 'now', 'string'],
+  inside: ['number', 'any'],
+  answer: ['number', 'string'],
+  set: ['finite'],
+  step: ['string', 'string', 'string', 'string', 'string'],
+  clock: ['number', 'number'],
+  wall: ['number'],
+  body: ['any'],
+  end: ['string'],
+};
+
+/** Null: this is no line of a recording. */
+export function entryOf(value: unknown): Entry | null {
+  if (!Array.isArray(value)) return null;
+  const [code, ...rest] = value as unknown[];
+  const shape = typeof code === 'string' && Object.hasOwn(SHAPES, code) ? SHAPES[code] : undefined;
+  if (shape === undefined || rest.length !== shape.length) return null;
+  return shape.every((kind, i) => fits(rest[i], kind)) ? (value as unknown as Entry) : null;
+}
+
+function fits(value: unknown, kind: Kind): boolean {
+  if (kind === 'any') return true;
+  if (kind === 'number') return typeof value === 'number' && Number.isSafeInteger(value);
+  if (kind === 'finite') return typeof value === 'number';
+  if (kind === 'string') return typeof value === 'string';
+  if (typeof value === 'string') return value === 'nothing' || value === 'later' || value === 'same';
+  return isRecord(value) && (Object.hasOwn(value, 'value') || Object.hasOwn(value, 'thrown'));
+}
+
+/** What is wrong with the first line, in words; null: it is a header that this program reads. */
+export function headerProblem(value: unknown): string | null {
+  if (!isRecord(value) || typeof value.format !== 'number') return 'it is no recording of inputs';
+  if (value.format !== 1) return `it has format ${value.format}, and this program reads format 1`;
+  const { actorlet, node, monoMs, wallMs, seed, config, ports } = value as Partial<Record<keyof Header, unknown>>;
+  const numbers = [monoMs, wallMs, seed].every((n) => typeof n === 'number' && Number.isFinite(n));
+  if (!numbers || typeof actorlet !== 'string' || typeof node !== 'string') return 'its first line is damaged';
+  if (!isRecord(ports) || !isRecord(config) || !isRecord(config.flags) || !isRecord(config.config) || !Array.isArray(config.gates))
+    return 'its first line is damaged: ports or configuration are missing';
+  return null;
+}

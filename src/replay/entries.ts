@@ -1,0 +1,80 @@
+/**
+ * The lines of a recording of inputs, in the order in which the tree took them. Each is a JSON array whose first element is
+ * its code. What comes in is an input; what the tree asks for after it, up to the next input, belongs to that input.
+ */
+
+/** Text of a value as {@link ./values.ts} writes it, or the number of an earlier `body` line with the same text. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/**
+ * Inputs. `ms`: milliseconds since the input before, on the monotonic clock.
+ * - `settled`: call number `call` resolved, or with `failed` rejected.
+ * - `called`: the outside called function number `fn` of the tree.
+ * - `timer`: timer number `timer` fired. Timers are numbered as they are set.
+ * - `turn`: deferred turn number `turn` of the tree runs.
+ * - `aborted`: signal number `signal` aborted.
+ * - `killed`: something outside the tree killed the actor at `path`.
+ * - `told`: the boot called `start` or `stop` of the node.
+ */
+export type Input =
+  | readonly ['settled', ms: number, call: number, value: Json]
+  | readonly ['failed', ms: number, call: number, error: Json]
+  | readonly ['called', ms: number, fn: number, args: Json]
+  | readonly ['timer', ms: number, timer: number]
+  | readonly ['turn', ms: number, turn: number]
+  | readonly ['aborted', ms: number, signal: number]
+  | readonly ['told', ms: number, what: 'create' | 'start' | 'stop']
+  | readonly ['killed', ms: number, path: string];
+
+/**
+ * What the tree did after an input.
+ * - `ask`: it called `name`; `digest` is of the arguments. `now`: what came back at once.
+ * - `inside`: the outside called back function `fn` before that call returned; the `ask` it belongs to follows.
+ * - `answer`: what function `fn` of the tree answered to its call number `of`.
+ * - `set`: it set a timer of `ms` milliseconds; timers are numbered in this order.
+ * - `step`: the actor at `path` went from one state to another.
+ */
+export type Outcome =
+  | readonly ['ask', name: string, digest: string, now: Now, brief?: string]
+  | readonly ['inside', fn: number, args: Json]
+  | readonly ['answer', of: number, digest: string]
+  | readonly ['set', ms: number]
+  | readonly ['step', path: string, from: string, to: string, event: string, reason: string];
+/** `nothing`: undefined. `later`: a promise, settled by its number. `same`: as the last time with these arguments. */
+export type Now = 'nothing' | 'later' | 'same' | { readonly value: Json } | { readonly thrown: Json };
+
+/**
+ * - `clock`: from the n-th look at the clock since the last input on, it stands `ms` after where it stood.
+ * - `wall`: wall time less monotonic time, in milliseconds; before the input for which it holds first.
+ * - `body`: a long value, numbered from 0, which later lines name.
+ * - `end`: the recording was ended in order.
+ */
+type Note =
+  | readonly ['clock', look: number, ms: number]
+  | readonly ['wall', offsetMs: number]
+  | readonly ['body', text: string]
+  | readonly ['end', why: string];
+
+export type Entry = Input | Outcome | Note;
+
+/** The first line. */
+export interface Header {
+  /** Changes when an older program could not read what follows. */
+  readonly format: 1;
+  readonly actorlet: string;
+  readonly node: string;
+  readonly startedAt: string;
+  readonly monoMs: number;
+  readonly wallMs: number;
+  readonly seed: number;
+  /** Flags and configuration of the node, and its feature gates. */
+  readonly config: Json;
+  /** The ports with their functions, by number. */
+  readonly ports: Json;
+  readonly options: Json;
+}
+
+const INPUTS: ReadonlySet<string> = new Set(['settled', 'failed', 'called', 'timer', 'turn', 'aborted', 'told', 'killed']);
+export function isInput(entry: Entry): entry is Input {
+  return INPUTS.has(entry[0]);
+}

@@ -1,0 +1,389 @@
+/**
+ * The world of a recording, played to the tree: its ports answer what they answered then, in the same order, and time stands
+ * where it stood. What the tree asks is compared with what it asked then; the first difference is the divergence.
+ */
+
+import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import { messageOf } from '../machines/text/errors.ts';
+import type { Entropy, Ports } from '../ports/ports.ts';
+import { briefOf, OWN_WAY, seeded, shortDigest, stepOf, timerMs, withoutBody } from './border.ts';
+import { type Entry, type Header, type Input, isInput, type Json, type Outcome } from './entries.ts';
+import { Secrets } from './secrets.ts';
+import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from './values.ts';
+
+type Fn = (...args: unknown[]) => unknown;
+
+/** What was done then and what is done now, in words. */
+export interface Divergence {
+  /** Number of the input after which it came, from 0. */
+  readonly input: number;
+  readonly inputIs: string;
+  readonly monoMs: number;
+  readonly wallMs: number;
+  readonly was: string;
+  readonly now: string;
+  /** Where the tree asks now; '' where it no longer asks. */
+  readonly stack: string;
+}
+
+export interface PlayerInput {
+  header: Header;
+  /** Null at the end. */
+  next(): Entry | null;
+  own: Pick<Ports, 'log' | 'metrics'>;
+  entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
+}
+
+const NOWHERE: Place = { key: '', secret: false };
+const NEVER = new Promise<never>(() => {});
+
+export class Player {
+  readonly ports: Ports;
+  readonly options: unknown;
+  readonly #o: PlayerInput;
+  readonly #maker: Maker;
+  readonly #out: Border;
+  readonly #timers = new Map<number, () => void>();
+  readonly #turns = new Map<number, () => void>();
+  readonly #insides: Fn[] = [];
+  readonly #promises = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
+  readonly #signals = new Map<number, AbortController>();
+  readonly #last = new Map<string, Json>();
+  readonly #bodies: string[] = [];
+  #expected: Outcome[] = [];
+  #seen = 0;
+  #clocks: { look: number; ms: number }[] = [];
+  #next: Input | null = null;
+  #nextWallMs: number | null = null;
+  #timerIds = 0;
+  #turnIds = 0;
+  #calls = 0;
+  #called = 0;
+  #looks = 0;
+  #nowMs: number;
+  #wallOffsetMs: number;
+  #inputs = -1;
+  #input: Input = ['told', 0, 'create'];
+  divergence: Divergence | null = null;
+  /** Why the recording ends; null: it was cut off. */
+  endedBecause: string | null = null;
+  /** What the boot does with the node. */
+  onKilled: (path: string) => void = () => {};
+  onTold: (what: 'create' | 'start' | 'stop') => void = () => {};
+
+  constructor(o: PlayerInput) {
+    this.#o = o;
+    this.#nowMs = o.header.monoMs;
+    this.#wallOffsetMs = o.header.wallMs - o.header.monoMs;
+    this.#maker = {
+      fn:
+        (id, name) =>
+        (...args) =>
+          this.#ask(id, name, args),
+      promise: (call) => {
+        this.#calls = Math.max(this.#calls, call + 1);
+        return this.#promise(call);
+      },
+      signal: (id) => {
+        const controller = new AbortController();
+        this.#signals.set(id, controller);
+        return controller.signal;
+      },
+    };
+    this.#out = {
+      text: (text) => Secrets.normal(text),
+      bytes: (bytes) => {
+        const json = bytesJson(bytes) as { $: string; v: string };
+        return json.$ === 'x' ? { $: 'x', v: Secrets.normal(json.v) } : json;
+      },
+      isSecret: () => false,
+      fn: (fn) => ({ json: { $: 'i', v: this.#insides.push(fn) - 1 }, other: fn }),
+      promise: (promise) => ({ json: { $: 'p' }, other: promise }),
+      signal: (signal) => ({ json: { $: 'a' }, other: signal }),
+    };
+    this.ports = this.#makePorts();
+    this.options = revive(o.header.options, this.#maker);
+    this.#read();
+  }
+
+  get inputs(): number {
+    return this.#inputs + 1;
+  }
+  get monoMs(): number {
+    return this.#nowMs;
+  }
+  get wallMs(): number {
+    return this.#nowMs + this.#wallOffsetMs;
+  }
+
+  /** Gives the tree its next input. False at the end of the recording. */
+  deliver(): boolean {
+    const input = this.#next;
+    if (input === null) return false;
+    this.#inputs += 1;
+    this.#input = input;
+    // Pages and tools look at the clock of the node too, between its inputs.
+    for (const { ms } of this.#clocks) this.#nowMs += ms;
+    this.#nowMs += input[1];
+    if (this.#nextWallMs !== null) this.#wallOffsetMs = this.#nextWallMs;
+    this.#looks = 0;
+    this.#read();
+    this.#act(input);
+    return true;
+  }
+
+  /** A step of one of the node's actors. */
+  step(e: SupervisionEvent): void {
+    if (e.kind !== 'transition' || this.divergence !== null) return;
+    const { path, from, to, event, reason } = stepOf(e);
+    const now: Outcome = ['step', path, from, to, event, reason];
+    this.#expect((then) => then[0] === 'step' && now.every((part, i) => then[i] === part), now);
+  }
+
+  /** To be called once all promises have run: what the tree asked then, and not now, is a divergence. */
+  settled(): void {
+    const missing = this.#expected[this.#seen];
+    if (missing !== undefined) this.#diverge(outcomeWords(missing), 'nothing');
+  }
+
+  /** What belongs to the input that is delivered now, up to the next one. */
+  #read(): void {
+    this.#expected = [];
+    this.#seen = 0;
+    this.#clocks = [];
+    this.#next = null;
+    this.#nextWallMs = null;
+    for (let entry = this.#o.next(); entry !== null; entry = this.#o.next()) {
+      if (isInput(entry)) {
+        this.#next = entry;
+        return;
+      }
+      if (entry[0] === 'clock') this.#clocks.push({ look: entry[1], ms: entry[2] });
+      else if (entry[0] === 'wall') this.#nextWallMs = entry[1];
+      else if (entry[0] === 'body') this.#bodies.push(JSON.stringify(entry[1]));
+      else if (entry[0] === 'end') this.endedBecause = entry[1];
+      else this.#expected.push(entry);
+    }
+  }
+
+  #act(input: Input): void {
+    switch (input[0]) {
+      case 'settled':
+        this.#promises.get(input[2])?.resolve(this.#value(input[3]));
+        this.#promises.delete(input[2]);
+        return;
+      case 'failed':
+        this.#promises.get(input[2])?.reject(this.#value(input[3]));
+        this.#promises.delete(input[2]);
+        return;
+      case 'called':
+        this.#callBack(input[2], input[3]);
+        return;
+      case 'timer':
+        this.#fire(input[2]);
+        return;
+      case 'turn':
+        this.#turn(input[2]);
+        return;
+      case 'aborted':
+        this.#signals.get(input[2])?.abort();
+        return;
+      case 'killed':
+        this.onKilled(input[2]);
+        return;
+      case 'told':
+        this.onTold(input[2]);
+    }
+  }
+
+  #fire(id: number): void {
+    const fn = this.#timers.get(id);
+    if (fn === undefined) {
+      this.#diverge(`timer ${id} fired`, 'no such timer is set');
+      return;
+    }
+    this.#timers.delete(id);
+    fn();
+  }
+
+  #turn(id: number): void {
+    const fn = this.#turns.get(id);
+    if (fn === undefined) {
+      this.#diverge(`the tree had turn ${id}`, 'it did not ask for that one');
+      return;
+    }
+    this.#turns.delete(id);
+    fn();
+  }
+
+  #callBack(id: number, args: Json): void {
+    const fn = this.#insides[id];
+    if (fn === undefined) {
+      this.#diverge(`function ${id} of the tree was called`, 'there is none');
+      return;
+    }
+    this.#answered(fn, this.#value(args) as unknown[]);
+  }
+
+  #answered(fn: Fn, args: unknown[]): void {
+    const of = this.#called++;
+    const answer = (value: unknown): void => {
+      const { json } = cross(value, this.#out, NOWHERE);
+      const digest = shortDigest(this.#o.entropy.md5Hex, withoutBody(json));
+      const now: Outcome = ['answer', of, digest];
+      this.#expect((then) => then[0] === 'answer' && then[1] === of && then[2] === digest, now);
+    };
+    const result = fn(...args);
+    if (isThenable(result)) result.then(answer, (error: unknown) => answer(messageOf(error)));
+    else if (result !== undefined) answer(result);
+  }
+
+  /** Takes the next outcome of the recording, where it is this one. */
+  #expect(is: (then: Outcome) => boolean, now: Outcome): Outcome | null {
+    if (this.divergence !== null) return null;
+    const then = this.#expected[this.#seen];
+    if (then !== undefined && is(then)) {
+      this.#seen += 1;
+      return then;
+    }
+    this.#diverge(then === undefined ? 'nothing' : outcomeWords(then), outcomeWords(now));
+    return null;
+  }
+
+  #ask(_: number, name: string, args: unknown[]): unknown {
+    if (this.divergence !== null) return NEVER;
+    const { json } = cross(args, this.#out, NOWHERE);
+    const digest = shortDigest(this.#o.entropy.md5Hex, json);
+    for (let then = this.#expected[this.#seen]; then?.[0] === 'inside'; then = this.#expected[this.#seen]) {
+      this.#seen += 1;
+      this.#callBack(then[1], then[2]);
+    }
+    const now: Outcome = ['ask', name, digest, 'nothing', briefOf(json)];
+    const then = this.#expect((one) => one[0] === 'ask' && one[1] === name && one[2] === digest, now);
+    return then === null || then[0] !== 'ask' ? NEVER : this.#now(`${name} ${digest}`, then[3]);
+  }
+
+  #now(key: string, now: Extract<Outcome, readonly ['ask', ...unknown[]]>[3]): unknown {
+    if (now === 'nothing') return undefined;
+    if (now === 'later') return this.#promise(this.#calls++);
+    if (now === 'same') return this.#value(this.#last.get(key) ?? null);
+    if ('thrown' in now) throw this.#value(now.thrown);
+    this.#last.set(key, now.value);
+    return this.#value(now.value);
+  }
+
+  #promise(call: number): Promise<unknown> {
+    return new Promise((resolve, reject) => void this.#promises.set(call, { resolve, reject }));
+  }
+
+  /** Made anew each time: the tree may change what it was given. */
+  #value(json: Json): unknown {
+    const body = bodyOf(json);
+    if (body === null) return revive(json, this.#maker);
+    const text = this.#bodies[body];
+    if (text === undefined) throw new Error(`the recording names body ${body}, which it does not have`);
+    return revive(JSON.parse(text) as Json, this.#maker);
+  }
+
+  #diverge(then: string, now: string): void {
+    if (this.divergence !== null) return;
+    this.divergence = {
+      ...{ input: this.#inputs, inputIs: inputWords(this.#input), monoMs: this.monoMs, wallMs: this.wallMs, was: then, now },
+      stack: now === 'nothing' ? '' : stackOf(new Error('now')),
+    };
+  }
+
+  #makePorts(): Ports {
+    const { header, own } = this.#o;
+    const ports = revive(header.ports, this.#maker) as Record<string, object>;
+    for (const name of OWN_WAY)
+      if (name !== 'handling' && name in ports) throw new Error(`the recording has a port ${name} that none can have`);
+    const next = seeded(header.seed);
+    const handling =
+      ports.handling === undefined ? {} : { handling: { ...ports.handling, of: <T>(_subject: string, fn: () => T): T => fn() } };
+    return {
+      ...ports,
+      ...handling,
+      ...own,
+      rng: { next },
+      clock: this.#clock(),
+      yield: { defer: (fn: () => void) => void this.#turns.set(this.#turnIds++, fn) },
+      entropy: this.#entropy(),
+    } as unknown as Ports;
+  }
+
+  #clock(): Ports['clock'] {
+    const look = (): number => {
+      this.#looks += 1;
+      while (this.#clocks[0] !== undefined && this.#clocks[0].look <= this.#looks) this.#nowMs += this.#clocks.shift()?.ms ?? 0;
+      return this.#nowMs;
+    };
+    return {
+      monoMs: look,
+      wallMs: () => look() + this.#wallOffsetMs,
+      setTimeout: (fn, ms) => {
+        const id = this.#timerIds++;
+        const now: Outcome = ['set', timerMs(ms)];
+        this.#expect((then) => then[0] === 'set' && then[1] === now[1], now);
+        this.#timers.set(id, fn);
+        return id;
+      },
+      clearTimeout: (id) => void this.#timers.delete(id as number),
+    };
+  }
+
+  #entropy(): Entropy {
+    const recorded = (name: string, args: Json, otherwise: () => unknown): unknown => {
+      const digest = shortDigest(this.#o.entropy.md5Hex, args);
+      const then = this.#expected[this.#seen];
+      if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== digest) return otherwise();
+      this.#seen += 1;
+      return this.#now(`${name} ${digest}`, then[3]);
+    };
+    const made = seeded(this.#o.header.seed + 1);
+    const digest = (name: 'md5Hex' | 'sha256Hex') => (text: string | Uint8Array) =>
+      recorded(`entropy.${name}`, [cross(text, this.#out, NOWHERE).json], () => this.#o.entropy[name](text)) as string;
+    return {
+      bytes: (count) =>
+        recorded('entropy.bytes', [count], () => Uint8Array.from({ length: count }, () => Math.floor(made() * 256))) as Uint8Array,
+      md5Hex: digest('md5Hex'),
+      sha256Hex: digest('sha256Hex'),
+    };
+  }
+}
+
+function bodyOf(json: Json): number | null {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return null;
+  const { $: kind, v } = json as { readonly [key: string]: Json };
+  return kind === 'B' ? Number(v) : null;
+}
+
+function outcomeWords(outcome: Outcome): string {
+  switch (outcome[0]) {
+    case 'ask':
+      return `${outcome[1]} ${outcome[4] ?? ''}`.trim();
+    case 'set':
+      return `a timer of ${outcome[1]} ms`;
+    case 'step':
+      return `${outcome[1]}: ${outcome[2]} -> ${outcome[3]} on ${outcome[4]}${outcome[5] === '' ? '' : ` (${outcome[5]})`}`;
+    case 'answer':
+      return `an answer to call ${outcome[1]} of the outside (${outcome[2]})`;
+    case 'inside':
+      return `a call back of function ${outcome[1]}`;
+  }
+}
+
+function inputWords(input: Input): string {
+  const [kind, , what] = input;
+  return what === undefined ? kind : `${kind} ${String(what)}`;
+}
+
+const FRAMES_MAX = 8;
+function stackOf(error: Error): string {
+  const lines = (error.stack ?? '').split('\n').slice(1);
+  return lines
+    .filter((line) => !/\/replay\/|node:internal|processTicksAndRejections/.test(line))
+    .slice(0, FRAMES_MAX)
+    .map((line) => line.trim())
+    .join('\n');
+}

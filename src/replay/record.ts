@@ -1,0 +1,355 @@
+/**
+ * Records what comes in through the ports of a node (docs/replay.md). The ports it gives are the real ones behind a border:
+ * each call of the tree is numbered; each answer, call back and timer is written down as it is delivered, one at a time.
+ */
+import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
+import { messageOf } from '../machines/text/errors.ts';
+import type { Entropy, Ports } from '../ports/ports.ts';
+import { ANSWERS_AT_ONCE, briefOf, configJson, OWN_WAY, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
+import type { Header, Json, Now } from './entries.ts';
+import { type AfterMicrotasks, Inbox } from './inbox.ts';
+import { Lines, type LinesOutput } from './lines.ts';
+import { RecordedTime } from './recordedTime.ts';
+import { Secrets } from './secrets.ts';
+import { type Border, bytesJson, type Crossed, cross, isThenable, type Place, textOf } from './values.ts';
+
+type Fn = (...args: unknown[]) => unknown;
+
+export interface RecordInput extends LinesOutput {
+  config: NodeConfig;
+  /** What else the node is given and asks: functions and data. */
+  options: object;
+  versions: { actorlet: string; node: string };
+  afterMicrotasks: AfterMicrotasks;
+}
+
+const NOWHERE: Place = { key: '', secret: false };
+const KEY_BYTES = 32;
+/** Longer values are not kept to be compared with the next one. */
+const LAST_CHARS_MAX = 1_000;
+
+/** A node's ports while they are recorded. */
+export class InputRecording {
+  readonly ports: Ports;
+  /** What the node is given in place of `RecordInput.options`. */
+  readonly options: unknown;
+  readonly #o: RecordInput;
+  readonly #outside: Ports;
+  readonly #lines: Lines;
+  readonly #time: RecordedTime;
+  readonly #secrets: Secrets;
+  readonly #into: Border;
+  readonly #out: Border;
+  readonly #last = new Map<string, string>();
+  readonly #opaque = new WeakMap<object, Json>();
+  #fns = 0;
+  #calls = 0;
+  #insides = 0;
+  #called = 0;
+  #signals = 0;
+  /** Outside functions that the tree is in the middle of calling. */
+  #depth = 0;
+  #prefix = '';
+
+  constructor(outside: Ports, o: RecordInput) {
+    this.#o = o;
+    this.#outside = outside;
+    this.#lines = new Lines(o, (text) => outside.entropy.md5Hex(text));
+    this.#time = new RecordedTime(outside, { lines: this.#lines, inbox: new Inbox(o.afterMicrotasks) });
+    const key = [...outside.entropy.bytes(KEY_BYTES)].join();
+    this.#secrets = new Secrets((text) => outside.entropy.sha256Hex(`${key}\n${text}`));
+    this.#into = this.#borderIn();
+    this.#out = this.#borderOut();
+    const seed = outside.entropy.bytes(4).reduce((sum, byte) => sum * 256 + byte, 0);
+    const { ports, json } = this.#behind(seed);
+    this.ports = ports;
+    const options = this.#crossIn(o.options, 'options');
+    this.options = options.other;
+    this.#start({ seed, ports: json, options: options.json });
+  }
+
+  /** Runs what the boot does with the node, as an input. */
+  told<T>(what: 'start' | 'stop', act: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#time.deliver('told', `"${what}"`, () => act().then(resolve, reject));
+    });
+  }
+
+  /** Kills an actor of the node, at once: between inputs, where no promise is under way. */
+  killed<T>(path: string, act: () => T): T {
+    if (this.#lines.on) {
+      const ms = this.#time.sinceLast();
+      this.#lines.write(JSON.stringify(['killed', ms, path]));
+    }
+    return act();
+  }
+
+  /** A step of one of the node's actors. */
+  step(e: SupervisionEvent): void {
+    if (!this.#lines.on || e.kind !== 'transition') return;
+    const { path, from, to, event, reason } = stepOf(e);
+    this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.within(reason)]));
+  }
+
+  /** From here on nothing is written; the node goes on. */
+  end(why: string): void {
+    this.#lines.end(why);
+  }
+
+  #start(parts: Pick<Header, 'seed' | 'ports' | 'options'>): void {
+    const { versions, config } = this.#o;
+    const configuration = cross(configJson(config), this.#into, NOWHERE).json;
+    const header: Header = {
+      format: 1,
+      ...versions,
+      startedAt: new Date(this.#time.wallMs).toISOString(),
+      ...{ monoMs: this.#time.monoMs, wallMs: this.#time.wallMs },
+      ...parts,
+      config: configuration,
+    };
+    this.#lines.write(JSON.stringify(header));
+    this.#lines.write('["told",0,"create"]');
+  }
+
+  #behind(seed: number): { ports: Ports; json: Json } {
+    const json: Record<string, Json> = {};
+    const behind: Record<string, unknown> = {};
+    for (const [name, port] of Object.entries(this.#outside)) {
+      if (OWN_WAY.has(name) || port === undefined) continue;
+      const crossed = this.#crossIn(port, name);
+      json[name] = crossed.json;
+      behind[name] = crossed.other;
+    }
+    const { log, metrics, handling } = this.#outside;
+    const next = seeded(seed);
+    const own = { clock: this.#time.clock, rng: { next }, entropy: this.#entropy(), yield: this.#time.yield, log, metrics };
+    if (handling !== undefined) {
+      const { of, ...asked } = {
+        of: handling.of.bind(handling),
+        documentAside: handling.documentAside.bind(handling),
+        podAside: handling.podAside.bind(handling),
+      };
+      const crossed = this.#crossIn(asked, 'handling');
+      json.handling = crossed.json;
+      behind.handling = { ...(crossed.other as object), of };
+    }
+    return { ports: { ...behind, ...own } as unknown as Ports, json };
+  }
+
+  // What comes in.
+
+  #borderIn(): Border {
+    const secrets = this.#secrets;
+    return {
+      text: (text, at) => secrets.text(text, at),
+      bytes: (bytes, at) => this.#bytes(bytes, at.secret),
+      isSecret: (key, owner, at) => Secrets.isSecret(key, owner, at.key),
+      fn: (fn, name) => {
+        const id = this.#fns++;
+        const full = this.#prefix === '' ? name : name === '' ? this.#prefix : `${this.#prefix}.${name}`;
+        return { json: { $: 'f', v: id, n: full }, other: (...args) => this.#ask(full, fn, args) };
+      },
+      promise: (promise) => {
+        const call = this.#calls++;
+        return { json: { $: 'p', v: call }, other: this.#later(call, promise, this.#prefix, []) };
+      },
+      signal: (signal) => {
+        const id = this.#signals++;
+        const inside = new AbortController();
+        const abort = () => this.#time.deliver('aborted', `${id}`, () => inside.abort(signal.reason));
+        if (signal.aborted) abort();
+        else signal.addEventListener('abort', abort, { once: true });
+        return { json: { $: 'a', v: id }, other: inside.signal };
+      },
+    };
+  }
+
+  #crossIn(value: unknown, prefix: string): Crossed {
+    const outer = this.#prefix;
+    this.#prefix = prefix;
+    try {
+      return cross(value, this.#into, NOWHERE);
+    } finally {
+      this.#prefix = outer;
+    }
+  }
+
+  #bytes(bytes: Uint8Array, secret: boolean): Json {
+    const opaque = this.#opaque.get(bytes);
+    if (opaque !== undefined) return opaque;
+    const text = textOf(bytes);
+    if (text !== null) return { $: 'x', v: secret ? this.#secrets.standIn(text, '') : this.#secrets.within(text) };
+    const json = bytesJson(bytes) as { $: string; v: string };
+    return { $: json.$, v: secret ? this.#secrets.standIn(json.v, '') : this.#secrets.exactly(json.v) };
+  }
+
+  // What the tree asks.
+
+  #ask(name: string, fn: Fn, args: unknown[]): unknown {
+    if (!this.#lines.on) return fn(...args);
+    const out = cross(args, this.#out, NOWHERE);
+    const digest = shortDigest(this.#lines.digest, out.json);
+    this.#depth += 1;
+    let result: unknown;
+    try {
+      result = fn(...(out.other as unknown[]));
+    } catch (error) {
+      this.#depth -= 1;
+      this.#asked(name, digest, out.json, { thrown: cross(error, this.#into, NOWHERE).json });
+      throw error;
+    }
+    this.#depth -= 1;
+    if (isThenable(result)) {
+      this.#asked(name, digest, out.json, 'later');
+      return this.#later(this.#calls++, result, name, args);
+    }
+    if (result === undefined) {
+      this.#asked(name, digest, out.json, 'nothing');
+      return undefined;
+    }
+    const into = this.#crossIn(result, name);
+    this.#asked(name, digest, out.json, this.#sameAsLast(name, digest, into) ? 'same' : { value: into.json });
+    return into.other;
+  }
+
+  /** Only data can be the same again: each function has a number of its own. */
+  #sameAsLast(name: string, digest: string, into: Crossed): boolean {
+    const key = `${name} ${digest}`;
+    const text = JSON.stringify(into.json);
+    const same = this.#last.get(key) === text && !text.includes('"$":"f"');
+    if (text.length <= LAST_CHARS_MAX) this.#last.set(key, text);
+    return same;
+  }
+
+  #asked(name: string, digest: string, args: Json, now: Now): void {
+    const text =
+      typeof now === 'string' ? JSON.stringify(now) : 'value' in now ? `{"value":${this.#lines.value(now.value)}}` : JSON.stringify(now);
+    this.#lines.write(`["ask",${JSON.stringify(name)},"${digest}",${text},${JSON.stringify(briefOf(args))}]`);
+  }
+
+  #later(call: number, result: PromiseLike<unknown>, name: string, args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      result.then(
+        (value) => {
+          let other: unknown = value;
+          const json = () => {
+            this.#noteOpaque(name, args, value);
+            const into = this.#crossIn(value, name);
+            other = into.other;
+            return `${call},${this.#lines.value(into.json)}`;
+          };
+          this.#time.deliver('settled', json, () => resolve(other));
+        },
+        (error: unknown) => {
+          this.#time.deliver(
+            'failed',
+            () => `${call},${JSON.stringify(cross(error, this.#into, NOWHERE).json)}`,
+            () => reject(error),
+          );
+        },
+      );
+    });
+  }
+
+  /** A manifest may hold any secret, and the tree hands it on as it is. */
+  #noteOpaque(name: string, args: readonly unknown[], value: unknown): void {
+    const { config } = this.#o.config;
+    const path = typeof args[0] === 'string' ? args[0] : '';
+    const below = (dir: string) => dir !== '' && (path === dir || path.startsWith(`${dir}/`));
+    let bytes: unknown;
+    if (name === 'net.httpGet') bytes = (value as { body?: unknown }).body;
+    else if (name.startsWith('fs.') && below(config.staticPodPath)) bytes = value;
+    if (bytes instanceof Uint8Array) this.#opaque.set(bytes, this.#secrets.opaque(textOf(bytes) ?? btoa(String(bytes.length))));
+  }
+
+  #borderOut(): Border {
+    const secrets = this.#secrets;
+    return {
+      text: (text) => secrets.within(text),
+      bytes: (bytes) => this.#bytes(bytes, false),
+      isSecret: () => false,
+      fn: (fn, name) => {
+        const id = this.#insides++;
+        return { json: { $: 'i', v: id }, other: (...args) => this.#callBack(id, fn, name, args) };
+      },
+      promise: (promise) => ({ json: { $: 'p' }, other: promise }),
+      signal: (signal) => ({ json: { $: 'a' }, other: signal }),
+    };
+  }
+
+  /** The outside calls a function of the tree. */
+  #callBack(id: number, fn: Fn, name: string, args: unknown[]): unknown {
+    if (!this.#lines.on) return fn(...args);
+    if (this.#depth > 0) {
+      const into = this.#crossIn(args, name);
+      this.#lines.write(`["inside",${id},${this.#lines.value(into.json)}]`);
+      return this.#answered(fn, into.other as unknown[]);
+    }
+    if (ANSWERS_AT_ONCE.has(name)) {
+      const ms = this.#time.sinceLast();
+      const into = this.#crossIn(args, name);
+      this.#lines.write(`["called",${ms},${id},${this.#lines.value(into.json)}]`);
+      return this.#answered(fn, into.other as unknown[]);
+    }
+    return new Promise((resolve, reject) => {
+      let into: unknown[] = args;
+      const text = () => {
+        const crossed = this.#crossIn(args, name);
+        into = crossed.other as unknown[];
+        return `${id},${this.#lines.value(crossed.json)}`;
+      };
+      this.#time.deliver('called', text, () => {
+        try {
+          resolve(this.#answered(fn, into));
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  #answered(fn: Fn, args: unknown[]): unknown {
+    const of = this.#called++;
+    const answer = (value: unknown): unknown => {
+      const out = cross(value, this.#out, NOWHERE);
+      if (this.#lines.on) this.#lines.write(`["answer",${of},"${shortDigest(this.#lines.digest, withoutBody(out.json))}"]`);
+      return out.other;
+    };
+    const result = fn(...args);
+    if (!isThenable(result)) return result === undefined ? undefined : answer(result);
+    return result.then(answer, (error: unknown) => {
+      answer(messageOf(error));
+      throw error;
+    });
+  }
+
+  // Ports with a way of their own.
+
+  /** Digests are the same in a replay, but where they are of something secret. */
+  #entropy(): Entropy {
+    const { entropy } = this.#outside;
+    const digest =
+      (name: 'md5Hex' | 'sha256Hex') =>
+      (text: string | Uint8Array): string => {
+        const result = entropy[name](text);
+        if (!this.#lines.on) return result;
+        const json = cross(text, this.#out, NOWHERE).json;
+        const plain = typeof text === 'string' ? text : bytesJson(text);
+        if (JSON.stringify(json) !== JSON.stringify(plain))
+          this.#asked(`entropy.${name}`, shortDigest(this.#lines.digest, [json]), [], { value: result });
+        return result;
+      };
+    return {
+      bytes: (count) => {
+        const bytes = entropy.bytes(count);
+        // Names of files. Longer ones are keys, which nothing that goes out shows.
+        if (this.#lines.on && count <= 4)
+          this.#asked('entropy.bytes', shortDigest(this.#lines.digest, [count]), [], { value: bytesJson(bytes) });
+        return bytes;
+      },
+      md5Hex: digest('md5Hex'),
+      sha256Hex: digest('sha256Hex'),
+    };
+  }
+}

@@ -1,0 +1,100 @@
+/** Runs the tree of this checkout on a recording, in the time of the recording. */
+import { createNode, type Node, type NodeOptions } from '../actors/node.ts';
+import { messageOf } from '../machines/text/errors.ts';
+import type { Entropy, Ports } from '../ports/ports.ts';
+import { configOf } from './border.ts';
+import type { Entry, Header } from './entries.ts';
+import { type Divergence, Player } from './play.ts';
+
+export interface ReplayInput {
+  header: Header;
+  /** Null at the end. */
+  next(): Entry | null;
+  own: Pick<Ports, 'log' | 'metrics'>;
+  entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
+  /** Resolves once every promise that can settle has settled. */
+  drain(): Promise<void>;
+  /** Called after each input; true ends the replay there. */
+  ended?(): boolean;
+  /** Called at each step of an actor; true ends the replay after the input that the step belongs to. */
+  stopAt?(step: Step, node: Node): boolean;
+}
+/** The actor at `path` is in state `to` from now on. */
+interface Step {
+  readonly path: string;
+  readonly to: string;
+}
+/** Where a replay stopped before the end of the recording. */
+export interface Stop extends Step {
+  readonly node: Node;
+  readonly wallMs: number;
+}
+export interface Replayed {
+  readonly divergence: Divergence | null;
+  readonly inputs: number;
+  /** Milliseconds of the recording that were lived through. */
+  readonly ms: number;
+  /** Why the recording ends; null: it was cut off, as by a kill, or not read to its end. */
+  readonly endedBecause: string | null;
+  /** The last of the flight recorder, oldest first. */
+  readonly steps: readonly string[];
+  /** Why the node could not be made, which it could then. */
+  readonly failure: string | null;
+  /** Null: it ran to the end. */
+  readonly stopped: Stop | null;
+}
+
+const STEPS_SHOWN = 12;
+
+export async function replay(o: ReplayInput): Promise<Replayed> {
+  return await new Replay(o).run();
+}
+
+class Replay {
+  readonly #o: ReplayInput;
+  readonly #player: Player;
+  #node: Node | null = null;
+  #failure: string | null = null;
+  #stopped: Stop | null = null;
+
+  constructor(o: ReplayInput) {
+    this.#o = o;
+    this.#player = new Player(o);
+    this.#player.onTold = (what) => this.#told(what);
+    this.#player.onKilled = (path) => void this.#node?.tree.kill(path, 'replay');
+  }
+
+  async run(): Promise<Replayed> {
+    const { header, drain, ended } = this.#o;
+    const player = this.#player;
+    while (player.divergence === null && this.#stopped === null && ended?.() !== true && player.deliver()) {
+      await drain();
+      player.settled();
+    }
+    const { divergence, inputs, endedBecause, monoMs } = player;
+    const steps = this.#node?.recorder(STEPS_SHOWN) ?? [];
+    return { divergence, inputs, endedBecause, ms: monoMs - header.monoMs, steps, failure: this.#failure, stopped: this.#stopped };
+  }
+
+  #told(what: 'create' | 'start' | 'stop'): void {
+    if (what === 'create') void this.#create();
+    // What becomes of it the boot heard, and the tree shows in what it asks.
+    else if (what === 'start') this.#node?.start().catch(() => {});
+    else void this.#node?.stop();
+  }
+
+  async #create(): Promise<void> {
+    const player = this.#player;
+    try {
+      const node = await createNode(configOf(this.#o.header.config), player.ports, player.options as NodeOptions);
+      this.#node = node;
+      node.tree.observe((e) => {
+        player.step(e);
+        if (e.kind !== 'transition' || this.#stopped !== null || this.#o.stopAt?.(e, node) !== true) return;
+        this.#stopped = { path: e.path, to: e.to, node, wallMs: player.wallMs };
+      });
+    } catch (error) {
+      this.#failure = messageOf(error);
+    }
+  }
+}

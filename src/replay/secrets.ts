@@ -1,0 +1,175 @@
+/**
+ * Stand-ins for what is secret. The same value has the same stand-in within one recording, of the same length, under a key
+ * that nothing keeps. Letters stay letters and digits stay digits, so that what reads the value's shape reads the same.
+ */
+import { isRecord } from '../machines/shape/conform.ts';
+import type { Json } from './entries.ts';
+
+/** Shorter ones are replaced where they stand as a secret, and left alone where they may be an ordinary word. */
+const FOUND_ANYWHERE_MIN = 8;
+/** Bounds what is looked for in each text. Later ones are still replaced where they stand as a secret. */
+const KNOWN_MAX = 2_000;
+/** Environment values that keep no secret, and that programs read. */
+const OPEN_VALUE = /^(?:|true|false|\d{1,5}|.{1,3})$/s;
+const SECRET_KEYS: ReadonlySet<string> = new Set(
+  ['token', 'password', 'passwd', 'auth', 'authorization', 'cookie', 'identityToken', 'identity_token', 'registryToken', 'registry_token']
+    .concat(['sec-websocket-protocol', 'secrets', 'privateKey', 'proxy-authorization', 'staticPodURLHeader', 'client-key-data'])
+    .map((key) => key.toLowerCase()),
+);
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
+/** Three parts of base64url, the first of which is the header of a JSON Web Token. */
+const JWT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
+/** JSON with something in it that {@link Secrets.isSecret} may name. */
+const MAY_HOLD = /^\s*\{[\s\S]*"(?:env|envs|data|stringData|token|password|auth|identityToken)"\s*:/;
+const PRINTABLE = /^[\t\n\r -~]*$/;
+/** A letter that takes as many bytes as this code point in UTF-8. */
+function sameLength(code: number, by: number): string {
+  if (code < 0x800) return String.fromCodePoint(0x430 + (by % 32));
+  return String.fromCodePoint(code < 0x10000 ? 0x4e00 + (by % 256) : 0x20000 + (by % 256));
+}
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
+
+export class Secrets {
+  readonly #hash: (text: string) => string;
+  readonly #known = new Map<string, string>();
+  /** Those looked for in every text, longest first. */
+  #anywhere: string[] = [];
+  #pattern: RegExp | null = null;
+
+  /** @param hash A keyed hash, as hexadecimal text. */
+  constructor(hash: (text: string) => string) {
+    this.#hash = hash;
+  }
+
+  /** Whether what `owner` has under this key is secret, in an object that stands under the key `above`. */
+  static isSecret(key: string, owner: object, above: string): boolean {
+    if (SECRET_KEYS.has(key.toLowerCase())) return true;
+    if (key === 'value') return above === 'env' || above === 'envs';
+    // Items of a list have no kind; a ConfigMap has no type.
+    if (key === 'data' || key === 'stringData') return isRecord(owner) && (owner.kind === 'Secret' || typeof owner.type === 'string');
+    return key === 'command' && owner instanceof URLSearchParams;
+  }
+
+  /** The text as it is written down. */
+  text(text: string, at: { key: string; secret: boolean }): string {
+    if (at.secret) return this.standIn(text, at.key);
+    return this.within(text);
+  }
+
+  /** With every secret that is known in it replaced. */
+  within(text: string): string {
+    if (text.length < FOUND_ANYWHERE_MIN) return text;
+    if (text.includes('PRIVATE KEY-----') && PRIVATE_KEY.test(text)) return this.standIn(text, '');
+    if (MAY_HOLD.test(text)) {
+      const parsed = jsonOf(text);
+      if (parsed !== undefined) return JSON.stringify(this.#data(parsed, '', '', false)) + (text.endsWith('\n') ? '\n' : '');
+    }
+    let out = text.includes('eyJ') ? text.replace(JWT, (token) => this.standIn(token, 'token')) : text;
+    if (this.#anywhere.length > 0) {
+      this.#pattern ??= new RegExp(this.#anywhere.map((s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'g');
+      out = out.replace(this.#pattern, (found) => this.#known.get(found) ?? found);
+    }
+    return out;
+  }
+
+  /** The text as a replay compares it with what {@link within} wrote. */
+  static normal(text: string): string {
+    if (text.length < FOUND_ANYWHERE_MIN || !MAY_HOLD.test(text)) return text;
+    const parsed = jsonOf(text);
+    return parsed === undefined ? text : JSON.stringify(parsed) + (text.endsWith('\n') ? '\n' : '');
+  }
+
+  /** The stand-in of base64 text where it is known as a secret. */
+  exactly(text: string): string {
+    return this.#known.get(text) ?? text;
+  }
+
+  /** Of bytes that nothing in the tree reads. Nothing of them is looked for elsewhere. */
+  opaque(text: string): Json {
+    return { $: 'x', v: this.#letters(text) };
+  }
+
+  /** Of a decoded document. */
+  #data(value: unknown, key: string, above: string, secret: boolean): unknown {
+    if (typeof value === 'string') return this.text(value, { key, secret });
+    if (Array.isArray(value)) return value.map((item) => this.#data(item, key, above, secret));
+    if (!isRecord(value)) return value;
+    const entries = Object.entries(value);
+    return Object.fromEntries(entries.map(([k, item]) => [k, this.#data(item, k, key, secret || Secrets.isSecret(k, value, key))]));
+  }
+
+  /** The stand-in of a secret; open values stay. */
+  standIn(text: string, key: string): string {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    if (key === 'value' && OPEN_VALUE.test(text)) return text;
+    const made = this.#make(text);
+    this.#learn(text, made);
+    return made;
+  }
+
+  #make(text: string): string {
+    const decoded = base64Text(text);
+    if (decoded === null) return this.#inner(text);
+    return PRINTABLE.test(decoded) ? btoa(this.#inner(decoded)) : btoa(atob(this.#inner(text)));
+  }
+
+  /** JSON keeps its shape: the tree reads what holds credentials of registries. */
+  #inner(text: string): string {
+    if (/^\s*[{[]/.test(text)) {
+      const parsed = jsonOf(text);
+      if (parsed !== undefined)
+        return JSON.stringify(mapTexts(parsed, '', (leaf, key) => (/username|email/i.test(key) ? leaf : this.standIn(leaf, key))));
+    }
+    return this.#letters(text);
+  }
+
+  #letters(text: string): string {
+    const seed = this.#hash(text);
+    let at = 0;
+    const next = (): number => {
+      at += 1;
+      return Number.parseInt(seed.slice((at * 2) % 62, ((at * 2) % 62) + 2), 16) + at;
+    };
+    return text.replace(/[\p{L}\p{N}]/gu, (c) => {
+      if (c > '~') return sameLength(c.codePointAt(0) ?? 0, next());
+      if (c >= '0' && c <= '9') return String(next() % 10);
+      const letter = LETTERS[next() % 26] ?? 'x';
+      return c >= 'a' ? letter : letter.toUpperCase();
+    });
+  }
+
+  #learn(text: string, made: string): void {
+    if (this.#known.size >= KNOWN_MAX) return;
+    this.#known.set(text, made);
+    const inner = base64Text(text);
+    const madeInner = base64Text(made);
+    if (inner !== null && madeInner !== null) this.#known.set(inner, madeInner);
+    for (const one of inner === null || !PRINTABLE.test(inner) ? [text] : [text, inner])
+      if (one.length >= FOUND_ANYWHERE_MIN) this.#anywhere.push(one);
+    this.#anywhere.sort((a, b) => b.length - a.length);
+    this.#pattern = null;
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function mapTexts(value: unknown, key: string, map: (text: string, key: string) => string): unknown {
+  if (typeof value === 'string') return map(value, key);
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, key, map));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([k, item]) => [k, mapTexts(item, k, map)]));
+}
+
+/** What base64 text holds, byte by byte as Latin-1; null where the text is no canonical base64. */
+function base64Text(text: string): string | null {
+  if (text.length < 4 || text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return null;
+  const decoded = atob(text);
+  return btoa(decoded) === text ? decoded : null;
+}

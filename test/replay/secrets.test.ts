@@ -1,0 +1,89 @@
+/** Stand-ins for secrets in a recording of inputs. */
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { Secrets } from '../../src/replay/secrets.ts';
+
+const secrets = () => new Secrets((text) => createHash('sha256').update(`key ${text}`).digest('hex'));
+const PLACE = { key: '', secret: false };
+const json = (value: object) => JSON.stringify(value);
+
+describe('a stand-in', () => {
+  it.each(['hunter2-and-more', 'пароль-очень', '密码密码密码', 'a b\n"quoted" \\ 0', 'AP8BgICAf3/+', 'x'.repeat(5_000)])(
+    'of %j is another text of the same bytes, and the same each time',
+    (secret) => {
+      const s = secrets();
+      const made = s.standIn(secret, 'password');
+      expect(made).not.toBe(secret);
+      expect(Buffer.byteLength(made)).toBe(Buffer.byteLength(secret));
+      expect(s.standIn(secret, 'token')).toBe(made);
+      expect(new Secrets((text) => createHash('sha256').update(`other ${text}`).digest('hex')).standIn(secret, '')).not.toBe(made);
+    },
+  );
+
+  it('of base64 decodes to the stand-in of what it holds', () => {
+    const s = secrets();
+    const made = s.standIn(btoa('Correct-Horse-77'), 'password');
+    expect(atob(made)).toBe(s.standIn('Correct-Horse-77', ''));
+  });
+
+  it('of credentials for registries keeps their shape', () => {
+    const text = json({ auths: { 'registry.example': { username: 'me', password: 'open sesame', auth: btoa('me:open sesame') } } });
+    const made = JSON.parse(secrets().standIn(text, '.dockerconfigjson')) as { auths: Record<string, Record<string, string>> };
+    expect(Object.keys(made.auths)).toEqual(['registry.example']);
+    expect(made.auths['registry.example']).toMatchObject({ username: 'me' });
+    expect(json(made)).not.toContain('sesame');
+  });
+});
+
+describe('a text', () => {
+  const pod = {
+    kind: 'Pod',
+    metadata: { name: 'web', annotations: { last: json({ spec: { containers: [{ env: [{ name: 'A', value: 'swordfish-1' }] }] } }) } },
+    spec: {
+      containers: [
+        {
+          name: 'main',
+          args: ['--password=swordfish-1'],
+          env: [
+            { name: 'A', value: 'swordfish-1' },
+            { name: 'PORT', value: '8080' },
+          ],
+        },
+      ],
+    },
+  };
+
+  it('of a pod loses the values of its environment, wherever they stand, and keeps what is open', () => {
+    const s = secrets();
+    s.text(json(pod), PLACE);
+    const made = s.text(json(pod), PLACE);
+    expect(made).not.toContain('swordfish');
+    expect(made).toContain('"value":"8080"');
+    expect(JSON.parse(made)).toMatchObject({ kind: 'Pod', metadata: { name: 'web' } });
+  });
+
+  it('of a Secret loses all of its data; of a ConfigMap none', () => {
+    const s = secrets();
+    const secret = { kind: 'Secret', type: 'Opaque', metadata: { name: 's' }, data: { password: btoa('swordfish-2') } };
+    expect(s.text(json(secret), PLACE)).not.toContain(btoa('swordfish-2'));
+    expect(s.text(json({ kind: 'List', items: [{ ...secret, kind: undefined }] }), PLACE)).not.toContain(btoa('swordfish-2'));
+    const map = json({ kind: 'ConfigMap', data: { colour: 'blue and green' } });
+    expect(s.text(map, PLACE)).toBe(map);
+  });
+
+  it('loses tokens and private keys that nobody announced', () => {
+    const s = secrets();
+    const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJub2RlIn0.c2lnbmF0dXJl';
+    expect(s.text(`Bearer ${token}`, PLACE)).not.toContain(token);
+    const key = '-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n';
+    expect(s.text(key, PLACE)).not.toContain('MIGHAgEAMBMG');
+  });
+
+  it('is looked through in time that grows with its length alone', () => {
+    const s = secrets();
+    for (let i = 0; i < 3_000; i++) s.standIn(`secret-number-${i}`, 'password');
+    const began = performance.now();
+    for (let i = 0; i < 20; i++) s.text('{'.repeat(100_000), PLACE);
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+});
