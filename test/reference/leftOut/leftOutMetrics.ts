@@ -16,10 +16,6 @@ export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
     ...named('rest_client_exec_plugin_', 'call_total', 'certificate_rotation_age', 'ttl_seconds'),
     'kubelet_credential_provider_config_info',
   ),
-  leftOut(
-    'WebSocket and SPDY streams count together, by path, in `kubelet_http_requests_total`.',
-    'kubelet_websocket_streaming_requests_total',
-  ),
   leftOut('An event of the runtime is read without its time.', 'kubelet_evented_pleg_connection_latency_seconds'),
   leftOut(
     'The PLEG lists all pods at once. A worker looks at its own pod with calls that `kubelet_runtime_operations_duration_seconds` counts.',
