@@ -46,8 +46,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a change of a pod as a whole is granted unseen',
     file: 'src/machines/pods/resize/allocation.ts',
-    find: '(name === WHOLE_POD ? NO_AMOUNTS : undefined);',
-    replace: 'undefined;',
+    find: 'return asked(pod).every(([name, amounts]) => sameAmounts(',
+    replace: 'return asked(pod).every(([name, amounts]) => name === WHOLE_POD || sameAmounts(',
   },
   {
     id: 'a change of a pod as a whole is never carried out',
