@@ -49,9 +49,12 @@ function steady(rng: SimRng, name: string, change: (spec: DrawnManifest['spec'])
   change(manifest.spec);
   return { ...pod, manifest };
 }
+/** In half of the seeds the pod as a whole asks for it, too. */
 function asking(f: Attack, at: number, cpu: string): void {
+  const whole = f.rng.fork('whole').chance(0.5);
   const pod = steady(f.rng, ASKING, (spec) => {
     for (const c of spec.containers.slice(0, 1)) c.resources = { ...c.resources, requests: { cpu } };
+    if (whole) spec.resources = { requests: { cpu } };
   });
   f.add(at, { kind: 'pod.put', pod, source: 'api' });
 }
