@@ -1,4 +1,4 @@
-/** Writes what the reference kubelet tells of the pods of `restart.ts`; run as `compare.ts` is. */
+/** Writes what the reference kubelet tells of the pod of `restart.ts`; run as `compare.ts` is. */
 import { writeFileSync } from 'node:fs';
 import { LONG, startCluster } from '../../cluster/cluster.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';

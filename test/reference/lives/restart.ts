@@ -1,4 +1,4 @@
-/** A pod whose containers all restart, and what a node agent tells of it on the way: `recorded/restart136.json` has the reference's. */
+/** A pod whose containers all restart, and what a node agent tells of it on the way: `record.ts` writes what the reference tells. */
 import { join } from 'node:path';
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
 import type { ContainerStatus, Pod } from '../../../src/machines/kube/types.ts';
@@ -30,7 +30,13 @@ const all = ({ status }: Pod): ContainerStatus[] => [...(status.initContainerSta
 const restarting = (pod: Pod) => pod.status.conditions?.find((c) => c.type === 'AllContainersRestarting')?.status === 'True';
 
 /** Without what is new each time. */
-function told({ status }: Pod): object {
+export interface Told {
+  phase: string | undefined;
+  conditions: string[];
+  containers: { name: string; restartCount: number; last: { reason?: string | undefined }; [more: string]: unknown }[];
+}
+
+function told({ status }: Pod): Told {
   const end = (state: ContainerStatus['state']) =>
     state.terminated === undefined
       ? {}
@@ -49,10 +55,10 @@ function told({ status }: Pod): object {
 }
 
 /** When it is first told that all restart, and when all run again. */
-export async function toldOfRestart(cluster: Cluster): Promise<object> {
+export async function toldOfRestart(cluster: Cluster): Promise<{ restarting: Told; after: Told }> {
   await cluster.create('restarts', RESTARTED);
   const seen = await cluster.podWhere('restarts', 'restarts', restarting, QUICK);
   const again = (pod: Pod) => all(pod).length === 4 && all(pod).every((s) => s.restartCount === 1 && s.ready);
   const after = await cluster.podWhere('restarts', 'runs again', again, QUICK);
-  return JSON.parse(JSON.stringify({ restarting: told(seen), after: told(after) })) as object;
+  return JSON.parse(JSON.stringify({ restarting: told(seen), after: told(after) })) as { restarting: Told; after: Told };
 }
