@@ -10,7 +10,8 @@ import { Calls } from './calls.ts';
 import { type FleetSpec, nodeNameOf, type Selection } from './file.ts';
 import { Front } from './front/front.ts';
 import { Member } from './member.ts';
-import type { FleetOverview, FleetWorld, NodeOverview, Shard } from './types.ts';
+import type { FleetOverview, NodeOverview } from './overview.ts';
+import type { FleetWorld, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
 const AT_ONCE = 50;

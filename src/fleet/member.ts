@@ -25,8 +25,9 @@ import { countingMetrics } from '../sim/world/node/instruments.ts';
 import { simProber } from '../sim/world/node/prober.ts';
 import { answerTo, type ExecAnswer } from './answers.ts';
 import { type Delay, FLEET_LABEL, type GroupSpec } from './file.ts';
+import type { NodeOverview } from './overview.ts';
 import { withProc } from './proc.ts';
-import type { FleetWorld, NodeOverview } from './types.ts';
+import type { FleetWorld } from './types.ts';
 
 const encoder = new TextEncoder();
 const ROOT_DIR = '/var/lib/kubelet';

@@ -4,7 +4,7 @@ import type { Scenario } from '../machines/faults/types.ts';
 import type { Clock } from '../ports/ports.ts';
 import type { ExpectSpec, FleetSpec, StepSpec } from './file.ts';
 import type { Fleet, NodeTrouble } from './fleet.ts';
-import type { FleetOverview } from './types.ts';
+import type { FleetOverview } from './overview.ts';
 
 /** How often the fleet is looked at. */
 const LOOK_EVERY_MS = 250;
@@ -74,11 +74,14 @@ export class FleetRun {
       started = true;
       return { troubles, startedMs: this.#now() };
     });
-    const acting = this.#act(spec.steps);
+    let acted = false;
+    const acting = this.#act(spec.steps).then(() => {
+      acted = true;
+    });
     const lastMs = Math.max(0, ...spec.expect.map((e) => e.withinMs));
     for (let over = false; !over && !signal.aborted; ) {
       this.#look();
-      over = started && (this.#now() >= lastMs || this.#met.size === spec.expect.length);
+      over = started && acted && (this.#now() >= lastMs || this.#met.size === spec.expect.length);
       if (!over) await this.#pause(LOOK_EVERY_MS);
     }
     // Starts that are under way end with it.

@@ -31,28 +31,3 @@ export interface Shard {
   index: number;
   count: number;
 }
-
-export interface FleetOverview {
-  nodes: {
-    total: number;
-    /** Their daemon runs. */
-    running: number;
-    /** Ready is True on the object that the API server shows of it. */
-    ready: number;
-  };
-  pods: {
-    total: number;
-    ready: number;
-    byPhase: Readonly<Record<string, number>>;
-  };
-}
-
-/** One square of the overview. */
-export interface NodeOverview {
-  name: string;
-  group: string;
-  state: 'off' | 'notReady' | 'ready';
-  pods: number;
-  /** Milliseconds from the start of its daemon until Ready was seen; null: not yet. */
-  readyAfterMs: number | null;
-}

@@ -1,4 +1,6 @@
 /** The fleet file: what it means, and what is said of one that is wrong. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { decodeFleet } from '../../src/fleet/file.ts';
 
@@ -56,6 +58,12 @@ describe('a fleet file', () => {
         expect: [{ what: 'nodesReady', count: 5, withinMs: 60_000 }],
       },
     });
+  });
+
+  it('is what the examples are', () => {
+    const dir = join(import.meta.dirname, '..', '..', 'examples', 'fleet');
+    const wrong = readdirSync(dir).filter((name) => !decodeFleet(readFileSync(join(dir, name), 'utf8')).ok);
+    expect(wrong).toEqual([]);
   });
 
   it.each([

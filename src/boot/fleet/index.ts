@@ -9,7 +9,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { decodeFleet, plainFleet } from '../../fleet/file.ts';
 import { Fleet } from '../../fleet/fleet.ts';
-import type { FleetOverview, NodeOverview } from '../../fleet/types.ts';
+import type { FleetOverview, NodeOverview } from '../../fleet/overview.ts';
 import { scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import { quietLog, realWorld, removeNodes } from './world.ts';
 

@@ -6,7 +6,7 @@ import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import { servePage } from '../../../src/boot/fleet/page.ts';
 import { Calls } from '../../../src/fleet/calls.ts';
 import { Front } from '../../../src/fleet/front/front.ts';
-import type { NodeOverview } from '../../../src/fleet/types.ts';
+import type { NodeOverview } from '../../../src/fleet/overview.ts';
 import { PageBrowser } from '../lab/page/browser.ts';
 
 const NODES = 1_000;
