@@ -55,7 +55,7 @@ async function listed(): Promise<Pod[]> {
 
 async function burst(): Promise<Round> {
   const socket = join(c.daemon.rootDir, 'plugins_registry', `${NAME}-reg.sock`);
-  const driver = await startDriver({ name: NAME, socket, capabilities: ['STAGE_UNSTAGE_VOLUME'] });
+  const driver = await startDriver({ name: NAME, socket, capabilities: ['STAGE_UNSTAGE_VOLUME'], volumesMax: 2 * podCount });
   try {
     await c.daemon.wait('the driver is registered', () => driver.told.includes(''), LONG);
     const before = driver.calls.length;

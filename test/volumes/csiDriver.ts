@@ -10,6 +10,8 @@ export interface DriverOptions {
   name: string;
   socket: string;
   nodeId?: string;
+  /** That a node can take; default 11. */
+  volumesMax?: number;
   versions?: string[];
   capabilities?: string[];
   /** Makes the content of a volume stand at a path that the driver has just made; default: nothing, an empty directory. */
@@ -68,7 +70,7 @@ export async function startDriver(o: DriverOptions): Promise<TestDriver> {
   server.addService(node, {
     NodeGetInfo: serve('NodeGetInfo', () => ({
       nodeId: o.nodeId ?? 'test-node',
-      maxVolumesPerNode: '11',
+      maxVolumesPerNode: String(o.volumesMax ?? 11),
       accessibleTopology: { segments: { 'topology.example.com/rack': 'r1' } },
     })),
     NodeGetCapabilities: serve('NodeGetCapabilities', () => ({ capabilities: (o.capabilities ?? []).map((type) => ({ rpc: { type } })) })),
