@@ -68,8 +68,10 @@ class Bench {
     const fromMs = performance.now();
     await act();
     const ms = performance.now() - fromMs;
-    const share = Object.fromEntries(Object.entries(this.cpu()).map(([who, cpuMs]) => [who, percent((cpuMs - (before[who] ?? 0)) / ms)]));
-    const took = { seconds: round(ms / 1000), percentOfOneCore: share, ...this.memory() };
+    const used = Object.entries(this.cpu()).map(([who, cpuMs]) => [who, cpuMs - (before[who] ?? 0)] as const);
+    const share = Object.fromEntries(used.map(([who, cpuMs]) => [who, percent(cpuMs / ms)]));
+    const cpuSeconds = Object.fromEntries(used.map(([who, cpuMs]) => [who, round(cpuMs / 1000)]));
+    const took = { seconds: round(ms / 1000), percentOfOneCore: share, cpuSeconds, ...this.memory() };
     say(`${what}: ${JSON.stringify(took)}`);
     return took;
   }
