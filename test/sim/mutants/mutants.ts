@@ -592,12 +592,6 @@ export const MUTANTS: readonly Mutant[] = [
   },
   ...ALLOCATION_MUTANTS,
   {
-    id: 'a dead server is given up under pods that may go on',
-    file: 'src/machines/host/unmounting.ts',
-    find: 'filter((f) => f.count === total(f.device))',
-    replace: 'filter((f) => f.count <= total(f.device))',
-  },
-  {
     id: 'a volume of a server counts as set up before it is mounted',
     file: 'src/actors/services/volumes/kinds/nfs.ts',
     find: 'if (!mounted) await mount(o, { volume, source }, signal);',
