@@ -44,18 +44,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '      // It may be running',
   },
   {
-    id: 'a change of a pod as a whole is granted unseen',
-    file: 'src/machines/pods/resize/allocation.ts',
-    find: 'return asked(pod).every(([name, amounts]) => sameAmounts(',
-    replace: 'return asked(pod).every(([name, amounts]) => name === WHOLE_POD || sameAmounts(',
-  },
-  {
-    id: 'a change of a pod as a whole is never carried out',
-    file: 'src/machines/pods/workers/setup.ts',
-    find: '...(gone ? {} : { inForce: withStep(context.inForce, step, from) })',
-    replace: '...(from === undefined ? {} : { inForce: withStep(context.inForce, step, from) })',
-  },
-  {
     id: 'an end that restarts all containers restarts one',
     file: 'src/machines/pods/workers/podActions.ts',
     find: 'if (input.restartingAll === true) {',
