@@ -74,7 +74,11 @@ export async function begin(c: Cluster, driver: StoryDriver): Promise<void> {
     LONG,
   );
   await c.apply(...slices(NODE_NAME));
-  for (const [name, spec] of Object.entries(pods((n, more) => steady(n, more)))) await c.create(name, spec);
+  for (const [name, spec] of Object.entries(pods((n, more) => steady(n, more)))) {
+    await c.create(name, spec);
+    // The scheduler may refuse the second of two pods that come at once to one device, and looks again after minutes.
+    if (name.startsWith('capacity')) await c.ready(name);
+  }
   for (const name of names) await c.ready(name);
 }
 
