@@ -57,7 +57,7 @@ const inForce = (wanted: ResourceRequirements) => (pod: Pod) =>
   says(pod, 'PodResizeInProgress') === undefined;
 
 describe('resources of a pod as a whole', () => {
-  it('change while it runs; what can never be is refused; a daemon that starts again keeps what was granted', async () => {
+  it('change while it runs; what does not fit waits; a daemon that starts again keeps what was granted', async () => {
     const node = JSON.parse(await c.kubectl('get', 'node', NODE_NAME, '-o', 'json')) as { status: { declaredFeatures?: string[] } };
     expect(node.status.declaredFeatures).toContain('InPlacePodLevelResourcesVerticalScaling');
     const was = { requests: { cpu: '20m', memory: '16Mi' }, limits: { cpu: '500m', memory: '64Mi' } };
@@ -71,9 +71,12 @@ describe('resources of a pod as a whole', () => {
     expect(await memoryMax(grown)).toBe(128 * MI);
     expect(grown.status.allocatedResources).toEqual({ cpu: '30m', memory: '32Mi' });
     expect(grown.status.containerStatuses?.map((s) => s.restartCount)).toEqual([0, 0]);
-    await resize('web', { requests: { cpu: '1k', memory: '32Mi' }, limits: { cpu: '1k', memory: '128Mi' } });
-    const refused = await c.podWhere('web', 'is refused', (p) => says(p, 'PodResizePending')?.reason === 'Infeasible');
-    expect(refused.status.allocatedResources).toEqual({ cpu: '30m', memory: '32Mi' });
+    // More than the node has is refused by the API server.
+    await c.create('other', { containers: [{ ...steady(), resources: { requests: { cpu: '1' } } }] });
+    await c.ready('other');
+    await resize('web', { requests: { cpu: '1500m', memory: '32Mi' }, limits: { cpu: '1500m', memory: '128Mi' } });
+    const waits = await c.podWhere('web', 'waits', (p) => says(p, 'PodResizePending')?.reason === 'Deferred');
+    expect(waits.status.allocatedResources).toEqual({ cpu: '30m', memory: '32Mi' });
     await c.daemon.end('SIGKILL');
     await c.daemon.start();
     await resize('web', was);
