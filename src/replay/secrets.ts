@@ -103,6 +103,8 @@ export class Secrets {
     const known = this.#known.get(text);
     if (known !== undefined) return known;
     if (key === 'value' && OPEN_VALUE.test(text)) return text;
+    // Words of a command: shorter ones go out again among others, where they cannot be told from those.
+    if (key === 'command' && text.length < FOUND_ANYWHERE_MIN) return text;
     const made = this.#make(text);
     this.#learn(text, made);
     return made;
