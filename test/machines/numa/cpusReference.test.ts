@@ -40,7 +40,7 @@ interface Case {
   count?: number;
   ops: Step[];
 }
-const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/cpus136.json', import.meta.url), 'utf8')) as Case[];
+const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/allocation/cpus136.json', import.meta.url), 'utf8')) as Case[];
 
 function machine(o: Machine): Topology {
   const perSocket = o.cores / o.sockets;

@@ -39,7 +39,7 @@ interface Case {
   prefers: Prefers;
   ops: Step[];
 }
-const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/devices136.json', import.meta.url), 'utf8')) as Case[];
+const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/allocation/devices136.json', import.meta.url), 'utf8')) as Case[];
 
 const ANSWERS: Record<Prefers, (available: readonly string[], must: readonly string[], size: number) => readonly string[]> = {
   none: () => [],

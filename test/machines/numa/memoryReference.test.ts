@@ -31,7 +31,7 @@ interface Case {
   ops: Step[];
   file?: string;
 }
-const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/memory136.json', import.meta.url), 'utf8')) as Case[];
+const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/allocation/memory136.json', import.meta.url), 'utf8')) as Case[];
 
 const short = (resource: string): string => (resource === HUGE ? 'h' : resource);
 const nodesText = (nodes: readonly number[]): string => nodes.join('+');

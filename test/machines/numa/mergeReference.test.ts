@@ -13,7 +13,7 @@ interface Case {
   /** By policy, with `closest` or without. */
   answers: Record<string, string>;
 }
-const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/topology136.json', import.meta.url), 'utf8')) as Case[];
+const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/allocation/topology136.json', import.meta.url), 'utf8')) as Case[];
 
 function hintsOf(provider: Record<string, string>): ResourceHints[] {
   return Object.entries(provider).map(([resource, text]) => {

@@ -1,7 +1,7 @@
 /** What a node agent did with the pods of `story.ts`, and told of them: plain data, with names in place of UIDs. */
 import { join } from 'node:path';
 
-export const CLAIMS_RECORDING = join(import.meta.dirname, '../recorded/claims136.json');
+export const CLAIMS_RECORDING = join(import.meta.dirname, '../recorded/allocation/claims136.json');
 
 /** A claim as the API has it when its pods run. */
 export interface ToldClaim {
