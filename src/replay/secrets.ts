@@ -13,7 +13,7 @@ const KNOWN_MAX = 2_000;
 const OPEN_VALUE = /^(?:|true|false|\d{1,5}|.{1,3})$/s;
 const SECRET_KEYS: ReadonlySet<string> = new Set(
   ['token', 'password', 'passwd', 'auth', 'authorization', 'cookie', 'identityToken', 'identity_token', 'registryToken', 'registry_token']
-    .concat(['sec-websocket-protocol', 'secrets', 'privateKey', 'proxy-authorization', 'staticPodURLHeader', 'client-key-data'])
+    .concat(['secrets', 'privateKey', 'proxy-authorization', 'staticPodURLHeader', 'client-key-data'])
     .map((key) => key.toLowerCase()),
 );
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
@@ -27,6 +27,8 @@ function sameLength(code: number, by: number): string {
   if (code < 0x800) return String.fromCodePoint(0x430 + (by % 32));
   return String.fromCodePoint(code < 0x10000 ? 0x4e00 + (by % 256) : 0x20000 + (by % 256));
 }
+/** Before a token among the protocols that a WebSocket asks for. */
+const WEB_SOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
 
 export class Secrets {
@@ -64,6 +66,11 @@ export class Secrets {
       const parsed = jsonOf(text);
       if (parsed !== undefined) return JSON.stringify(this.#data(parsed, '', '', false)) + (text.endsWith('\n') ? '\n' : '');
     }
+    if (text.includes(WEB_SOCKET_TOKEN))
+      return text
+        .split(WEB_SOCKET_TOKEN)
+        .map((part, i) => (i === 0 ? part : part.replace(/^[\w-]+/, (token) => this.standIn(token, 'token'))))
+        .join(WEB_SOCKET_TOKEN);
     let out = text.includes('eyJ') ? text.replace(JWT, (token) => this.standIn(token, 'token')) : text;
     if (this.#anywhere.length > 0) {
       this.#pattern ??= new RegExp(this.#anywhere.map((s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'g');

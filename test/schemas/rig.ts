@@ -41,8 +41,8 @@ export function examples(): Example[] {
   });
 }
 
-/** Packages, and workflow files, whose formats are those of CI services. */
-const NOT_OURS = ['node_modules', 'ci'];
+/** Packages, workflow files, whose formats are those of CI services, and fleets, which have no schema yet. */
+const NOT_OURS = ['node_modules', 'ci', 'fleet'];
 
 function yamlBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
