@@ -3,7 +3,6 @@ import type { Scenario } from '../machines/faults/types.ts';
 import type { Coverage } from './coverage.ts';
 import type { Fault } from './nemesis/faults.ts';
 import type { NodeTuning } from './world/node/nodeTuning.ts';
-import type { NodeWatcher } from './world/node/types.ts';
 
 export interface SimOptions {
   seed: number;
@@ -23,8 +22,11 @@ export interface SimOptions {
   coverage?: boolean;
   /** Virtual minutes in which a healed node must come to rest. Default 20. */
   restMinutesMax?: number;
-  /** Stands between each daemon and its ports; must let all through, and take no time. */
-  between?: NodeWatcher['between'];
+  /**
+   * Of this project's own tests: `NodeWatcher.between`, without the types of a whole node. Stands between each daemon and its
+   * ports; must let all through, and take no time.
+   */
+  between?: (node: never, config: never, ports: never) => unknown;
   /** Hears of each phase as it begins; must not throw, and cannot change the run. */
   onPhase?: (phase: Phase) => void;
 }

@@ -1,6 +1,8 @@
 /** Daemons of the simulation, recorded and run again: each does exactly what it did, and what is changed shows by name. */
 import { expect, it } from 'vitest';
 import type { Node } from '../../src/actors/node.ts';
+import type { NodeConfig } from '../../src/machines/config/config.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 import { entryOf } from '../../src/replay/check.ts';
 import type { Entry, Header } from '../../src/replay/entries.ts';
 import { InputRecording } from '../../src/replay/record.ts';
@@ -17,7 +19,7 @@ async function recorded(o: SimOptions): Promise<Recorded[]> {
   const all: Recorded[] = [];
   const result = await runSim({
     ...o,
-    between(node, config, ports) {
+    between(node: SimNode, config: NodeConfig, ports: Ports) {
       const one: Recorded = { node, lines: [] };
       all.push(one);
       const recording = new InputRecording(ports, {

@@ -44,7 +44,12 @@ export class World {
       sceneOf: (node) => this.sceneOf(node),
       now: () => ({ atSeconds: this.time.monoMs / 1_000, phase: this.phase }),
     });
-    this.observer = new Observer({ checks: this.checks, inspect, between: o.between, note: (who, what) => this.note(who, what) });
+    this.observer = new Observer({
+      checks: this.checks,
+      inspect,
+      between: o.between as NodeWatcher['between'],
+      note: (who, what) => this.note(who, what),
+    });
     const tunings = this.#drawTunings(o);
     const kube = tunings.some((t) => t.api) ? apiServer({ rng: this.rng.fork('kube'), clock }) : undefined;
     this.nodes = tunings.map((tuning, index) =>
