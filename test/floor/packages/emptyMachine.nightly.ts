@@ -56,8 +56,8 @@ it(
     );
     const documents = join(root, 'usr/share/doc/actorlet');
     // Pictures, decisions and the specification are for those who have the sources.
-    for (const [, link = ''] of readFileSync(join(documents, 'README.md'), 'utf8').matchAll(/\]\(([^)#:]+)[^)]*\)/g))
-      expect([link, /\.png$|^bench\/|^LICENSE$/.test(link) || existsSync(join(documents, link))]).toEqual([link, true]);
+    for (const [, link = ''] of readFileSync(join(documents, 'README.md'), 'utf8').matchAll(/\]\((?!\w+:)([^)#]+)[^)]*\)/g))
+      expect([link, /\.png$|^bench\/|^docs\/spec\/|^LICENSE$/.test(link) || existsSync(join(documents, link))]).toEqual([link, true]);
     const named = /\/usr\/share\/doc\/\S+\.yaml/.exec(readFileSync(join(documents, 'docs/system-service.md'), 'utf8'))?.[0] ?? '';
     expect(existsSync(join(root, named))).toBe(true);
   },
