@@ -145,13 +145,16 @@ function addIdleFamilies({ gates }: NodeConfig, metrics: Ports['metrics']): void
 /** The runtime's part of them is read anew each time. */
 function liveFacts(config: NodeConfig, fixed: Awaited<ReturnType<typeof readNodeFacts>>, cri: () => CriView | undefined): NodeFacts {
   const cgroupDriver = driverOfRuntime(config, cri);
+  // The last one stays while the link to it begins anew: it is a part of every container's id.
+  let runtimeName = '';
   return {
     ...fixed,
     get cgroupDriver() {
       return cgroupDriver();
     },
     get runtimeName() {
-      return cri()?.runtimeName ?? '';
+      runtimeName = cri()?.runtimeName || runtimeName;
+      return runtimeName;
     },
   };
 }

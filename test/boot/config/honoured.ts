@@ -152,6 +152,7 @@ export const HONOURED_GATES: readonly string[] = [
   'KubeletSeparateDiskGC',
   'KubeletServiceAccountTokenForCredentialProviders',
   'KubeletTracing',
+  'LocalStorageCapacityIsolationFSQuotaMonitoring',
   'MemoryQoS',
   'NodeDeclaredFeatures',
   'PreventStaticPodAPIReferences',
