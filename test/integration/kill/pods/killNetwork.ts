@@ -21,6 +21,8 @@ const dies = (h: VirtualNode) => void h.mounts.dead.add('files');
 function starting(what: string, more: Partial<KillCase> = {}): KillCase {
   return {
     covers: `volume ${what}`,
+    // Other stories cover the same states.
+    story: `volume of a dead server ${what}`,
     path: VOLUMES,
     arrange: async (h) => {
       dies(h);
@@ -57,6 +59,7 @@ function held(covers: string, more: Partial<KillCase>): KillCase {
   return {
     ...story,
     covers,
+    story: `held by a dead server: ${covers}`,
     options: { hollow: { held: ({ pod: { uid } }) => world?.mounts.holds(uid) === true } },
     arrange: async (h) => {
       world = h;
