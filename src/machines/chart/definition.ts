@@ -135,8 +135,10 @@ export function eventLabel(event: string, invokes: readonly { id: string; src: s
   if (after !== null) return `after ${delayText(after[1] ?? '')}`;
   const ended = /^xstate\.(done|error)\.actor\.(.+)$/.exec(event);
   if (ended !== null) {
-    const src = invokes.find((i) => i.id === ended[2])?.src ?? '';
-    return `${ended[1]}${src === '' || src === 'inline' ? '' : `: ${src}`}`;
+    const src = invokes.find((i) => i.id === ended[2])?.src;
+    // An actor that an action spawned has its id alone.
+    const name = src ?? (/^[a-z][A-Za-z]*$/.test(ended[2] ?? '') ? ended[2] : '');
+    return `${ended[1]}${name === '' || name === 'inline' ? '' : `: ${name}`}`;
   }
   if (event.startsWith('xstate.done.state.')) return 'done';
   if (event === 'xstate.init') return 'start';

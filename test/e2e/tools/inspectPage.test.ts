@@ -148,7 +148,7 @@ describe('the inspection page', () => {
     await chart.locator('.state.leaf.active').waitFor();
     const zoom = () =>
       page.evaluate<number>(`new DOMMatrix(getComputedStyle(document.querySelector('.react-flow__viewport')).transform).a`);
-    await soon('it can be read', async () => (await zoom()) >= 0.72);
+    await soon('it can be read', async () => (await zoom()) >= 0.62);
     // Nothing of it is cropped.
     const inside = async () => {
       const [box, all] = await Promise.all([

@@ -12,7 +12,7 @@ export interface View {
 }
 
 /** At a smaller scale names cannot be read: the chart is followed instead. */
-const READABLE_ZOOM = 0.72;
+const READABLE_ZOOM = 0.62;
 const ZOOM_MAX = 1.1;
 /** Around the chart. */
 const MARGIN_PX = 10;

@@ -128,8 +128,8 @@ describe('resources of a pod as a whole', () => {
     patch(h, 'pods/web', { spec: { containers } });
     await h.until('it is in force', () => shown(h, 'own')?.resources?.limits?.cpu === '400m' && !inProgress(h));
     const text = await h.metrics.render();
-    expect(text).toContain('kubelet_container_requested_resizes_total{resource="cpu",requirement="requests",operation="increase"} 1');
-    expect(text).toContain('kubelet_container_requested_resizes_total{resource="cpu",requirement="limits",operation="decrease"} 1');
+    expect(text).toContain('kubelet_container_requested_resizes_total{operation="increase",requirement="requests",resource="cpu"} 1');
+    expect(text).toContain('kubelet_container_requested_resizes_total{operation="decrease",requirement="limits",resource="cpu"} 1');
     expect(text).toContain('kubelet_pod_resize_duration_milliseconds_count{success="true"} 1');
   });
 
