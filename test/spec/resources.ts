@@ -366,11 +366,15 @@ export const resources: Traps = {
   },
   48: {
     says: 'some refusals of a driver are final',
-    tests: [['integration/volumes/csi.test.ts', 'whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)']],
+    tests: [
+      ['integration/volumes/csi.test.ts', 'whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)'],
+    ],
   },
   49: {
     says: 'the target is the driver’s to make',
-    tests: [['integration/volumes/csi.test.ts', 'whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)']],
+    tests: [
+      ['integration/volumes/csi.test.ts', 'whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)'],
+    ],
   },
   50: {
     says: 'what is needed to take a volume down goes last',
