@@ -28,6 +28,8 @@ const NOWHERE: Place = { key: '', secret: false };
 const KEY_BYTES = 32;
 /** Longer values are not kept to be compared with the next one. */
 const LAST_CHARS_MAX = 1_000;
+/** Calls whose last value is kept; then all are told anew. */
+const LAST_MAX = 10_000;
 
 /** A node's ports while they are recorded. */
 export class InputRecording {
@@ -218,6 +220,7 @@ export class InputRecording {
     const key = `${name} ${digest}`;
     const text = JSON.stringify(into.json);
     const same = this.#last.get(key) === text && !text.includes('"$":"f"');
+    if (this.#last.size >= LAST_MAX) this.#last.clear();
     if (text.length <= LAST_CHARS_MAX) this.#last.set(key, text);
     return same;
   }

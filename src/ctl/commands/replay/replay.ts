@@ -1,6 +1,7 @@
 /** `actorctl replay`: runs the node of this checkout on a recording of inputs. */
 import { createHash } from 'node:crypto';
 import { CtlError, EXIT } from '../../../admin/client.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { GIT_VERSION } from '../../../machines/version.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
 import { silentLogger, silentMetrics } from '../../../replay/silent.ts';
@@ -31,7 +32,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
     remarks.push(`it was recorded by ${header.actorlet}, and this is ${GIT_VERSION}: differences may be changes between them`);
   if (cut) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
   const began = performance.now();
-  const result = await replay({
+  const run = replay({
     ...{ header, next },
     own: { log: silentLogger, metrics: silentMetrics },
     entropy: {
@@ -41,6 +42,9 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
     drain: () => new Promise((resolve) => void setImmediate(resolve)),
     ended: () => io.signal.aborted,
     ...(o.until === undefined ? {} : { stopAt: stopAt(o.until) }),
+  });
+  const result = await run.catch((error: unknown) => {
+    throw error instanceof CtlError ? error : new CtlError(EXIT.no, `${file}: it cannot be replayed: ${messageOf(error)}.`);
   });
   const tookMs = performance.now() - began;
   if (io.signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');

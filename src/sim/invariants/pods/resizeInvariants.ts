@@ -19,7 +19,10 @@ function throttledBytes(request: number, limit: number): string {
 }
 
 /** Every running container of a pod of the API has the cpu that was granted, its status says so, and nothing impossible was granted. */
-export function resourcesUnsettled(records: PodsView['records'], statuses: StatusView | undefined, dump: HollowDump): string[] {
+export function resourcesUnsettled(
+  records: PodsView['records'],
+  { statuses, dump, podGroups }: { statuses: StatusView | undefined; dump: HollowDump; podGroups: boolean },
+): string[] {
   const found: string[] = [];
   for (const [uid, record] of records) {
     const { pod, source } = record;
@@ -34,7 +37,7 @@ export function resourcesUnsettled(records: PodsView['records'], statuses: Statu
       const who = `${container.name} of pod ${pod.metadata.name} (${uid})`;
       if (milli >= NEVER_MILLI) found.push(`${who} was granted ${milli} thousandths of a cpu`);
       // On a node without cgroups of pods, what the pod asks for as a whole is shared among its containers.
-      const atLeast = pod.spec.resources?.requests?.cpu !== undefined;
+      const atLeast = !podGroups && pod.spec.resources?.requests?.cpu !== undefined;
       const differs = (is: number, wanted: number) => (atLeast ? is < wanted : is !== wanted);
       if (differs(Number(running.resources.cpuShares), cpuShares(milli)))
         found.push(`${who} has ${running.resources.cpuShares} shares of the cpu, and was granted ${milli} thousandths`);
