@@ -53,7 +53,15 @@ afterAll(() => vm.dispose());
 const pod = (name: string, command: string[], resources: object) =>
   staticPod(name, {
     uid: `uid-${name}`,
-    spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox', imagePullPolicy: 'IfNotPresent', command, resources }] },
+    spec: {
+      restartPolicy: 'Never',
+      containers: [
+        {
+          ...{ name: 'main', image: 'busybox', imagePullPolicy: 'IfNotPresent', command, resources },
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+        },
+      ],
+    },
   });
 
 it('ends what uses more memory, and limits CPU, in the group of the pod, whose number of processes is limited', async () => {
@@ -71,6 +79,12 @@ it('ends what uses more memory, and limits CPU, in the group of the pod, whose n
   expect([await read('memory.max'), await read('cpu.max')]).toEqual([String(32 * MI), '20000 100000']);
   // Of the pod, and so of all below it.
   expect(await vm.run(`cat ${group}/../pids.max`)).toBe('40');
+  const forks = pod('forks', ['sh', '-c', 'for i in $(seq 60); do sleep 1000 & done'], {});
+  await vm.put('forks', forks);
+  const refused = await vm.wait('the one that forks to be refused', async () =>
+    (await vm.pods()).find((p) => p.metadata.name === 'forks-vm' && p.status.phase === 'Failed'),
+  );
+  expect(JSON.stringify(refused.status)).toContain("can't fork");
   expect(await vm.log()).toContain(`CPU and memory limits are applied`);
   await vm.clear();
   await vm.wait('the groups to be gone', async () => (await vm.run(`find ${V2}/kubepods -name run`)) === '');
