@@ -10,6 +10,7 @@ import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { createDiskUsage, readFigures } from '../../src/boot/dependencies/machine/diskUsage.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
+import { pathName } from '../../src/machines/pod/pathName.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type CsiDriver, driversView } from '../../src/machines/services/plugins/messages.ts';
 import { type VolumeSummary, volumesView } from '../../src/machines/services/volumes/messages.ts';
@@ -183,8 +184,9 @@ describe('volumes of drivers', () => {
   const claimed = web([{ name: 'disk', persistentVolumeClaim: { claimName: 'data' } }]);
   it('are what their driver says, asked for the path at which it has published', async () => {
     const { driver: d, registered } = await driver({ stats: () => ANSWER });
-    dataOf('disk', NAME);
-    const s = source({ volumes: [summary('kubernetes.io~local-volume', 'disk')], of: claimed });
+    dataOf('pv-1', NAME);
+    const stands = { plugin: 'kubernetes.io~csi', name: pathName('pv-1') };
+    const s = source({ volumes: [{ ...summary('kubernetes.io~local-volume', 'disk'), stands }], of: claimed });
     s.registry.set(driversView, registered);
     await vi.waitFor(async () => {
       expect((await s.told()).volumes.get('disk')).toMatchObject({
@@ -193,7 +195,7 @@ describe('volumes of drivers', () => {
       });
     }, 30_000);
     const asked = d.calls.filter((c) => c.method === 'NodeGetVolumeStats').map((c) => c.request);
-    const volumePath = join(dir, 'pods', UID, 'volumes/kubernetes.io~csi/disk/mount');
+    const volumePath = join(dir, 'pods', UID, 'volumes/kubernetes.io~csi/pv-1/mount');
     expect(asked).toMatchObject([{ volumeId: 'vol-1', volumePath, stagingTargetPath: '' }]);
   });
   it('of one that cannot tell are left out, without a question', async () => {

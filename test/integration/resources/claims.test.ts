@@ -24,7 +24,7 @@ const claiming = (o: { mount?: object; readOnly?: boolean; fsGroup?: number } = 
     ...(o.fsGroup === undefined ? {} : { securityContext: { fsGroup: o.fsGroup } }),
   },
 });
-const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'disk');
+const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'pv-1');
 const asked = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).map((c) => c.request.path);
 
 describe('a claim', () => {

@@ -55,7 +55,8 @@ const inline = (csi: object = {}) => ({
   container: { volumeMounts: [{ name: 'disk', mountPath: '/data' }] },
   spec: { volumes: [{ name: 'disk', csi: { driver: NAME, volumeAttributes: { size: '1' }, ...csi } }] },
 });
-const dir = (pod: Pod) => dirOf(pod, 'csi', 'disk');
+const dir = (pod: Pod) => dirOf(pod, 'csi', 'pv-1');
+const inlineDir = (pod: Pod) => dirOf(pod, 'csi', 'disk');
 const requests = <T>(h: VirtualNode, method: CsiMethod) => h.drivers.calls.filter((c) => c.method === method).map((c) => c.request as T);
 const publishes = (h: VirtualNode) => requests<PublishRequest>(h, 'NodePublishVolume');
 const stages = (h: VirtualNode) => requests<StageRequest>(h, 'NodeStageVolume');
@@ -224,7 +225,7 @@ describe('an inline volume', () => {
     const [request] = publishes(h);
     expect(request).toMatchObject({
       volumeId: expect.stringMatching(/^csi-[0-9a-f]{64}$/),
-      targetPath: `${dir(pod)}/mount`,
+      targetPath: `${inlineDir(pod)}/mount`,
       stagingTargetPath: '',
       readonly: false,
       secrets: { password: 's3cret' },
@@ -237,7 +238,11 @@ describe('an inline volume', () => {
         'csi.storage.k8s.io/ephemeral': 'true',
       },
     });
-    expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject({ containerPath: '/data', hostPath: `${dir(pod)}/mount`, readonly: false });
+    expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject({
+      containerPath: '/data',
+      hostPath: `${inlineDir(pod)}/mount`,
+      readonly: false,
+    });
     expect(JSON.stringify([h.lines, h.node.recorder(), h.tree.state()])).not.toContain('s3cret');
     drop(h, 'pods/web');
     await gone(h, pod);
@@ -619,7 +624,7 @@ describe('a device', () => {
     provide(h, { pv: { csi: undefined, local: { path: '/dev/loop7' }, volumeMode: 'Block' } });
     const pod = create(h, 'web', block);
     await h.until('Ready', () => isReady(h, 'web'));
-    const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~local-volume/disk`;
+    const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~local-volume/pv-1`;
     expect(created(h, 'web')[0]?.devices).toEqual([{ containerPath: '/dev/xvda', hostPath: link, permissions: 'mrw' }]);
     expect(await h.fs.readlink(link)).toBe('/dev/loop7');
     await h.crash();
@@ -642,7 +647,7 @@ describe('a device', () => {
     for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 255 });
     await h.boot();
     await h.until('it runs again', () => h.running().length > 0);
-    expect([...(h.drivers.sockets.get(SOCKET)?.published.keys() ?? [])]).toEqual([`${dir(pod)}/mount`]);
+    expect([...(h.drivers.sockets.get(SOCKET)?.published.keys() ?? [])]).toEqual([`${inlineDir(pod)}/mount`]);
   });
 
   it('of a driver is published to a place of its own', async () => {
@@ -652,7 +657,7 @@ describe('a device', () => {
     provide(h, { pv: { volumeMode: 'Block' } });
     const pod = create(h, 'web', block);
     await h.until('Ready', () => isReady(h, 'web'));
-    const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~csi/disk`;
+    const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~csi/pv-1`;
     expect(created(h, 'web')[0]?.devices).toEqual([{ containerPath: '/dev/xvda', hostPath: link, permissions: 'mrw' }]);
     expect(publishes(h)[0]).toMatchObject({ volumeCapability: { block: {} }, targetPath: await h.fs.readlink(link) });
     await h.until('it is said that the device is there', () => events(h, 'SuccessfulMountVolume').length > 0);

@@ -90,7 +90,7 @@ describe('a claim that is given more room', () => {
     resized(h, '2Gi');
     await settled(h, 2_000);
     const [call] = expands(h);
-    const target = `${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~csi/disk/mount`;
+    const target = `${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~csi/pv-1/mount`;
     expect(call).toMatchObject({
       volumeId: 'vol-1',
       volumePath: target,

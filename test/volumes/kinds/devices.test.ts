@@ -36,7 +36,7 @@ function withDevice() {
     },
   };
 }
-const dirOf = (uid: string) => `${FACTS.rootDir}/pods/${uid}/volumes/kubernetes.io~local-volume/v`;
+const dirOf = (uid: string) => `${FACTS.rootDir}/pods/${uid}/volumes/kubernetes.io~local-volume/pv`;
 
 it('an empty device is given a file system once, mounted for the node, and bound for each pod', async () => {
   const m = withDevice();

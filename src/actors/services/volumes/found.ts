@@ -1,12 +1,21 @@
 /** Volumes that an earlier daemon left on disk. */
 
 import { isPathName, type PathName } from '../../../machines/pod/pathName.ts';
-import { INLINE_KINDS, kindOfPlugin } from '../../../machines/pod/volumes/kinds.ts';
-import { podDir, SUB_PATHS, VOLUME_DEVICES, type VolumeRef, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import { INLINE_KINDS, kindOfPlugin, PERSISTENT_KINDS } from '../../../machines/pod/volumes/kinds.ts';
+import {
+  isSameStand,
+  podDir,
+  SUB_PATHS,
+  standOf,
+  VOLUME_DEVICES,
+  type VolumeRef,
+  volumeRef,
+} from '../../../machines/pod/volumes/volumePaths.ts';
 import { listIfThere } from '../../../ports/ifThere.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { lstatIfThere } from './disk/files.ts';
-import type { VolumeTools } from './kind.ts';
+import { standsOf } from './disk/stand.ts';
+import type { InlineActs, VolumeTools } from './kind.ts';
 import { inlineActs } from './kinds.ts';
 
 export interface FoundVolumes {
@@ -25,7 +34,7 @@ export async function foundVolumes(o: VolumeTools): Promise<FoundVolumes> {
     found.push(...own);
     strange += others;
     for (const name of await listDir(fs, `${podDir(rootDir, uid)}/${SUB_PATHS}`)) {
-      if (!own.some((ref) => ref.name === name)) found.push(volumeRef(uid, PARTS_ALONE, name));
+      if (!own.some((ref) => standOf(ref).name === name)) found.push(volumeRef(uid, PARTS_ALONE, name));
     }
   }
   return { found, strange };
@@ -33,12 +42,19 @@ export async function foundVolumes(o: VolumeTools): Promise<FoundVolumes> {
 
 /** A volume that stands elsewhere has only bound parts on the disk, and a power failure may have left no more of others. */
 const PARTS_ALONE = INLINE_KINDS.find((k) => k.stands === 'elsewhere')?.plugin ?? '';
-/** Kinds of which there may be links to devices alone. */
-const WITH_DEVICES = INLINE_KINDS.filter((k) => k.device !== undefined).map((k) => k.plugin);
 
 async function volumesOf(o: VolumeTools, uid: PathName): Promise<FoundVolumes> {
   const { fs } = o.ports;
+  const claim = inlineActs('claim');
+  const claimed = await standsOf(o, uid);
   const found: VolumeRef[] = [];
+  for (const ref of claimed) found.push((await claim.found?.(o, ref)) ?? ref);
+  // What no record knows another agent has made: it goes by its name on disk.
+  const note = async (ref: VolumeRef, { found: known }: Pick<InlineActs<never>, 'found'>): Promise<void> => {
+    // A device has a directory and a link.
+    const seen = claimed.some(({ stands }) => isSameStand(stands, ref)) || found.some((f) => isSameStand(f, ref));
+    if (!seen) found.push((await known?.(o, ref)) ?? ref);
+  };
   let strange = 0;
   const pod = podDir(o.facts().rootDir, uid);
   for (const plugin of await listDir(fs, `${pod}/volumes`)) {
@@ -48,13 +64,12 @@ async function volumesOf(o: VolumeTools, uid: PathName): Promise<FoundVolumes> {
       strange += (await listDir(fs, `${pod}/volumes/${plugin}`)).length;
       continue;
     }
-    for (const name of (await listIfThere(fs, `${pod}/volumes/${plugin}`)).filter(isPathName)) {
-      const ref = { uid, plugin, name };
-      found.push((await inlineActs(kind.kind).found?.(o, ref)) ?? ref);
-    }
+    const names = (await listIfThere(fs, `${pod}/volumes/${plugin}`)).filter(isPathName);
+    for (const name of names) await note({ uid, plugin, name }, inlineActs(kind.kind));
   }
-  for (const plugin of WITH_DEVICES) {
-    for (const name of await listDir(fs, `${pod}/${VOLUME_DEVICES}/${plugin}`)) found.push(volumeRef(uid, plugin, name));
+  for (const { plugin } of PERSISTENT_KINDS) {
+    const acts = inlineActs(kindOfPlugin(plugin)?.kind ?? 'claim');
+    for (const name of await listDir(fs, `${pod}/${VOLUME_DEVICES}/${plugin}`)) await note(volumeRef(uid, plugin, name), acts);
   }
   return { found, strange };
 }

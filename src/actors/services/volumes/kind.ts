@@ -30,17 +30,21 @@ export interface InlineActs<S> {
   takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;
   /** What a directory of this kind on the disk is. Absent: what its path says. */
   found?(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef>;
+  /** With what it is called on disk. Absent: as in the pod. */
+  placed?(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef>;
   /** Where it stands. Absent: in its directory. */
   root?(o: VolumeTools, ref: VolumeRef, source: S): Promise<string>;
   /** One look at whether it has grown, and what follows. Absent: it does not grow. */
   grow?(o: VolumeTools, job: GrowJob & { source: S }, until: GrowUntil): Promise<GrowthOutcome>;
 }
 
-/** Acts on a volume behind a claim. Its directory has the name of claims, whatever its kind. */
+/** Acts on a volume behind a claim. Each call has what it is called on disk (`stands`). */
 export interface PersistentActs<P> {
   setUp(o: VolumeTools, job: ClaimedJob & { behind: P & Pick<ClaimedVolume, 'volume'> }, signal: AbortSignal): Promise<SetUpDone | null>;
   /** Finds a volume that stands in full already: the API is not asked. Absent: its marker and mount say so, or the link to its device. */
   standing?(o: VolumeTools, job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
+  /** An earlier daemon left it. */
+  found?(o: VolumeTools, ref: VolumeRef): Promise<void>;
   /** What it left beside the mount on its directory and the link to its device. Nothing but the name is known. */
   takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;
   /** Where it stands. Null or absent: in its directory. */
@@ -87,7 +91,8 @@ export interface VolumeTools {
 /** The kinds that can be behind a claim. */
 export interface BehindClaims {
   of(kind: PersistentSource['kind']): PersistentActs<PersistentSource>;
-  all: readonly PersistentActs<PersistentSource>[];
+  /** Those whose volumes stand in directories of that plugin. */
+  at(plugin: string): readonly PersistentActs<PersistentSource>[];
 }
 
 export function mounterOf({ ports: { mounter } }: { ports: Pick<Ports, 'mounter'> }): Mounter {

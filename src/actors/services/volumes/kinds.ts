@@ -1,6 +1,6 @@
 /** What is done for each kind of volume: a line for each. What the kinds are is in the list of `machines/pod/volumes/kinds.ts`. */
 
-import type { PersistentSource, VolumeSource } from '../../../machines/pod/volumes/kinds.ts';
+import { PERSISTENT_KINDS, type PersistentSource, type VolumeSource } from '../../../machines/pod/volumes/kinds.ts';
 import type { BehindClaims, InlineActs, PersistentActs } from './kind.ts';
 import { claim } from './kinds/claim.ts';
 import { csi } from './kinds/csi.ts';
@@ -16,7 +16,6 @@ import { nfs } from './kinds/nfs.ts';
 type Acts<K extends string> = (K extends VolumeSource['kind'] ? { inline: InlineActs<VolumeSource & { kind: K }> } : unknown) &
   (K extends PersistentSource['kind'] ? { persistent: PersistentActs<PersistentSource & { kind: K }> } : unknown);
 
-// Behind a claim each of these is taken down in this order: csi releases what the cluster attached, whichever kind it was of.
 const KINDS = { emptyDir, local, iscsi, fc, hostPath, image, claim, csi, files, nfs } satisfies {
   [K in VolumeSource['kind'] | PersistentSource['kind']]: Acts<K>;
 };
@@ -27,5 +26,5 @@ const PERSISTENT: Readonly<Record<PersistentSource['kind'], { persistent: Persis
 export const inlineActs = (kind: VolumeSource['kind']): InlineActs<VolumeSource> => INLINE[kind].inline;
 export const behindClaims: BehindClaims = {
   of: (kind) => PERSISTENT[kind].persistent,
-  all: Object.values(KINDS).flatMap((k) => ('persistent' in k ? [k.persistent] : [])),
+  at: (plugin) => PERSISTENT_KINDS.filter((k) => k.plugin === plugin).map(({ field }) => PERSISTENT[field].persistent),
 };

@@ -37,17 +37,20 @@ export class Plugins {
   async tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
     const kind = kindOfPlugin(ref.plugin);
     if (kind === undefined || kind.stands === 'nowhere') return;
-    await cleanSubPaths(this.#o, ref, signal);
-    await inlineActs(kind.kind).takeDown?.(this.#o, ref, signal);
+    const acts = inlineActs(kind.kind);
+    await cleanSubPaths(this.#o, (await acts.placed?.(this.#o, ref)) ?? ref, signal);
+    await acts.takeDown?.(this.#o, ref, signal);
   }
 
   /** Where one part of a volume that is set up is to be mounted from, for one container. */
   async bindSubPath(part: BoundPart, signal: AbortSignal): Promise<Built<string>> {
-    const { volume, container, index, subPath } = part;
-    const { source } = volume;
-    const dir = `${subPathsDir(this.#o.facts().rootDir, volume.uid, volume.name)}/${pathName(container)}`;
+    const { container, index, subPath } = part;
+    const { source } = part.volume;
+    const acts = inlineActs(source.kind);
+    const volume = (await acts.placed?.(this.#o, part.volume)) ?? part.volume;
+    const dir = `${subPathsDir(this.#o.facts().rootDir, volume)}/${pathName(container)}`;
     await this.#o.ports.fs.mkdirp(dir, DIR_MODE);
-    const root = (await inlineActs(source.kind).root?.(this.#o, volume, source)) ?? directoryOf(this.#o, volume);
+    const root = (await acts.root?.(this.#o, volume, source)) ?? directoryOf(this.#o, volume);
     const { foreign } = kindOf(source);
     const request = { volume: root, subPath, target: `${dir}/${index}`, foreign };
     const result = await mounterOf(this.#o).bindSubPath(request, (foreign ? serverCall : mountCall)(signal));

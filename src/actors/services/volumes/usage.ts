@@ -14,11 +14,11 @@ import {
   volumeStats,
 } from '../../../machines/figures/volumeStats.ts';
 import { serverOf } from '../../../machines/host/unmounting.ts';
-import { volumeKey, volumePath, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import { CSI } from '../../../machines/pod/volumes/kinds/csi.ts';
+import { standOf, volumeKey, volumePath, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { driversView } from '../../../machines/services/plugins/messages.ts';
 import type { VolumeData } from '../../../machines/services/volumes/csi/data.ts';
-import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -27,7 +27,7 @@ import type { Metrics } from '../../../ports/ports.ts';
 import { AtOnce } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
-import { readData } from './csi/place.ts';
+import { placeOf, readData } from './csi/place.ts';
 import { quotaUse } from './disk/quota.ts';
 
 export interface VolumeUsageOptions {
@@ -109,8 +109,9 @@ class KnownVolumes {
     for (const [uid, volumes] of this.#registry.read(volumesView)?.value ?? []) {
       const pod = pods?.get(uid)?.pod;
       if (pod === undefined) continue;
-      for (const { plugin, name, state } of volumes) {
-        const volume = state === 'mounted' || state === 'stale' ? measuredVolume(pod, volumeRef(uid, plugin, name)) : null;
+      for (const { plugin, name, state, stands } of volumes) {
+        const ref = { ...volumeRef(uid, plugin, name), ...(stands && { stands }) };
+        const volume = state === 'mounted' || state === 'stale' ? measuredVolume(pod, ref) : null;
         if (volume !== null) known.add(this.#keep(volume));
       }
     }
@@ -166,7 +167,7 @@ class UsageMeter {
   /** Null: this volume tells nothing. */
   async usageOf(v: MeasuredVolume): Promise<VolumeUsage | null> {
     const { ports } = this.#ctx;
-    const data = v.by === 'claim' ? await readData(ports.fs, csiPath.dir(this.#o.rootDir, v.ref.uid, v.ref.name)) : null;
+    const data = v.by === 'claim' && standOf(v.ref).plugin === CSI ? await readData(ports.fs, this.#o.rootDir, v.ref) : null;
     if (data !== null) return this.#atOnce.run(`driver ${data.driver}`, () => this.#ofDriver(v, data));
     const { diskUsage, mounter } = ports;
     if (diskUsage === undefined) return null;
@@ -200,11 +201,8 @@ class UsageMeter {
     const driver = driverNamed({ ports, drivers }, data.driver, { who: 'NodeGetVolumeStats' });
     const capabilities = await driver.capabilities(signal);
     if (!capabilities.has('GET_VOLUME_STATS')) return null;
-    const hash = ports.entropy.sha256Hex(data.handle);
-    const volumeTarget = data.block
-      ? `${csiPath.blockDir(rootDir, hash)}/${v.ref.uid}`
-      : `${csiPath.dir(rootDir, v.ref.uid, v.ref.name)}/mount`;
-    const request = { volumeId: data.handle, volumePath: volumeTarget, stagingTargetPath: '' };
+    const { target } = placeOf({ ports, facts: () => ({ rootDir }) }, v.ref, data);
+    const request = { volumeId: data.handle, volumePath: target, stagingTargetPath: '' };
     const answer = await this.#timed(data.driver, () => driver.call('NodeGetVolumeStats', request, signal));
     return usageOfDriver(answer, { health: health && capabilities.has('VOLUME_CONDITION') });
   }

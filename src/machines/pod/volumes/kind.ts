@@ -78,6 +78,8 @@ export interface PersistentKind<P extends { kind: string }> {
   readonly field: P['kind'];
   /** After "neither", where a node has no plugin for a volume. */
   readonly named: string;
+  /** Its name in directories. */
+  readonly plugin: string;
   /** It does something about `mountOptions`. */
   readonly mountOptions: boolean;
   /** `spec`: whole, with access modes, mount options and capacity. */

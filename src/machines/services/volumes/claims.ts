@@ -18,7 +18,7 @@ export interface BoundClaim {
   volume: string;
 }
 /** Where the content of a persistent volume lies on this node, or who knows. */
-export type ClaimedVolume = { volume: PathName } & PersistentSource;
+export type ClaimedVolume = { volume: PathName; plugin: string } & PersistentSource;
 
 /** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
 export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
@@ -92,7 +92,11 @@ export function volumeInPod(
   of: Omit<VolumeUse, 'node'> & { name: PathName; namespace: string },
 ): Built<ClaimedVolume> {
   const current = inlineVolume(source, of);
-  return current.ok ? volumeBehind(current.value, { ...of, volume: of.name, node: { name: '', labels: {} }, migrated: true }) : current;
+  if (!current.ok) return current;
+  // Identifiers of clouds have slashes, and may be too long for a directory.
+  const named = textOf(partOf(current.value, 'metadata').name).replaceAll('/', '~');
+  const volume = isPathName(named) ? named : of.name;
+  return volumeBehind(current.value, { ...of, volume, node: { name: '', labels: {} }, migrated: true });
 }
 
 function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName; migrated: boolean }): Built<ClaimedVolume> {
@@ -118,7 +122,7 @@ function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName; migrated:
     return refused(`PV ${volume} is neither ${kinds}: there is no plugin for its kind of volume`);
   }
   const source = kind.decode(spec, { volume, readOnly: of.readOnly, mountOptions, migrated: of.migrated });
-  return source.ok ? built({ volume, ...source.value }) : source;
+  return source.ok ? built({ volume, plugin: kind.plugin, ...source.value }) : source;
 }
 
 /** Where there is the annotation, it alone counts. */

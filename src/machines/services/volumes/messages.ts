@@ -3,6 +3,7 @@
 import type { Pod } from '../../kube/types.ts';
 import type { StartFailure } from '../../pod/runtime/seen.ts';
 import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
+import type { Stand } from '../../pod/volumes/volumePaths.ts';
 import type { Built } from '../../result.ts';
 import { address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
 import type { SubPathPart } from './subPaths.ts';
@@ -31,6 +32,8 @@ export interface VolumeSummary {
   name: string;
   /** As in directory names, e.g. `kubernetes.io~empty-dir`. */
   plugin: string;
+  /** What a claim's volume is called on disk. Absent: as above, or it does not stand. */
+  stands?: Stand;
   /** Phase of the volume's statechart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */
   state: string;
   /** What went wrong last; '' when nothing did. */

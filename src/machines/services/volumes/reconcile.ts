@@ -98,6 +98,14 @@ export function volumesOfPod(actual: ActualState, uid: string): Actual[] {
   return [...actual.values()].filter((a) => a.ref.uid === uid);
 }
 
+/** Key of what another agent has left, and a claim's volume now is. Null: nothing. */
+export function takenOver(actual: ActualState, { key, done }: { key: string; done: SetUpDone | null }): string | null {
+  const ref = actual.get(key)?.ref;
+  if (done?.stands === undefined || ref === undefined) return null;
+  const left = volumeKey({ uid: ref.uid, ...done.stands });
+  return left !== key && actual.get(left)?.phase === 'uncertain' ? left : null;
+}
+
 export function isMounted(phase: VolumePhase | undefined): boolean {
   return phase === 'mounted' || phase === 'stale';
 }
@@ -164,7 +172,9 @@ export function timedOut(unmounted: readonly string[], failed: readonly string[]
 export function summaries(actual: ActualState): Map<string, VolumeSummary[]> {
   const result = new Map<string, VolumeSummary[]>();
   for (const a of actual.values()) {
-    const entry: VolumeSummary = { name: a.ref.name, plugin: a.ref.plugin, state: a.phase, message: a.error, sinceMs: a.sinceMs };
+    const { name, plugin } = a.ref;
+    const stands = a.done?.stands ?? a.ref.stands;
+    const entry: VolumeSummary = { name, plugin, state: a.phase, message: a.error, sinceMs: a.sinceMs, ...(stands && { stands }) };
     const list = result.get(a.ref.uid);
     if (list === undefined) result.set(a.ref.uid, [entry]);
     else list.push(entry);

@@ -6,7 +6,7 @@
 import { assign, sendParent } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import { kindOf, type VolumeSource } from '../../pod/volumes/kinds.ts';
-import type { VolumeRef } from '../../pod/volumes/volumePaths.ts';
+import type { Stand, VolumeRef } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, redefined, refreshes } from '../../pod/volumes/volumes.ts';
 import { messageOf } from '../../text/errors.ts';
 import { projecting } from '../../xstate/projection.ts';
@@ -37,6 +37,8 @@ export interface SetUpJob {
 /** Where a volume stands, where that does not follow from its name. */
 export interface SetUpDone {
   at: string;
+  /** What a claim's volume is called on disk. */
+  stands?: Stand;
   /** No container can write it, whatever its mount says. */
   readOnly: boolean;
   /** It is a device, or a link to one. */

@@ -23,6 +23,7 @@ import {
   leavingPods,
   nextToGrow,
   reconcile,
+  takenOver,
   volumesOfPod,
 } from './reconcile.ts';
 import type { BoundPart } from './subPaths.ts';
@@ -214,20 +215,23 @@ const deciding = effects.extend({
       if (event.type !== 'volume.changed') return;
       const was = context.actual.get(event.key);
       if (was === undefined) return;
-      const actual = new Map(context.actual);
+      const [actual, machines] = [new Map(context.actual), new Map(context.machines)];
       if (event.phase !== 'gone') {
         if (was.phase === event.phase && was.error === event.error && was.done === event.done) return;
         actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: facts().wallMs, done: event.done });
-        enqueue.assign({ actual });
+        const taken = takenOver(actual, event);
+        if (taken !== null) {
+          enqueue.stopChild(machines.get(taken) ?? '');
+          for (const map of [actual, machines]) map.delete(taken);
+        }
+        enqueue.assign({ actual, machines });
         if (event.phase === 'unmounting' && context.stuck.size > 0) enqueue.raise({ type: 'pods.leave' });
         // A volume that an earlier daemon has left may have lost its claim since.
-        const machine = context.machines.get(event.key) ?? '';
+        const machine = machines.get(event.key) ?? '';
         if (event.phase === 'mounted' && was.phase === 'mounting' && machine.endsWith('#0')) enqueue.sendTo(machine, LOOK);
         return;
       }
-      actual.delete(event.key);
-      const machines = new Map(context.machines);
-      machines.delete(event.key);
+      for (const map of [actual, machines]) map.delete(event.key);
       enqueue.assign({ actual, machines });
       const { uid } = was.ref;
       if (context.stuck.size > 0) enqueue.raise({ type: 'pods.leave' });

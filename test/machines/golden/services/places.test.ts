@@ -11,9 +11,10 @@ import {
   podUidOfLogDir,
 } from '../../../../src/machines/pod/runtime/logNames.ts';
 import { LOCAL_VOLUME } from '../../../../src/machines/pod/volumes/kinds/claim.ts';
+import { CSI } from '../../../../src/machines/pod/volumes/kinds/csi.ts';
 import { deviceLink, markerDir, subPathsDir, volumePath, volumeRef } from '../../../../src/machines/pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../../../src/machines/pod/volumes/volumes.ts';
-import { csiPath, uniqueName } from '../../../../src/machines/services/volumes/csi/volume.ts';
+import { csiPath, csiRef, uniqueName } from '../../../../src/machines/services/volumes/csi/volume.ts';
 import { container, FACTS, pod } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
 
@@ -55,11 +56,11 @@ goldenTable('places on the disk are as recorded', 'services/places', {
   '8.2 volumes: set up in full': () =>
     ['kubernetes.io~empty-dir', 'kubernetes.io~secret'].map((plugin) => markerDir(ROOT, volumeRef('uid-1', plugin, 'v'))),
   '8.2 volumes: link to a device': () => deviceLink(ROOT, volumeRef('uid-1', LOCAL_VOLUME, 'v')),
-  '8.2 volumes: parts': () => subPathsDir(ROOT, pathName('uid-1'), pathName('v')),
+  '8.2 volumes: parts': () => subPathsDir(ROOT, volumeRef('uid-1', LOCAL_VOLUME, 'v')),
   '8.2 drivers: of a pod, staged, a device': () => [
-    csiPath.dir(ROOT, pathName('uid-1'), pathName('v')),
+    volumePath(ROOT, csiRef({ ...volumeRef('uid-1', LOCAL_VOLUME, 'v'), stands: { plugin: CSI, name: pathName('pv-1') } })),
     csiPath.staging(ROOT, pathName('d.example.com'), 'HASH'),
-    csiPath.blockDir(ROOT, 'HASH'),
+    csiPath.block(ROOT, pathName('pv-1')),
   ],
   '8.3 unique name of what a driver has': () =>
     uniqueName({ driver: 'd.example.com', handle: 'vol-1' } as Parameters<typeof uniqueName>[0]),

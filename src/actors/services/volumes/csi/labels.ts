@@ -4,6 +4,7 @@ import type { Pod } from '../../../../machines/kube/types.ts';
 import type { CsiVolume } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
+import { csiRef } from '../../../../machines/services/volumes/csi/volume.ts';
 import { modeShown, selinuxLabel } from '../../../../machines/services/volumes/selinux.ts';
 import type { Metrics } from '../../../../ports/ports.ts';
 import { type CsiOptions, volumesOnDisk } from './place.ts';
@@ -39,12 +40,12 @@ export async function mountLabel(o: CsiOptions, job: LabelJob, device: string): 
     (v) => v.ref.uid !== ref.uid && `${v.data.driver}^${v.data.handle}` === device,
   );
   for (const other of others) {
-    const held = o.ledger.labels.get(volumeKey({ ...other.ref, plugin: ref.plugin })) ?? other.data.context;
+    const held = o.ledger.labels.get(volumeKey(other.ref)) ?? other.data.context;
     if (!rules.seLinuxMount || held === label.wanted) continue;
     const message = `conflicting SELinux labels of volume ${ref.name}: "${held}" and "${label.wanted}"`;
     contradicts('volume', message, { volume_plugin, access_mode });
   }
-  o.ledger.labels.set(volumeKey(ref), label.wanted);
+  o.ledger.labels.set(volumeKey(csiRef(ref)), label.wanted);
   if (label.wanted !== '') count('admitted', { volume_plugin, access_mode });
   return label.mounted;
 }

@@ -2,53 +2,72 @@
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
+import { isPathName } from '../../../../machines/pod/pathName.ts';
 import { CSI } from '../../../../machines/pod/volumes/kinds/csi.ts';
-import { deviceLink, markerDir, type VolumeRef, volumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
+import {
+  deviceLink,
+  markerDir,
+  podDir,
+  VOLUME_DEVICES,
+  type VolumeRef,
+  volumePath,
+  volumeRef,
+} from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
-import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
+import { csiPath, csiRef, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { isRecord } from '../../../../machines/shape/conform.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
-import { rmdirIfEmpty } from '../disk/files.ts';
+import { lstatIfThere, rmdirIfEmpty } from '../disk/files.ts';
 import { DIR_MODE, lookCall } from '../disk/limits.ts';
 import type { CsiLedger } from './state.ts';
 
 const DATA_BYTES_MAX = 64 * 1024;
 
 export interface Place {
+  /** Of the pod's volume. Holds `vol_data.json`, unless the pod has the device. */
   dir: string;
   marker: string;
   /** Where the driver publishes: a directory, or the device itself. */
   target: string;
+  /** Of the node. Holds `vol_data.json`, for all pods. */
   stageDir: string;
   staging: string;
+  /** To the device. It is the first thing made for a pod that has the device, and the last that goes. */
   link: string;
 }
 
 export function placeOf(
-  o: { ports: Pick<Ports, 'entropy'>; facts(): NodeFacts },
+  o: { ports: Pick<Ports, 'entropy'>; facts(): Pick<NodeFacts, 'rootDir'> },
   ref: VolumeRef,
   v: Pick<VolumeData, 'driver' | 'handle' | 'block'>,
 ): Place {
   const { rootDir } = o.facts();
-  const dir = csiPath.dir(rootDir, ref.uid, ref.name);
-  const hash = o.ports.entropy.sha256Hex(v.handle);
-  const stageDir = csiPath.staging(rootDir, v.driver, hash);
-  return {
-    dir,
-    marker: markerDir(rootDir, ref),
-    target: v.block ? `${csiPath.blockDir(rootDir, hash)}/${ref.uid}` : `${dir}/mount`,
-    stageDir,
-    staging: `${stageDir}/globalmount`,
-    link: deviceLink(rootDir, ref, CSI),
-  };
+  const own = csiRef(ref);
+  const named = { dir: volumePath(rootDir, own), link: deviceLink(rootDir, own), marker: markerDir(rootDir, ref) };
+  if (v.block) {
+    const { publish, staging, data } = csiPath.block(rootDir, own.name);
+    return { ...named, target: `${publish}/${ref.uid}`, stageDir: data, staging };
+  }
+  const stageDir = csiPath.staging(rootDir, v.driver, o.ports.entropy.sha256Hex(v.handle));
+  return { ...named, target: `${named.dir}/mount`, stageDir, staging: `${stageDir}/globalmount` };
 }
 
-export async function readData(fs: HostFs, dir: string): Promise<VolumeData | null> {
+/** What is known of a volume of a pod. Null: no driver serves it. */
+export async function readData(fs: HostFs, rootDir: string, ref: VolumeRef): Promise<VolumeData | null> {
+  const own = csiRef(ref);
+  const ofFiles = await dataIn(fs, volumePath(rootDir, own));
+  if (ofFiles !== null) return ofFiles;
+  // A pod that has the device has a link to it. What is known of the device is the same for all pods.
+  if ((await lstatIfThere(fs, deviceLink(rootDir, own)))?.kind !== 'symlink') return null;
+  const ofDevice = await dataIn(fs, csiPath.block(rootDir, own.name).data);
+  return ofDevice === null ? null : { ...ofDevice, block: true };
+}
+async function dataIn(fs: HostFs, dir: string): Promise<VolumeData | null> {
   try {
     return decodeVolumeData(new TextDecoder().decode(await fs.readFile(`${dir}/${VOL_DATA}`, { bytesMax: DATA_BYTES_MAX, own: true })));
   } catch (error) {
@@ -72,11 +91,13 @@ export async function removeData(fs: HostFs, dir: string): Promise<void> {
 /** What there is of volumes of drivers in all pods: by that one knows who else has a device. */
 export async function volumesOnDisk(fs: HostFs, rootDir: string): Promise<{ ref: VolumeRef; data: VolumeData }[]> {
   const found: { ref: VolumeRef; data: VolumeData }[] = [];
-  for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
-    const plugin = `${rootDir}/pods/${uid}/volumes/${CSI}`;
-    for (const name of await namesIn(fs, plugin)) {
-      const data = await readData(fs, `${plugin}/${name}`);
-      if (data !== null) found.push({ ref: volumeRef(uid, CSI, name), data });
+  for (const uid of (await listIfThere(fs, `${rootDir}/pods`)).filter(isPathName)) {
+    const pod = podDir(rootDir, uid);
+    const lists = await Promise.all(['volumes', VOLUME_DEVICES].map((kind) => namesIn(fs, `${pod}/${kind}/${CSI}`)));
+    for (const name of new Set(lists.flat())) {
+      const ref = volumeRef(uid, CSI, name);
+      const data = await readData(fs, rootDir, ref);
+      if (data !== null) found.push({ ref, data });
     }
   }
   return found;
@@ -98,7 +119,7 @@ export async function standing(
 ): Promise<SetUpDone | null> {
   const { fs } = o.ports;
   const { rootDir } = o.facts();
-  const data = await readData(fs, csiPath.dir(rootDir, ref.uid, ref.name));
+  const data = await readData(fs, rootDir, ref);
   if (data === null) return null;
   const place = placeOf(o, ref, data);
   const marked = await readMarker(fs, place.marker);

@@ -8,7 +8,7 @@ import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import type { ObjectSource } from '../../../../machines/kube/objects.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
 import type { CsiVolume } from '../../../../machines/pod/volumes/kinds/csi.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
 import {
@@ -120,16 +120,17 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   const stageSecrets = mustStage ? await secretsOf(csi.stageSecret) : {};
   const publishSecrets = { ...(await secretsOf(csi.publishSecret)), ...(rules.tokensInSecrets ? ofPod : {}) };
 
-  const held = await readData(fs, place.dir);
+  const held = await readData(fs, o.facts().rootDir, ref);
   if (held !== null && deviceOf(held) !== deviceOf(csi)) {
     throw new Error(`${place.dir} holds volume ${held.handle} of driver ${held.driver}, which is not the one that the pod asks for`);
   }
   const data = dataOf(o, { ...job, context });
-  await writeData(fs, place.dir, data);
+  await writeData(fs, csi.block ? place.stageDir : place.dir, data);
+  if (csi.block) await linkDevice(o, place);
   const leftover: Leftover = { ref, place, data };
   if (mustStage) {
     await fs.mkdirp(place.staging, DIR_MODE);
-    await writeData(fs, place.stageDir, data);
+    if (!csi.block) await writeData(fs, place.stageDir, data);
     const request = {
       volumeId: csi.handle,
       publishContext,
@@ -154,7 +155,6 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   };
   await undoneIfFinal(o, leftover, () => driver.call('NodePublishVolume', request, signal), { staged: stages });
   if (!delegated && groupApplies(csi, rules, gid)) await giveForeignTree(o, { pod, dir: place.target }, signal);
-  if (csi.block) await linkDevice(o, place);
   const done = {
     at: csi.block ? place.link : place.target,
     readOnly: csi.readOnly,
@@ -172,7 +172,7 @@ function dataOf(o: CsiOptions, { ref, csi, attach, context }: PublishJob & { con
   return {
     driver: csi.driver,
     handle: csi.handle,
-    specName: ref.name,
+    specName: standOf(ref).name,
     nodeName: o.facts().nodeName,
     attachmentId: csi.lifecycle === 'Persistent' ? idOf(o, csi) : '',
     lifecycle: csi.lifecycle,

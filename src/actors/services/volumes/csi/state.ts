@@ -41,6 +41,13 @@ export class CsiLedger {
     this.#inUse.set(volume, uniqueName);
     return true;
   }
+  /** What was in use for a volume under one key is so under another. */
+  pass(from: string, to: string): void {
+    const name = this.#inUse.get(from);
+    if (name === undefined || from === to) return;
+    this.#inUse.delete(from);
+    this.#inUse.set(to, name);
+  }
   release(volume: string): boolean {
     return this.#inUse.delete(volume);
   }

@@ -4,12 +4,13 @@
  */
 
 import { mountsAt, mountsBelow } from '../../../../machines/host/mountinfo.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { deviceLink, type VolumeRef, volumeKey, volumePath } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
-import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
+import { csiPath, csiRef, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import { unlinkIfThere } from '../../../../ports/ifThere.ts';
-import { removeMarker } from '../disk/directory.ts';
-import { lstatIfThere, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
+import { removeMarker, unmountAll } from '../disk/directory.ts';
+import { lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
+import { lookCall, mountCall, parentOf } from '../disk/limits.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
 
@@ -23,22 +24,26 @@ export interface Leftover {
 export async function takeDownCsi(o: CsiOptions, ref: VolumeRef, signal: AbortSignal): Promise<void> {
   const { fs } = o.ports;
   const { rootDir } = o.facts();
-  const dir = csiPath.dir(rootDir, ref.uid, ref.name);
-  const data = await readData(fs, dir);
-  if (data === null) await removeNothing(o, dir);
+  const dir = volumePath(rootDir, csiRef(ref));
+  const data = await readData(fs, rootDir, ref);
+  if (data === null) await removeNothing(o, ref);
   else {
     const device = `${data.driver}^${data.handle}`;
     await o.ledger.run(device, signal, () => unpublish(o, { ref, data, place: placeOf(o, ref, data) }, signal));
   }
-  await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
+  await rmdirIfEmpty(fs, parentOf(dir));
+  o.ledger.labels.delete(volumeKey(csiRef(ref)));
   if (o.ledger.release(volumeKey(ref))) o.inUseChanged();
 }
 
 /** No driver was asked to publish here, or what was has been taken back: only what is empty may go. */
-async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
+async function removeNothing(o: CsiOptions, ref: VolumeRef): Promise<void> {
   const { fs } = o.ports;
+  const { rootDir } = o.facts();
+  const dir = volumePath(rootDir, csiRef(ref));
+  await removeLink(o, deviceLink(rootDir, csiRef(ref)));
   if ((await lstatIfThere(fs, dir))?.kind !== 'dir') return;
-  const mounts = await o.mounter.list(o.facts().rootDir, dir);
+  const mounts = await o.mounter.list(rootDir, dir);
   const [mount] = mountsAt(mounts, dir).concat(mountsBelow(mounts, dir));
   if (mount !== undefined)
     throw new Error(`${mount.path} is still mounted (${mount.type}), and ${dir}/${VOL_DATA} does not say which driver did it`);
@@ -52,9 +57,26 @@ async function unpublish(o: CsiOptions, leftover: Leftover, signal: AbortSignal)
   const driver = driverNamed(o, data.driver, { who: 'unmounter.TearDownAt failed to get CSI client' });
   // This goes first: a look in between sees a volume that is not set up.
   await removeMarker(o.ports.fs, place.marker);
+  if (data.block) await removeBound(o, leftover, signal);
   await driver.call('NodeUnpublishVolume', { volumeId: data.handle, targetPath: place.target }, signal);
-  const staged = (await lstatIfThere(o.ports.fs, place.stageDir)) !== null;
+  // What is known of a device lies in `stageDir`, staged or not.
+  const staged = (await lstatIfThere(o.ports.fs, data.block ? place.staging : place.stageDir)) !== null;
   await removeLeftovers(o, leftover, staged ? { driver, signal } : null);
+}
+
+/** A kubelet that had the node before has bound the device, too, and holds it by a loop device. */
+async function removeBound(o: CsiOptions, { ref }: Leftover, signal: AbortSignal): Promise<void> {
+  const { fs } = o.ports;
+  const { bound } = csiPath.block(o.facts().rootDir, csiRef(ref).name);
+  const path = `${bound}/${ref.uid}`;
+  if ((await lstatIfThere(fs, path)) === null) return;
+  const loops = await o.mounter.tool('losetup', ['--noheadings', '--output', 'NAME', '--associated', path], lookCall(signal));
+  for (const loop of loops.out.split('\n').map((line) => line.trim())) {
+    if (loop.startsWith('/dev/')) await o.mounter.tool('losetup', ['--detach', loop], mountCall(signal));
+  }
+  await unmountAll(o, path, signal);
+  await unlinkIfThere(fs, path);
+  await rmdirIfEmpty(fs, bound);
 }
 
 /** Nothing is published there any more. The device goes with the last pod that has it; `stage` null: nothing was staged. */
@@ -66,23 +88,26 @@ export async function removeLeftovers(
   const { fs } = o.ports;
   await removeTarget(o, place, data);
   const others = (await volumesOnDisk(fs, o.facts().rootDir)).filter(
-    (v) => !(v.ref.uid === ref.uid && v.ref.name === ref.name) && v.data.driver === data.driver && v.data.handle === data.handle,
+    (v) => volumeKey(v.ref) !== volumeKey(csiRef(ref)) && v.data.driver === data.driver && v.data.handle === data.handle,
   );
   if (others.length === 0) await unstage(o, { place, data }, stage);
+  if (data.block) return removeLink(o, place.link);
   await removeData(fs, place.dir);
   await rmdirIfThere(fs, place.dir);
 }
+async function removeLink({ ports: { fs } }: CsiOptions, link: string): Promise<void> {
+  await unlinkIfThere(fs, link);
+  await rmdirIfEmpty(fs, parentOf(link));
+}
 
-export async function removeTarget(o: CsiOptions, { target, link }: Place, { block }: VolumeData): Promise<void> {
+export async function removeTarget(o: CsiOptions, { target }: Place, { block }: VolumeData): Promise<void> {
   const { fs } = o.ports;
   if (mountsAt(await o.mounter.list(o.facts().rootDir, target), target).length > 0) {
     throw new Error(`${target} is still mounted, although the driver has unpublished it; nothing is removed`);
   }
   if (!block) return rmdirIfThere(fs, target);
-  await unlinkIfThere(fs, link);
-  await rmdirIfEmpty(fs, link.slice(0, link.lastIndexOf('/')));
   await unlinkIfThere(fs, target);
-  await rmdirIfEmpty(fs, target.slice(0, target.lastIndexOf('/')));
+  await rmdirIfEmpty(fs, parentOf(target));
 }
 
 async function unstage(
@@ -99,7 +124,10 @@ async function unstage(
     throw new Error(`${place.staging} is still mounted, although the driver has unstaged it; nothing is removed`);
   }
   if ((await lstatIfThere(fs, place.stageDir)) === null) return;
-  await rmdirIfThere(fs, place.staging);
+  // A driver may leave files of its own beside a device that it has staged.
+  if (data.block) await removeTree(fs, place.staging, []);
+  else await rmdirIfThere(fs, place.staging);
   await removeData(fs, place.stageDir);
   await rmdirIfThere(fs, place.stageDir);
+  if (data.block) await rmdirIfEmpty(fs, parentOf(place.stageDir));
 }

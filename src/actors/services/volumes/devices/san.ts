@@ -6,6 +6,7 @@ import { isOfApi } from '../../../../machines/pod/phase.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { PodVolume } from '../../../../machines/pod/volumes/volumes.ts';
 import { NOT_ATTACHED, NOT_REPORTED } from '../../../../machines/services/volumes/csi/volume.ts';
+import { unlinkDevice } from '../disk/claimed.ts';
 import { isReady, markReady, takeDownMount } from '../disk/directory.ts';
 import { giveForeignTree } from '../disk/group.ts';
 import { directoryOf, type InlineActs, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
@@ -65,6 +66,7 @@ export function sanActs<S extends DiskSource>(kind: SanKind<S>): { inline: Inlin
       },
       async takeDown(o, ref, signal) {
         await takeDown(o, ref, signal);
+        await unlinkDevice(o, ref);
         await takeDownMount(o, ref, signal);
         release(o, ref);
       },

@@ -158,7 +158,7 @@ const stillMounted = (path: string): Error => new Error(`${path} is still mounte
 /** What was bound of this volume for containers, by us or by an earlier agent. */
 export async function cleanSubPaths(o: Disk, ref: VolumeRef, signal: AbortSignal): Promise<void> {
   const { fs } = o.ports;
-  const dir = subPathsDir(o.facts().rootDir, ref.uid, ref.name);
+  const dir = subPathsDir(o.facts().rootDir, ref);
   // Most pods have none.
   if (await rmdirIfFree(fs, parentOf(dir))) return;
   for (const container of await listIfThere(fs, dir)) {

@@ -1,64 +1,68 @@
 /**
- * Claims: the API says what a claim stands for, and the kind behind it sets that up (resources and volumes 8.18). All of it
- * goes by the name of the claim's volume in the pod.
+ * Claims: the API says what a claim stands for, and the kind behind it sets that up (resources and volumes 8.18). Records go by
+ * the name of the claim's volume in the pod, directories by its PersistentVolume, as those of the kubelet do: each can take over
+ * what the other has left.
  */
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang } from '../../../../machines/host/unmounting.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
-import { volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
-import { volumeInPod } from '../../../../machines/services/volumes/claims.ts';
+import { isSameStand, type Stand, standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import type { Built } from '../../../../machines/result.ts';
+import { type ClaimedVolume, volumeInPod } from '../../../../machines/services/volumes/claims.ts';
+import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
+import type { ClaimAnswer } from '../claims.ts';
 import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
 import { isReady, takeDownMount, unmark } from '../disk/directory.ts';
 import { lstatIfThere } from '../disk/files.ts';
+import { readStand, removeStand, writeStand } from '../disk/stand.ts';
 import { growMounted, growWhileMounting } from '../growth/grow.ts';
-import { directoryOf, type InlineActs, mounterOf } from '../kind.ts';
+import { directoryOf, type InlineActs, mounterOf, type VolumeTools } from '../kind.ts';
+
+interface ClaimJob extends SetUpJob {
+  source: Claim;
+}
 
 export const claim: { inline: InlineActs<Claim> } = {
   inline: {
     /** The API is asked only where the volume does not stand in full yet: a daemon that finds it needs nobody. */
     async setUp(o, job, signal) {
-      const { volume, pod, source } = job;
-      const dir = directoryOf(o, volume);
-      const mount = mountsAt(await mounterOf(o).list(`${o.facts().rootDir}/pods`, dir), dir).at(-1);
-      const ready = await isReady(o, volume);
-      if (mount !== undefined && ready) return mayHang(mount.type) ? servedAt(dir, source) : null;
-      const linked = linkedDevice(o, job);
-      if (source.block && ready && (await lstatIfThere(o.ports.fs, linked.at)) !== null) return linked;
-      for (const kind of o.behindClaims.all) {
-        const standing = (await kind.standing?.(o, job, signal)) ?? null;
-        if (standing !== null) return standing;
+      const known = await readStand(o, job.volume);
+      if (known !== null) {
+        const standing = await alone(o, job.volume, known, signal, () => standingAt(o, at(job, known), signal));
+        if (standing !== null) return { ...standing, stands: known };
       }
-      const { claim, readOnly, block, inTree } = source;
-      const mounted = mount !== undefined;
-      if (inTree !== undefined) {
-        const { namespace } = pod.metadata;
-        const named = volumeInPod(inTree, { name: volume.name, namespace, readOnly, block });
-        if (!named.ok) throw new Error(named.message);
-        return o.behindClaims.of(named.value.kind).setUp(o, { ...job, mounted, behind: named.value }, signal);
-      }
-      if (o.claims === null) throw new Error('this node has no API to ask for a claim');
-      const found = await o.claims({ pod, volume: volume.name, claim, readOnly, block }, signal);
-      if (!found.ok) throw new Error(found.message);
-      const behind = found.value;
-      const done = await o.behindClaims.of(behind.kind).setUp(o, { ...job, mounted, behind }, signal);
-      if (job.first) await growWhileMounting(o, { ...job, found: behind }, signal);
-      return done;
+      const behind = await whatIsBehind(o, job, signal);
+      const stands = { plugin: behind.plugin, name: behind.volume };
+      // The claim was made anew, and nothing of the pod has run on what was behind the old one.
+      if (known !== null && !isSameStand(known, stands)) await takeDown(o, { ...job.volume, stands: known }, signal);
+      return alone(o, job.volume, stands, signal, async () => {
+        await writeStand(o, job.volume, stands);
+        o.csi.ledger.pass(volumeKey({ ...job.volume, ...stands }), volumeKey(job.volume));
+        const placed = at(job, stands);
+        const mounted = (await mountOf(o, placed.volume)) !== undefined;
+        const done = await o.behindClaims.of(behind.kind).setUp(o, { ...placed, mounted, behind }, signal);
+        if (job.first && 'sizes' in behind) await growWhileMounting(o, { ...placed, found: behind }, signal);
+        return { ...(done ?? standsAt(o, placed)), stands };
+      });
     },
-    /** What is behind a claim is seen by what it left. */
     async takeDown(o, ref, signal) {
-      o.csi.ledger.refusedGrowth.delete(volumeKey(ref));
-      o.csi.ledger.labels.delete(volumeKey(ref));
-      for (const kind of o.behindClaims.all) await kind.takeDown?.(o, ref, signal);
-      await unmark(o, ref);
-      await unlinkDevice(o, ref);
-      await takeDownMount(o, ref, signal);
+      const { stands } = await placedRef(o, ref);
+      // Else nothing was made of it.
+      if (stands !== undefined) await alone(o, ref, stands, signal, () => takeDown(o, { ...ref, stands }, signal));
+      await removeStand(o, ref);
     },
-    found: stillAttached,
-    grow: growMounted,
+    /** What no record knows was left by another agent: it stands where it was found. */
+    async found(o, { stands, ...ref }) {
+      const placed = { ...ref, stands: stands ?? { plugin: ref.plugin, name: ref.name } };
+      for (const kind of o.behindClaims.at(placed.stands.plugin)) await kind.found?.(o, placed);
+      return stillAttached(o, placed);
+    },
+    placed: placedRef,
+    grow: async (o, job, until) => growMounted(o, { ...job, volume: { ...job.volume, ...(await placedRef(o, job.volume)) } }, until),
     async root(o, ref) {
-      for (const kind of o.behindClaims.all) {
+      for (const kind of o.behindClaims.at(standOf(ref).plugin)) {
         const root = (await kind.root?.(o, ref)) ?? null;
         if (root !== null) return root;
       }
@@ -66,3 +70,62 @@ export const claim: { inline: InlineActs<Claim> } = {
     },
   },
 };
+
+async function takeDown(o: VolumeTools, ref: VolumeRef & { stands: Stand }, signal: AbortSignal): Promise<void> {
+  const { ledger, inUseChanged } = o.csi;
+  ledger.refusedGrowth.delete(volumeKey(ref));
+  for (const kind of o.behindClaims.at(ref.stands.plugin)) await kind.takeDown?.(o, ref, signal);
+  await unmark(o, ref);
+  await unlinkDevice(o, ref);
+  await takeDownMount(o, ref, signal);
+  if (ledger.release(volumeKey(ref))) inUseChanged();
+}
+
+/** As it is called on disk, where anything was made of it. */
+async function placedRef(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef> {
+  const stands = await readStand(o, ref);
+  return stands === null ? ref : { ...ref, stands };
+}
+const at = (job: ClaimJob, stands: Stand): ClaimJob => ({ ...job, volume: { ...job.volume, stands } });
+
+/** Volumes of a pod may be of the same claim. */
+function alone<T>(o: VolumeTools, { uid }: VolumeRef, { plugin, name }: Stand, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  return o.csi.ledger.run(`stand ${uid}/${plugin}/${name}`, signal, work);
+}
+
+async function mountOf(o: VolumeTools, volume: VolumeRef) {
+  const dir = directoryOf(o, volume);
+  return mountsAt(await mounterOf(o).list(`${o.facts().rootDir}/pods`, dir), dir).at(-1);
+}
+
+function standsAt(o: VolumeTools, { volume, source }: ClaimJob): SetUpDone {
+  return { at: directoryOf(o, volume), readOnly: source.readOnly, device: false, republish: false };
+}
+
+/** Null: there is something to do, or to find out. */
+async function standingAt(o: VolumeTools, job: ClaimJob, signal: AbortSignal): Promise<SetUpDone | null> {
+  const { volume, source } = job;
+  for (const { standing } of o.behindClaims.at(standOf(volume).plugin)) if (standing !== undefined) return standing(o, job, signal);
+  if (!(await isReady(o, volume))) return null;
+  if (source.block) {
+    const linked = linkedDevice(o, job);
+    return (await lstatIfThere(o.ports.fs, linked.at)) === null ? null : linked;
+  }
+  const mount = await mountOf(o, volume);
+  if (mount === undefined) return null;
+  return mayHang(mount.type) ? servedAt(directoryOf(o, volume), source) : standsAt(o, job);
+}
+
+/** Rejects with why the volume cannot be had. */
+async function whatIsBehind(o: VolumeTools, { volume, pod, source }: ClaimJob, signal: AbortSignal): Promise<ClaimAnswer | ClaimedVolume> {
+  const { claim, readOnly, block, inTree } = source;
+  const { name } = volume;
+  const { namespace } = pod.metadata;
+  if (inTree !== undefined) return had(volumeInPod(inTree, { name, namespace, readOnly, block }));
+  if (o.claims === null) throw new Error('this node has no API to ask for a claim');
+  return had(await o.claims({ pod, volume: name, claim, readOnly, block }, signal));
+}
+function had<T>(found: Built<T>): T {
+  if (!found.ok) throw new Error(found.message);
+  return found.value;
+}

@@ -1,9 +1,8 @@
 /** `csi`: volumes of drivers. What a driver does for a pod or for a claim is the same, and stands in `../csi`. */
 
-import { LOCAL_VOLUME } from '../../../../machines/pod/volumes/kinds/claim.ts';
-import { type CsiVolume, CSI as DIRECTORY, type InlineCsi } from '../../../../machines/pod/volumes/kinds/csi.ts';
+import type { CsiVolume, InlineCsi } from '../../../../machines/pod/volumes/kinds/csi.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
-import { csiPath, ephemeralCsi, uniqueName } from '../../../../machines/services/volumes/csi/volume.ts';
+import { ephemeralCsi, uniqueName } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { growCsi } from '../csi/grow.ts';
 import { type CsiOptions, readData, standing } from '../csi/place.ts';
@@ -22,17 +21,15 @@ export const csi: { inline: InlineActs<{ kind: 'csi'; csi: InlineCsi }>; persist
     },
     takeDown,
     async found(o, ref) {
-      // A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims.
-      const data = await readData(o.ports.fs, csiPath.dir(o.facts().rootDir, ref.uid, ref.name));
-      const named = { ...ref, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : DIRECTORY };
-      if (data?.attached === true) o.csi.ledger.use(volumeKey(named), uniqueName(data));
-      return named;
+      await stillInUse(o, ref);
+      return ref;
     },
     root: async (o, ref) => (await published(o, ref)) ?? directoryOf(o, ref),
   },
   persistent: {
     setUp: (o, job, signal) => publish(o, { ...job, csi: job.behind.csi }, signal),
     standing: stands,
+    found: stillInUse,
     takeDown,
     root: published,
     grow: (o, { volume, behind, size }, signal) => growCsi({ ...options(o), api: o.csi.api }, { volume, csi: behind.csi, size }, signal),
@@ -61,6 +58,12 @@ async function takeDown(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Pr
 
 /** Where a driver has published it; null: none has. */
 async function published(o: VolumeTools, ref: VolumeRef): Promise<string | null> {
-  const dir = csiPath.dir(o.facts().rootDir, ref.uid, ref.name);
-  return (await readData(o.ports.fs, dir)) === null ? null : `${dir}/mount`;
+  const { rootDir } = o.facts();
+  return (await readData(o.ports.fs, rootDir, ref)) === null ? null : `${directoryOf(o, ref)}/mount`;
+}
+
+/** A volume that was attached for us must stay so until it is taken down. */
+async function stillInUse(o: VolumeTools, ref: VolumeRef): Promise<void> {
+  const data = await readData(o.ports.fs, o.facts().rootDir, ref);
+  if (data?.attached === true) o.csi.ledger.use(volumeKey(ref), uniqueName(data));
 }

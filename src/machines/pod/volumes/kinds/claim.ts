@@ -17,7 +17,7 @@ export interface Claim {
   inTree?: { field: string; content: Record<string, unknown> };
 }
 
-/** The plugin of every claim, whatever its volume is. What the claim stands for is bound here, unless a driver serves it. */
+/** The plugin of every claim in the pod's own records. On disk its volume goes by the plugin behind it (`Stand`). */
 export const LOCAL_VOLUME = 'kubernetes.io~local-volume';
 
 export const claim: { inline: InlineKind<Claim> } = {

@@ -62,6 +62,7 @@ export const csi: { inline: InlineKind<{ kind: 'csi'; csi: InlineCsi }>; persist
   persistent: {
     field: 'csi',
     named: 'of a CSI driver',
+    plugin: CSI,
     mountOptions: true,
     decode: (spec, of) => {
       const volume = persistentCsi(spec, of);

@@ -21,10 +21,12 @@ const LUN_MAX = 255;
 const isName = (name: string): boolean => /^[^\s/\0]{1,128}$/.test(name) && name !== '.' && name !== '..';
 const isLun = (lun: unknown): lun is number => Number.isInteger(lun) && Number(lun) >= 0 && Number(lun) <= LUN_MAX;
 
+const PLUGIN = 'kubernetes.io~fc';
+
 export const fc: { inline: InlineKind<Fc>; persistent: PersistentKind<Fc> } = {
   inline: {
     kind: 'fc',
-    plugin: 'kubernetes.io~fc',
+    plugin: PLUGIN,
     fields: { fc: (content) => decode(content, { readOnly: content.readOnly === true, mountOptions: [] }) },
     rules: honoured('fc.targetWWNs', 'fc.lun', 'fc.wwids', 'fc.fsType', 'fc.readOnly'),
     stands: 'here',
@@ -41,6 +43,7 @@ export const fc: { inline: InlineKind<Fc>; persistent: PersistentKind<Fc> } = {
   persistent: {
     field: 'fc',
     named: 'fc',
+    plugin: PLUGIN,
     mountOptions: true,
     decode: (spec, of) => decode(isRecord(spec.fc) ? spec.fc : {}, of),
   },

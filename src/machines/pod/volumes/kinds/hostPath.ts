@@ -4,6 +4,7 @@ import { type Built, built, refused } from '../../../result.ts';
 import { partOf, textOf } from '../../../shape/lenient.ts';
 import { type FieldRule, honoured } from '../../fieldRule.ts';
 import type { InlineKind, PersistentKind } from '../kind.ts';
+import { LOCAL_VOLUME } from './claim.ts';
 
 export const HOST_PATH_TYPES = [
   '',
@@ -47,6 +48,8 @@ export const hostPath: { inline: InlineKind<HostPath>; persistent: PersistentKin
   persistent: {
     field: 'hostPath',
     named: 'hostPath',
+    // The kubelet binds nothing: it takes what it finds here for a local volume, and takes it down.
+    plugin: LOCAL_VOLUME,
     mountOptions: false,
     decode: (spec, { volume }) => {
       const source = partOf(spec, 'hostPath');

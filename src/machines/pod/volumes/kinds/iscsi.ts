@@ -31,10 +31,12 @@ const FIELDS = ['targetPortal', 'portals', 'iqn', 'lun', 'iscsiInterface', 'init
 const PORT = 3260;
 const LUN_MAX = 255;
 
+const PLUGIN = 'kubernetes.io~iscsi';
+
 export const iscsi: { inline: InlineKind<Iscsi>; persistent: PersistentKind<Iscsi> } = {
   inline: {
     kind: 'iscsi',
-    plugin: 'kubernetes.io~iscsi',
+    plugin: PLUGIN,
     fields: { iscsi: (content) => decode(content, { readOnly: content.readOnly === true, mountOptions: [] }) },
     rules: honoured(...[...FIELDS, 'chapAuthSession', 'secretRef.name'].map((field) => `iscsi.${field}`)),
     stands: 'here',
@@ -53,6 +55,7 @@ export const iscsi: { inline: InlineKind<Iscsi>; persistent: PersistentKind<Iscs
   persistent: {
     field: 'iscsi',
     named: 'iscsi',
+    plugin: PLUGIN,
     mountOptions: true,
     decode: (spec, of) => decode(isRecord(spec.iscsi) ? spec.iscsi : {}, of),
   },

@@ -4,6 +4,7 @@ import { built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
 import { textOf } from '../../../shape/lenient.ts';
 import type { PersistentKind } from '../kind.ts';
+import { LOCAL_VOLUME } from './claim.ts';
 import { pathProblem } from './hostPath.ts';
 
 export interface Local {
@@ -21,6 +22,7 @@ export const local: { persistent: PersistentKind<Local> } = {
   persistent: {
     field: 'local',
     named: 'local',
+    plugin: LOCAL_VOLUME,
     mountOptions: true,
     decode: (spec, { volume, readOnly, mountOptions }) => {
       const source = isRecord(spec.local) ? spec.local : {};

@@ -14,10 +14,12 @@ export interface Nfs {
   options: readonly string[];
 }
 
+const PLUGIN = 'kubernetes.io~nfs';
+
 export const nfs: { inline: InlineKind<Nfs>; persistent: PersistentKind<Nfs> } = {
   inline: {
     kind: 'nfs',
-    plugin: 'kubernetes.io~nfs',
+    plugin: PLUGIN,
     fields: { nfs: (content) => decode(content, { readOnly: content.readOnly === true, mountOptions: [] }) },
     rules: honoured('nfs.server', 'nfs.path', 'nfs.readOnly'),
     stands: 'here',
@@ -33,6 +35,7 @@ export const nfs: { inline: InlineKind<Nfs>; persistent: PersistentKind<Nfs> } =
   persistent: {
     field: 'nfs',
     named: 'nfs',
+    plugin: PLUGIN,
     mountOptions: true,
     decode: (spec, of) => decode(isRecord(spec.nfs) ? spec.nfs : {}, of),
   },

@@ -5,7 +5,7 @@ import { isRecord } from '../../../shape/conform.ts';
 export interface VolumeData {
   driver: PathName;
   handle: string;
-  /** Name in the pod. */
+  /** Name of its PersistentVolume; of one that stands in a pod, its name there. */
   specName: string;
   nodeName: string;
   attachmentId: string;
@@ -14,7 +14,7 @@ export interface VolumeData {
   attached: boolean;
   /** SELinux label that it is mounted with, '' = none. */
   context: string;
-  /** Its device is mapped, nothing is mounted. A key of our own. */
+  /** Pods have its device. Where the file lies says it, not the file. */
   block: boolean;
 }
 
@@ -28,7 +28,6 @@ export function encodeVolumeData(d: VolumeData): string {
     volumeLifecycleMode: d.lifecycle,
     ...(d.context === '' ? {} : { seLinuxMountContext: d.context }),
     'actorlet.dev/attached': String(d.attached),
-    'actorlet.dev/block': String(d.block),
   });
 }
 
@@ -55,6 +54,6 @@ export function decodeVolumeData(text: string): VolumeData | null {
     lifecycle,
     // A file of another agent does not say.
     attached: of('actorlet.dev/attached') !== 'false' && lifecycle === 'Persistent',
-    block: of('actorlet.dev/block') === 'true',
+    block: false,
   };
 }

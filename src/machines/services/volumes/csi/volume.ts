@@ -4,7 +4,7 @@ import { own } from '../../../data/own.ts';
 import type { Pod } from '../../../kube/types.ts';
 import type { PathName } from '../../../pod/pathName.ts';
 import { CSI, type CsiVolume, type InlineCsi } from '../../../pod/volumes/kinds/csi.ts';
-import { volumePath } from '../../../pod/volumes/volumePaths.ts';
+import { standOf, type VolumeRef } from '../../../pod/volumes/volumePaths.ts';
 import { type Built, built, refused } from '../../../result.ts';
 import type { AccessMode, VolumeCapability } from '../../../wire/csi.ts';
 import type { DriverRules } from './driver.ts';
@@ -94,13 +94,23 @@ export function isFinal(code: number): boolean {
 }
 
 export const csiPath = {
-  /** The folder of one volume of a pod: `mount` and `vol_data.json` are in it. */
-  dir: (rootDir: string, uid: PathName, name: PathName): string => volumePath(rootDir, { uid, plugin: CSI, name }),
+  /** Folder of the node for a volume of which pods have the files. */
   staging: (rootDir: string, driver: PathName, handleHash: string): string =>
     `${rootDir}/plugins/kubernetes.io/csi/${driver}/${handleHash}`,
-  /** The folder into which a driver puts a device, for one pod. */
-  blockDir: (rootDir: string, handleHash: string): string => `${rootDir}/plugins/kubernetes.io/csi/volumeDevices/publish/${handleHash}`,
+  /**
+   * Folders of the node for a volume of which pods have the device. `data`: holds `vol_data.json`. `bound`: of devices that the
+   * kubelet binds once more, by pod.
+   */
+  block: (rootDir: string, volume: PathName) => {
+    const root = `${rootDir}/plugins/kubernetes.io/csi/volumeDevices`;
+    const own = `${root}/${volume}`;
+    return { publish: `${root}/publish/${volume}`, staging: `${root}/staging/${volume}`, data: `${own}/data`, bound: `${own}/dev` };
+  },
 } as const;
+/** As a driver's volume is called on disk: a claim's by its PersistentVolume. */
+export function csiRef(ref: VolumeRef): VolumeRef {
+  return { uid: ref.uid, plugin: CSI, name: standOf(ref).name };
+}
 export const VOL_DATA = 'vol_data.json';
 
 /** What the node must be told before a volume is attached to it. Waiting for that is nothing that went wrong. */

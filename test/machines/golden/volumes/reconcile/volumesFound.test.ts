@@ -59,7 +59,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
   const { found: refs, strange } = await plugins.scan();
   const inUse = ledger.inUse();
   return {
-    found: refs.map((r) => `${r.uid} ${r.plugin} ${r.name}`),
+    found: refs.map((r) => `${r.uid} ${r.plugin} ${r.name}${r.stands === undefined ? '' : ` at ${r.stands.plugin}/${r.stands.name}`}`),
     ...(strange === 0 ? {} : { strange }),
     ...(inUse.length === 0 ? {} : { inUse }),
   };
@@ -80,6 +80,20 @@ goldenTable('what an earlier daemon left of volumes is found as recorded', 'volu
   '8.9 local: by its directory': directory('local-volume'),
   '8.9 local, a device: by its link': found({ [`${POD}/volumeDevices/kubernetes.io~local-volume/v`]: '' }),
   '8.9 CSI: by its data, behind a claim': found({ [`${OWN}csi/disk/vol_data.json`]: data() }),
+  '8.9 claim: by the name of its PersistentVolume': found({
+    [`${OWN}csi/pv-1/vol_data.json`]: data({ attached: true }),
+    [`${POD}/plugins/kubernetes.io~empty-dir/wrapped_disk/stands`]: 'kubernetes.io~csi/pv-1',
+  }),
+  '8.9 claim: nothing was made of it yet': found({
+    [`${POD}/plugins/kubernetes.io~empty-dir/wrapped_disk/stands`]: 'kubernetes.io~nfs/pv-1',
+  }),
+  '8.9 claim: a record that leads out is none': found({
+    [`${POD}/plugins/kubernetes.io~empty-dir/wrapped_disk/stands`]: 'kubernetes.io~nfs/../../etc',
+  }),
+  '8.9 CSI, a device: by its link': found({
+    [`${FACTS.rootDir}/plugins/kubernetes.io/csi/volumeDevices/disk/data/vol_data.json`]: data(),
+    [`${POD}/volumeDevices/kubernetes.io~csi/disk`]: '',
+  }),
   '8.9 CSI: attached for this node, so it is in use': found({ [`${OWN}csi/disk/vol_data.json`]: data({ attached: true }) }),
   '8.9 CSI: inline': found({ [`${OWN}csi/disk/vol_data.json`]: data({ lifecycle: 'Ephemeral' }) }),
   '8.9 CSI: without its data': directory('csi'),

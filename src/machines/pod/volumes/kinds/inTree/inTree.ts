@@ -46,7 +46,9 @@ export function inlineVolume(
   const csi = plugin.csi(content, { ...of, labels: {}, annotations: {}, inline: true });
   if (!csi.ok) return failed(csi);
   const accessModes = [plugin.inlineMode?.(content) ?? 'ReadWriteOnce'];
-  return built({ spec: { csi: { driver: plugin.driver, ...csi.value }, accessModes, volumeMode: 'Filesystem' } });
+  const handle = textOf(csi.value.volumeHandle);
+  const name = plugin.inlineName?.(content, handle) ?? `${plugin.driver}-${handle}`;
+  return built({ metadata: { name }, spec: { csi: { driver: plugin.driver, ...csi.value }, accessModes, volumeMode: 'Filesystem' } });
 }
 
 /** A PersistentVolume as it is, or translated. */

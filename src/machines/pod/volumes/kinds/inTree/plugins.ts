@@ -39,6 +39,8 @@ export interface InTreePlugin {
   defaults?(content: Fields): void;
   /** `csi` of a PersistentVolume, without the driver. */
   csi(content: Fields, beside: Beside): Built<Fields>;
+  /** Name of the PersistentVolume that a volume in a pod comes to. Absent: `DRIVER-HANDLE`. */
+  inlineName?(content: Fields, handle: string): string;
   /** Access mode of a volume in a pod. Absent: ReadWriteOnce. */
   inlineMode?(content: Fields): string;
   /** In place of the access modes of a PersistentVolume. */
@@ -103,10 +105,11 @@ function gceVolumeId(disk: string, labels: Fields): Built<string> {
   return named(`regions/${region}`);
 }
 
+const GCE_DRIVER = 'pd.csi.storage.gke.io';
 const gcePd: InTreePlugin = {
   field: 'gcePersistentDisk',
   plugin: 'kubernetes.io/gce-pd',
-  driver: 'pd.csi.storage.gke.io',
+  driver: GCE_DRIVER,
   fields: ['pdName', 'fsType', 'partition', 'readOnly'],
   topology: { zone: 'topology.gke.io/zone' },
   csi({ pdName, readOnly, fsType, partition }, { labels }) {
@@ -116,6 +119,7 @@ const gcePd: InTreePlugin = {
     return built({ volumeHandle: id.value, readOnly, fsType, volumeAttributes: { partition: at === 0 ? '' : String(at) } });
   },
   inlineMode: readOnlyMode,
+  inlineName: ({ pdName }) => `${GCE_DRIVER}-${textOf(pdName)}`,
   // The old plugin attached a disk to one node whatever its modes said, and the driver refuses what it cannot do.
   accessModes: (modes) => {
     const writes = modes.includes('ReadWriteOnce') || modes.includes('ReadWriteMany');
@@ -128,6 +132,7 @@ const azureDisk: InTreePlugin = {
   field: 'azureDisk',
   plugin: 'kubernetes.io/azure-disk',
   driver: 'disk.csi.azure.com',
+  inlineName: (_, handle) => handle,
   fields: ['diskName', 'diskURI', 'cachingMode', 'fsType', 'readOnly', 'kind'],
   defaults: (content) => {
     content.cachingMode ??= 'ReadWrite';
@@ -153,6 +158,7 @@ const azureFile: InTreePlugin = {
   field: 'azureFile',
   plugin: 'kubernetes.io/azure-file',
   driver: 'file.csi.azure.com',
+  inlineName: (_, handle) => handle,
   fields: ['secretName', 'shareName', 'readOnly'],
   fromApi: true,
   csi({ secretName, shareName, secretNamespace, readOnly }, { name, namespace: besides, annotations, inline }) {

@@ -1,0 +1,73 @@
+/**
+ * What the volume of a claim is called on disk. The API says it once: a daemon that finds the volume again asks nobody. It is
+ * written before anything is made of the volume, and goes last.
+ */
+
+import { isPathName, type PathName } from '../../../../machines/pod/pathName.ts';
+import { LOCAL_VOLUME } from '../../../../machines/pod/volumes/kinds/claim.ts';
+import { PERSISTENT_KINDS } from '../../../../machines/pod/volumes/kinds.ts';
+import {
+  isSameStand,
+  markerDir,
+  markersDir,
+  type Stand,
+  type VolumeRef,
+  volumeRef,
+  wrappedName,
+} from '../../../../machines/pod/volumes/volumePaths.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
+import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import type { VolumeTools } from '../kind.ts';
+import { rmdirIfEmpty } from './files.ts';
+import { DIR_MODE } from './limits.ts';
+
+type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
+
+/** Beside the marker of the volume: `PLUGIN/NAME`. */
+const FILE = 'stands';
+const BYTES_MAX = 1_024;
+
+/** Null: nothing was made of it yet. */
+export async function readStand({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<Stand | null> {
+  try {
+    const bytes = await fs.readFile(`${markerDir(facts().rootDir, ref)}/${FILE}`, { bytesMax: BYTES_MAX, own: true });
+    return standIn(new TextDecoder().decode(bytes));
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
+    throw error;
+  }
+}
+function standIn(text: string): Stand | null {
+  const [plugin = '', name = '', ...more] = text.split('/');
+  const known = PERSISTENT_KINDS.some((kind) => kind.plugin === plugin);
+  return known && more.length === 0 && isPathName(name) ? { plugin, name } : null;
+}
+
+export async function writeStand(o: Disk, ref: VolumeRef, stand: Stand): Promise<void> {
+  const { fs } = o.ports;
+  const there = await readStand(o, ref);
+  if (there !== null && isSameStand(there, stand)) return;
+  const marker = markerDir(o.facts().rootDir, ref);
+  await fs.mkdirp(marker, DIR_MODE);
+  const fresh = `${marker}/${FILE}.new`;
+  await fs.writeFile(fresh, `${stand.plugin}/${stand.name}`, { fsync: true });
+  await fs.rename(fresh, `${marker}/${FILE}`);
+}
+export async function removeStand({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
+  const marker = markerDir(facts().rootDir, ref);
+  for (const name of [`${FILE}.new`, FILE]) await unlinkIfThere(fs, `${marker}/${name}`);
+  await rmdirIfEmpty(fs, marker);
+}
+
+/** Claims' volumes of a pod, by what an earlier daemon has written down. */
+export async function standsOf(o: Disk, uid: PathName): Promise<(VolumeRef & { stands: Stand })[]> {
+  const found: (VolumeRef & { stands: Stand })[] = [];
+  for (const marker of await listIfThere(o.ports.fs, markersDir(o.facts().rootDir, uid))) {
+    const name = wrappedName(marker);
+    if (name === null) continue;
+    const ref = volumeRef(uid, LOCAL_VOLUME, name);
+    const stands = await readStand(o, ref);
+    if (stands !== null) found.push({ ...ref, stands });
+  }
+  return found;
+}
