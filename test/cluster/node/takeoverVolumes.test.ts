@@ -93,7 +93,8 @@ async function makePods(): Promise<void> {
   }
   for (const kind of KINDS) await c.ready(kind);
 }
-const lives = async () => Object.fromEntries(await Promise.all(KINDS.map(async (kind) => [kind, { ...lifeOf(await c.ready(kind)), readySince: '' }])));
+const lives = async () =>
+  Object.fromEntries(await Promise.all(KINDS.map(async (kind) => [kind, { ...lifeOf(await c.ready(kind)), readySince: '' }])));
 const uidOf = async (kind: string) => (await c.ready(kind)).metadata.uid;
 const named = (path: string) => (existsSync(path) ? readdirSync(path) : []);
 const json = (path: string): object => JSON.parse(readFileSync(path, 'utf8')) as object;

@@ -299,7 +299,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'parts of a volume stay mounted when it goes',
     file: 'src/actors/services/volumes/plugins.ts',
-    find: 'await cleanSubPaths(this.#o, ref, signal);',
+    find: 'await cleanSubPaths(this.#o, (await acts.placed?.(this.#o, ref)) ?? ref, signal);',
     replace: '',
   },
   {
