@@ -3,7 +3,7 @@ import { isRecord } from '../machines/shape/conform.ts';
 import type { Entry, Header } from './entries.ts';
 
 type Kind = 'number' | 'finite' | 'string' | 'any' | 'now';
-/** What follows the code. A `?` stands for what may be missing. */
+/** What follows the code. */
 const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   settled: ['number', 'number', 'any'],
   failed: ['number', 'number', 'any'],
@@ -12,7 +12,11 @@ const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   turn: ['number', 'number'],
   aborted: ['number', 'number'],
   told: ['number', 'string'],
+  asked: ['number', 'string', 'string', 'any', 'any'],
+  sent: ['number', 'string', 'any'],
   killed: ['number', 'string'],
+  tapped: ['number', 'any'],
+  untapped: ['number'],
   ask: ['string', 'string', 'now', 'string'],
   inside: ['number', 'any'],
   answer: ['number', 'string'],

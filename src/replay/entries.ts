@@ -13,8 +13,12 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
  * - `timer`: timer number `timer` fired. Timers are numbered as they are set.
  * - `turn`: deferred turn number `turn` of the tree runs.
  * - `aborted`: signal number `signal` aborted.
- * - `killed`: something outside the tree killed the actor at `path`.
+ * By hand, through no port:
  * - `told`: the boot called `start` or `stop` of the node.
+ * - `asked`: the outside asked the actor at `path`; `key` of the message holds where to answer.
+ * - `sent`: the outside sent a message to the actor at `path`.
+ * - `killed`: the outside killed the actor at `path`.
+ * - `tapped`, `untapped`: the outside put a function between all mailboxes, and took it away.
  */
 export type Input =
   | readonly ['settled', ms: number, call: number, value: Json]
@@ -23,8 +27,14 @@ export type Input =
   | readonly ['timer', ms: number, timer: number]
   | readonly ['turn', ms: number, turn: number]
   | readonly ['aborted', ms: number, signal: number]
+  | ByHand;
+export type ByHand =
   | readonly ['told', ms: number, what: 'create' | 'start' | 'stop']
-  | readonly ['killed', ms: number, path: string];
+  | readonly ['asked', ms: number, path: string, key: string, event: Json, limits: Json]
+  | readonly ['sent', ms: number, path: string, event: Json]
+  | readonly ['killed', ms: number, path: string]
+  | readonly ['tapped', ms: number, tap: Json]
+  | readonly ['untapped', ms: number];
 
 /**
  * What the tree did after an input.
@@ -74,7 +84,9 @@ export interface Header {
   readonly options: Json;
 }
 
-const INPUTS: ReadonlySet<string> = new Set(['settled', 'failed', 'called', 'timer', 'turn', 'aborted', 'told', 'killed']);
+const INPUTS: ReadonlySet<string> = new Set(
+  ['settled', 'failed', 'called', 'timer', 'turn', 'aborted'].concat(['told', 'asked', 'sent', 'killed', 'tapped', 'untapped']),
+);
 export function isInput(entry: Entry): entry is Input {
   return INPUTS.has(entry[0]);
 }

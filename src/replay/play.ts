@@ -7,9 +7,10 @@ import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
 import { briefOf, OWN_WAY, seeded, shortDigest, stepOf, timerMs, withoutBody } from './border.ts';
-import { type Entry, type Header, type Input, isInput, type Json, type Outcome } from './entries.ts';
+import { type ByHand, type Entry, type Header, type Input, isInput, type Json, type Outcome } from './entries.ts';
 import { Secrets } from './secrets.ts';
 import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from './values.ts';
+import { inputWords, outcomeWords, stackOf } from './words.ts';
 
 type Fn = (...args: unknown[]) => unknown;
 
@@ -67,9 +68,8 @@ export class Player {
   divergence: Divergence | null = null;
   /** Why the recording ends; null: it was cut off. */
   endedBecause: string | null = null;
-  /** What the boot does with the node. */
-  onKilled: (path: string) => void = () => {};
-  onTold: (what: 'create' | 'start' | 'stop') => void = () => {};
+  /** What is done to the node by hand; `value` gives the values of its line as the node gets them. */
+  onHand: (input: ByHand, value: (json: Json) => unknown) => void = () => {};
 
   constructor(o: PlayerInput) {
     this.#o = o;
@@ -188,11 +188,8 @@ export class Player {
       case 'aborted':
         this.#signals.get(input[2])?.abort();
         return;
-      case 'killed':
-        this.onKilled(input[2]);
-        return;
-      case 'told':
-        this.onTold(input[2]);
+      default:
+        this.onHand(input, (json) => this.#value(json));
     }
   }
 
@@ -305,6 +302,7 @@ export class Player {
       ...ports,
       ...handling,
       ...own,
+      metrics: this.#metrics(),
       rng: { next },
       clock: this.#clock(),
       yield: { defer: (fn: () => void) => void this.#turns.set(this.#turnIds++, fn) },
@@ -332,6 +330,25 @@ export class Player {
     };
   }
 
+  /** Whoever asks for a page of figures makes the tree look at its clock. */
+  #metrics(): Ports['metrics'] {
+    const collectors = new Map<string | (() => void), () => void>();
+    return {
+      ...this.#o.own.metrics,
+      onCollect: (fn, key) => void collectors.set(key ?? fn, fn),
+      render: () => {
+        for (const collect of collectors.values()) {
+          try {
+            collect();
+          } catch {
+            // One that fails leaves a page without its figures, then as now.
+          }
+        }
+        return this.#ask(-1, 'metrics.render', []) as Promise<string>;
+      },
+    };
+  }
+
   #entropy(): Entropy {
     const recorded = (name: string, args: Json, otherwise: () => unknown): unknown => {
       const digest = shortDigest(this.#o.entropy.md5Hex, args);
@@ -356,34 +373,4 @@ function bodyOf(json: Json): number | null {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return null;
   const { $: kind, v } = json as { readonly [key: string]: Json };
   return kind === 'B' ? Number(v) : null;
-}
-
-function outcomeWords(outcome: Outcome): string {
-  switch (outcome[0]) {
-    case 'ask':
-      return `${outcome[1]} ${outcome[4] ?? ''}`.trim();
-    case 'set':
-      return `a timer of ${outcome[1]} ms`;
-    case 'step':
-      return `${outcome[1]}: ${outcome[2]} -> ${outcome[3]} on ${outcome[4]}${outcome[5] === '' ? '' : ` (${outcome[5]})`}`;
-    case 'answer':
-      return `an answer to call ${outcome[1]} of the outside (${outcome[2]})`;
-    case 'inside':
-      return `a call back of function ${outcome[1]}`;
-  }
-}
-
-function inputWords(input: Input): string {
-  const [kind, , what] = input;
-  return what === undefined ? kind : `${kind} ${String(what)}`;
-}
-
-const FRAMES_MAX = 8;
-function stackOf(error: Error): string {
-  const lines = (error.stack ?? '').split('\n').slice(1);
-  return lines
-    .filter((line) => !/\/replay\/|node:internal|processTicksAndRejections/.test(line))
-    .slice(0, FRAMES_MAX)
-    .map((line) => line.trim())
-    .join('\n');
 }

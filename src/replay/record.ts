@@ -5,11 +5,13 @@
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
-import type { Entropy, Ports } from '../ports/ports.ts';
+import type { Ports } from '../ports/ports.ts';
 import { ANSWERS_AT_ONCE, briefOf, configJson, OWN_WAY, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
 import type { Header, Json, Now } from './entries.ts';
 import { type AfterMicrotasks, Inbox } from './inbox.ts';
 import { Lines, type LinesOutput } from './lines.ts';
+import { type OutsideNode, outsideOf } from './outside.ts';
+import { type Asker, recordedEntropy, recordedMetrics } from './ownWay.ts';
 import { RecordedTime } from './recordedTime.ts';
 import { Secrets } from './secrets.ts';
 import { type Border, bytesJson, type Crossed, cross, isThenable, type Place, textOf } from './values.ts';
@@ -71,32 +73,51 @@ export class InputRecording {
     this.#start({ seed, ports: json, options: options.json });
   }
 
-  /** Runs what the boot does with the node, as an input. */
-  told<T>(what: 'start' | 'stop', act: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#time.deliver('told', `"${what}"`, () => act().then(resolve, reject));
+  /** The node as its outside gets it. */
+  around<N extends OutsideNode>(node: N): N {
+    return outsideOf(node, {
+      clock: this.#outside.clock,
+      step: (e) => this.#step(e),
+      inTurn: (code, parts, act) => {
+        let given = parts;
+        const text = () => {
+          const crossed = this.#parts(parts);
+          given = crossed.given;
+          return crossed.text;
+        };
+        this.#time.deliver(code, text, () => act(given));
+      },
+      atOnce: (code, parts) => {
+        if (!this.#lines.on) return parts;
+        const ms = this.#time.sinceLast();
+        const { given, text } = this.#parts(parts);
+        this.#lines.write(`["${code}",${ms}${text === '' ? '' : `,${text}`}]`);
+        return given;
+      },
     });
-  }
-
-  /** Kills an actor of the node, at once: between inputs, where no promise is under way. */
-  killed<T>(path: string, act: () => T): T {
-    if (this.#lines.on) {
-      const ms = this.#time.sinceLast();
-      this.#lines.write(JSON.stringify(['killed', ms, path]));
-    }
-    return act();
-  }
-
-  /** A step of one of the node's actors. */
-  step(e: SupervisionEvent): void {
-    if (!this.#lines.on || e.kind !== 'transition') return;
-    const { path, from, to, event, reason } = stepOf(e);
-    this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.within(reason)]));
   }
 
   /** From here on nothing is written; the node goes on. */
   end(why: string): void {
     this.#lines.end(why);
+  }
+
+  /** A step of one of the node's actors. */
+  #step(e: SupervisionEvent): void {
+    if (!this.#lines.on || e.kind !== 'transition') return;
+    const { path, from, to, event, reason } = stepOf(e);
+    this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.within(reason)]));
+  }
+
+  /** Paths and names as they are; all else as the node gets it. */
+  #parts(parts: readonly unknown[]): { given: unknown[]; text: string } {
+    const texts: string[] = [];
+    const given = parts.map((part) => {
+      const { json, other } = typeof part === 'string' ? { json: part, other: part } : this.#crossIn(part, 'outside');
+      texts.push(this.#lines.value(json));
+      return other;
+    });
+    return { given, text: texts.join() };
   }
 
   #start(parts: Pick<Header, 'seed' | 'ports' | 'options'>): void {
@@ -123,9 +144,18 @@ export class InputRecording {
       json[name] = crossed.json;
       behind[name] = crossed.other;
     }
-    const { log, metrics, handling } = this.#outside;
+    const { log, handling, entropy, metrics } = this.#outside;
+    const asker = this.#asker();
     const next = seeded(seed);
-    const own = { clock: this.#time.clock, rng: { next }, entropy: this.#entropy(), yield: this.#time.yield, log, metrics };
+    const { clock, yield: turns } = this.#time;
+    const own = {
+      clock,
+      rng: { next },
+      entropy: recordedEntropy(entropy, asker),
+      yield: turns,
+      log,
+      metrics: recordedMetrics(metrics, asker),
+    };
     if (handling !== undefined) {
       const { of, ...asked } = {
         of: handling.of.bind(handling),
@@ -269,9 +299,10 @@ export class InputRecording {
   #borderOut(): Border {
     const secrets = this.#secrets;
     return {
-      text: (text) => secrets.within(text),
+      // One that is short is told from an ordinary word by its place alone.
+      text: (text, at) => secrets.within(at.secret ? secrets.exactly(text) : text),
       bytes: (bytes) => this.#bytes(bytes, false),
-      isSecret: () => false,
+      isSecret: (key, owner, at) => Secrets.isSecret(key, owner, at.key),
       fn: (fn, name) => {
         const id = this.#insides++;
         return { json: { $: 'i', v: id }, other: (...args) => this.#callBack(id, fn, name, args) };
@@ -327,32 +358,17 @@ export class InputRecording {
     });
   }
 
-  // Ports with a way of their own.
-
-  /** Digests are the same in a replay, but where they are of something secret. */
-  #entropy(): Entropy {
-    const { entropy } = this.#outside;
-    const digest =
-      (name: 'md5Hex' | 'sha256Hex') =>
-      (text: string | Uint8Array): string => {
-        const result = entropy[name](text);
-        if (!this.#lines.on) return result;
-        const json = cross(text, this.#out, NOWHERE).json;
-        const plain = typeof text === 'string' ? text : bytesJson(text);
-        if (JSON.stringify(json) !== JSON.stringify(plain))
-          this.#asked(`entropy.${name}`, shortDigest(this.#lines.digest, [json]), [], { value: result });
-        return result;
-      };
+  /** For ports with a way of their own. */
+  #asker(): Asker {
+    const lines = this.#lines;
     return {
-      bytes: (count) => {
-        const bytes = entropy.bytes(count);
-        // Names of files. Longer ones are keys, which nothing that goes out shows.
-        if (this.#lines.on && count <= 4)
-          this.#asked('entropy.bytes', shortDigest(this.#lines.digest, [count]), [], { value: bytesJson(bytes) });
-        return bytes;
+      get on() {
+        return lines.on;
       },
-      md5Hex: digest('md5Hex'),
-      sha256Hex: digest('sha256Hex'),
+      out: (value) => cross(value, this.#out, NOWHERE).json,
+      asked: (name, args, now) => this.#asked(name, shortDigest(lines.digest, args), [], now),
+      nextCall: () => this.#calls++,
+      deliver: (head, rest, act) => this.#time.deliver(head, rest, act),
     };
   }
 }

@@ -4,6 +4,7 @@ import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
 import { configOf } from './border.ts';
 import type { Entry, Header } from './entries.ts';
+import { Hand } from './outside.ts';
 import { type Divergence, Player } from './play.ts';
 
 export interface ReplayInput {
@@ -54,14 +55,17 @@ class Replay {
   readonly #o: ReplayInput;
   readonly #player: Player;
   #node: Node | null = null;
+  #hand: Hand | null = null;
   #failure: string | null = null;
   #stopped: Stop | null = null;
 
   constructor(o: ReplayInput) {
     this.#o = o;
     this.#player = new Player(o);
-    this.#player.onTold = (what) => this.#told(what);
-    this.#player.onKilled = (path) => void this.#node?.tree.kill(path, 'replay');
+    this.#player.onHand = (input, value) => {
+      if (input[0] === 'told' && input[2] === 'create') void this.#create();
+      else this.#hand?.take(input, value);
+    };
   }
 
   async run(): Promise<Replayed> {
@@ -76,18 +80,12 @@ class Replay {
     return { divergence, inputs, endedBecause, ms: monoMs - header.monoMs, steps, failure: this.#failure, stopped: this.#stopped };
   }
 
-  #told(what: 'create' | 'start' | 'stop'): void {
-    if (what === 'create') void this.#create();
-    // What becomes of it the boot heard, and the tree shows in what it asks.
-    else if (what === 'start') this.#node?.start().catch(() => {});
-    else void this.#node?.stop();
-  }
-
   async #create(): Promise<void> {
     const player = this.#player;
     try {
       const node = await createNode(configOf(this.#o.header.config), player.ports, player.options as NodeOptions);
       this.#node = node;
+      this.#hand = new Hand(node);
       node.tree.observe((e) => {
         player.step(e);
         if (e.kind !== 'transition' || this.#stopped !== null || this.#o.stopAt?.(e, node) !== true) return;

@@ -45,7 +45,8 @@ export class Secrets {
 
   /** Whether what `owner` has under this key is secret, in an object that stands under the key `above`. */
   static isSecret(key: string, owner: object, above: string): boolean {
-    if (SECRET_KEYS.has(key.toLowerCase())) return true;
+    // `authorization` is a header, and a section of the node's configuration.
+    if (SECRET_KEYS.has(key.toLowerCase())) return key !== 'authorization' || !isRecord(Reflect.get(owner, key));
     if (key === 'value') return above === 'env' || above === 'envs';
     // Items of a list have no kind; a ConfigMap has no type.
     if (key === 'data' || key === 'stringData') return isRecord(owner) && (owner.kind === 'Secret' || typeof owner.type === 'string');
@@ -54,8 +55,10 @@ export class Secrets {
 
   /** The text as it is written down. */
   text(text: string, at: { key: string; secret: boolean }): string {
-    if (at.secret) return this.standIn(text, at.key);
-    return this.within(text);
+    if (!at.secret) return this.within(text);
+    // The tree reads the scheme before a token.
+    const scheme = at.key === 'authorization' ? (/^\s*\w+\s+/.exec(text)?.[0] ?? '') : '';
+    return scheme + this.standIn(text.slice(scheme.length), at.key);
   }
 
   /** With every secret that is known in it replaced. */
@@ -112,14 +115,17 @@ export class Secrets {
     if (key === 'value' && OPEN_VALUE.test(text)) return text;
     // Words of a command: shorter ones go out again among others, where they cannot be told from those.
     if (key === 'command' && text.length < FOUND_ANYWHERE_MIN) return text;
-    const made = this.#make(text);
+    const made = this.#make(text, key);
     this.#learn(text, made);
     return made;
   }
 
-  #make(text: string): string {
+  #make(text: string, key: string): string {
     const decoded = base64Text(text);
     if (decoded === null) return this.#inner(text);
+    // The tree takes name and password of credentials apart, and shows the name.
+    const name = /^auth/i.test(key) ? (/^[\w.@-]+:/.exec(decoded)?.[0] ?? '') : '';
+    if (name !== '' && PRINTABLE.test(decoded)) return btoa(name + this.standIn(decoded.slice(name.length), 'password'));
     return PRINTABLE.test(decoded) ? btoa(this.#inner(decoded)) : btoa(atob(this.#inner(text)));
   }
 

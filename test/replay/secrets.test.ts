@@ -26,6 +26,21 @@ describe('a stand-in', () => {
     expect(atob(made)).toBe(s.standIn('Correct-Horse-77', ''));
   });
 
+  it('of a name and password keeps the name, and the password is known from then on', () => {
+    const s = secrets();
+    const made = s.standIn(btoa('puller:hunter2-and-more'), 'auth');
+    expect(atob(made)).toBe(`puller:${s.standIn('hunter2-and-more', 'password')}`);
+    expect(s.within('with hunter2-and-more in it')).not.toContain('hunter2');
+  });
+
+  it('of a header keeps the scheme; a section of the configuration with its name keeps all', () => {
+    const s = secrets();
+    const at = { key: 'authorization', secret: true };
+    expect(s.text('Bearer hunter2-and-more', at)).toBe(`Bearer ${s.standIn('hunter2-and-more', '')}`);
+    expect(Secrets.isSecret('authorization', { authorization: 'Bearer x' }, 'headers')).toBe(true);
+    expect(Secrets.isSecret('authorization', { authorization: { mode: 'AlwaysAllow' } }, 'config')).toBe(false);
+  });
+
   it('of credentials for registries keeps their shape', () => {
     const text = json({ auths: { 'registry.example': { username: 'me', password: 'open sesame', auth: btoa('me:open sesame') } } });
     const made = JSON.parse(secrets().standIn(text, '.dockerconfigjson')) as { auths: Record<string, Record<string, string>> };

@@ -1,21 +1,20 @@
 /** Puts a recording of inputs between a node and its ports, where the flag asks for one. */
 
-import type { Node } from '../../actors/node.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Ports } from '../../ports/ports.ts';
+import type { OutsideNode } from '../../replay/outside.ts';
 import { InputRecording } from '../../replay/record.ts';
 import { GIT_VERSION } from '../version.ts';
 import { InputFile } from './inputFile.ts';
 
 const MIB = 1024 * 1024;
 
-type BootedNode = Pick<Node, 'start' | 'stop'> & { tree: Partial<Pick<Node['tree'], 'observe'>> };
 export interface RecordedNode {
   ports: Ports;
   options: unknown;
-  /** The node, with its start and stop as inputs. */
-  wrap<N extends BootedNode>(node: N): N;
+  /** The node as its outside gets it. */
+  around<N extends OutsideNode>(node: N): N;
   end(): Promise<void>;
 }
 
@@ -39,10 +38,7 @@ export async function recordInputs(config: NodeConfig, ports: Ports, options: ob
   return {
     ports: behind,
     options: given,
-    wrap(node) {
-      node.tree.observe?.((e) => recording.step(e));
-      return { ...node, start: () => recording.told('start', () => node.start()), stop: () => recording.told('stop', () => node.stop()) };
-    },
+    around: (node) => recording.around(node),
     async end() {
       try {
         recording.end('the daemon ended');

@@ -59,7 +59,7 @@ export const createTheNode: Step = {
     }
     ctx.state.inputs = recorded;
     const node = await ctx.wiring.createNode(config, recorded.ports, { ...(recorded.options as AskedOptions), heartbeat });
-    ctx.state.node = recorded.wrap(node);
+    ctx.state.node = recorded.around(node);
     return undefined;
   },
 };

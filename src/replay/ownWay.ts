@@ -1,0 +1,64 @@
+/** Ports with a way of their own into a recording: chance, and pages of figures. */
+import { messageOf } from '../machines/text/errors.ts';
+import type { Entropy, Metrics } from '../ports/ports.ts';
+import type { Json, Now } from './entries.ts';
+import { bytesJson } from './values.ts';
+
+/** What a recording offers them. */
+export interface Asker {
+  /** False: nothing is written any more. */
+  readonly on: boolean;
+  /** A value of the tree as it is compared. */
+  out(value: unknown): Json;
+  asked(name: string, args: Json, now: Now): void;
+  nextCall(): number;
+  deliver(head: 'settled' | 'failed', rest: string, act: () => void): void;
+}
+
+/** Longer ones are keys. */
+const NAME_BYTES_MAX = 4;
+
+/** Digests are the same in a replay, but where they are of something secret. */
+export function recordedEntropy(entropy: Entropy, asker: Asker): Entropy {
+  const keys: string[] = [];
+  const digest =
+    (name: 'md5Hex' | 'sha256Hex') =>
+    (text: string | Uint8Array): string => {
+      const result = entropy[name](text);
+      if (!asker.on || (typeof text === 'string' && keys.some((key) => text.includes(key)))) return result;
+      const json = asker.out(text);
+      const plain = typeof text === 'string' ? text : bytesJson(text);
+      if (JSON.stringify(json) !== JSON.stringify(plain)) asker.asked(`entropy.${name}`, [json], { value: result });
+      return result;
+    };
+  return {
+    bytes: (count) => {
+      const bytes = entropy.bytes(count);
+      // A replay makes keys of its own: nothing that goes out shows them, or a digest under them.
+      if (count > NAME_BYTES_MAX) keys.push(bytes.reduce((hex, byte) => hex + byte.toString(16).padStart(2, '0'), ''));
+      else if (asker.on) asker.asked('entropy.bytes', [count], { value: bytesJson(bytes) });
+      return bytes;
+    },
+    md5Hex: digest('md5Hex'),
+    sha256Hex: digest('sha256Hex'),
+  };
+}
+
+/** A page of figures is an answer by whose text nothing decides: only when it came is written. */
+export function recordedMetrics(metrics: Metrics, asker: Asker): Metrics {
+  return {
+    ...metrics,
+    render: (wanted) => {
+      const page = metrics.render(wanted);
+      if (!asker.on) return page;
+      asker.asked('metrics.render', [], 'later');
+      const call = asker.nextCall();
+      return new Promise((resolve, reject) => {
+        page.then(
+          (text) => asker.deliver('settled', `${call},""`, () => resolve(text)),
+          (error: unknown) => asker.deliver('failed', `${call},${JSON.stringify(messageOf(error))}`, () => reject(error)),
+        );
+      });
+    },
+  };
+}

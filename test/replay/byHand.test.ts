@@ -1,0 +1,62 @@
+/** What is done to a node by hand, and through no port, is in its recording: faults of the page, messages, kills, taps. */
+import { expect, it } from 'vitest';
+import type { Node } from '../../src/actors/node.ts';
+import type { SupervisionTree } from '../../src/actors/supervision/tree.ts';
+import type { InjectAnswer, InjectorEvent } from '../../src/machines/faults/live.ts';
+import { injectorAddr } from '../../src/machines/faults/messages.ts';
+import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
+import { podManagerAddr } from '../../src/machines/pods/manager/messages.ts';
+import type { Answer, ReplyTo } from '../../src/machines/supervision/address.ts';
+import { entryOf } from '../../src/replay/check.ts';
+import { entriesOf, headerOf, recorded } from './recordedSim.ts';
+import { replayed } from './replayed.ts';
+
+const SCENARIO = {
+  apiVersion: 'actorlet.dev/v1alpha1',
+  kind: 'FaultScenario',
+  metadata: { name: 'by-hand' },
+  spec: {
+    duration: '15s',
+    faults: [
+      { name: 'slow', kind: 'cri', action: 'delay', delay: '700ms', at: '0s', for: '6s' },
+      {
+        name: 'lost',
+        kind: 'mailbox',
+        action: 'drop',
+        select: { events: ['pod.dirty', 'pods.dirty'] },
+        probability: 0.5,
+        at: '1s',
+        for: '8s',
+      },
+      { name: 'late', kind: 'mailbox', action: 'delay', delay: '800ms', select: { actors: ['pods/workers'] }, at: '2s', for: '8s' },
+      { name: 'crash', kind: 'actor.kill', select: { actors: ['pods/podManager'] }, at: '3s' },
+    ],
+  },
+};
+const AT_MS = 3_000;
+
+it('with them a node does again what it did', async () => {
+  const answers: Answer<InjectAnswer>[] = [];
+  const act = async ({ tree }: Node): Promise<void> => {
+    const decoded = decodeScenario(JSON.stringify(SCENARIO), 'live');
+    if (!decoded.ok) throw new Error(JSON.stringify(decoded.errors));
+    const { scenario } = decoded;
+    const tap = (tree as SupervisionTree).tap((path) => (path === podManagerAddr.path ? { delayMs: 300 } : 'pass'));
+    const inject = (replyTo: ReplyTo<InjectAnswer>): InjectorEvent => ({ type: 'faults.inject', scenario, replyTo });
+    answers.push(await tree.registry.ask(injectorAddr, inject, { timeoutMs: 5_000 }));
+    tree.registry.send(podManagerAddr, { type: 'pods.dirty', uid: 'none', why: 'a test' });
+    tap[Symbol.dispose]();
+    tree.kill('node/runtime/pleg', 'test');
+  };
+  const { daemons } = await recorded({ seed: 22, minutes: 0.3, pods: 3 }, { atMs: AT_MS, act });
+  expect(answers).toMatchObject([{ kind: 'reply', value: { ok: true } }]);
+  for (const one of daemons) {
+    const result = await replayed(headerOf(one), entriesOf(one));
+    expect({ ...result, steps: [] }).toMatchObject({ divergence: null, failure: null });
+  }
+  const [first] = daemons;
+  const codes = first?.lines.slice(1).map((line) => entryOf(JSON.parse(line))?.[0]);
+  expect(codes).toEqual(expect.arrayContaining(['tapped', 'asked', 'sent', 'untapped', 'killed']));
+  // The faults were at work.
+  expect(first?.lines.filter((line) => line.includes('by-hand')).length).toBeGreaterThan(0);
+});
