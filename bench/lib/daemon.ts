@@ -32,7 +32,12 @@ export function freePort(): Promise<number> {
 }
 
 /** Starts `bin/actorlet` standalone and waits for /healthz. `config` is merged over the KubeletConfiguration. */
-export async function startDaemon(o: { endpoint: string; config?: object; env?: NodeJS.ProcessEnv }): Promise<Daemon> {
+export async function startDaemon(o: {
+  endpoint: string;
+  config?: object;
+  env?: NodeJS.ProcessEnv;
+  args?: readonly string[];
+}): Promise<Daemon> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-bench-'));
   const manifests = join(dir, 'manifests');
   const staging = join(dir, 'staging');
@@ -64,7 +69,7 @@ export async function startDaemon(o: { endpoint: string; config?: object; env?: 
   const out = openSync(logFile, 'a');
   const child: ChildProcess = spawn(
     join(projectRoot, 'bin/actorlet'),
-    [`--root-dir=${root}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${configFile}`, '--hostname-override=bench'],
+    [`--root-dir=${root}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${configFile}`, '--hostname-override=bench', ...(o.args ?? [])],
     {
       stdio: ['ignore', out, out],
       // The kernel settings of this machine stay as they are.
