@@ -19,9 +19,9 @@ export function subsetsOf(nodes: readonly number[]): readonly (readonly number[]
 
 interface Judge {
   /** All that is there, taken or free, would do. */
-  wouldDo(set: ReadonlySet<number>): boolean;
+  wouldDo(set: readonly number[]): boolean;
   /** What is free does. */
-  doesNow(set: ReadonlySet<number>): boolean;
+  doesNow(set: readonly number[]): boolean;
 }
 
 /** Every set that does now. `fewest`: nodes of the smallest set that would do on an empty machine. */
@@ -29,9 +29,8 @@ export function setsFor(nodes: readonly number[], judge: Judge): { sets: (readon
   let fewest = nodes.length;
   const sets: (readonly number[])[] = [];
   for (const set of subsetsOf(nodes)) {
-    const those = new Set(set);
-    if (set.length < fewest && judge.wouldDo(those)) fewest = set.length;
-    if (judge.doesNow(those)) sets.push(set);
+    if (set.length < fewest && judge.wouldDo(set)) fewest = set.length;
+    if (judge.doesNow(set)) sets.push(set);
   }
   return { sets, fewest };
 }

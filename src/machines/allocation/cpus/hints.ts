@@ -55,7 +55,7 @@ function hintsOf({ topology, policy }: CpuPlace, { free, reusable, n }: { free: 
   const nodes = unitsOf(topology, 'node');
   const { sets, fewest } = setsFor(nodes, {
     wouldDo: (set) => sumOver(all, set) >= n,
-    doesNow: (set) => [...reusableIn.keys()].every((node) => set.has(node)) && sumOver(freeIn, set) + reusable.length >= n,
+    doesNow: (set) => [...reusableIn.keys()].every((node) => set.includes(node)) && sumOver(freeIn, set) + reusable.length >= n,
   });
   const fits = (set: readonly number[]): boolean =>
     set.length === fewest || (policy.bySocket === true && fillsSockets(topology, set, fewest));
@@ -79,7 +79,7 @@ function countByNode({ cpus }: Topology, set: CpuSet): ReadonlyMap<number, numbe
   return new Map([...nodes].map(([node, those]) => [node, those.length]));
 }
 
-function sumOver(counts: ReadonlyMap<number, number>, nodes: ReadonlySet<number>): number {
+function sumOver(counts: ReadonlyMap<number, number>, nodes: readonly number[]): number {
   let sum = 0;
   for (const node of nodes) sum += counts.get(node) ?? 0;
   return sum;

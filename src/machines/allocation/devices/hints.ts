@@ -65,8 +65,8 @@ function hintsOf(ledger: DeviceLedger, { state, resource, count, pod }: Wanted, 
       free: list.filter((id) => free.has(id)).length,
       bound: list.some((id) => bound.includes(id)),
     }));
-    const isIn = ({ at }: { at: readonly number[] }, set: ReadonlySet<number>): boolean => at.some((node) => set.has(node));
-    const counted = (what: 'all' | 'free', set: ReadonlySet<number>): number =>
+    const isIn = ({ at }: { at: readonly number[] }, set: readonly number[]): boolean => at.some((node) => set.includes(node));
+    const counted = (what: 'all' | 'free', set: readonly number[]): number =>
       counts.reduce((n, place) => (isIn(place, set) ? n + place[what] : n), 0);
     return hintsFor(near.length === 0 ? nodes : near, {
       wouldDo: (set) => counted('all', set) >= count,

@@ -15,11 +15,8 @@ export function memoryHints(machine: Machine, { wanted, again }: Question): Numa
   const enough = (nodes: readonly number[], of: 'free' | 'allocatable', more: boolean): boolean =>
     [...wanted].every(([resource, size]) => totalOf(machine, nodes, { resource, of }) + (more ? again(nodes, resource) : 0) >= size);
   const { sets, fewest } = setsFor(all, {
-    wouldDo: (set) => enough([...set], 'allocatable', false),
-    doesNow(set) {
-      const nodes = [...set];
-      return enough(nodes, 'allocatable', false) && !splits(machine, nodes) && enough(nodes, 'free', true);
-    },
+    wouldDo: (nodes) => enough(nodes, 'allocatable', false),
+    doesNow: (nodes) => enough(nodes, 'allocatable', false) && !splits(machine, nodes) && enough(nodes, 'free', true),
   });
   return sets.map((nodes) => ({ nodes, preferred: nodes.length === fewest }));
 }
