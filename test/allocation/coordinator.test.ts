@@ -1,6 +1,7 @@
 /** The coordinator of allocation, with providers of the test. */
 import { describe, expect, it } from 'vitest';
 import { coordinatorSpec } from '../../src/actors/allocation/coordinator/coordinator.ts';
+import type { TopologyPlan } from '../../src/machines/allocation/coordinator/topologyPolicy.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationAddr } from '../../src/machines/allocation/messages.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { type Answer, address, type ReplyTo } from '../../src/machines/supervision/address.ts';
@@ -8,28 +9,38 @@ import { actor, layer, receiver, rig } from '../supervision/helpers.ts';
 
 type Admit = Extract<AllocationEvent, { type: 'allocation.admit' }>;
 const pod = (name: string, wants: string) =>
-  ({ metadata: { name, namespace: 'default', uid: `uid-${name}`, labels: { wants } }, spec: {}, status: {} }) as unknown as Pod;
+  ({
+    metadata: { name, namespace: 'default', uid: `uid-${name}`, labels: { wants } },
+    spec: { containers: [{ name: 'main' }] },
+    status: {},
+  }) as unknown as Pod;
 const granted: AllocationAnswer = { kind: 'granted' };
 const refused: AllocationAnswer = { kind: 'refused', reason: 'No', message: 'there is none' };
 
-async function node(names: readonly string[]) {
+const PLAN: TopologyPlan = { policy: 'best-effort', scope: 'container', map: { nodes: [0, 1], distances: null } };
+
+/** `drafting`: they answer drafts, and under PLAN they have hints. */
+async function node(names: readonly string[], o: { plan?: TopologyPlan; drafting?: boolean } = {}) {
   const open: { by: string; event: Admit }[] = [];
   const said: string[] = [];
   const providers = names.map((name) => ({
     address: address<AllocationEvent>(`node/allocation/${name}`),
     timeoutMs: 30_000,
     wants: ({ metadata }: Pod) => metadata.labels?.wants?.includes(name) === true,
+    ...(o.drafting === true ? { hints: true as const, drafts: true as const } : {}),
   }));
   const actors = names.map((name) =>
     actor(name, () =>
       receiver((e) => {
         const event = e as unknown as AllocationEvent;
-        said.push(`${name} ${event.type} ${event.type === 'allocation.forget' ? event.uid : event.pod.metadata.name}`);
+        const draft = event.type === 'allocation.admit' && event.draft === true ? ' draft' : '';
+        said.push(`${name} ${event.type}${draft} ${event.type === 'allocation.forget' ? event.uid : event.pod.metadata.name}`);
+        if (event.type === 'allocation.hints') event.replyTo({ now: [], soon: [] });
         if (event.type === 'allocation.admit') open.push({ by: name, event });
       }),
     ),
   );
-  const r = rig(layer('node', [layer('allocation', [...actors, coordinatorSpec(providers, null)])]));
+  const r = rig(layer('node', [layer('allocation', [...actors, coordinatorSpec(providers, o.plan ?? null)])]));
   r.tree.start();
   await r.ports.settle();
   const answers: Answer<AllocationAnswer>[] = [];
@@ -94,6 +105,41 @@ describe('the coordinator', () => {
     await n.ask(pod('quick', 'cpus'));
     await n.reply('cpus', granted);
     expect([n.answers.length, n.children()]).toEqual([1, ['1']]);
+  });
+
+  it('weighs the next pod once this one is drafted, and answers when all is on disk', async () => {
+    const n = await node(['cpus', 'memory'], { plan: PLAN, drafting: true });
+    await n.ask(pod('one', 'cpus memory'));
+    await n.ask(pod('two', 'memory'));
+    expect(n.said).toEqual(['cpus allocation.hints one', 'memory allocation.hints one', 'cpus allocation.admit draft one']);
+    await n.reply('cpus', granted);
+    await n.reply('memory', granted);
+    expect(n.said.slice(3).sort()).toEqual([
+      'cpus allocation.admit one',
+      'memory allocation.admit draft one',
+      'memory allocation.admit draft two',
+      'memory allocation.admit one',
+      'memory allocation.hints two',
+    ]);
+    await n.reply('memory', granted);
+    await n.reply('memory', granted);
+    expect(n.answers).toEqual([]);
+    await n.reply('cpus', granted);
+    expect(n.answers).toEqual([{ kind: 'reply', value: granted }]);
+  });
+
+  it('lets the next pod have its turn when this one is refused, and answers what a provider says that does not keep its draft', async () => {
+    const n = await node(['cpus', 'memory'], { plan: PLAN, drafting: true });
+    await n.ask(pod('one', 'cpus memory'));
+    await n.ask(pod('two', 'memory'));
+    await n.reply('cpus', refused);
+    expect([n.answers, n.said.slice(3)]).toEqual([
+      [{ kind: 'reply', value: refused }],
+      ['memory allocation.hints two', 'memory allocation.admit draft two'],
+    ]);
+    await n.reply('memory', granted);
+    await n.reply('memory', refused);
+    expect([n.answers[1], n.children()]).toEqual([{ kind: 'reply', value: refused }, []]);
   });
 
   it('grants at once what no provider has to allocate', async () => {

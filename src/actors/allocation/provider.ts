@@ -46,6 +46,8 @@ export interface Provider {
   readonly extendedResources?: true;
   /** Its actor answers `allocation.hints`: the topology manager asks it from which NUMA nodes containers could have what they need. */
   readonly hints?: true;
+  /** Its actor answers a `draft` before its record is on disk, so that many pods share one write. */
+  readonly drafts?: true;
   /** What a container gets that is about to be created. */
   share(
     ctx: ProviderCtx,

@@ -31,12 +31,32 @@ export function tidied<L extends Ledger>(ledger: L, known: Known, rules: Rules<L
     if (holds === 'over') now = rules.release(now, [uid]);
     else if (holds === 'unknown' && listing !== undefined && !mayRun(listing.pods.get(uid))) now = rules.release(now, [uid]);
     else if (holds === 'active' && record !== undefined && listing !== undefined) {
+      const seen = { pod: record.pod, listed: listing.pods.get(uid) };
+      if (isTidy(now, seen)) continue;
       const less = rules.releaseUnnamed(now, record.pod, startedOf(uid, listing));
       const gone = [...(now.entries.get(uid)?.keys() ?? [])].filter((name) => less.entries.get(uid)?.has(name) !== true);
-      if (!gone.some((name) => mayRun(listing.pods.get(uid), name))) now = less;
+      if (less === now) noteTidy(now, seen);
+      else if (!gone.some((name) => mayRun(listing.pods.get(uid), name))) now = less;
     }
   }
   return now;
+}
+
+interface Seen {
+  pod: Pod;
+  listed: ListedPod | undefined;
+}
+/** By what a pod holds: with which definition and containers nothing of it is over. In a burst each pod that asks looks at all others. */
+const TIDY = new WeakMap<object, Seen>();
+
+function isTidy(ledger: Ledger, { pod, listed }: Seen): boolean {
+  const held = ledger.entries.get(pod.metadata.uid);
+  const tidy = held === undefined ? undefined : TIDY.get(held);
+  return tidy?.pod === pod && tidy.listed === listed;
+}
+function noteTidy(ledger: Ledger, seen: Seen): void {
+  const held = ledger.entries.get(seen.pod.metadata.uid);
+  if (held !== undefined) TIDY.set(held, seen);
 }
 
 /** Containers of the pod that were created, and may be over. */

@@ -23,6 +23,11 @@ export type AllocationEvent = Message &
          * NUMA nodes to allocate from, by container: only to these is allocated. Absent under topology manager policy none: to all.
          */
         affinity?: Affinities;
+        /**
+         * A provider that `drafts` answers as soon as it has decided, before its record is on disk. Asked again without this, it
+         * answers when the record is.
+         */
+        draft?: true;
         replyTo: ReplyTo<AllocationAnswer>;
       }
     /** From where could this container, or the pod as a whole, have what it needs? Asked under other policies than none. */

@@ -17,6 +17,8 @@ export interface GrantRequest {
   /** As in `allocation.admit`. */
   active: ReadonlySet<string>;
   affinity?: Affinities;
+  /** As in `allocation.admit`. */
+  draft: boolean;
 }
 /** As in `allocation.hints`. */
 export interface HintsRequest extends Pick<GrantRequest, 'ask' | 'pod' | 'active'> {
@@ -36,9 +38,10 @@ export interface Holdings<L extends Ledger> {
   /** Every source had been heard at the last look. */
   heard: boolean;
 }
-/** Goes out once the ledger is on disk. */
+/** Goes out once the ledger is on disk; that of a draft at once. */
 export interface GrantReply<C> {
   ask: number;
+  draft: boolean;
   answer: AllocationAnswer;
   counts: C;
 }
@@ -101,7 +104,7 @@ export function answerRequests<L extends Ledger, C>(
   const now = sweptFor(before, requests, how);
   let { ledger } = now;
   const granted = new Map(now.unseen);
-  const replies = requests.map(({ pod, ask, affinity }): GrantReply<C> => {
+  const replies = requests.map(({ pod, ask, draft, affinity }): GrantReply<C> => {
     const { uid } = pod.metadata;
     const o = { started: startedOf(uid, facts.listing), ...(affinity === undefined ? {} : { affinity }) };
     const given = rules.grant(ledger, pod, o);
@@ -109,15 +112,45 @@ export function answerRequests<L extends Ledger, C>(
     if (given.ok) {
       ledger = given.ledger;
       if (ledger.entries.has(uid)) granted.set(uid, facts.monoMs);
-      return { ask, counts, answer: { kind: 'granted' } };
+      return { ask, draft, counts, answer: { kind: 'granted' } };
     }
     const { refusal } = given;
     const later = rules.grant(withoutLeaving(ledger, uid, { pods: facts.pods, rules }), pod, o).ok;
     const why = `${refusal.message}; pods that are on their way out still have some`;
-    return { ask, counts, answer: later ? { kind: 'later', why } : { kind: 'refused', ...refusal } };
+    return { ask, draft, counts, answer: later ? { kind: 'later', why } : { kind: 'refused', ...refusal } };
   });
   const holdings = settled(before.ledger, { ...now, ledger, unseen: granted }, rules.same);
   return { holdings, replies, released: releasedBy(before.ledger, now.ledger) };
+}
+
+/** What goes on where the ledger is written to disk. */
+export interface Writing<L, C> {
+  ledger: L;
+  /** Answers that are true once it is written. */
+  replies: readonly GrantReply<C>[];
+}
+/** A write begins: it makes every answer true that waits by now. */
+export function beginWrite<L, C>(context: {
+  ledger: L | null;
+  replies: readonly GrantReply<C>[];
+  writing: Writing<L, C> | null;
+}): { writing: Writing<L, C> | null; replies: readonly GrantReply<C>[] } {
+  const { ledger, replies, writing } = context;
+  return ledger === null ? { writing, replies } : { writing: { ledger, replies: [...(writing?.replies ?? []), ...replies] }, replies: [] };
+}
+
+/** After a write, or where nothing changed: which answers are true now, and which wait for the next write. */
+export function afterWrite<L, C>(context: {
+  ledger: L | null;
+  onDisk: L | null;
+  replies: readonly GrantReply<C>[];
+  writing: Writing<L, C> | null;
+}): { due: readonly GrantReply<C>[]; left: { writing: null; replies: readonly GrantReply<C>[] } } {
+  const { ledger, onDisk, replies, writing } = context;
+  const written = writing?.replies ?? [];
+  return ledger === onDisk
+    ? { due: [...written, ...replies], left: { writing: null, replies: [] } }
+    : { due: written, left: { writing: null, replies } };
 }
 
 /** From time to time: what is over comes back, and a pod that is defined anew gets what it is to have now. */

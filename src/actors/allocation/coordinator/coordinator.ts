@@ -5,7 +5,12 @@
  */
 
 import { fromPromise } from 'xstate';
-import { admissionMachine, type HintsQuestion, type ProviderQuestion } from '../../../machines/allocation/coordinator/admissionMachine.ts';
+import {
+  admissionMachine,
+  type HintsQuestion,
+  type KeepQuestion,
+  type ProviderQuestion,
+} from '../../../machines/allocation/coordinator/admissionMachine.ts';
 import { type CoordinatorFacts, coordinatorMachine } from '../../../machines/allocation/coordinator/coordinatorMachine.ts';
 import type { Weighed } from '../../../machines/allocation/coordinator/decision.ts';
 import { topologyView } from '../../../machines/allocation/coordinator/messages.ts';
@@ -18,7 +23,7 @@ import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import type { Provider } from '../provider.ts';
 import { topologyMetrics } from './metrics.ts';
 
-type Asked = Pick<Provider, 'address' | 'timeoutMs' | 'wants' | 'hints'>;
+type Asked = Pick<Provider, 'address' | 'timeoutMs' | 'wants' | 'hints' | 'drafts'>;
 
 /** `providers`: those that this node has, in the order in which they are asked. `plan` null: topology manager policy none. */
 export function coordinatorSpec(providers: readonly Asked[], plan: TopologyPlan | null): ActorSpec<AllocationEvent> {
@@ -42,6 +47,7 @@ function logicOf(coordinator: Coordinator, facts: () => CoordinatorFacts) {
   const admission = provided(admissionMachine, {
     actors: {
       ask: fromPromise<AllocationAnswer, ProviderQuestion>(({ input, signal }) => coordinator.ask(input, signal)),
+      keep: fromPromise<AllocationAnswer, KeepQuestion>(({ input, signal }) => coordinator.keep(input, signal)),
       weigh: fromPromise<readonly Weighed[], HintsQuestion>(({ input, signal }) => coordinator.weigh(input, signal)),
     },
   });
@@ -78,12 +84,26 @@ class Coordinator {
     this.#providers = new Map(providers.map((p) => [nameOf(p), p]));
   }
 
-  /** The provider hears that the question is given up as soon as the pod manager gives it up. */
-  async ask({ ask, provider, pod, active, affinity }: ProviderQuestion, ended: AbortSignal): Promise<AllocationAnswer> {
+  /** As a draft where the provider can. It hears that the question is given up as soon as the pod manager gives it up. */
+  async ask({ provider, ...o }: ProviderQuestion, ended: AbortSignal): Promise<AllocationAnswer> {
     const of = this.#providers.get(provider);
     if (of === undefined) return { kind: 'later', why: `there is no provider ${provider}` };
-    const near = affinity === undefined ? {} : { affinity };
-    const question = (replyTo: ReplyTo<AllocationAnswer>) => ({ type: 'allocation.admit', pod, active, ...near, replyTo }) as const;
+    return this.#admit(of, { ...o, ...(of.drafts === true ? { draft: true as const } : {}) }, ended);
+  }
+
+  /** A provider that has begun anew since its draft may answer otherwise. */
+  async keep({ providers, ...o }: KeepQuestion, ended: AbortSignal): Promise<AllocationAnswer> {
+    const drafted = providers.flatMap((name) => this.#providers.get(name) ?? []).filter((of) => of.drafts === true);
+    const answers = await Promise.all(drafted.map((of) => this.#admit(of, o, ended)));
+    return answers.find(({ kind }) => kind !== 'granted') ?? { kind: 'granted' };
+  }
+
+  async #admit(
+    of: Asked,
+    { ask, ...o }: Omit<KeepQuestion, 'providers'> & { draft?: true },
+    ended: AbortSignal,
+  ): Promise<AllocationAnswer> {
+    const question = (replyTo: ReplyTo<AllocationAnswer>) => ({ type: 'allocation.admit', ...o, replyTo }) as const;
     const signal = AbortSignal.any([ended, this.replies.signal(ask)]);
     const answer = await this.ctx.registry.ask(of.address, question, { timeoutMs: of.timeoutMs, signal });
     return answer.kind === 'reply' ? answer.value : { kind: 'later', why: answer.reason };

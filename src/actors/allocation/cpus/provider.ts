@@ -37,6 +37,7 @@ export const cpusProvider: Provider = {
   wants: wantsExclusive,
   fixed: 'cpu',
   hints: true,
+  drafts: true,
   share({ registry }, { pod, container }) {
     const known = registry.read(cpusView)?.value;
     return known === undefined ? built({}) : cpusShare(known, pod, container);

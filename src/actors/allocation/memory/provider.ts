@@ -49,6 +49,7 @@ export const memoryProvider: Provider = {
   wants: wantsMemory,
   fixed: 'memory',
   hints: true,
+  drafts: true,
   share({ registry }, { pod, container }) {
     const known = registry.read(memoryView)?.value;
     return known === undefined ? built({}) : memoryShare(known, pod, container);

@@ -3,6 +3,8 @@
  * `granted` ends it, and is the answer of all. A provider that has granted keeps it for this pod; the pod manager says with
  * `allocation.forget` that the pod is not admitted.
  *
+ * Providers that can answer with a draft first. Once all have, they are asked to keep it, together: their records are on disk then.
+ *
  * Under a topology policy there is a round for each container, or one for the pod as a whole: first every provider tells from
  * which NUMA nodes it could allocate, then the nodes are chosen, then the providers allocate from them.
  */
@@ -43,9 +45,18 @@ export interface ProviderQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | '
   provider: string;
   affinity?: Affinities;
 }
+/** What every provider has drafted is to be on disk. */
+export interface KeepQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | 'active' | 'providers'> {
+  affinity?: Affinities;
+}
 /** One question to all providers. */
 export interface HintsQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | 'active' | 'providers'> {
   container: string | null;
+}
+/** All is decided and nothing refused: another pod can be weighed beside this one. */
+export interface AdmissionDrafted {
+  type: 'allocation.drafted';
+  ask: number;
 }
 export interface AdmissionDecided {
   type: 'allocation.decided';
@@ -83,11 +94,16 @@ function chosen(context: Context, weighed: readonly Weighed[]): Partial<Context>
 
 export const admissionMachine = setup({
   types: { context: {} as Context, input: {} as AdmissionInput },
-  actors: { ask: unprovided<AllocationAnswer, ProviderQuestion>(), weigh: unprovided<readonly Weighed[], HintsQuestion>() },
+  actors: {
+    ask: unprovided<AllocationAnswer, ProviderQuestion>(),
+    keep: unprovided<AllocationAnswer, KeepQuestion>(),
+    weigh: unprovided<readonly Weighed[], HintsQuestion>(),
+  },
   actions: {
     next: assign(({ context }) => ({ at: context.at + 1 })),
     choose: assign(({ context }, { weighed }: { weighed: readonly Weighed[] }) => chosen(context, weighed)),
     note: assign((_, params: { answer: AllocationAnswer }) => params),
+    pass: sendParent(({ context: { ask } }): AdmissionDrafted => ({ type: 'allocation.drafted', ask })),
     report: sendParent(
       ({ context: { ask, answer, decisions } }): AdmissionDecided => ({
         type: 'allocation.decided',
@@ -101,6 +117,7 @@ export const admissionMachine = setup({
     goesOn: ({ context: { providers, at } }, { answer }: { answer: AllocationAnswer }) =>
       answer.kind === 'granted' && at + 1 < providers.length,
     hasRounds: ({ context: { rounds } }, { answer }: { answer: AllocationAnswer }) => answer.kind === 'granted' && rounds.length > 0,
+    isGranted: (_, { answer }: { answer: AllocationAnswer }) => answer.kind === 'granted',
     isAligned: ({ context }) => context.plan !== null,
     isAnswered: ({ context }) => context.answer !== null,
   },
@@ -155,8 +172,21 @@ export const admissionMachine = setup({
             actions: ['next'],
           },
           { guard: { type: 'hasRounds', params: ({ event }) => ({ answer: event.output }) }, target: 'weighing' },
+          { guard: { type: 'isGranted', params: ({ event }) => ({ answer: event.output }) }, target: 'keeping' },
           { target: 'answered', actions: [{ type: 'note', params: ({ event }) => ({ answer: event.output }) }] },
         ],
+      },
+    },
+    keeping: {
+      meta: { reason: 'Keeping', message: (context: Context) => `what pod ${podName(context.pod)} is allocated is written to disk` },
+      entry: ['pass'],
+      invoke: {
+        src: 'keep',
+        input: ({ context: { ask, pod, active, providers, affinity } }) => ({
+          ...{ ask, pod, active, providers },
+          ...(affinity === undefined ? {} : { affinity }),
+        }),
+        onDone: { target: 'answered', actions: [{ type: 'note', params: ({ event }) => ({ answer: event.output }) }] },
       },
     },
     answered: { type: 'final', entry: ['report'] },

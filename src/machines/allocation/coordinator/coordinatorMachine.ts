@@ -1,7 +1,8 @@
 /**
  * The coordinator of allocation: the one address at which the pod manager asks for all that a pod is to have alone. Each pod that
  * is asked about has a statechart of its own, so a provider that takes its time delays no other pod. Under a topology policy pods
- * take turns: NUMA nodes are chosen from what is free, and another pod would take that meanwhile.
+ * take turns: NUMA nodes are chosen from what is free, and another pod would take that meanwhile. A turn ends when all is decided,
+ * so that the pods of a burst do not wait for each other's writes.
  */
 
 import type { Pod } from '../../kube/types.ts';
@@ -11,7 +12,7 @@ import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import type { AllocationAnswer, AllocationEvent } from '../messages.ts';
-import { type AdmissionDecided, type AdmissionInput, admissionMachine } from './admissionMachine.ts';
+import { type AdmissionDecided, type AdmissionDrafted, type AdmissionInput, admissionMachine } from './admissionMachine.ts';
 import type { TopologyDecision, TopologyDecisions } from './messages.ts';
 import type { TopologyPlan } from './topologyPolicy.ts';
 
@@ -25,6 +26,8 @@ export interface CoordinatorFacts {
 interface Context {
   /** Pods that are being asked about, by the number of the question. */
   open: ReadonlyMap<number, Pod>;
+  /** Whose turn it is; null: nobody's. */
+  turn: number | null;
   /** Questions that wait for their turn. */
   waiting: readonly AdmissionInput[];
   lastAsk: number;
@@ -38,7 +41,7 @@ const DECIDED_MAX = 200;
 
 const { setup, facts } = setupWith<CoordinatorFacts>();
 const effects = setup({
-  types: { context: {} as Context, events: {} as AllocationEvent | AdmissionDecided },
+  types: { context: {} as Context, events: {} as AllocationEvent | AdmissionDrafted | AdmissionDecided },
   actors: { admission: admissionMachine },
   actions: {
     /** Keeps what the answer of this question goes to. */
@@ -56,6 +59,14 @@ type Enqueue = Parameters<Parameters<typeof effects.enqueueActions>[0]>[0]['enqu
 const spawn = (enqueue: Enqueue, input: AdmissionInput): void => {
   enqueue.spawnChild('admission', { id: String(input.ask), input });
 };
+
+/** The turn goes on from this one, where it has it. */
+function passTurn(enqueue: Enqueue, { turn, waiting }: Pick<Context, 'turn' | 'waiting'>, ask: number): void {
+  if (turn !== ask) return;
+  const [next, ...others] = waiting;
+  enqueue.assign({ turn: next?.ask ?? null, waiting: others });
+  if (next !== undefined) spawn(enqueue, next);
+}
 
 function remembered(decided: TopologyDecisions, { metadata }: Pod, decisions: readonly TopologyDecision[]): TopologyDecisions {
   const pod = `${metadata.namespace}/${metadata.name}`;
@@ -82,8 +93,12 @@ export const coordinatorMachine = effects
         }
         enqueue.assign({ open: new Map(context.open).set(ask, pod) });
         const input = { ask, pod, active, providers, plan };
-        if (plan !== null && context.open.size > 0) enqueue.assign({ waiting: [...context.waiting, input] });
-        else spawn(enqueue, input);
+        if (plan !== null && context.turn !== null) {
+          enqueue.assign({ waiting: [...context.waiting, input] });
+          return;
+        }
+        if (plan !== null) enqueue.assign({ turn: ask });
+        spawn(enqueue, input);
       }),
       end: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.decided') return;
@@ -100,17 +115,17 @@ export const coordinatorMachine = effects
           }
         }
         enqueue({ type: 'reply', params: { ask, answer } });
-        const [next, ...waiting] = context.waiting;
-        if (next === undefined) return;
-        enqueue.assign({ waiting });
-        spawn(enqueue, next);
+        passTurn(enqueue, context, ask);
+      }),
+      pass: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type === 'allocation.drafted') passTurn(enqueue, context, event.ask);
       }),
     },
   })
   .createMachine({
     id: 'coordinator',
     meta: projecting<Context>(({ open, waiting }) => ({ asking: some(open.values(), podName), waiting: waiting.length })),
-    context: { open: new Map(), waiting: [], lastAsk: 0, decided: new Map() },
+    context: { open: new Map(), turn: null, waiting: [], lastAsk: 0, decided: new Map() },
     initial: 'serving',
     states: {
       serving: {
@@ -123,6 +138,7 @@ export const coordinatorMachine = effects
         },
         on: {
           'allocation.admit': { actions: ['begin'] },
+          'allocation.drafted': { actions: ['pass'] },
           'allocation.decided': { actions: ['end'] },
           'allocation.forget': { actions: [{ type: 'forget', params: ({ event }) => ({ uid: event.uid }) }] },
           // For providers.

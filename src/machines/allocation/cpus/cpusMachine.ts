@@ -12,14 +12,17 @@ import { setupWith } from '../../xstate/setup.ts';
 import { formatCpuSet } from '../cpuSet.ts';
 import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../messages.ts';
 import {
+  afterWrite,
   answerQuestion,
   answerRequests,
+  beginWrite,
   type GrantReply,
   type GrantRequest,
   type HintsRequest,
   type Holdings,
   type LedgerFacts,
   tidyUp,
+  type Writing,
 } from '../requests.ts';
 import type { CpuCounts, CpuLedger, CpuPlace } from './ledger.ts';
 import { cpuRules } from './rules.ts';
@@ -44,8 +47,10 @@ interface Context extends CpusInput {
   lastAsk: number;
   asks: readonly GrantRequest[];
   questions: readonly HintsRequest[];
-  /** Answers that wait for the disk. */
+  /** Answers that wait for the next write. */
   replies: readonly GrantReply<CpuCounts>[];
+  /** Null: nothing is being written. */
+  writing: Writing<CpuLedger, CpuCounts> | null;
   /** Why the file could not be written, or containers not confined; '' when nothing went wrong. */
   saveError: string;
   shareError: string;
@@ -73,14 +78,17 @@ const effects = setup({
   },
 });
 
+/** Pods that ask while the ledger is written share the next write. */
+const DECIDE = { guard: 'asked', actions: ['decide'] } as const;
+
 export const cpusMachine = effects
   .extend({
     actions: {
       ask: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.admit') return;
-        const { pod, active, affinity, replyTo } = event;
+        const { pod, active, affinity, draft = false, replyTo } = event;
         const ask = context.lastAsk + 1;
-        const request = { ask, pod, active, ...(affinity === undefined ? {} : { affinity }) };
+        const request = { ask, pod, active, draft, ...(affinity === undefined ? {} : { affinity }) };
         enqueue.assign({ lastAsk: ask, asks: [...context.asks, request] });
         enqueue({ type: 'hold', params: { ask, replyTo } });
       }),
@@ -96,14 +104,17 @@ export const cpusMachine = effects
         const { ledger, asks, questions, place } = context;
         if (ledger === null) return;
         const { holdings, replies, released } = answerRequests({ ...context, ledger }, asks, { facts: facts(), rules: cpuRules(place) });
-        enqueue.assign({ ...holdings, asks: [], questions: [], replies: [...context.replies, ...replies] });
+        const drafts = replies.filter((r) => r.draft);
+        enqueue.assign({ ...holdings, asks: [], questions: [], replies: [...context.replies, ...replies.filter((r) => !r.draft)] });
+        for (const { ask, answer } of drafts) enqueue({ type: 'reply', params: { ask, answer } });
         for (const question of questions)
           enqueue({
             type: 'replyHints',
             params: { ask: question.ask, hints: answerQuestion(holdings, question, { facts: facts(), rules: cpuRules(place) }) },
           });
         enqueue({ type: 'sayReleased', params: { uids: released } });
-        enqueue({ type: 'count', params: { replies } });
+        // Each pod is asked about as a draft first.
+        enqueue({ type: 'count', params: { replies: drafts } });
       }),
       /** Takes back what nobody has any more. */
       tidy: effects.enqueueActions(({ context, enqueue }) => {
@@ -120,12 +131,15 @@ export const cpusMachine = effects
         const { monoMs } = facts();
         return { ledger, onDisk: isNew ? null : ledger, unseen: new Map([...ledger.entries.keys()].map((uid) => [uid, monoMs])) };
       }),
-      /** Once the ledger is on disk. */
-      tell: effects.enqueueActions(({ context: { ledger, onDisk, replies }, enqueue }) => {
-        if (ledger === null || ledger !== onDisk) return;
-        enqueue({ type: 'publish', params: { ledger } });
-        for (const { ask, answer } of replies) enqueue({ type: 'reply', params: { ask, answer } });
-        enqueue.assign({ replies: [] });
+      beginWrite: assign(({ context }) => beginWrite(context)),
+      wrote: assign(({ context: { writing, onDisk } }) => ({ onDisk: writing?.ledger ?? onDisk, saveError: '' })),
+      /** What is on disk, and the answers that are true by that. */
+      tell: effects.enqueueActions(({ context, enqueue }) => {
+        if (context.onDisk === null) return;
+        enqueue({ type: 'publish', params: { ledger: context.onDisk } });
+        const { due, left } = afterWrite(context);
+        for (const { ask, answer } of due) enqueue({ type: 'reply', params: { ask, answer } });
+        enqueue.assign(left);
       }),
     },
     delays: { every: ({ context }) => context.everyMs },
@@ -136,11 +150,18 @@ export const cpusMachine = effects
   })
   .createMachine({
     id: 'cpus',
-    meta: projecting<Context>(({ ledger, onDisk, unseen, heard, asks, replies, saveError, shareError }) => ({
+    meta: projecting<Context>(({ ledger, onDisk, unseen, heard, asks, replies, writing, saveError, shareError }) => ({
       sharedCpus: ledger === null ? null : formatCpuSet(ledger.shared),
       podsWithCpus: ledger === null ? null : names(ledger.entries.keys()),
       unseen: names(unseen.keys()),
-      ...{ heard, isOnDisk: ledger === onDisk, asking: asks.length, answersWaiting: replies.length, saveError, shareError },
+      ...{
+        heard,
+        isOnDisk: ledger === onDisk,
+        asking: asks.length,
+        answersWaiting: replies.length + (writing?.replies.length ?? 0),
+        saveError,
+        shareError,
+      },
     })),
     context: ({ input }) => ({
       ...input,
@@ -152,6 +173,7 @@ export const cpusMachine = effects
       asks: [],
       questions: [],
       replies: [],
+      writing: null,
       saveError: '',
       shareError: '',
     }),
@@ -185,18 +207,20 @@ export const cpusMachine = effects
               settled: {
                 meta: { reason: 'Settled', message: 'the record of allocated CPUs is on disk' },
                 always: [
-                  { guard: 'unsaved', target: 'saving' },
                   { guard: 'asked', target: 'settled', actions: ['decide'], reenter: true },
+                  { guard: 'unsaved', target: 'saving' },
                 ],
                 entry: ['tell'],
                 after: { every: { target: 'settled', actions: ['tidy'], reenter: true } },
               },
               saving: {
                 meta: { reason: 'Saving', message: 'writing the record of allocated CPUs' },
+                always: DECIDE,
+                entry: ['beginWrite'],
                 invoke: {
                   src: 'save',
-                  input: ({ context }) => required(context.ledger),
-                  onDone: { target: 'settled', actions: assign(({ context }) => ({ onDisk: context.ledger, saveError: '' })) },
+                  input: ({ context }) => required(context.writing).ledger,
+                  onDone: { target: 'settled', actions: ['wrote'] },
                   onError: {
                     target: 'saveFailed',
                     actions: assign(({ event }) => ({ saveError: messageOf(event.error) })),
@@ -208,6 +232,7 @@ export const cpusMachine = effects
                   reason: 'SaveFailed',
                   message: ({ saveError }: Context) => `the state file cannot be written, nothing is allocated until it is: ${saveError}`,
                 },
+                always: DECIDE,
                 after: { [SAVE_AGAIN_MS]: { target: 'saving' } },
               },
             },
@@ -244,7 +269,7 @@ export const cpusMachine = effects
     },
   });
 
-function required(ledger: CpuLedger | null): CpuLedger {
-  if (ledger === null) throw new Error('CPU manager: there is no ledger yet');
-  return ledger;
+function required<T>(writing: T | null): T {
+  if (writing === null) throw new Error('CPU manager: there is no ledger yet');
+  return writing;
 }

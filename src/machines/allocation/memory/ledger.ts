@@ -185,6 +185,10 @@ export function firstMemory({ nodes }: MemoryPlace): MemoryLedger {
 /** Both came from the same steps, or hold nothing else. */
 export function sameMemory(a: MemoryLedger, b: MemoryLedger): boolean {
   if (a === b) return true;
-  const text = ({ entries }: MemoryLedger) => JSON.stringify([...entries].map(([uid, cs]) => [uid, [...cs]]));
-  return text(a) === text(b);
+  if (a.entries.size !== b.entries.size) return false;
+  const text = (containers: ReadonlyMap<string, readonly Block[]> | undefined) => JSON.stringify([...(containers ?? [])]);
+  return [...a.entries].every(([uid, containers]) => {
+    const other = b.entries.get(uid);
+    return containers === other || (other !== undefined && text(containers) === text(other));
+  });
 }

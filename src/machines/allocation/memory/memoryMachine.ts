@@ -11,14 +11,17 @@ import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../messages.ts';
 import {
+  afterWrite,
   answerQuestion,
   answerRequests,
+  beginWrite,
   type GrantReply,
   type GrantRequest,
   type HintsRequest,
   type Holdings,
   type LedgerFacts,
   tidyUp,
+  type Writing,
 } from '../requests.ts';
 import type { MemoryCounts } from './ledger.ts';
 import type { MemoryLedger, MemoryPlace } from './machine.ts';
@@ -42,8 +45,10 @@ interface Context extends MemoryInput {
   lastAsk: number;
   asks: readonly GrantRequest[];
   questions: readonly HintsRequest[];
-  /** Answers that wait for the disk. */
+  /** Answers that wait for the next write. */
   replies: readonly GrantReply<MemoryCounts>[];
+  /** Null: nothing is being written. */
+  writing: Writing<MemoryLedger, MemoryCounts> | null;
   /** Why the file could not be written; '' when nothing went wrong. */
   error: string;
 }
@@ -69,14 +74,17 @@ const effects = setup({
 
 const how = ({ place }: Context) => ({ facts: facts(), rules: memoryRules(place) });
 
+/** Pods that ask while the ledger is written share the next write. */
+const DECIDE = { guard: 'asked', actions: ['decide'] } as const;
+
 export const memoryMachine = effects
   .extend({
     actions: {
       ask: effects.enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'allocation.admit') return;
-        const { pod, active, affinity, replyTo } = event;
+        const { pod, active, affinity, draft = false, replyTo } = event;
         const ask = context.lastAsk + 1;
-        const request = { ask, pod, active, ...(affinity === undefined ? {} : { affinity }) };
+        const request = { ask, pod, active, draft, ...(affinity === undefined ? {} : { affinity }) };
         enqueue.assign({ lastAsk: ask, asks: [...context.asks, request] });
         enqueue({ type: 'hold', params: { ask, replyTo } });
       }),
@@ -92,12 +100,15 @@ export const memoryMachine = effects
         const { ledger, asks, questions } = context;
         if (ledger === null) return;
         const { holdings, replies } = answerRequests({ ...context, ledger }, asks, how(context));
-        enqueue.assign({ ...holdings, asks: [], questions: [], replies: [...context.replies, ...replies] });
+        const drafts = replies.filter((r) => r.draft);
+        enqueue.assign({ ...holdings, asks: [], questions: [], replies: [...context.replies, ...replies.filter((r) => !r.draft)] });
+        for (const { ask, answer } of drafts) enqueue({ type: 'reply', params: { ask, answer } });
         for (const question of questions) {
           const hints = answerQuestion(holdings, question, how(context));
           enqueue({ type: 'replyHints', params: { ask: question.ask, hints } });
         }
-        enqueue({ type: 'count', params: { replies } });
+        // Each pod is asked about as a draft first.
+        enqueue({ type: 'count', params: { replies: drafts } });
       }),
       /** Takes back what nobody has any more. */
       tidy: assign(({ context }) => (context.ledger === null ? {} : tidyUp({ ...context, ledger: context.ledger }, how(context)).holdings)),
@@ -108,12 +119,15 @@ export const memoryMachine = effects
         const { monoMs } = facts();
         return { ledger, onDisk: isNew ? null : ledger, unseen: new Map([...ledger.entries.keys()].map((uid) => [uid, monoMs])) };
       }),
-      /** Once the ledger is on disk. */
-      tell: effects.enqueueActions(({ context: { ledger, onDisk, replies }, enqueue }) => {
-        if (ledger === null || ledger !== onDisk) return;
-        enqueue({ type: 'publish', params: { ledger } });
-        for (const { ask, answer } of replies) enqueue({ type: 'reply', params: { ask, answer } });
-        enqueue.assign({ replies: [] });
+      beginWrite: assign(({ context }) => beginWrite(context)),
+      wrote: assign(({ context: { writing, onDisk } }) => ({ onDisk: writing?.ledger ?? onDisk, error: '' })),
+      /** What is on disk, and the answers that are true by that. */
+      tell: effects.enqueueActions(({ context, enqueue }) => {
+        if (context.onDisk === null) return;
+        enqueue({ type: 'publish', params: { ledger: context.onDisk } });
+        const { due, left } = afterWrite(context);
+        for (const { ask, answer } of due) enqueue({ type: 'reply', params: { ask, answer } });
+        enqueue.assign(left);
       }),
     },
     guards: {
@@ -123,10 +137,16 @@ export const memoryMachine = effects
   })
   .createMachine({
     id: 'memory',
-    meta: projecting<Context>(({ ledger, onDisk, unseen, heard, asks, replies, error }) => ({
+    meta: projecting<Context>(({ ledger, onDisk, unseen, heard, asks, replies, writing, error }) => ({
       podsWithMemory: ledger === null ? null : names(ledger.entries.keys()),
       unseen: names(unseen.keys()),
-      ...{ heard, isOnDisk: ledger === onDisk, asking: asks.length, answersWaiting: replies.length, error },
+      ...{
+        heard,
+        isOnDisk: ledger === onDisk,
+        asking: asks.length,
+        answersWaiting: replies.length + (writing?.replies.length ?? 0),
+        error,
+      },
     })),
     context: ({ input }) => ({
       ...input,
@@ -138,6 +158,7 @@ export const memoryMachine = effects
       asks: [],
       questions: [],
       replies: [],
+      writing: null,
       error: '',
     }),
     initial: 'loading',
@@ -164,18 +185,20 @@ export const memoryMachine = effects
       settled: {
         meta: { reason: 'Settled', message: 'the record of allocated memory is on disk' },
         always: [
-          { guard: 'unsaved', target: 'saving' },
           { guard: 'asked', target: 'settled', actions: ['decide'], reenter: true },
+          { guard: 'unsaved', target: 'saving' },
         ],
         entry: ['tell'],
         after: { [TIDY_EVERY_MS]: { target: 'settled', actions: ['tidy'], reenter: true } },
       },
       saving: {
         meta: { reason: 'Saving', message: 'writing the record of allocated memory' },
+        always: DECIDE,
+        entry: ['beginWrite'],
         invoke: {
           src: 'save',
-          input: ({ context }) => required(context.ledger),
-          onDone: { target: 'settled', actions: assign(({ context }) => ({ onDisk: context.ledger, error: '' })) },
+          input: ({ context }) => required(context.writing).ledger,
+          onDone: { target: 'settled', actions: ['wrote'] },
           onError: { target: 'saveFailed', actions: assign(({ event }) => ({ error: messageOf(event.error) })) },
         },
       },
@@ -184,12 +207,13 @@ export const memoryMachine = effects
           reason: 'SaveFailed',
           message: ({ error }: Context) => `the state file cannot be written, nothing is allocated until it is: ${error}`,
         },
+        always: DECIDE,
         after: { [SAVE_AGAIN_MS]: { target: 'saving' } },
       },
     },
   });
 
-function required(ledger: MemoryLedger | null): MemoryLedger {
-  if (ledger === null) throw new Error('memory manager: there is no ledger yet');
-  return ledger;
+function required<T>(writing: T | null): T {
+  if (writing === null) throw new Error('memory manager: there is no ledger yet');
+  return writing;
 }

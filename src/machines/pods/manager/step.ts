@@ -170,8 +170,11 @@ function allocated(ledger: Ledger, { uid, id, answer }: Extract<PodManagerEvent,
   if (why !== '' && why !== c.asked.why) {
     ledger.out.push({ to: 'log', level: 'info', pod: c.pod, message: 'a pod is not admitted yet; it is looked at again', more: { why } });
   }
-  ledger.candidates.wait({ ...c, asked: { ...c.asked, answer, atMonoMs: ledger.facts.monoMs, why } });
-  look(ledger);
+  const told = { ...c, asked: { ...c.asked, answer, atMonoMs: ledger.facts.monoMs, why } };
+  ledger.candidates.wait(told);
+  // The others are looked at from time to time: in a burst each of them has an answer of its own soon.
+  ledger.guarded(c.pod, c.source, () => admit(ledger, told));
+  judged(ledger);
 }
 
 /** Removals seen before every source had delivered were only noted (pod lifecycle 1.8). */
