@@ -82,6 +82,23 @@ describe('a claim', () => {
     );
   });
 
+  it('that is made after its pod was bound is used as soon as the status of the pod names it', async () => {
+    await using h = await claimNode();
+    driver(h);
+    await registered(h);
+    const pod = unbound(h, 'web', {
+      container: { resources: { claims: [{ name: 'gpu' }] } },
+      spec: { resourceClaims: [{ name: 'gpu', resourceClaimTemplateName: 'template' }] },
+    });
+    bind(h, 'web');
+    await h.until('it waits', () => events(h, 'FailedPrepareDynamicResources').length > 0);
+    expect(events(h, 'FailedPrepareDynamicResources')[0]).toMatch(/ResourceClaim not created yet$/);
+    const uid = claim(h, 'web-gpu-x7', { pods: [pod], owner: pod });
+    setStatus(h, `${NS}/pods/web`, { resourceClaimStatuses: [{ name: 'gpu', resourceClaimName: 'web-gpu-x7' }] });
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(cdi(h, 'web')).toEqual([[`${DRIVER}/claim=${uid}`]]);
+  });
+
   it('that several pods and containers use is prepared once, and unprepared after the last', async () => {
     await using h = await claimNode();
     driver(h, {

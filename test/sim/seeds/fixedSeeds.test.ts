@@ -237,5 +237,8 @@ describe('fixed seeds', () => {
   // Found at 5e06ebd6: a patch whose answer was lost was carried out after the next one, which had ended the pod.
   it('seed 77310227: a late patch takes no terminal phase back', () => passes({ seed: 77310227, minutes: 1, pods: 20, nodes: 1 }));
 
+  // Found at 06cf6fa0: a change of the status alone did not reach the worker of a pod that waits for its claim.
+  it('seed 5037: a claim that is made for a bound pod lets it start', () => passes({ seed: 5037, minutes: 1, pods: 6 }));
+
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

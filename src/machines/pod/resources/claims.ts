@@ -1,7 +1,8 @@
 /** Which ResourceClaims a pod names (KEP-4381). In the words of the reference. Pure. */
 
+import { sameData } from '../../data/sameData.ts';
 import type { Container } from '../../kube/podTable.ts';
-import type { Pod, Quantity } from '../../kube/types.ts';
+import type { Pod, PodStatus, Quantity } from '../../kube/types.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
 
@@ -71,6 +72,12 @@ export function claimsOfPod(pod: Pod): Built<readonly NamedClaim[]> {
   const extended = extendedClaim(pod);
   if (extended !== null) found.push({ entry: '', name: extended.name, owned: false });
   return built(found);
+}
+
+/** Whether both name the same claims, as the controllers made them for the pod. */
+export function sameClaims(a: PodStatus, b: PodStatus): boolean {
+  const claims = (s: PodStatus) => [s.resourceClaimStatuses ?? null, s.extendedResourceClaimStatus ?? null];
+  return sameData(claims(a), claims(b));
 }
 
 function claimStatus({ status }: Pod, entry: string): Record<string, unknown> | undefined {

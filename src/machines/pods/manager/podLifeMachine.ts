@@ -6,6 +6,7 @@ import { assign, setup } from 'xstate';
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import { isLeaving } from '../../pod/names.ts';
 import { isTerminal } from '../../pod/phase.ts';
+import { sameClaims } from '../../pod/resources/claims.ts';
 import { podFromListed } from '../../pod/runtime/killOrder.ts';
 import type { ListedPod } from '../../pod/runtime/seen.ts';
 import { sameDesired } from '../../pod/sameDesired.ts';
@@ -175,10 +176,15 @@ export const podLifeMachine = setup({
     wasEvicted: ({ context }) => evictionOf(context) !== null,
     hasNext: ({ context }) => nextOf(context) !== null,
     isLast: ({ context }) => nextOf(context) === null,
-    /** What another says about a readiness gate may make it Ready (pod lifecycle 7.8). A phase that is final ends what runs. */
+    /**
+     * What another says about a readiness gate may make it Ready (pod lifecycle 7.8). A phase that is final ends what runs. A claim
+     * that was made for the pod lets it start.
+     */
     concerns: ({ context: { pod }, event }) =>
       'status' in event &&
-      ((pod.spec.readinessGates?.length ?? 0) > 0 || (isTerminal(event.status.phase) && !isTerminal(pod.status.phase))),
+      ((pod.spec.readinessGates?.length ?? 0) > 0 ||
+        (isTerminal(event.status.phase) && !isTerminal(pod.status.phase)) ||
+        !sameClaims(pod.status, event.status)),
   },
 }).createMachine({
   id: 'podLife',
