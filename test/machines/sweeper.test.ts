@@ -1,8 +1,8 @@
 /** When a reclaiming actor sweeps: those who ask one after the other get one sweep, and nobody waits for ever. */
 import { expect, it } from 'vitest';
-import { createActor, fromPromise } from 'xstate';
-import { type SweeperEvent, sweeperMachine } from '../../src/machines/reclaim/sweeperMachine.ts';
-import { provided } from '../../src/machines/xstate/provide.ts';
+import { createActor } from 'xstate';
+import { sweeperLogic } from '../../src/actors/supervision/looks/sweeper.ts';
+import type { SweeperEvent } from '../../src/machines/reclaim/sweeperMachine.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const EVERY_MS = 60_000;
@@ -13,12 +13,12 @@ const ASK: SweeperEvent = { type: 'gc.run', why: 'a pod has ended' };
 function bench({ tookMs = 0, isDue = (): boolean => true } = {}) {
   const time = virtualTime();
   const beganMs: number[] = [];
-  const sweep = fromPromise<string>(async () => {
+  const sweep = async (): Promise<string> => {
     beganMs.push(time.clock.monoMs());
     if (tookMs > 0) await new Promise<void>((done) => time.clock.setTimeout(done, tookMs));
     return '';
-  });
-  const logic = provided(sweeperMachine, { actors: { sweep } }, () => ({ due: isDue() }));
+  };
+  const logic = sweeperLogic(time.clock, { sweep, due: isDue });
   const clock = {
     setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
     clearTimeout: (id: number) => time.clock.clearTimeout(id),

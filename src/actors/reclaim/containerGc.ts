@@ -4,7 +4,6 @@
  * Rebuilt from: the runtime's lists, the pod manager's view, the log directories.
  */
 
-import { fromPromise } from 'xstate';
 import { eventsAddr } from '../../machines/foundation/messages.ts';
 import { pathName } from '../../machines/pod/pathName.ts';
 import { groupByPod } from '../../machines/pod/runtime/listed.ts';
@@ -19,13 +18,12 @@ import {
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
 import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
-import { alwaysDue, sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
-import { provided } from '../../machines/xstate/provide.ts';
 import { listIfThere, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
+import { sweeperLogic } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { exists, removeTree } from './files.ts';
 
@@ -54,7 +52,7 @@ export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGc
     backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 64, key: ({ urgent }) => (urgent === true ? 'urgent' : 'run') },
     start: (ctx) => ({
-      logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, opts, signal)) } }, alwaysDue),
+      logic: sweeperLogic(ctx.ports.clock, { sweep: (signal) => sweep(ctx, opts, signal) }),
       input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
     }),
   };

@@ -4,7 +4,6 @@
  * Rebuilt from: the pod manager's view, the runtime's listing, the pods directory.
  */
 
-import { fromPromise } from 'xstate';
 import { type MountEntry, mountsBelow } from '../../machines/host/mountinfo.ts';
 import { groupByPod } from '../../machines/pod/runtime/listed.ts';
 import type { ListedPod, SourceName } from '../../machines/pod/runtime/seen.ts';
@@ -14,15 +13,14 @@ import { keepsRefused, keptPods } from '../../machines/pods/podConfig/kept.ts';
 import { type SourceError, sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusAddr, statusesView } from '../../machines/pods/status/messages.ts';
 import { containerGcAddr, type HousekeepingEvent, removingDirs } from '../../machines/reclaim/messages.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { ViewKey } from '../../machines/supervision/address.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { provided } from '../../machines/xstate/provide.ts';
 import { listIfThere, rmdirIfFree } from '../../ports/ifThere.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
+import { sweeperLogic } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { removeTree } from './files.ts';
 import { giveBackUserNamespaces } from './userNamespaces.ts';
@@ -53,13 +51,10 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
         metrics: orphanMetrics(ctx.ports.metrics),
       };
       return {
-        logic: provided(
-          sweeperMachine,
-          { actors: { sweep: fromPromise<string>(({ signal }) => sweep(ctx, { opts, seen, signal })) } },
-          () => ({
-            due: isDue(ctx, seen),
-          }),
-        ),
+        logic: sweeperLogic(ctx.ports.clock, {
+          sweep: (signal) => sweep(ctx, { opts, seen, signal }),
+          due: () => isDue(ctx, seen),
+        }),
         input: { everyMs: PERIOD_MS, quietMs: 100 },
       };
     },

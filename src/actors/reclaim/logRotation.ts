@@ -4,20 +4,18 @@
  * Rebuilt from: the listing of the runtime, the log directories.
  */
 
-import { fromPromise } from 'xstate';
 import { pathName } from '../../machines/pod/pathName.ts';
 import { containerLogDir, containerLogPath, podFolder } from '../../machines/pod/runtime/logNames.ts';
 import type { ListedPod } from '../../machines/pod/runtime/seen.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
-import { alwaysDue, sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
-import { provided } from '../../machines/xstate/provide.ts';
 import { listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
+import { type Sweeping, sweeperLogic } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { statIfThere } from './files.ts';
 
@@ -59,14 +57,14 @@ export function logRotationSpec(o: LogRotationOptions): ActorSpec {
     start: (ctx) => {
       const rotation = new Rotation(ctx, o);
       return {
-        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => rotation.sweep(signal)) } }, alwaysDue),
+        logic: sweeperLogic(ctx.ports.clock, rotation),
         input: { everyMs: o.everyMs, quietMs: 0 },
       };
     },
   };
 }
 
-class Rotation {
+class Rotation implements Sweeping {
   readonly #ctx: ActorCtx;
   readonly #o: LogRotationOptions;
   /** Ids of containers without a log, also after they were asked for one: not asked again. */
@@ -77,6 +75,11 @@ class Rotation {
   constructor(ctx: ActorCtx, o: LogRotationOptions) {
     this.#ctx = ctx;
     this.#o = o;
+  }
+
+  /** Also once nothing runs any more: what was said of the last logs is forgotten then. */
+  due(): boolean {
+    return this.#said.size > 0 || this.#silent.size > 0 || this.#logs().length > 0;
   }
 
   /** Rotates logs of the containers that run. A log that cannot be rotated keeps no other from it. */

@@ -4,11 +4,11 @@
  * once more. A failed sweep says why and is tried again at the next time. Where nothing has changed, it stays idle.
  */
 
-import { assign } from 'xstate';
+import { assign, setup } from 'xstate';
 import { messageOf } from '../text/errors.ts';
+import { type LookDue, unprovidedLookout } from '../xstate/lookout.ts';
 import { projecting } from '../xstate/projection.ts';
 import { unprovided } from '../xstate/provide.ts';
-import { setupWith } from '../xstate/setup.ts';
 
 /** The longest that one who asked waits for quiet: on a busy node there is always another who asks. */
 const GATHER_MS_MAX = 15_000;
@@ -29,19 +29,14 @@ interface Context extends SweeperInput {
 }
 export type SweeperEvent = { type: 'gc.run'; why: string; urgent?: true } | { type: 'housekeeping.run'; why: string };
 
-export interface SweepFacts {
-  /** A periodic sweep may find something: what it looks at has changed since the last one, or that was long ago. */
-  readonly due: boolean;
-}
-/** For an actor that cannot tell before it looks. */
-export const alwaysDue = (): SweepFacts => ({ due: true });
-
-const { setup, facts } = setupWith<SweepFacts>();
-
 export const sweeperMachine = setup({
-  types: { context: {} as Context, events: {} as SweeperEvent, input: {} as SweeperInput },
-  /** Answers what it did, one short sentence, or '' for nothing. */
-  actors: { sweep: unprovided<string>() },
+  types: { context: {} as Context, events: {} as SweeperEvent | LookDue, input: {} as SweeperInput },
+  actors: {
+    /** Answers what it did, one short sentence, or '' for nothing. */
+    sweep: unprovided<string>(),
+    /** A periodic sweep may find something: what it looks at has changed since the last one, or that was long ago. */
+    lookout: unprovidedLookout(),
+  },
   actions: {
     ask: assign(({ context, event }) => ({
       asked: context.asked ?? ('why' in event ? event.why : ''),
@@ -50,11 +45,10 @@ export const sweeperMachine = setup({
     take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null, urgent: false })),
   },
   delays: {
-    every: ({ context }) => context.everyMs,
     longest: ({ context }) => Math.min(context.everyMs, GATHER_MS_MAX),
     quiet: ({ context }) => context.quietMs,
   },
-  guards: { asked: ({ context }) => context.asked !== null, urgent: ({ context }) => context.urgent, due: () => facts().due },
+  guards: { asked: ({ context }) => context.asked !== null, urgent: ({ context }) => context.urgent },
 }).createMachine({
   id: 'sweeper',
   meta: projecting<Context>(({ everyMs, asked, why, last, error }) => ({ everyMs, asked, why, last, error })),
@@ -69,12 +63,8 @@ export const sweeperMachine = setup({
         message: ({ error, last }: Context) => error ?? last,
       },
       always: { guard: 'asked', target: 'gathering' },
-      after: {
-        every: [
-          { guard: 'due', target: 'sweeping' },
-          { target: 'idle', reenter: true },
-        ],
-      },
+      invoke: { src: 'lookout', input: ({ context: { everyMs } }) => ({ everyMs }) },
+      on: { 'look.due': { target: 'sweeping' } },
     },
     gathering: {
       meta: { reason: 'Gathering', message: 'it was asked for a sweep, and others may ask for the same' },

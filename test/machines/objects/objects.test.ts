@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, fromPromise, setup } from 'xstate';
 import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';
+import { lookout } from '../../../src/actors/supervision/looks/lookout.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ObjectRef } from '../../../src/machines/pod/volumes/references.ts';
@@ -290,7 +291,10 @@ describe('the objects of a node', () => {
       reply: (_: unknown, r: ObjectReply) => told.push(r),
       markPods: () => {},
     };
-    const logic = provided(objectsMachine, { actors: { object: child }, actions }, () => ({ pods: { records, sourcesReady: true } }));
+    const looks = lookout(time.clock, () => true);
+    const logic = provided(objectsMachine, { actors: { object: child, lookout: looks }, actions }, () => ({
+      pods: { records, sourcesReady: true },
+    }));
     const clock = {
       setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
       clearTimeout: (id: number) => time.clock.clearTimeout(id),

@@ -6,13 +6,11 @@
  * Rebuilt from: the configuration, the kernel.
  */
 
-import { fromPromise } from 'xstate';
 import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.ts';
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
-import { alwaysDue, sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
 import { type Address, address } from '../../../machines/supervision/address.ts';
-import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
+import { sweeperLogic } from '../../supervision/looks/sweeper.ts';
 import type { ActorSpec } from '../../supervision/types.ts';
 
 export interface AgentGroupsOptions {
@@ -38,7 +36,7 @@ export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEv
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
       return {
-        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(() => sweep(cgroups, o)) } }, alwaysDue),
+        logic: sweeperLogic(ctx.ports.clock, { sweep: () => sweep(cgroups, o) }),
         input: { everyMs: PERIOD_MS, quietMs: 0 },
       };
     },

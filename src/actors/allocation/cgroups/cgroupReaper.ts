@@ -6,7 +6,6 @@
  * Rebuilt from: the pod manager's view, the runtime's listing, the volume manager's view, the kernel.
  */
 
-import { fromPromise } from 'xstate';
 import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsAddress } from '../../../machines/allocation/cgroups/messages.ts';
 import { componentOf, groupPath, kubepodsName, TIERS, tierName, uidOf } from '../../../machines/allocation/cgroups/names.ts';
@@ -14,14 +13,13 @@ import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
-import { type SweepFacts, sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
-import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
+import { type Sweeping, sweeperLogic } from '../../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { atWork } from './cgroups.ts';
 
@@ -47,7 +45,7 @@ export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent>
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       const reaper = new Reaper(ctx, cgroups, o);
       return {
-        logic: provided(sweeperMachine, { actors: { sweep: fromPromise<string>(({ signal }) => reaper.sweep(signal)) } }, () => reaper),
+        logic: sweeperLogic(ctx.ports.clock, reaper),
         input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
       };
     },
@@ -59,7 +57,7 @@ interface Found {
   path: string;
 }
 
-class Reaper implements SweepFacts {
+class Reaper implements Sweeping {
   readonly #ctx: ActorCtx<HousekeepingEvent>;
   readonly #port: Cgroups;
   readonly #o: ReaperOptions;
@@ -75,7 +73,7 @@ class Reaper implements SweepFacts {
     this.#o = o;
   }
 
-  get due(): boolean {
+  due(): boolean {
     const versions = this.#versions();
     return versions !== '' && (versions !== this.#seen || this.#ctx.ports.clock.monoMs() - this.#fullAtMonoMs >= FULL_PERIOD_MS);
   }
@@ -89,7 +87,7 @@ class Reaper implements SweepFacts {
   }
 
   async sweep(signal: AbortSignal): Promise<string> {
-    if (!this.due) return '';
+    if (!this.due()) return '';
     const { registry, ports } = this.#ctx;
     const [versions, now] = [this.#versions(), ports.clock.monoMs()];
     const driver = this.#o.driver();

@@ -16,9 +16,11 @@ import { isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { countedParts, type DiskLayout, garbageOf, layersElsewhere } from '../../../machines/reclaim/eviction/disks.ts';
 import {
+  type EvictionContext,
   type EvictionFacts,
   type EvictionMachineEvent,
   evictionMachine,
+  isLookDue,
   MEMORY_EVERY_MS,
   type Measured,
   type Offender,
@@ -36,6 +38,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { criClient } from '../../runtime/client.ts';
+import { lookout } from '../../supervision/looks/lookout.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Readings } from './readings.ts';
 import { measure, measureStorage } from './usage.ts';
@@ -89,11 +92,13 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
 }
 
 function logicOf(manager: EvictionManager, ctx: ActorCtx, watches: boolean) {
+  const moment = (): EvictionMoment => new EvictionMoment(ctx, manager);
   return provided(
     evictionMachine,
     {
       actors: {
         observe: fromPromise(({ signal }) => manager.readings.observe(signal)),
+        lookout: lookout<EvictionContext>(ctx.ports.clock, (context) => isLookDue(context, moment())),
         watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(({ input, sendBack }) =>
           watches ? manager.watchMemory(input.last, () => sendBack({ type: 'memory.crossed' })) : undefined,
         ),
@@ -110,7 +115,7 @@ function logicOf(manager: EvictionManager, ctx: ActorCtx, watches: boolean) {
         sayNobody: (_, { met }) => manager.sayNobody(met),
       },
     },
-    () => new EvictionMoment(ctx, manager),
+    moment,
   );
 }
 

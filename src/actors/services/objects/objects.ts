@@ -20,12 +20,13 @@ import {
   objectMachine,
   type Question,
 } from '../../../machines/services/objects/objectMachine.ts';
-import { type ObjectsFacts, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
+import { type ObjectsContext, type ObjectsFacts, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
+import { lookout } from '../../supervision/looks/lookout.ts';
 import { Replies } from '../../supervision/mailbox/replies.ts';
-import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 
 export interface ObjectsOptions {
   /** `configMapAndSecretChangeDetectionStrategy`. */
@@ -53,8 +54,20 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
         },
       });
       const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(podsView)?.value });
-      return { logic: objectsLogic(objectsIo(ctx, o.streams), { facts, ofObject }), input: { strategy: o.strategy } };
+      const looks = lookout(ctx.ports.clock, changedPods(ctx.registry));
+      return { logic: objectsLogic(objectsIo(ctx, o.streams), { facts, ofObject, lookout: looks }), input: { strategy: o.strategy } };
     },
+  };
+}
+
+/** Whether the pods, or what is noted of them, are other ones than when it was last asked. */
+function changedPods(registry: Registry): (context: ObjectsContext) => boolean {
+  let [version, noted] = [-1, null as ObjectsContext['pods'] | null];
+  return ({ pods }) => {
+    const now = registry.read(podsView)?.version ?? 0;
+    if (now === version && pods === noted) return false;
+    [version, noted] = [now, pods];
+    return true;
   };
 }
 
@@ -93,12 +106,15 @@ export function objectLogic(io: ObjectIo, reply: (reply: ObjectReply) => void, f
   );
 }
 
-function objectsLogic(io: ObjectsIo, read: { facts(): ObjectsFacts; ofObject(): ObjectFacts }) {
+function objectsLogic(
+  io: ObjectsIo,
+  read: { facts(): ObjectsFacts; ofObject(): ObjectFacts; lookout: ReturnType<typeof lookout<ObjectsContext>> },
+) {
   const replies = new Replies<ObjectResult<ApiObject>>();
   return provided(
     objectsMachine,
     {
-      actors: { object: objectLogic(io, ({ ask, result }) => replies.reply(ask, result), read.ofObject) },
+      actors: { object: objectLogic(io, ({ ask, result }) => replies.reply(ask, result), read.ofObject), lookout: read.lookout },
       actions: {
         hold: (_, { ask, replyTo }) => replies.hold(ask, replyTo),
         reply: (_, { ask, result }) => replies.reply(ask, result),

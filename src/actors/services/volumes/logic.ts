@@ -6,7 +6,7 @@ import type { VolumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { PodVolume } from '../../../machines/pod/volumes/volumes.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
-import type { ActualState } from '../../../machines/services/volumes/reconcile.ts';
+import { type ActualState, isLookDue, type Looked } from '../../../machines/services/volumes/reconcile.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import {
   type GrowJob,
@@ -15,10 +15,12 @@ import {
   type SetUpJob,
   volumeMachine,
 } from '../../../machines/services/volumes/volumeMachine.ts';
-import { type BindJob, type VolumesFacts, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
+import { type BindJob, type VolumesContext, type VolumesFacts, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Moment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import { lookout } from '../../supervision/looks/lookout.ts';
 import { Replies } from '../../supervision/mailbox/replies.ts';
 
 export interface VolumeIo {
@@ -60,14 +62,16 @@ export function volumeEffects(io: VolumeIo) {
 }
 
 /** `facts`: of the manager. `moment`: of each volume. */
-export function volumesLogic(io: VolumesIo, moment: () => Moment, facts: (isOpen: VolumesFacts['isOpen']) => VolumesFacts) {
+export function volumesLogic(io: VolumesIo, o: { clock: Clock; moment(): Moment; facts(isOpen: VolumesFacts['isOpen']): VolumesFacts }) {
   const waiters = new Replies<VolumesResult>();
+  const facts = (): VolumesFacts => o.facts((ask) => waiters.isOpen(ask));
   const binds = new Replies<SubPathsResult>();
   return provided(
     volumesMachine,
     {
       actors: {
-        volume: provided(volumeMachine, volumeEffects(io), moment),
+        volume: provided(volumeMachine, volumeEffects(io), o.moment),
+        lookout: lookout(o.clock, lookDue(facts)),
         bind: fromPromise<void, BindJob>(async ({ input: { ask, parts }, signal }) => {
           binds.reply(ask, await bound(io, parts, { asked: binds.signal(ask), signal }));
         }),
@@ -83,8 +87,19 @@ export function volumesLogic(io: VolumesIo, moment: () => Moment, facts: (isOpen
         forget: (_, { uid }) => io.forget(uid),
       },
     },
-    () => facts((ask) => waiters.isOpen(ask)),
+    facts,
   );
+}
+
+function lookDue(facts: () => VolumesFacts): (context: VolumesContext) => boolean {
+  let last: Looked | null = null;
+  return ({ desired, actual }) => {
+    const { pods, listed, monoMs } = facts();
+    const now = { desired, actual, pods, listed };
+    const due = isLookDue(now, last, monoMs);
+    last = now;
+    return due;
+  };
 }
 
 /**

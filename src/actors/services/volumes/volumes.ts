@@ -56,7 +56,11 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     // One lane: the release of a pod's volumes must not overtake its request for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({
-      logic: volumesLogic(volumesIo(ctx, opts, held), momentOf(ctx.ports), (isOpen) => new VolumesMoment(ctx, isOpen)),
+      logic: volumesLogic(volumesIo(ctx, opts, held), {
+        clock: ctx.ports.clock,
+        moment: momentOf(ctx.ports),
+        facts: (isOpen) => new VolumesMoment(ctx, isOpen),
+      }),
       input: { rootDir: opts.facts().rootDir, refreshMs: opts.syncFrequencyMs },
     }),
   };

@@ -10,11 +10,12 @@ import type { NodePressure } from '../../nodeFacts.ts';
 import { evictionOf, type PodRecord } from '../../pods/manager/messages.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { Moment } from '../../xstate/facts.ts';
+import { type LookDue, unprovidedLookout } from '../../xstate/lookout.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { type DiskLayout, type Garbage, garbageOf, NO_GARBAGE, withLayers } from './disks.ts';
-import type { Exceeded } from './limits.ts';
+import { type Exceeded, hasStorageLimits } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
 import type { Threshold } from './thresholds.ts';
@@ -50,7 +51,7 @@ export interface EvictionFacts extends Moment {
   readonly layout: DiskLayout;
 }
 /** A threshold about memory was crossed since the last look. */
-export type EvictionMachineEvent = { type: 'memory.crossed' };
+export type EvictionMachineEvent = { type: 'memory.crossed' } | LookDue;
 
 /** A pod to evict, why, and what is said of it. */
 export interface Victim {
@@ -64,7 +65,7 @@ export interface Offender {
   pod: Pod;
   exceeded: Exceeded;
 }
-interface Context extends EvictionInput {
+export interface EvictionContext extends EvictionInput {
   /** When pods were last held to their limits. */
   limitsMs: number;
   observations: Observations;
@@ -77,10 +78,10 @@ interface Context extends EvictionInput {
 }
 export type Measured = ReadonlyMap<string, PodUsage>;
 
-function dueOf({ last }: Context): Met | undefined {
+function dueOf({ last }: EvictionContext): Met | undefined {
   return last.due[0];
 }
-function victimOf(context: Context, candidates: readonly Pod[], usage: Measured): Victim | null {
+function victimOf(context: EvictionContext, candidates: readonly Pod[], usage: Measured): Victim | null {
   const met = dueOf(context);
   if (met === undefined) return null;
   const [pod] = rank(candidates, usage, SIGNAL_FACTS[met.threshold.signal].resource);
@@ -106,15 +107,22 @@ function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]):
 
 const { setup, facts } = setupWith<EvictionFacts>();
 
-function garbage(context: Context): Garbage {
+/** Without thresholds, only pods with limits of what they may write are looked at. */
+export function isLookDue({ thresholds, limits, limitsMs }: EvictionContext, { candidates, monoMs }: EvictionFacts): boolean {
+  return thresholds.length > 0 || (limits && monoMs - limitsMs >= LIMITS_EVERY_MS && candidates.some(hasStorageLimits));
+}
+
+function garbage(context: EvictionContext): Garbage {
   const met = dueOf(context);
   return met === undefined ? NO_GARBAGE : garbageOf(facts().layout, met.threshold.signal);
 }
 
 export const evictionMachine = setup({
-  types: { context: {} as Context, input: {} as EvictionInput, events: {} as EvictionMachineEvent },
+  types: { context: {} as EvictionContext, input: {} as EvictionInput, events: {} as EvictionMachineEvent },
   actors: {
     observe: unprovided<Observations>(),
+    /** See {@link isLookDue}. */
+    lookout: unprovidedLookout(),
     /** Tells when memory crosses a threshold that `last` did not find met. */
     watchMemory: unprovidedCallback<EvictionMachineEvent, { last: Pass }>(),
     /** Finds pods that wrote more than they may. Rejects where the runtime does not say what containers wrote. */
@@ -125,7 +133,7 @@ export const evictionMachine = setup({
     measure: unprovided<Measured, { met: Met | undefined }>(),
   },
   actions: {
-    judge: assign(({ context }): Partial<Context> => {
+    judge: assign(({ context }): Partial<EvictionContext> => {
       const { ledger, observations, transitionMs } = context;
       const thresholds = withLayers(context.thresholds, facts().layout);
       const last = pass(ledger, { thresholds, observations, nowMs: facts().monoMs, transitionMs });
@@ -157,7 +165,7 @@ export const evictionMachine = setup({
   },
 }).createMachine({
   id: 'eviction',
-  meta: projecting<Context>(({ last, thresholds, victim, collected, error }) => ({
+  meta: projecting<EvictionContext>(({ last, thresholds, victim, collected, error }) => ({
     pressures: names(last.pressures),
     met: some(last.met, metText),
     thresholds: some(thresholds, ({ signal }) => signal),
@@ -264,7 +272,7 @@ export const evictionMachine = setup({
     awaitingEnd: {
       meta: {
         reason: 'Evicting',
-        message: ({ victim }: Context) =>
+        message: ({ victim }: EvictionContext) =>
           victim === null ? '' : `waiting until pod ${victim.pod.metadata.namespace}/${victim.pod.metadata.name} has ended`,
       },
       entry: [assign({ collected: false })],
@@ -278,14 +286,17 @@ export const evictionMachine = setup({
     },
     resting: {
       meta: {
-        reason: ({ last, error }: Context) => (error !== null ? 'MeasureFailed' : last.pressures.length === 0 ? 'Idle' : 'UnderPressure'),
-        message: ({ last, error }: Context) =>
+        reason: ({ last, error }: EvictionContext) =>
+          error !== null ? 'MeasureFailed' : last.pressures.length === 0 ? 'Idle' : 'UnderPressure',
+        message: ({ last, error }: EvictionContext) =>
           `${pressuresText(last.pressures, last.met)}${error === null ? '' : `; nobody is evicted before the runtime says what pods use: ${error}`}`,
       },
       entry: [assign({ collected: false, victim: null })],
-      invoke: { src: 'watchMemory', input: ({ context }) => ({ last: context.last }) },
-      on: { 'memory.crossed': { target: 'observing' } },
-      after: { [LOOK_EVERY_MS]: { target: 'observing' } },
+      invoke: [
+        { src: 'watchMemory', input: ({ context }) => ({ last: context.last }) },
+        { src: 'lookout', input: { everyMs: LOOK_EVERY_MS } },
+      ],
+      on: { 'memory.crossed': { target: 'observing' }, 'look.due': { target: 'observing' } },
     },
   },
 });

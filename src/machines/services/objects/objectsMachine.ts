@@ -8,6 +8,7 @@ import type { Pod } from '../../kube/types.ts';
 import { type ObjectRef, podReferences, refKey } from '../../pod/volumes/references.ts';
 import { isRefused, type PodRecord, type PodsView } from '../../pods/manager/messages.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
+import { type LookDue, unprovidedLookout } from '../../xstate/lookout.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
@@ -47,6 +48,7 @@ interface Held {
 type Event =
   | ObjectsEvent
   | ObjectChanged
+  | LookDue
   | { type: 'pods.take'; pods: readonly Pod[]; gone: readonly string[] }
   | { type: 'object.pass'; ask: number; ref: ObjectRef };
 
@@ -128,7 +130,11 @@ const { setup, facts } = setupWith<ObjectsFacts>();
 
 const effects = setup({
   types: { context: {} as ObjectsContext, events: {} as Event, input: {} as ObjectsInput },
-  actors: { object: objectMachine },
+  actors: {
+    object: objectMachine,
+    /** The pods have changed since the last look. */
+    lookout: unprovidedLookout(),
+  },
   actions: {
     /** Keeps what the answer of this question goes to. */
     hold: unprovidedAction<Held>(),
@@ -201,8 +207,10 @@ export const objectsMachine = deciding.createMachine({
   context: ({ input }) => ({ ...input, entries: new Map(), pods: new Map(), lastId: 0 }),
   // From time to time, and never in a step with a question: a look that drops an object would end it before it hears of that.
   entry: ['look'],
+  invoke: { src: 'lookout', input: { everyMs: OBJECTS_LOOK_MS } },
   initial: 'idle',
   on: {
+    'look.due': { actions: ['look'] },
     'object.get': { actions: ['noteAsker'] },
     'object.pass': { actions: ['pass'] },
     'pods.take': { actions: ['take'] },
@@ -220,12 +228,10 @@ export const objectsMachine = deciding.createMachine({
     idle: {
       meta: { reason: 'Ready', message: '' },
       always: { guard: 'someNamed', target: 'following' },
-      after: { [OBJECTS_LOOK_MS]: { target: 'idle', reenter: true, actions: ['look'] } },
     },
     following: {
       meta: { reason: 'Ready', message: ({ entries }: ObjectsContext) => `${entries.size} secrets and config maps are named by pods` },
       always: { guard: 'noneNamed', target: 'idle' },
-      after: { [OBJECTS_LOOK_MS]: { target: 'following', reenter: true, actions: ['look'] } },
     },
   },
 });

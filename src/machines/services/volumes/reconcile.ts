@@ -35,6 +35,20 @@ export interface Look {
   listed: RuntimePodsView | undefined;
   nowMonoMs: number;
 }
+/** What a look went by. */
+export interface Looked extends Pick<Look, 'pods' | 'listed'> {
+  desired: DesiredState;
+  actual: ActualState;
+}
+
+/** Whether a look would find anything since the last one: another state of things, a pod whose time has come, a claim that may grow. */
+export function isLookDue(now: Looked, last: Looked | null, nowMonoMs: number): boolean {
+  const { desired, actual } = now;
+  if (desired.size === 0 && actual.size === 0) return last !== null && last.desired.size + last.actual.size > 0;
+  const same = last?.desired === desired && last.actual === actual && last.pods === now.pods && last.listed === now.listed;
+  return !same || [...desired.values()].some((d) => d.refreshAtMonoMs <= nowMonoMs) || nextToGrow({ actual, lookedAt: '' }) !== undefined;
+}
+
 export interface Reconciled {
   /** Pods whose volumes nobody wants: down with them. */
   drop: string[];

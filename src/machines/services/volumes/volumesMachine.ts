@@ -10,6 +10,7 @@ import type { ReplyTo } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { Moment } from '../../xstate/facts.ts';
+import { type LookDue, unprovidedLookout } from '../../xstate/lookout.ts';
 import { projecting, some } from '../../xstate/projection.ts';
 import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
@@ -85,6 +86,7 @@ interface Replied<R> {
 type Event =
   | VolumesEvent
   | VolumeChanged
+  | LookDue
   | { type: 'waiter.expired'; ask: number }
   /** Others that may use a dead server are to go, or have gone. */
   | { type: 'pods.leave' }
@@ -97,6 +99,8 @@ const effects = setup({
   types: { context: {} as VolumesContext, events: {} as Event, input: {} as VolumesInput },
   actors: {
     volume: volumeMachine,
+    /** See {@link isLookDue}. */
+    lookout: unprovidedLookout(),
     /** Never rejects: its question is answered. */
     bind: unprovided<void, BindJob>(),
     /** Gives up dead servers that these pods alone use. */
@@ -386,6 +390,7 @@ export const volumesMachine = deciding.createMachine({
         message: ({ actual }: VolumesContext) => (actual.size === 0 ? '' : `${actual.size} volumes`),
       },
       on: {
+        'look.due': { actions: ['lookAround'] },
         'volumes.mount': { guard: 'stillAsked', actions: ['noteAsk', DIRECT, 'answer', PUBLISH] },
         'volumes.unmount': { actions: ['noteAsk', DIRECT, 'answer'] },
         'volumes.refresh': { actions: ['refresh'] },
@@ -394,7 +399,7 @@ export const volumesMachine = deciding.createMachine({
         'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
         'waiter.expired': { actions: [{ type: 'expire', params: { scanned: true } }] },
       },
-      after: { [LOOK_MS]: { target: 'ready', reenter: true, actions: ['lookAround'] } },
+      invoke: { src: 'lookout', input: { everyMs: LOOK_MS } },
     },
   },
 });

@@ -113,7 +113,11 @@ const managed =
     };
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
     const actor = createActor(
-      volumesLogic(io, moment, (isOpen) => Object.assign(moment(), { pods: undefined, listed: undefined, isOpen })),
+      volumesLogic(io, {
+        clock: time.clock,
+        moment,
+        facts: (isOpen) => Object.assign(moment(), { pods: undefined, listed: undefined, isOpen }),
+      }),
       {
         input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
         clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
