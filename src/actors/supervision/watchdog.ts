@@ -22,45 +22,70 @@ export interface HeartbeatReading {
 
 /** Written by the scheduler. Give `shared` to the watching thread, which calls {@link readHeartbeat}. */
 export class Heartbeat {
-  readonly shared: SharedArrayBuffer = new SharedArrayBuffer(PATH_OFFSET + PATH_BYTES_MAX);
-  readonly #ints = new Int32Array(this.shared, 0, INTS);
-  readonly #began = new Float64Array(this.shared, BEGAN_OFFSET, 1);
-  readonly #bytes = new Uint8Array(this.shared, PATH_OFFSET, PATH_BYTES_MAX);
-  readonly #encoder = new TextEncoder();
-  #path = '';
+  #path: string | null = null;
+  #beganMonoMs = 0;
+  /** Of a thousand nodes in one process nobody watches each: nothing is written before somebody asks for the memory. */
+  #stamp: Stamp | null = null;
+
+  get shared(): SharedArrayBuffer {
+    if (this.#stamp === null) {
+      this.#stamp = new Stamp();
+      this.#write();
+    }
+    return this.#stamp.memory;
+  }
 
   /** Path of the actor whose slice runs; null between slices. */
   get running(): string | null {
-    return this.#ints[BUSY] === 1 ? this.#path : null;
+    return this.#path;
   }
 
   /** A slice of `path` begins. */
   begin(path: string, monoMs: number): void {
-    if (path !== this.#path) {
+    this.#path = path;
+    this.#beganMonoMs = monoMs;
+    this.#write();
+  }
+
+  end(monoMs: number): void {
+    this.#path = null;
+    this.#beganMonoMs = monoMs;
+    this.#write();
+  }
+
+  /** For a periodic timer of the main thread: shows that it turns although no actor has work. */
+  pulse(monoMs: number): void {
+    if (this.#path === null) this.end(monoMs);
+  }
+
+  read(): HeartbeatReading {
+    return readHeartbeat(this.shared);
+  }
+
+  #write(): void {
+    this.#stamp?.write(this.#path, this.#beganMonoMs);
+  }
+}
+
+class Stamp {
+  readonly memory = new SharedArrayBuffer(PATH_OFFSET + PATH_BYTES_MAX);
+  readonly #ints = new Int32Array(this.memory, 0, INTS);
+  readonly #began = new Float64Array(this.memory, BEGAN_OFFSET, 1);
+  readonly #bytes = new Uint8Array(this.memory, PATH_OFFSET, PATH_BYTES_MAX);
+  readonly #encoder = new TextEncoder();
+  #path = '';
+
+  write(path: string | null, beganMonoMs: number): void {
+    if (path !== null && path !== this.#path) {
       // TextEncoder does not write into shared memory.
       const bytes = this.#encoder.encode(path).subarray(0, PATH_BYTES_MAX);
       this.#bytes.set(bytes);
       this.#ints[PATH_BYTES] = bytes.length;
       this.#path = path;
     }
-    this.#began[0] = monoMs;
-    this.#ints[BUSY] = 1;
+    this.#began[0] = beganMonoMs;
+    this.#ints[BUSY] = path === null ? 0 : 1;
     Atomics.add(this.#ints, SEQ, 1);
-  }
-
-  end(monoMs: number): void {
-    this.#began[0] = monoMs;
-    this.#ints[BUSY] = 0;
-    Atomics.add(this.#ints, SEQ, 1);
-  }
-
-  /** For a periodic timer of the main thread: shows that it turns although no actor has work. */
-  pulse(monoMs: number): void {
-    if (this.#ints[BUSY] === 0) this.end(monoMs);
-  }
-
-  read(): HeartbeatReading {
-    return readHeartbeat(this.shared);
   }
 }
 
