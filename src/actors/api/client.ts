@@ -42,6 +42,8 @@ const EVENT_CHARS_AT_ONCE_MAX = 1024 * 1024;
  */
 const REST_FACTOR = 25;
 const REST_MAX_MS = 250;
+/** One for all watches: an abort without a reason makes an error of its own each time. */
+const STOPPED = new Error('the watch was stopped');
 /** Key of bookmarks among events that wait: no object has it. */
 const BOOKMARK = 'bookmark';
 
@@ -144,7 +146,7 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
             const message = messageOf(error);
             ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
           });
-          return () => abort.abort();
+          return () => abort.abort(STOPPED);
         }),
       },
       actions: {

@@ -26,14 +26,22 @@ export class Deadline {
   readonly #own = new AbortController();
   readonly #opts: KubeCallOptions;
   readonly #clock: Clock;
+  readonly #givenUp = (): void => this.#own.abort(this.#opts.signal.reason);
   #timer: unknown;
+  #late = false;
 
   constructor(clock: Clock, opts: KubeCallOptions) {
     this.#opts = opts;
     this.#clock = clock;
-    this.signal = AbortSignal.any([opts.signal, this.#own.signal]);
-    const { timeoutMs } = opts;
-    if (timeoutMs !== null) this.#timer = clock.setTimeout(() => this.#own.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    this.signal = this.#own.signal;
+    const { timeoutMs, signal } = opts;
+    if (signal.aborted) this.#givenUp();
+    else signal.addEventListener('abort', this.#givenUp, { once: true });
+    if (timeoutMs === null) return;
+    this.#timer = clock.setTimeout(() => {
+      this.#late = true;
+      this.#own.abort(new Error(`no answer within ${timeoutMs} ms`));
+    }, timeoutMs);
   }
 
   disarm(): void {
@@ -42,6 +50,7 @@ export class Deadline {
   }
   end(): void {
     this.disarm();
+    this.#opts.signal.removeEventListener('abort', this.#givenUp);
   }
 
   /** `sent`: the request may have reached the server. */
@@ -49,7 +58,7 @@ export class Deadline {
     const outcome = (code: string): 'failed' | 'unknown' => (sent && !NOT_SENT.has(code) ? 'unknown' : 'failed');
     if (this.#opts.signal.aborted)
       return { code: 0, reason: 'Aborted', message: 'the call was given up', outcome: sent ? 'unknown' : 'failed' };
-    if (this.#own.signal.aborted) {
+    if (this.#late) {
       const message = `no answer within ${this.#opts.timeoutMs ?? 0} ms`;
       return { code: 0, reason: 'Timeout', message, outcome: sent ? 'unknown' : 'failed' };
     }

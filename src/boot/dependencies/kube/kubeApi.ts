@@ -163,13 +163,17 @@ class HttpsKubeApi implements KubeApi {
   }
 
   closeConnections(of: KubeClass): void {
+    const { sessions } = this.#o;
+    // Others' calls are on these connections, too: one that is dead ends, and its watches with it.
+    if (sessions !== undefined && !this.#closed) {
+      sessions.suspect();
+      return;
+    }
     const pool = this.#pools.get(of);
     this.#pools.delete(of);
     pool?.agent.destroy();
-    const { sessions } = this.#o;
     if (sessions === undefined) return;
-    for (const body of pool?.watches ?? []) body.destroy(new Error('the connection was dropped'));
-    if (!this.#closed) sessions.suspect();
+    for (const body of pool?.watches ?? []) body.destroy(new Error('this client is closed'));
   }
 
   async reload(): Promise<void> {

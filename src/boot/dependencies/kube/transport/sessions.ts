@@ -4,7 +4,7 @@
  */
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
-import { PassThrough, pipeline, type Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { Clock } from '../../../../ports/ports.ts';
 import type { Loaded } from '../credentials.ts';
 import type { KubeConfigFile } from '../kubeconfig.ts';
@@ -30,9 +30,13 @@ interface Session {
   h2: ClientHttp2Session;
   generation: number;
   streams: number;
-  /** Rejects where no connection came about. */
-  ready: Promise<void>;
+  /** Resolves with null once it stands; with why, where no connection came about. */
+  ready: Promise<Error | null>;
+  /** It stands. */
+  open: boolean;
   pings: unknown;
+  /** It is being asked whether it lives. */
+  asked: boolean;
 }
 
 export interface SessionsOptions {
@@ -57,13 +61,10 @@ export class Sessions {
   async send(loaded: Loaded, out: Outgoing): Promise<Exchanged> {
     const session = this.#roomy(loaded);
     session.streams += 1;
-    try {
-      await within(session.ready, out.signal);
-    } catch (error) {
-      session.streams -= 1;
-      return { answer: null, error: asError(error), stale: false };
-    }
-    return this.#sent(session, out);
+    const error = out.signal.aborted || !session.open ? await within(session.ready, out.signal) : null;
+    if (error === null) return this.#sent(session, out);
+    session.streams -= 1;
+    return { answer: null, error, stale: false };
   }
 
   /** Calls failed: connections whose server does not answer end, and with them what is under way on them. */
@@ -78,15 +79,29 @@ export class Sessions {
   #sent(session: Session, { method, path, headers, body, signal }: Outgoing): Promise<Exchanged> {
     const { promise, resolve } = Promise.withResolvers<Exchanged>();
     try {
-      const stream = session.h2.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined, signal });
-      stream.once('response', (answered) =>
-        resolve({ answer: { code: Number(answered[':status'] ?? 0), headers: answered, body: bodyOf(stream) } }),
-      );
-      const refused = (): boolean => stream.rstCode === constants.NGHTTP2_REFUSED_STREAM;
-      stream.on('error', (error) => resolve({ answer: null, error, stale: refused() && !signal.aborted }));
+      const stream = session.h2.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined });
+      let answer: AnswerBody | null = null;
+      let failed: Error | undefined;
+      // A dead peer keeps the stream from closing: the caller does not wait for that.
+      const giveUp = (): void => {
+        resolve({ answer: null, error: asError(signal.reason), stale: false });
+        stream.close(constants.NGHTTP2_CANCEL);
+        answer?.cut(CUT);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      if (signal.aborted) giveUp();
+      stream.once('response', (answered) => {
+        answer = new AnswerBody(stream);
+        resolve({ answer: { code: Number(answered[':status'] ?? 0), headers: answered, body: answer } });
+      });
+      stream.on('error', (error) => {
+        failed = error;
+      });
       stream.once('close', () => {
         session.streams -= 1;
-        resolve({ answer: null, error: coded('ECONNRESET', 'the connection ended before the answer'), stale: refused() });
+        signal.removeEventListener('abort', giveUp);
+        answer?.cut(failed ?? CUT);
+        resolve({ answer: null, error: failed ?? CUT, stale: stream.rstCode === constants.NGHTTP2_REFUSED_STREAM });
       });
       if (body !== undefined) stream.end(body);
     } catch (error) {
@@ -117,25 +132,26 @@ export class Sessions {
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
       maxSessionMemory: SESSION_MEMORY_MIB,
     });
-    const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
-    ready.catch(() => {});
+    const { promise: ready, resolve } = Promise.withResolvers<Error | null>();
     const late = clock.setTimeout(
       () => h2.destroy(coded('ETIMEDOUT', `no connection within ${CONNECT_TIMEOUT_MS} ms`)),
       CONNECT_TIMEOUT_MS,
     );
-    const session: Session = { h2, generation: loaded.generation, streams: 0, ready, pings: undefined };
+    const session: Session = { h2, generation: loaded.generation, streams: 0, ready, open: false, pings: undefined, asked: false };
     h2.once('connect', () => {
       clock.clearTimeout(late);
       h2.setLocalWindowSize(SESSION_WINDOW_BYTES);
       this.#pingOn(session);
-      resolve();
+      session.open = true;
+      resolve(null);
     });
-    h2.on('error', reject);
+    h2.on('error', resolve);
     h2.once('close', () => {
       clock.clearTimeout(late);
       clock.clearTimeout(session.pings);
       this.#live.delete(session);
-      reject(coded('ECONNRESET', 'the connection ended'));
+      session.open = false;
+      resolve(coded('ECONNRESET', 'the connection ended'));
     });
     this.#live.add(session);
     return session;
@@ -148,17 +164,58 @@ export class Sessions {
     }, PING_EVERY_MS);
   }
 
-  #ping({ h2 }: Session, timeoutMs: number): void {
-    if (h2.destroyed || h2.connecting) return;
+  /** One question at a time: of a thousand clients, all may suspect it in the same moment. */
+  #ping(session: Session, timeoutMs: number): void {
+    const { h2 } = session;
+    if (h2.destroyed || h2.connecting || session.asked) return;
     const { clock } = this.#o;
+    session.asked = true;
     const gone = clock.setTimeout(() => h2.destroy(coded('ETIMEDOUT', `no answer to a ping within ${timeoutMs} ms`)), timeoutMs);
-    h2.ping(() => clock.clearTimeout(gone));
+    h2.ping(() => {
+      session.asked = false;
+      clock.clearTimeout(gone);
+    });
   }
 }
 
-/** A stream of HTTP/2 says `closed` as soon as its peer has ended, and whoever iterates over it then takes that for a cut. */
-function bodyOf(stream: ClientHttp2Stream): Readable {
-  return pipeline(stream, new PassThrough(), () => {});
+/** Where the stream does not say more. One for all: most calls end without an error, and to make one takes its stack. */
+const CUT = coded('ECONNRESET', 'the connection ended before the answer');
+
+/**
+ * A stream of HTTP/2 says `closed` as soon as its peer has ended, and a reader that iterates over it takes that for a cut. A
+ * `pipeline` into another stream costs several times what the bytes do.
+ */
+class AnswerBody extends Readable {
+  readonly #stream: ClientHttp2Stream;
+  #whole = false;
+
+  constructor(stream: ClientHttp2Stream) {
+    super();
+    this.#stream = stream;
+    stream.on('data', (chunk: Buffer) => {
+      if (!this.push(chunk)) stream.pause();
+    });
+    stream.once('end', () => {
+      // A stream that is reset ends, too.
+      if (stream.aborted || (stream.rstCode ?? 0) !== 0) return;
+      this.#whole = true;
+      this.push(null);
+    });
+  }
+
+  /** The stream has closed. */
+  cut(why: Error): void {
+    if (!this.#whole) this.destroy(why);
+  }
+
+  override _read(): void {
+    this.#stream.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    if (!this.#whole) this.#stream.close(constants.NGHTTP2_CANCEL);
+    done(error);
+  }
 }
 
 function limitOf(h2: ClientHttp2Session): number {
@@ -173,13 +230,14 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-async function within(ready: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const gaveUp = Promise.withResolvers<never>();
-  const giveUp = (): void => gaveUp.reject(signal.reason);
+/** Null: it stands. */
+async function within(ready: Promise<Error | null>, signal: AbortSignal): Promise<Error | null> {
+  if (signal.aborted) return asError(signal.reason);
+  const { promise, resolve } = Promise.withResolvers<Error>();
+  const giveUp = (): void => resolve(asError(signal.reason));
   signal.addEventListener('abort', giveUp, { once: true });
   try {
-    await Promise.race([ready, gaveUp.promise]);
+    return await Promise.race([ready, promise]);
   } finally {
     signal.removeEventListener('abort', giveUp);
   }
