@@ -86,7 +86,7 @@ class Bench {
     await until(
       what,
       async () => {
-        if (this.fleet.exitCode !== null) throw new Error(`the fleet ended: ${this.#said}`);
+        if (this.fleet.exitCode !== null || this.fleet.signalCode !== null) throw new Error(`the fleet ended: ${this.#said}`);
         return (await this.ready(path)).length >= count || undefined;
       },
       { timeoutMs: LONG_MS, everyMs: LOOK_MS },

@@ -117,24 +117,20 @@ export class Fleet {
     const byPhase: Record<string, number> = {};
     let [running, ready, pods, podsReady] = [0, 0, 0, 0];
     for (const m of this.members) {
-      const { state, statuses } = m.overview();
+      const { state } = m.overview();
       if (state !== 'off') running += 1;
       if (state === 'ready') ready += 1;
-      for (const { phase = 'Unknown', conditions = [] } of statuses) {
-        byPhase[phase] = (byPhase[phase] ?? 0) + 1;
-        pods += 1;
-        if (conditions.some((c) => c.type === 'Ready' && c.status === 'True')) podsReady += 1;
-      }
+      const count = m.pods();
+      for (const [phase, of] of count.byPhase) byPhase[phase] = (byPhase[phase] ?? 0) + of;
+      pods += count.total;
+      podsReady += count.ready;
     }
     return { nodes: { total: this.members.length, running, ready }, pods: { total: pods, ready: podsReady, byPhase } };
   }
 
   /** Each node, in the order of the fleet. */
   nodes(): NodeOverview[] {
-    return this.members.map((m) => {
-      const { statuses: _, ...shown } = m.overview();
-      return shown;
-    });
+    return this.members.map((m) => m.overview());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

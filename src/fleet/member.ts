@@ -11,9 +11,7 @@ import { defaultNodeConfig } from '../machines/config/defaults.ts';
 import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
 import type { Scenario } from '../machines/faults/types.ts';
-import type { PodStatus } from '../machines/kube/types.ts';
 import { podsView } from '../machines/pods/manager/messages.ts';
-import { statusesView } from '../machines/pods/status/messages.ts';
 import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { CriMethod } from '../machines/wire/cri.ts';
@@ -26,6 +24,7 @@ import { simProber } from '../sim/world/node/prober.ts';
 import { answerTo, type ExecAnswer } from './answers.ts';
 import { type Delay, FLEET_LABEL, type GroupSpec } from './file.ts';
 import type { NodeOverview } from './overview.ts';
+import { type PodCount, PodCounts } from './podCounts.ts';
 import { withProc } from './proc.ts';
 import type { FleetWorld } from './types.ts';
 
@@ -36,6 +35,8 @@ const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki
 /** Not read: the way to the API server is given. It says that there is one. */
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
+/** What most clusters have. Nothing asks it. */
+const CLUSTER_DNS = '10.96.0.10';
 /** An init system's wait before it starts a daemon again that exited. */
 const RESTART_AFTER_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -62,6 +63,7 @@ export class Member {
   readonly #runtime: HollowRuntime;
   readonly #disk: ReturnType<typeof simDisk>;
   readonly #mounts = simMounts();
+  readonly #podCounts = new PodCounts();
   readonly #config: NodeConfig;
   #node: Node | undefined;
   #stopped = false;
@@ -142,14 +144,18 @@ export class Member {
   }
 
   /** As it is now. */
-  overview(): NodeOverview & { statuses: readonly PodStatus[] } {
+  overview(): NodeOverview {
     const { name, group } = this;
     const registry = this.#node?.tree.registry;
     const ready = isReady(registry?.read(apiView.nodeObject)?.value.object);
     if (ready) this.#readyAfterMs ??= this.#o.world.clock.monoMs() - this.#bootedMs;
-    const statuses = [...(registry?.read(statusesView)?.value.values() ?? [])].map(({ status }) => status);
     const state = registry === undefined ? 'off' : ready ? 'ready' : 'notReady';
-    return { name, group: group.name, state, pods: statuses.length, readyAfterMs: this.#readyAfterMs, statuses };
+    return { name, group: group.name, state, pods: this.pods().total, readyAfterMs: this.#readyAfterMs };
+  }
+
+  /** Its pods by phase, as their statuses are now. */
+  pods(): PodCount {
+    return this.#podCounts.of(this.#node?.tree.registry);
   }
 
   hasPod(namespace: string, name: string): boolean {
@@ -226,6 +232,8 @@ function configOf({ name, fleet, group, world, gates }: MemberOptions): NodeConf
     config: {
       podLogsDir: LOGS_DIR,
       resolvConf: '',
+      // Without one, each pod of a node would get a warning about it, and the API server an event.
+      clusterDNS: [CLUSTER_DNS],
       readOnlyPort: 0,
       healthzPort: 0,
       maxPods: group.pods,
