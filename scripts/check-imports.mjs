@@ -112,7 +112,12 @@ export const RULES = [
     packages: ANY,
   },
   { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'ctl/', 'harness/'], packages: ANY },
-  { folder: '`ctl/commands/sim*`', in: /^ctl\/commands\/sim/, may: ['machines/', 'admin/', 'ctl/', 'sim/', 'process/'], packages: ANY },
+  {
+    folder: '`ctl/commands/sim*`',
+    in: /^ctl\/commands\/sim/,
+    may: ['machines/', 'ports/', 'actors/', 'admin/', 'ctl/', 'replay/', 'sim/', 'process/'],
+    packages: ANY,
+  },
   { folder: '`ctl/commands/replay*`', in: /^ctl\/commands\/replay/, may: ['machines/', 'admin/', 'ctl/', 'replay/'], packages: ANY },
   // A recording is opened without a daemon.
   {

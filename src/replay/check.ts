@@ -26,6 +26,7 @@ const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   wall: ['number'],
   body: ['any'],
   end: ['string'],
+  open: [],
 };
 
 /** Null: this is no line of a recording. */

@@ -58,12 +58,14 @@ export type Now = 'nothing' | 'later' | 'same' | { readonly value: Json } | { re
  * - `wall`: wall time less monotonic time, in milliseconds; before the input for which it holds first.
  * - `body`: a long value, numbered from 0, which later lines name.
  * - `end`: the recording was ended in order.
+ * - `open`: what the tree does next after this input is not known: a recording that was cut down to a divergence.
  */
 type Note =
   | readonly ['clock', look: number, ms: number]
   | readonly ['wall', offsetMs: number]
   | readonly ['body', text: string]
-  | readonly ['end', why: string];
+  | readonly ['end', why: string]
+  | readonly ['open'];
 
 export type Entry = Input | Outcome | Note;
 

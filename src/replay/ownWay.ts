@@ -18,17 +18,26 @@ export interface Asker {
 /** Longer ones are keys. */
 const NAME_BYTES_MAX = 4;
 
-/** Digests are the same in a replay, but where they are of something secret. */
-export function recordedEntropy(entropy: Entropy, asker: Asker): Entropy {
+/** Numbers that no seed makes. */
+export function recordedChance(chance: () => number, asker: Asker): () => number {
+  return () => {
+    const value = chance();
+    if (asker.on) asker.asked('rng.next', [], { value });
+    return value;
+  };
+}
+
+/** Digests are the same in a replay, but where they are of something secret. `hashes`: in place of those of the texts. */
+export function recordedEntropy(entropy: Entropy, asker: Asker, hashes?: Pick<Entropy, 'md5Hex' | 'sha256Hex'>): Entropy {
   const keys: string[] = [];
   const digest =
     (name: 'md5Hex' | 'sha256Hex') =>
     (text: string | Uint8Array): string => {
-      const result = entropy[name](text);
+      const result = (hashes ?? entropy)[name](text);
       if (!asker.on || (typeof text === 'string' && keys.some((key) => text.includes(key)))) return result;
       const json = asker.out(text);
       const plain = typeof text === 'string' ? text : bytesJson(text);
-      if (JSON.stringify(json) !== JSON.stringify(plain)) asker.asked(`entropy.${name}`, [json], { value: result });
+      if (hashes !== undefined || JSON.stringify(json) !== JSON.stringify(plain)) asker.asked(`entropy.${name}`, [json], { value: result });
       return result;
     };
   return {

@@ -5,13 +5,13 @@
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
-import type { Ports } from '../ports/ports.ts';
+import type { Entropy, Ports } from '../ports/ports.ts';
 import { ANSWERS_AT_ONCE, briefOf, configJson, OWN_WAY, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
 import type { Header, Json, Now } from './entries.ts';
 import { type AfterMicrotasks, Inbox } from './inbox.ts';
 import { Lines, type LinesOutput } from './lines.ts';
 import { type OutsideNode, outsideOf } from './outside.ts';
-import { type Asker, recordedEntropy, recordedMetrics } from './ownWay.ts';
+import { type Asker, recordedChance, recordedEntropy, recordedMetrics } from './ownWay.ts';
 import { RecordedTime } from './recordedTime.ts';
 import { Secrets } from './secrets.ts';
 import { type Border, bytesJson, type Crossed, cross, isThenable, type Place, textOf } from './values.ts';
@@ -24,6 +24,10 @@ export interface RecordInput extends LinesOutput {
   options: object;
   versions: { actorlet: string; node: string };
   afterMicrotasks: AfterMicrotasks;
+  /** What the node gets as digests, where they are not those of its texts. All are recorded then. */
+  hashes?: Pick<Entropy, 'md5Hex' | 'sha256Hex'> | undefined;
+  /** Numbers that the node draws, where no seed makes them. All are recorded then. */
+  chance?: (() => number) | undefined;
 }
 
 const NOWHERE: Place = { key: '', secret: false };
@@ -146,12 +150,12 @@ export class InputRecording {
     }
     const { log, handling, entropy, metrics } = this.#outside;
     const asker = this.#asker();
-    const next = seeded(seed);
+    const next = this.#o.chance === undefined ? seeded(seed) : recordedChance(this.#o.chance, asker);
     const { clock, yield: turns } = this.#time;
     const own = {
       clock,
       rng: { next },
-      entropy: recordedEntropy(entropy, asker),
+      entropy: recordedEntropy(entropy, asker, this.#o.hashes),
       yield: turns,
       log,
       metrics: recordedMetrics(metrics, asker),

@@ -1,11 +1,14 @@
 /** Runs the tree of this checkout on a recording, in the time of the recording. */
 import { createNode, type Node, type NodeOptions } from '../actors/node.ts';
+import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
 import { configOf } from './border.ts';
 import type { Entry, Header } from './entries.ts';
 import { Hand } from './outside.ts';
-import { type Divergence, Player } from './play.ts';
+import type { Divergence, Parted } from './player/divergence.ts';
+import { Player } from './player/play.ts';
+import type { PlayerWatch } from './player/watch.ts';
 
 export interface ReplayInput {
   header: Header;
@@ -18,7 +21,11 @@ export interface ReplayInput {
   /** Called after each input; true ends the replay there. */
   ended?(): boolean;
   /** Called at each step of an actor; true ends the replay after the input that the step belongs to. */
-  stopAt?(step: Step, node: Node): boolean;
+  stopAt?(step: Extract<SupervisionEvent, { kind: 'transition' }>, node: Node): boolean;
+  /** Hears what crosses between the tree and its ports. */
+  watch?: PlayerWatch;
+  /** The node as the replay leaves it. */
+  leaves?(node: Node): void;
 }
 /** The actor at `path` is in state `to` from now on. */
 interface Step {
@@ -32,6 +39,8 @@ export interface Stop extends Step {
 }
 export interface Replayed {
   readonly divergence: Divergence | null;
+  /** The same as entries. */
+  readonly parted: Parted | null;
   readonly inputs: number;
   /** Milliseconds of the recording that were lived through. */
   readonly ms: number;
@@ -75,9 +84,10 @@ class Replay {
       await drain();
       player.settled();
     }
-    const { divergence, inputs, endedBecause, monoMs } = player;
+    const { divergence, parted, inputs, endedBecause, monoMs } = player;
     const steps = this.#node?.recorder(STEPS_SHOWN) ?? [];
-    return { divergence, inputs, endedBecause, ms: monoMs - header.monoMs, steps, failure: this.#failure, stopped: this.#stopped };
+    if (this.#node !== null) this.#o.leaves?.(this.#node);
+    return { divergence, parted, inputs, endedBecause, ms: monoMs - header.monoMs, steps, failure: this.#failure, stopped: this.#stopped };
   }
 
   async #create(): Promise<void> {

@@ -5,31 +5,13 @@ import type { Common, Runner } from '../asked.ts';
 import { socketPathFrom } from '../socketPath.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { addInjectCommand } from './inject/injectArgs.ts';
+import { addReplayCommand } from './replay/replayArgs.ts';
 import { CHART_FORMATS } from './show/chartFormats.ts';
 
 export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
   return addReplayCommand(
     addTryCommand(addSimCommand(addImageCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner), runner),
     runner,
-  );
-}
-
-function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Argv<T> {
-  return y.command(
-    'replay <path>',
-    'runs a node again on what --actorlet-record-inputs recorded; 1 where it does something else now',
-    (c) =>
-      c
-        .positional('path', { type: 'string', demandOption: true, describe: 'the folder, or one file of it' })
-        .option('until', {
-          type: 'string',
-          describe: "stops where an actor enters a state, and prints it: 'pods/workers/web-1 state=syncing.settled'",
-        })
-        .example('$0 replay /var/log/actorlet/inputs', ''),
-    async (args) => {
-      const { runReplay } = await import('./replay/replay.ts');
-      return run(() => runReplay(io, { path: args.path, json: args.json || args.output === 'json', until: args.until }))(args);
-    },
   );
 }
 
@@ -189,11 +171,15 @@ function addSimCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): A
           default: false,
           describe: 'count the edges of every statechart, and name those never taken; slower',
         })
+        .option('record', {
+          type: 'string',
+          describe: 'folder: failing seeds, or the only one, are written as recordings for actorctl replay',
+        })
         .option('lines', { type: 'boolean', default: false, hidden: true })
         .example('$0 sim --seeds 100 --jobs 2', 'a hundred nodes under drawn faults'),
     async (args) => {
       // Loaded only here: the other commands need nothing of a node.
-      const { runSimCommand } = await import('./sim.ts');
+      const { runSimCommand } = await import('./sim/sim.ts');
       const code = await runSimCommand(io, {
         ...args,
         seed: args.seed,
@@ -201,6 +187,7 @@ function addSimCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): A
         pods: args.pods,
         nodes: args.nodes,
         scenario: args.scenario,
+        record: args.record,
       });
       setCode(code);
     },

@@ -10,7 +10,7 @@ import type { Entry, Header } from '../../../replay/entries.ts';
 
 /** Of the lines together. A recording that says more is no recording. */
 const BYTES_MAX = 1024 * 1024 * 1024;
-const SUFFIX = '.inputs.zst';
+export const SUFFIX = '.inputs.zst';
 const NEWLINE = 10;
 
 export interface OpenedInputs {

@@ -1,12 +1,12 @@
 /** `actorctl replay`: runs the node of this checkout on a recording of inputs. */
-import { createHash } from 'node:crypto';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { GIT_VERSION } from '../../../machines/version.ts';
+import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
-import { silentLogger, silentMetrics } from '../../../replay/silent.ts';
 import type { CtlIo } from '../../io.ts';
 import { inputFiles, openInputs } from './file.ts';
+import { surroundings } from './surroundings.ts';
 import { stopAt, stopLines } from './until.ts';
 
 export interface ReplayOptions {
@@ -35,11 +35,8 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
   const run = replay({
     ...{ header, next },
     own: { log: silentLogger, metrics: silentMetrics },
-    entropy: {
-      md5Hex: (text) => createHash('md5').update(text).digest('hex'),
-      sha256Hex: (text) => createHash('sha256').update(text).digest('hex'),
-    },
-    drain: () => new Promise((resolve) => void setImmediate(resolve)),
+    entropy: surroundings.hashes,
+    drain: surroundings.drain,
     ended: () => io.signal.aborted,
     ...(o.until === undefined ? {} : { stopAt: stopAt(o.until) }),
   });
@@ -51,7 +48,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
   const same = result.divergence === null && result.failure === null;
   if (o.json)
     io.out(
-      `${JSON.stringify({ file, startedAt: header.startedAt, same, remarks, tookMs: Math.round(tookMs), ...result, stopped: shownStop(result) }, null, 2)}\n`,
+      `${JSON.stringify({ file, startedAt: header.startedAt, same, remarks, tookMs: Math.round(tookMs), ...result, parted: undefined, stopped: shownStop(result) }, null, 2)}\n`,
     );
   else io.out(shown(file, { result, remarks, tookMs, startedAt: header.startedAt }));
   return same ? EXIT.ok : EXIT.no;

@@ -2,12 +2,12 @@
 
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { CtlError, EXIT } from '../../admin/client.ts';
-import { describeScenario } from '../../machines/faults/describe.ts';
-import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
-import type { Scenario } from '../../machines/faults/types.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import { NODE_FLAGS, startProcess } from '../../process/startProcess.ts';
+import { CtlError, EXIT } from '../../../admin/client.ts';
+import { describeScenario } from '../../../machines/faults/describe.ts';
+import { decodeScenario, scenarioErrorText } from '../../../machines/faults/read/decode.ts';
+import type { Scenario } from '../../../machines/faults/types.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import { NODE_FLAGS, startProcess } from '../../../process/startProcess.ts';
 import {
   addTotals,
   emptyTotals,
@@ -20,8 +20,9 @@ import {
   summary,
   type Totals,
   totalsOf,
-} from '../../sim/index.ts';
-import type { CtlIo } from '../io.ts';
+} from '../../../sim/index.ts';
+import type { CtlIo } from '../../io.ts';
+import { recordSeed } from './record.ts';
 
 export interface SimArgs {
   seed: number | undefined;
@@ -37,6 +38,8 @@ export interface SimArgs {
   shrink: number;
   tail: number;
   edges: boolean;
+  /** Folder for recordings of inputs of what failed. */
+  record: string | undefined;
   json: boolean;
   /** For the processes of `--jobs`: one JSON line a seed, no reports. */
   lines: boolean;
@@ -92,6 +95,9 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
   else {
     for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, options(seed), args);
     for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.invariant}: ${f.what}\n`);
+    // One seed is wanted whatever becomes of it.
+    const wanted = args.seeds === 1 ? [first] : failed.slice(0, REPORTS_MAX).map((f) => f.seed);
+    if (args.record !== undefined) for (const seed of wanted) await recordSeed(io, options(seed), args.record);
     io.out(`${[...hitLines(named), ...summary(total, { wallMs, edges: args.edges })].join('\n')}\n`);
   }
   return failed.length > 0 || io.signal.aborted ? EXIT.no : EXIT.ok;

@@ -1,5 +1,5 @@
 /** Lines of a recording in words, for a person who looks for what differs. */
-import type { Input, Outcome } from './entries.ts';
+import type { Input, Outcome } from '../entries.ts';
 
 export function outcomeWords(outcome: Outcome): string {
   switch (outcome[0]) {

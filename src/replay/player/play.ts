@@ -3,29 +3,20 @@
  * where it stood. What the tree asks is compared with what it asked then; the first difference is the divergence.
  */
 
-import type { SupervisionEvent } from '../actors/supervision/types.ts';
-import { messageOf } from '../machines/text/errors.ts';
-import type { Entropy, Ports } from '../ports/ports.ts';
-import { briefOf, OWN_WAY, seeded, shortDigest, stepOf, timerMs, withoutBody } from './border.ts';
-import { type ByHand, type Entry, type Header, type Input, isInput, type Json, type Outcome } from './entries.ts';
-import { Secrets } from './secrets.ts';
-import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from './values.ts';
+import type { SupervisionEvent } from '../../actors/supervision/types.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import type { Entropy, Ports } from '../../ports/ports.ts';
+import { briefOf, OWN_WAY, seeded, shortDigest, stepOf, timerMs, withoutBody } from '../border.ts';
+import { type ByHand, type Entry, type Header, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
+import { Secrets } from '../secrets.ts';
+import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from '../values.ts';
+import { Bodies } from './bodies.ts';
+import type { Divergence, Parted } from './divergence.ts';
+import { collecting } from './silent.ts';
+import { NO_FUNCTIONS, type PlayerWatch } from './watch.ts';
 import { inputWords, outcomeWords, stackOf } from './words.ts';
 
 type Fn = (...args: unknown[]) => unknown;
-
-/** What was done then and what is done now, in words. */
-export interface Divergence {
-  /** Number of the input after which it came, from 0. */
-  readonly input: number;
-  readonly inputIs: string;
-  readonly monoMs: number;
-  readonly wallMs: number;
-  readonly was: string;
-  readonly now: string;
-  /** Where the tree asks now; '' where it no longer asks. */
-  readonly stack: string;
-}
 
 export interface PlayerInput {
   header: Header;
@@ -33,8 +24,12 @@ export interface PlayerInput {
   next(): Entry | null;
   own: Pick<Ports, 'log' | 'metrics'>;
   entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
+  /** Hears what crosses between the tree and its ports. */
+  watch?: PlayerWatch | undefined;
 }
 
+/** A timer in the last, known in part, was set in a node that did more before it. */
+const OPEN_MS_MAX = 5;
 const NOWHERE: Place = { key: '', secret: false };
 const NEVER = new Promise<never>(() => {});
 
@@ -50,9 +45,11 @@ export class Player {
   readonly #promises = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
   readonly #signals = new Map<number, AbortController>();
   readonly #last = new Map<string, Json>();
-  readonly #bodies: string[] = [];
+  readonly #bodies = new Bodies();
   #expected: Outcome[] = [];
   #seen = 0;
+  /** What the tree does after this input is known in part only. */
+  #open = false;
   #clocks: { look: number; ms: number }[] = [];
   #next: Input | null = null;
   #nextWallMs: number | null = null;
@@ -66,6 +63,8 @@ export class Player {
   #inputs = -1;
   #input: Input = ['told', 0, 'create'];
   divergence: Divergence | null = null;
+  /** The entries around the divergence. */
+  parted: Parted | null = null;
   /** Why the recording ends; null: it was cut off. */
   endedBecause: string | null = null;
   /** What is done to the node by hand; `value` gives the values of its line as the node gets them. */
@@ -127,6 +126,7 @@ export class Player {
     this.#nowMs += input[1];
     if (this.#nextWallMs !== null) this.#wallOffsetMs = this.#nextWallMs;
     this.#looks = 0;
+    this.#o.watch?.input(this.#bodies.inInput(input), { monoMs: this.#nowMs, wallOffsetMs: this.#wallOffsetMs });
     this.#read();
     this.#act(input);
     return true;
@@ -143,7 +143,7 @@ export class Player {
   /** To be called once all promises have run: what the tree asked then, and not now, is a divergence. */
   settled(): void {
     const missing = this.#expected[this.#seen];
-    if (missing !== undefined) this.#diverge(outcomeWords(missing), 'nothing');
+    if (missing !== undefined) this.#diverge(missing, null);
   }
 
   /** What belongs to the input that is delivered now, up to the next one. */
@@ -153,6 +153,7 @@ export class Player {
     this.#clocks = [];
     this.#next = null;
     this.#nextWallMs = null;
+    this.#open = false;
     for (let entry = this.#o.next(); entry !== null; entry = this.#o.next()) {
       if (isInput(entry)) {
         this.#next = entry;
@@ -160,8 +161,9 @@ export class Player {
       }
       if (entry[0] === 'clock') this.#clocks.push({ look: entry[1], ms: entry[2] });
       else if (entry[0] === 'wall') this.#nextWallMs = entry[1];
-      else if (entry[0] === 'body') this.#bodies.push(JSON.stringify(entry[1]));
+      else if (entry[0] === 'body') this.#bodies.add(entry[1]);
       else if (entry[0] === 'end') this.endedBecause = entry[1];
+      else if (entry[0] === 'open') this.#open = true;
       else this.#expected.push(entry);
     }
   }
@@ -196,7 +198,7 @@ export class Player {
   #fire(id: number): void {
     const fn = this.#timers.get(id);
     if (fn === undefined) {
-      this.#diverge(`timer ${id} fired`, 'no such timer is set');
+      this.#lost(`timer ${id} fired`, 'no such timer is set');
       return;
     }
     this.#timers.delete(id);
@@ -206,7 +208,7 @@ export class Player {
   #turn(id: number): void {
     const fn = this.#turns.get(id);
     if (fn === undefined) {
-      this.#diverge(`the tree had turn ${id}`, 'it did not ask for that one');
+      this.#lost(`the tree had turn ${id}`, 'it did not ask for that one');
       return;
     }
     this.#turns.delete(id);
@@ -216,16 +218,19 @@ export class Player {
   #callBack(id: number, args: Json): void {
     const fn = this.#insides[id];
     if (fn === undefined) {
-      this.#diverge(`function ${id} of the tree was called`, 'there is none');
+      this.#lost(`function ${id} of the tree was called`, 'there is none');
       return;
     }
-    this.#answered(fn, this.#value(args) as unknown[]);
+    const of = this.#called++;
+    this.#o.watch?.called({ fn: id, of, args: this.#bodies.in(args) });
+    this.#answered(fn, of, this.#value(args) as unknown[]);
   }
 
-  #answered(fn: Fn, args: unknown[]): void {
-    const of = this.#called++;
+  #answered(fn: Fn, of: number, args: unknown[]): void {
     const answer = (value: unknown): void => {
+      const from = this.#insides.length;
       const { json } = cross(value, this.#out, NOWHERE);
+      this.#o.watch?.answered(of, { from, to: this.#insides.length });
       const digest = shortDigest(this.#o.entropy.md5Hex, withoutBody(json));
       const now: Outcome = ['answer', of, digest];
       this.#expect((then) => then[0] === 'answer' && then[1] === of && then[2] === digest, now);
@@ -243,24 +248,35 @@ export class Player {
       this.#seen += 1;
       return then;
     }
-    this.#diverge(then === undefined ? 'nothing' : outcomeWords(then), outcomeWords(now));
+    if (then !== undefined || !this.#open) this.#diverge(then ?? null, now);
     return null;
   }
 
-  #ask(_: number, name: string, args: unknown[]): unknown {
+  #ask(fn: number, name: string, args: unknown[]): unknown {
     if (this.divergence !== null) return NEVER;
+    const from = this.#insides.length;
     const { json } = cross(args, this.#out, NOWHERE);
+    const insides = { from, to: this.#insides.length };
     const digest = shortDigest(this.#o.entropy.md5Hex, json);
     for (let then = this.#expected[this.#seen]; then?.[0] === 'inside'; then = this.#expected[this.#seen]) {
       this.#seen += 1;
       this.#callBack(then[1], then[2]);
     }
     const now: Outcome = ['ask', name, digest, 'nothing', briefOf(json)];
-    const then = this.#expect((one) => one[0] === 'ask' && one[1] === name && one[2] === digest, now);
-    return then === null || then[0] !== 'ask' ? NEVER : this.#now(`${name} ${digest}`, then[3]);
+    const then = this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now), now);
+    if (then === null || then[0] !== 'ask') return NEVER;
+    const key = `${name} ${digest}`;
+    const said = then[3] === 'same' ? { value: this.#last.get(key) ?? null } : then[3];
+    this.#o.watch?.asked({ fn, name, args: json, insides, call: said === 'later' ? this.#calls : null, now: this.#spelled(said) });
+    return this.#now(key, said);
   }
 
-  #now(key: string, now: Extract<Outcome, readonly ['ask', ...unknown[]]>[3]): unknown {
+  /** With its body in it. */
+  #spelled(now: Now): Now {
+    return typeof now === 'object' && 'value' in now ? { value: this.#bodies.in(now.value) } : now;
+  }
+
+  #now(key: string, now: Now): unknown {
     if (now === 'nothing') return undefined;
     if (now === 'later') return this.#promise(this.#calls++);
     if (now === 'same') return this.#value(this.#last.get(key) ?? null);
@@ -275,17 +291,19 @@ export class Player {
 
   /** Made anew each time: the tree may change what it was given. */
   #value(json: Json): unknown {
-    const body = bodyOf(json);
-    if (body === null) return revive(json, this.#maker);
-    const text = this.#bodies[body];
-    if (text === undefined) throw new Error(`the recording names body ${body}, which it does not have`);
-    return revive(JSON.parse(text) as Json, this.#maker);
+    return revive(this.#bodies.in(json), this.#maker);
   }
 
-  #diverge(then: string, now: string): void {
+  #diverge(was: Outcome | null, now: Outcome | null): void {
+    if (this.divergence !== null) return;
+    this.parted = { input: this.#bodies.inInput(this.#input), done: this.#expected.slice(0, this.#seen), was, now };
+    this.#lost(was === null ? 'nothing' : outcomeWords(was), now === null ? 'nothing' : outcomeWords(now));
+  }
+
+  #lost(was: string, now: string): void {
     if (this.divergence !== null) return;
     this.divergence = {
-      ...{ input: this.#inputs, inputIs: inputWords(this.#input), monoMs: this.monoMs, wallMs: this.wallMs, was: then, now },
+      ...{ input: this.#inputs, inputIs: inputWords(this.#input), monoMs: this.monoMs, wallMs: this.wallMs, was, now },
       stack: now === 'nothing' ? '' : stackOf(new Error('now')),
     };
   }
@@ -295,15 +313,15 @@ export class Player {
     const ports = revive(header.ports, this.#maker) as Record<string, object>;
     for (const name of OWN_WAY)
       if (name !== 'handling' && name in ports) throw new Error(`the recording has a port ${name} that none can have`);
-    const next = seeded(header.seed);
+    const seed = seeded(header.seed);
     const handling =
       ports.handling === undefined ? {} : { handling: { ...ports.handling, of: <T>(_subject: string, fn: () => T): T => fn() } };
     return {
       ...ports,
       ...handling,
       ...own,
-      metrics: this.#metrics(),
-      rng: { next },
+      metrics: collecting(this.#o.own.metrics, () => this.#ask(-1, 'metrics.render', []) as Promise<string>),
+      rng: { next: () => this.#drawn(seed) },
       clock: this.#clock(),
       yield: { defer: (fn: () => void) => void this.#turns.set(this.#turnIds++, fn) },
       entropy: this.#entropy(),
@@ -322,7 +340,8 @@ export class Player {
       setTimeout: (fn, ms) => {
         const id = this.#timerIds++;
         const now: Outcome = ['set', timerMs(ms)];
-        this.#expect((then) => then[0] === 'set' && then[1] === now[1], now);
+        this.#expect((then) => then[0] === 'set' && Math.abs(then[1] - now[1]) <= (this.#open ? OPEN_MS_MAX : 0), now);
+        this.#o.watch?.set(id, now[1]);
         this.#timers.set(id, fn);
         return id;
       },
@@ -330,47 +349,36 @@ export class Player {
     };
   }
 
-  /** Whoever asks for a page of figures makes the tree look at its clock. */
-  #metrics(): Ports['metrics'] {
-    const collectors = new Map<string | (() => void), () => void>();
-    return {
-      ...this.#o.own.metrics,
-      onCollect: (fn, key) => void collectors.set(key ?? fn, fn),
-      render: () => {
-        for (const collect of collectors.values()) {
-          try {
-            collect();
-          } catch {
-            // One that fails leaves a page without its figures, then as now.
-          }
-        }
-        return this.#ask(-1, 'metrics.render', []) as Promise<string>;
-      },
-    };
+  #drawn(seed: () => number): number {
+    const value = this.#recorded('rng.next', [], seed) as number;
+    this.#o.watch?.drew(value);
+    return value;
+  }
+
+  /** What the tree got by itself, where the recording tells; else `otherwise`. */
+  #recorded(name: string, args: Json, otherwise: () => unknown): unknown {
+    const then = this.#expected[this.#seen];
+    if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== shortDigest(this.#o.entropy.md5Hex, args)) return otherwise();
+    this.#seen += 1;
+    const result = this.#now(`${name} ${then[2]}`, then[3]);
+    this.#o.watch?.asked({ fn: -1, name, args, insides: NO_FUNCTIONS, call: null, now: { value: cross(result, this.#out, NOWHERE).json } });
+    return result;
   }
 
   #entropy(): Entropy {
-    const recorded = (name: string, args: Json, otherwise: () => unknown): unknown => {
-      const digest = shortDigest(this.#o.entropy.md5Hex, args);
-      const then = this.#expected[this.#seen];
-      if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== digest) return otherwise();
-      this.#seen += 1;
-      return this.#now(`${name} ${digest}`, then[3]);
-    };
     const made = seeded(this.#o.header.seed + 1);
     const digest = (name: 'md5Hex' | 'sha256Hex') => (text: string | Uint8Array) =>
-      recorded(`entropy.${name}`, [cross(text, this.#out, NOWHERE).json], () => this.#o.entropy[name](text)) as string;
+      this.#recorded(`entropy.${name}`, [cross(text, this.#out, NOWHERE).json], () => this.#o.entropy[name](text)) as string;
     return {
       bytes: (count) =>
-        recorded('entropy.bytes', [count], () => Uint8Array.from({ length: count }, () => Math.floor(made() * 256))) as Uint8Array,
+        this.#recorded('entropy.bytes', [count], () => Uint8Array.from({ length: count }, () => Math.floor(made() * 256))) as Uint8Array,
       md5Hex: digest('md5Hex'),
       sha256Hex: digest('sha256Hex'),
     };
   }
 }
 
-function bodyOf(json: Json): number | null {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) return null;
-  const { $: kind, v } = json as { readonly [key: string]: Json };
-  return kind === 'B' ? Number(v) : null;
+/** Where names were replaced after the call, its digest is not known. */
+function sameArguments(then: Outcome, now: Outcome): boolean {
+  return then[2] === '' ? then[4] === now[4] : then[2] === now[2];
 }

@@ -1,0 +1,125 @@
+/** `actorctl replay PATH --minimize`: cuts a recording down to one small file, and writes the test that runs it. */
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { constants, zstdCompressSync } from 'node:zlib';
+import { CtlError, EXIT } from '../../../admin/client.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { Entry } from '../../../replay/entries.ts';
+import { type Minimized, minimize } from '../../../replay/keep/minimize.ts';
+import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
+import type { CtlIo } from '../../io.ts';
+import { inputFiles, openInputs, SUFFIX } from './file.ts';
+import { surroundings } from './surroundings.ts';
+
+export interface KeepOptions {
+  path: string;
+  json: boolean;
+  pod: string | undefined;
+  /** The recording that is written. */
+  out: string | undefined;
+  /** The test that is written, with the recording beside it. */
+  toTest: string | undefined;
+  runs: number;
+}
+
+const LEVEL = 19;
+/** What a test imports, from the folder of the checkout. */
+const SUPPORT = 'test/replay/regression.ts';
+
+export async function runMinimize(io: CtlIo, o: KeepOptions): Promise<number> {
+  const test = o.toTest === undefined ? null : testAt(o.toTest);
+  const out = o.out ?? test?.recording;
+  if (out === undefined) throw new CtlError(EXIT.usage, '--minimize: say with --out FILE or --to-test FILE where the result goes.');
+  const files = await inputFiles(o.path);
+  const [file] = files;
+  if (file === undefined || files.length > 1)
+    throw new CtlError(
+      EXIT.usage,
+      `${o.path}: ${files.length} recordings; name the one that shows it. Without --minimize, replay says which.`,
+    );
+  const small = await minimized(io, file, o);
+  const bytes = zstdCompressSync(`${small.lines.join('\n')}\n`, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } });
+  await written(out, bytes);
+  if (test !== null) await written(test.file, testText(test, small));
+  if (o.json)
+    io.out(
+      `${JSON.stringify({ file, out, test: test?.file ?? null, bytes: bytes.length, ...small, lines: small.lines.length }, null, 2)}\n`,
+    );
+  else io.out(shown(out, { small, bytes: bytes.length, test: test?.file }));
+  return EXIT.ok;
+}
+
+async function minimized(io: CtlIo, file: string, o: KeepOptions): Promise<Minimized> {
+  const { header, next } = await openInputs(file);
+  const entries: Entry[] = [];
+  for (let entry = next(); entry !== null; entry = next()) entries.push(entry);
+  try {
+    return await minimize({
+      header,
+      entries() {
+        let at = 0;
+        return () => entries[at++] ?? null;
+      },
+      own: { log: silentLogger, metrics: silentMetrics },
+      around: surroundings,
+      ...{ pod: o.pod, runsMax: o.runs },
+      on: ({ runs, lines }) => (io.columns > 0 ? io.err(`\rrun ${runs}: ${lines} lines   `) : undefined),
+    });
+  } catch (error) {
+    throw error instanceof CtlError ? error : new CtlError(EXIT.no, `${file}: it cannot be cut down: ${messageOf(error)}.`);
+  } finally {
+    if (io.columns > 0) io.err('\r\u001b[K');
+  }
+}
+
+function shown(out: string, o: { small: Minimized; bytes: number; test: string | undefined }): string {
+  const { small } = o;
+  const kept =
+    small.divergence === null ? `the pod ends the same: ${small.end}` : `then: ${small.divergence.was}; now: ${small.divergence.now}`;
+  return `${[
+    `${out}: ${Math.ceil(o.bytes / 1024)} KiB, ${small.inputs.after} of ${small.inputs.before} inputs, ${small.pods.after} of ${small.pods.before} pods (${small.runs} runs)`,
+    `  ${kept}`,
+    ...small.remarks.map((remark) => `  ${remark}`),
+    ...(o.test === undefined ? [] : [`${o.test}: npm run unit -- ${o.test}`]),
+  ].join('\n')}\n`;
+}
+
+async function written(path: string, what: string | Uint8Array): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, what, { mode: 0o600 });
+  } catch (error) {
+    throw new CtlError(EXIT.no, `${path} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+interface TestFile {
+  file: string;
+  recording: string;
+  /** Of the support that it imports. */
+  support: string;
+}
+
+/** Refuses a place where no test of a checkout can be. */
+function testAt(path: string): TestFile {
+  const file = resolve(path);
+  if (!file.endsWith('.test.ts')) throw new CtlError(EXIT.usage, `--to-test ${path}: name it *.test.ts.`);
+  for (let dir = dirname(file); dir !== dirname(dir); dir = dirname(dir)) {
+    const support = join(dir, SUPPORT);
+    if (!existsSync(support)) continue;
+    const from = relative(dirname(file), support);
+    return { file, recording: file.replace(/\.test\.ts$/, SUFFIX), support: from.startsWith('.') ? from : `./${from}` };
+  }
+  throw new CtlError(EXIT.usage, `--to-test ${path}: it must lie in a checkout of actorlet, below its folder test.`);
+}
+
+function testText({ recording, support }: TestFile, { divergence, end }: Minimized): string {
+  const what = divergence === null ? `ends as it did: ${end}` : `does what it did: ${divergence.was}`;
+  return `/** Written by \`actorctl replay --to-test\`: a node of this checkout does again what is recorded beside this file. */
+import { it } from 'vitest';
+import { livesAgain } from '${support}';
+
+it(${JSON.stringify(what)}, () => livesAgain(new URL('./${basename(recording)}', import.meta.url)));
+`;
+}

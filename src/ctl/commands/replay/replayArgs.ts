@@ -1,0 +1,41 @@
+/** The command line of `actorctl replay`. */
+import type { Argv } from 'yargs';
+import type { Common, Runner } from '../../asked.ts';
+
+/** Runs of the node that cutting a recording down may take. */
+const RUNS = 80;
+
+export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Argv<T> {
+  return y.command(
+    'replay <path>',
+    'runs a node again on what --actorlet-record-inputs recorded; 1 where it does something else now',
+    (c) =>
+      c
+        .positional('path', { type: 'string', demandOption: true, describe: 'the folder, or one file of it' })
+        .option('until', {
+          type: 'string',
+          describe: "stops where an actor enters a state, and prints it: 'pods/workers/web-1 state=syncing.settled'",
+        })
+        .option('minimize', {
+          type: 'boolean',
+          default: false,
+          describe: 'cuts the recording down while the divergence, or with --pod the end of that pod, stays the same; replaces names',
+        })
+        .option('pod', { type: 'string', describe: 'with --minimize: NAMESPACE/NAME of the pod that matters' })
+        .option('out', { type: 'string', describe: 'with --minimize: the file that is written' })
+        .option('to-test', { type: 'string', describe: 'cuts it down and writes a test, *.test.ts in a checkout, that runs it' })
+        .option('runs', { type: 'number', default: RUNS, describe: 'with --minimize: runs of the node at most' })
+        .example('$0 replay /var/log/actorlet/inputs', '')
+        .example('$0 replay x.inputs.zst --to-test test/replay/found/backOff.test.ts', ''),
+    async (args) => {
+      const json = args.json || args.output === 'json';
+      if (args.minimize || args.toTest !== undefined) {
+        const { runMinimize } = await import('./keep.ts');
+        const { path, pod, out, toTest, runs } = args;
+        return run(() => runMinimize(io, { path, json, pod, out, toTest, runs }))(args);
+      }
+      const { runReplay } = await import('./replay.ts');
+      return run(() => runReplay(io, { path: args.path, json, until: args.until }))(args);
+    },
+  );
+}

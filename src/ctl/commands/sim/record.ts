@@ -1,0 +1,57 @@
+/** Writes what came in to the daemons of a seed as recordings, which `actorctl replay` runs. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
+import type { Node } from '../../../actors/node.ts';
+import { CtlError, EXIT } from '../../../admin/client.ts';
+import type { NodeConfig } from '../../../machines/config/config.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import { GIT_VERSION } from '../../../machines/version.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import { InputRecording } from '../../../replay/record.ts';
+import { runSim, type SimOptions, type SimResult } from '../../../sim/index.ts';
+import type { CtlIo } from '../../io.ts';
+
+/** One daemon's recording: the lines of its file. */
+export interface RecordedDaemon {
+  /** `n1-2`: the second daemon of node n1. */
+  readonly name: string;
+  readonly lines: readonly string[];
+}
+
+/** Runs the seed with a recording of each of its daemons. */
+export async function recordedRun(o: SimOptions): Promise<{ result: SimResult; daemons: readonly RecordedDaemon[] }> {
+  const daemons: { name: string; lines: string[] }[] = [];
+  const result = await runSim({
+    ...o,
+    between({ name }: { name: string }, config: NodeConfig, ports: Ports) {
+      const lines: string[] = [];
+      daemons.push({ name: `${name}-${daemons.filter((d) => d.name.startsWith(`${name}-`)).length + 1}`, lines });
+      const recording = new InputRecording(ports, {
+        ...{ config, options: {}, versions: { actorlet: GIT_VERSION, node: process.version } },
+        afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
+        write: (line) => lines.push(line) > 0,
+        ended() {},
+      });
+      return { ports: recording.ports, wrap: (made: Node) => recording.around(made) };
+    },
+  });
+  return { result, daemons };
+}
+
+/** Writes a file for each daemon of the seed, and says what is in them. */
+export async function recordSeed(io: CtlIo, o: SimOptions, dir: string): Promise<void> {
+  const { result, daemons } = await recordedRun(o);
+  const { violation } = result;
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    for (const { name, lines } of daemons) {
+      const file = join(dir, `seed-${o.seed}-${name}.inputs.zst`);
+      await writeFile(file, zstdCompressSync(`${lines.join('\n')}\n`), { mode: 0o600 });
+      io.out(`${file}: ${lines.length} lines\n`);
+    }
+  } catch (error) {
+    throw new CtlError(EXIT.failed, `the recording of seed ${o.seed} cannot be written to ${dir}: ${messageOf(error)}`);
+  }
+  io.out(`  ${violation === null ? 'every invariant held while it was recorded' : `${violation.invariant}: ${violation.what}`}\n`);
+}

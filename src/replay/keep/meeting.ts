@@ -1,0 +1,121 @@
+/**
+ * Finds a divergence again in a run that does less: the same input, the same that was done after it, and the same first
+ * difference. There the recording is cut, with what was done then in the place of what is done now.
+ */
+import { briefOf } from '../border.ts';
+import { entryOf } from '../check.ts';
+import { type Input, isInput, type Json, type Outcome } from '../entries.ts';
+import type { Edit } from '../loose/edit.ts';
+import { Bodies } from '../player/bodies.ts';
+import type { Parted } from '../player/divergence.ts';
+
+/** Milliseconds by which timers and times may be apart, since less is done before them. */
+const APART_MS_MAX = 50;
+
+export class Meeting {
+  readonly lines: string[] = [];
+  /** The lines end in the divergence. */
+  met = false;
+  readonly #parted: Parted;
+  readonly #monoMs: number;
+  readonly #renames: boolean;
+  /** What came in; null: nothing but a number. */
+  readonly #came: string | null;
+  readonly #bodies = new Bodies();
+  /** What was done since the last input; null: it is another input. */
+  #done: Outcome[] | null = null;
+
+  constructor({ parted, monoMs, edit }: { parted: Parted; monoMs: number; edit: Edit }) {
+    const renamed = <T extends Outcome | null>(outcome: T): T =>
+      outcome === null ? outcome : (edit.into(outcome as Json) as unknown as T);
+    this.#parted = {
+      ...parted,
+      done: parted.done.filter((one) => !isDraw(JSON.stringify(one))).map(renamed),
+      was: renamed(parted.was),
+      now: renamed(parted.now),
+    };
+    this.#monoMs = monoMs;
+    this.#renames = edit.names !== null;
+    this.#came = cameIn(parted.input, (json) => edit.into(json));
+  }
+
+  /** The next line of the new recording. */
+  see(line: string, nowMs: number): void {
+    if (this.met) return;
+    const entry = entryOf(JSON.parse(line));
+    if (entry !== null && isInput(entry)) {
+      if (this.#isReached()) {
+        this.#cut();
+        return;
+      }
+      this.#done = this.#isInput(entry, nowMs) ? [] : null;
+    } else if (entry?.[0] === 'body') this.#bodies.add(entry[1]);
+    else if (entry !== null && this.#done !== null && isOutcome(entry) && !isDraw(line)) {
+      const then = this.#parted.done[this.#done.length];
+      if (then === undefined && this.#isNow(entry, nowMs)) {
+        this.#cut();
+        return;
+      }
+      if (then === undefined || !isSame(then, entry)) this.#done = null;
+      else this.#done.push(entry);
+    }
+    this.lines.push(line);
+  }
+
+  /** The run is over. */
+  end(): void {
+    if (!this.met && this.#isReached()) this.#cut();
+  }
+
+  #isInput(entry: Input, nowMs: number): boolean {
+    if (entry[0] !== this.#parted.input[0] || Math.abs(nowMs - this.#monoMs) > APART_MS_MAX) return false;
+    return this.#came === cameIn(this.#bodies.inInput(entry));
+  }
+
+  #isNow(entry: Outcome, nowMs: number): boolean {
+    const { now, was } = this.#parted;
+    if (now === null) return false;
+    if (now[0] !== 'set' || entry[0] !== 'set') return isSame(now, entry);
+    // Timers end when something is due: at another time what was done then would be another timer, too. Chance may be in it.
+    return Math.floor(nowMs) === this.#monoMs && (isSame(now, entry) || (!Number.isInteger(now[1]) && entry[1] !== was?.[1]));
+  }
+
+  /** Nothing more was done, as now. */
+  #isReached(): boolean {
+    return this.#done !== null && this.#parted.now === null && this.#done.length === this.#parted.done.length;
+  }
+
+  #cut(): void {
+    this.met = true;
+    // What was drawn for what is done now.
+    while (isDraw(this.lines.at(-1) ?? '')) this.lines.pop();
+    const { was } = this.#parted;
+    if (was === null) return;
+    this.lines.push(JSON.stringify(this.#spelled(was)), '["open"]');
+  }
+
+  #spelled(was: Outcome): Outcome {
+    // A body of the whole recording is not in this one, and a digest is of other names.
+    if (was[0] !== 'ask') return was;
+    return ['ask', was[1], this.#renames ? '' : was[2], was[3] === 'later' ? 'later' : 'nothing', was[4] ?? briefOf([])];
+  }
+}
+
+function isDraw(line: string): boolean {
+  return /^\["ask","(?:rng|entropy)\./.test(line);
+}
+
+function cameIn(input: Input, edited: (json: Json) => Json = (json) => json): string | null {
+  return input[0] === 'settled' || input[0] === 'failed' || input[0] === 'called' ? JSON.stringify(edited(input[3])) : null;
+}
+
+function isOutcome(entry: { readonly 0: string }): entry is Outcome {
+  return ['ask', 'inside', 'answer', 'set', 'step'].includes(entry[0]);
+}
+
+function isSame(a: Outcome, b: Outcome): boolean {
+  if (a[0] === 'set' && b[0] === 'set') return Math.abs(a[1] - b[1]) <= APART_MS_MAX;
+  if (a[0] === 'ask' && b[0] === 'ask') return a[1] === b[1] && a[4] === b[4];
+  if (a[0] === 'step' && b[0] === 'step') return a[1] === b[1] && a[2] === b[2] && a[3] === b[3] && a[4] === b[4];
+  return a[0] === b[0];
+}

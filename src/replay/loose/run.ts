@@ -1,0 +1,95 @@
+/** Runs the tree of this checkout in a loose world, and records it anew. */
+import { createNode, type Node, type NodeOptions } from '../../actors/node.ts';
+import type { SupervisionEvent } from '../../actors/supervision/types.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import { configOf } from '../border.ts';
+import type { AfterMicrotasks } from '../inbox.ts';
+import { Hand } from '../outside.ts';
+import { InputRecording } from '../record.ts';
+import { type LooseInput, LooseWorld } from './world.ts';
+
+/** What this code may not reach itself. */
+export interface Surroundings {
+  readonly hashes: LooseInput['hashes'];
+  /** Resolves once every promise that can settle has settled. */
+  drain(): Promise<void>;
+  readonly afterMicrotasks: AfterMicrotasks;
+}
+
+export interface LooseRunInput extends LooseInput {
+  readonly around: Surroundings;
+  /** In place of the recorded one. */
+  readonly config?: NodeConfig;
+  /** Monotonic time at which it ends. */
+  readonly endMs: number;
+  /** Gets the lines of the new recording, which is made only where somebody wants it. */
+  readonly line?: ((line: string, nowMs: number) => void) | undefined;
+  /** Asked after each step; true ends the run. */
+  ended?(): boolean;
+  step?(e: SupervisionEvent, nowMs: number): void;
+}
+
+export interface LooseRun {
+  readonly node: Node | null;
+  readonly world: LooseWorld;
+  /** Why the node could not be made or started. */
+  readonly failure: string | null;
+}
+
+/** A world in which one thing follows another without time passing. */
+const STEPS_PER_MS_MAX = 100_000;
+
+export async function runLoosely(o: LooseRunInput): Promise<LooseRun> {
+  const world = new LooseWorld(o);
+  const config = o.config ?? configOf(o.edit.into(o.header.config));
+  const recording = o.line === undefined ? null : recorded(world, config, o);
+  world.begin();
+  let node: Node | null = null;
+  let hand: Hand | null = null;
+  let failure: string | null = null;
+  const created = async (): Promise<void> => {
+    try {
+      node = await createNode(config, recording?.ports ?? world.ports, (recording?.options ?? world.options) as NodeOptions);
+      node.tree.observe((e) => o.step?.(e, world.time.nowMs));
+      hand = new Hand(recording === null ? node : recording.around(node));
+    } catch (error) {
+      failure = messageOf(error);
+    }
+  };
+  world.onHand = (input, value) => {
+    if (input[0] === 'told' && input[2] === 'create') void created();
+    else hand?.take(input, value);
+  };
+  await lived(world, o);
+  return { node, world, failure };
+}
+
+function recorded(world: LooseWorld, config: NodeConfig, o: LooseRunInput): InputRecording {
+  const { header, around, line } = o;
+  // Its own digests are of what the tree says; only the tree gets those of the recorded names.
+  const entropy = { bytes: (count: number) => world.ports.entropy.bytes(count), ...around.hashes };
+  return new InputRecording(
+    { ...world.ports, entropy },
+    {
+      ...{ config, options: world.options as object, versions: { actorlet: header.actorlet, node: header.node } },
+      ...{ afterMicrotasks: around.afterMicrotasks, hashes: world.hashes, chance: () => world.ports.rng.next() },
+      write: (text) => {
+        line?.(text, world.time.nowMs);
+        return true;
+      },
+      ended() {},
+    },
+  );
+}
+
+async function lived(world: LooseWorld, { around, endMs, ended }: LooseRunInput): Promise<void> {
+  let atMs = world.time.nowMs;
+  let steps = 0;
+  while (ended?.() !== true && world.time.step(endMs)) {
+    await around.drain();
+    steps = world.time.nowMs === atMs ? steps + 1 : 0;
+    atMs = world.time.nowMs;
+    if (steps > STEPS_PER_MS_MAX) throw new Error(`${STEPS_PER_MS_MAX} steps without time: the node spins`);
+  }
+}

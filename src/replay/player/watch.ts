@@ -1,0 +1,24 @@
+/** What a player tells of what crosses between the tree and its ports. */
+import type { Input, Json, Now } from '../entries.ts';
+
+/** Numbers of functions of the tree: those from `from` up to, and without, `to`. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+export const NO_FUNCTIONS: Range = { from: 0, to: 0 };
+
+export interface PlayerWatch {
+  /** The next input, before the tree gets it. Bodies are in their places. */
+  input(input: Input, at: { monoMs: number; wallOffsetMs: number }): void;
+  /** `fn`: number of the function that the tree called. `insides`: functions among its arguments. `call`: which promise came back. */
+  asked(ask: { fn: number; name: string; args: Json; insides: Range; call: number | null; now: Now }): void;
+  /** The outside calls a function of the tree. */
+  called(call: { fn: number; of: number; args: Json }): void;
+  /** What that call gave has these functions. */
+  answered(of: number, insides: Range): void;
+  set(timer: number, ms: number): void;
+  /** It drew a number by chance. */
+  drew(value: number): void;
+}

@@ -1,0 +1,12 @@
+/** What tests that `actorctl replay --to-test` wrote run. */
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { openInputs } from '../../src/ctl/commands/replay/file.ts';
+import { replayed } from './replayed.ts';
+
+/** Fails where a node of this checkout does something else than what is recorded in the file. */
+export async function livesAgain(file: URL): Promise<void> {
+  const { header, next } = await openInputs(fileURLToPath(file));
+  const { divergence, failure } = await replayed(header, next);
+  expect({ divergence, failure }).toEqual({ divergence: null, failure: null });
+}
