@@ -42,7 +42,10 @@ function ctl(...args: string[]): { code: number | null; out: string } {
 
 function passes(test: string): boolean {
   try {
-    execFileSync(process.execPath, [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'unit', test], { cwd: checkout, stdio: 'ignore' });
+    execFileSync(process.execPath, [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'unit', test], {
+      cwd: checkout,
+      stdio: 'ignore',
+    });
     return true;
   } catch {
     return false;
