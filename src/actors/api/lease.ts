@@ -56,6 +56,8 @@ class LeaseCalls {
   readonly #o: LeaseOptions;
   readonly #client: KubeClient;
   #lease: KubeObject | undefined;
+  /** The API server said that there is none: it is made as soon as the node is registered, without another question. */
+  #absent = false;
 
   constructor(ctx: ActorCtx<LeaseEvent>, o: LeaseOptions) {
     this.#ctx = ctx;
@@ -64,13 +66,16 @@ class LeaseCalls {
   }
 
   async acquire(signal: AbortSignal): Promise<LeaseOutcome> {
-    const found = await this.#request({ verb: 'GET', path: kubePath.lease(NAMESPACE, this.#o.nodeName) }, signal);
-    if (found.ok) {
-      if (!isKubeObject(found.body)) return malformed();
-      this.#lease = found.body;
-      return this.renew(signal);
+    if (!this.#absent) {
+      const found = await this.#request({ verb: 'GET', path: kubePath.lease(NAMESPACE, this.#o.nodeName) }, signal);
+      if (found.ok) {
+        if (!isKubeObject(found.body)) return malformed();
+        this.#lease = found.body;
+        return this.renew(signal);
+      }
+      if (found.failure.code !== 404) return failed(found.failure);
+      this.#absent = true;
     }
-    if (found.failure.code !== 404) return failed(found.failure);
     const owner = this.#owner();
     // Without its owner it would outlive the node.
     if (owner === null)
@@ -81,6 +86,7 @@ class LeaseCalls {
       metadata: { name: this.#o.nodeName, namespace: NAMESPACE, ownerReferences: [owner] },
       spec: this.#spec(),
     };
+    this.#absent = false;
     const made = await this.#request({ verb: 'POST', path: kubePath.leasesIn(NAMESPACE), body }, signal);
     return this.#took(made);
   }

@@ -289,9 +289,9 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     ...(r.cri?.strictGroups === undefined ? {} : { features: { supplementalGroupsPolicy: r.cri.strictGroups } }),
     ...(r.declaredFeatures === undefined ? {} : { declaredFeatures: [...r.declaredFeatures] }),
     nodeInfo: nodeInfo(old.nodeInfo, r),
-    ...inUse(old, r.volumesInUse),
+    ...listed('volumesInUse', old, r.volumesInUse),
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
-    images: [...r.images],
+    ...listed('images', old, r.images),
     conditions: [...(old.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type)), ...own],
   };
 }
@@ -307,10 +307,10 @@ function addressesOf({ addresses = [] }: NodeStatus, r: NodeReadings): Pick<Node
   return { addresses: [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }] };
 }
 
-/** The server leaves an empty list out. */
-function inUse(old: NodeStatus, volumes: readonly string[] | undefined): { volumesInUse?: string[] } {
-  if (volumes === undefined || (volumes.length === 0 && old.volumesInUse === undefined)) return {};
-  return { volumesInUse: [...volumes] };
+/** The server leaves an empty list out: to send it again would be a write each time. */
+function listed(field: 'volumesInUse' | 'images', old: NodeStatus, list: readonly unknown[] | undefined): Partial<NodeStatus> {
+  if (list === undefined || (list.length === 0 && old[field] === undefined)) return {};
+  return { [field]: [...list] };
 }
 
 /** Fields of a status that servers before 1.33 or 1.36 do not keep. */

@@ -89,6 +89,11 @@ const problems = (over: Partial<NodeReadings>) => () => readyProblems(readings(o
 
 const status = (over: Partial<NodeReadings> = {}, before: NodeStatus = {}) => nodeStatus(before, readings(over));
 const FIRST = status();
+/** As the server gives it back. */
+function withoutImages(): NodeStatus {
+  const { images: _, ...rest } = status({ images: [] });
+  return rest;
+}
 const patched =
   (over: Partial<NodeReadings>, before: NodeStatus = FIRST) =>
   () => {
@@ -190,6 +195,7 @@ goldenTable('the node object is as recorded', 'node/node', {
 
   'status: written for the first time (trap 50)': patched({}, {}),
   'status: only time has passed (trap 46)': patched({}),
+  'status: only time has passed on a node without images, which the server leaves out': patched({ images: [] }, withoutImages()),
   'status: a pressure': patched({ pressures: ['DiskPressure'] }),
   'status: not Ready': patched({ shuttingDown: true }),
   'status: Ready for another reason than before': patched({ cri: cri({ networkReady: false }) }, status({ shuttingDown: true })),
