@@ -118,7 +118,13 @@ export const RULES = [
     may: ['machines/', 'ports/', 'actors/', 'admin/', 'ctl/', 'replay/', 'sim/', 'process/'],
     packages: ANY,
   },
-  { folder: '`ctl/commands/replay*`', in: /^ctl\/commands\/replay/, may: ['machines/', 'admin/', 'ctl/', 'replay/'], packages: ANY },
+  // What a replay leaves of its recording, the simulation plays.
+  {
+    folder: '`ctl/commands/replay*`',
+    in: /^ctl\/commands\/replay/,
+    may: ['machines/', 'ports/', 'actors/', 'admin/', 'ctl/', 'replay/', 'recorder/', 'inspect/', 'sandbox/hollow/', 'sim/'],
+    packages: ANY,
+  },
   // A recording is opened without a daemon.
   {
     folder: '`ctl/commands/recording*`',

@@ -1,20 +1,18 @@
 /** Cuts a recording down while it still shows the same: a divergence, or how a pod ends. */
 import type { Node } from '../../actors/node.ts';
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
-import { podsView } from '../../machines/pods/manager/messages.ts';
-import { statusesView } from '../../machines/pods/status/messages.ts';
-import { workersAddr } from '../../machines/pods/workers/messages.ts';
 import type { Ports } from '../../ports/ports.ts';
 import { entryOf } from '../check.ts';
-import type { Entry, Header, Json } from '../entries.ts';
+import type { Entry, Header } from '../entries.ts';
 import { defaultAnswers } from '../loose/defaults.ts';
 import { Edit } from '../loose/edit.ts';
+import { fullNameOf, howIs, type KnownPod, KnownPods, uidOf } from '../loose/pods.ts';
 import { runLoosely, type Surroundings } from '../loose/run.ts';
 import { Learner, type Script } from '../loose/script.ts';
 import type { Divergence, Parted } from '../player/divergence.ts';
 import { type Replayed, replay } from '../replay.ts';
 import { Meeting } from './meeting.ts';
-import { type Named, standIns } from './names.ts';
+import { standIns } from './names.ts';
 import { fewest } from './subsets.ts';
 
 export interface MinimizeInput {
@@ -47,9 +45,6 @@ export interface Minimized {
 /** Time after the last step that matters. */
 const AFTER_MS = 1_000;
 
-interface KnownPod extends Named {
-  readonly uid: string;
-}
 /** What is kept. */
 type Goal = { kind: 'divergence'; divergence: Divergence; parted: Parted } | { kind: 'end'; pod: KnownPod; end: string };
 /** Steps of the workers of pods, by UID. */
@@ -62,25 +57,24 @@ interface Try {
 /** Rejects with an Error that says why there is nothing to keep. */
 export async function minimize(o: MinimizeInput): Promise<Minimized> {
   const learner = new Learner();
-  const known = new Map<string, KnownPod>();
+  const known = new KnownPods();
   const lives = new Map<string, string[]>();
   let ends = '';
   let lastStepMs = o.header.monoMs;
   const first = await strictly(o, {
     watch: learner,
     step(e, node) {
-      learn(e.path, node, known);
+      known.see(e.path, node);
       lived(lives, e);
-      if (podOf(o, known)?.uid === uidOf(e.path)) lastStepMs = learner.nowMs;
+      if (known.named(o.pod)?.uid === uidOf(e.path)) lastStepMs = learner.nowMs;
     },
     leaves: (node) => {
-      ends = endOf(node, podOf(o, known));
+      ends = howIs(node, known.named(o.pod)?.uid ?? '');
     },
   });
   if (first.failure !== null) throw new Error(`the node cannot be made: ${first.failure}`);
-  const pod = podOf(o, known);
-  if (o.pod !== undefined && pod === null)
-    throw new Error(`no pod ${o.pod} is in it; there are ${[...known.values()].map(fullName).join(', ')}`);
+  const pod = known.named(o.pod);
+  if (o.pod !== undefined && pod === null) throw new Error(`no pod ${o.pod} is in it; there are ${known.all.map(fullNameOf).join(', ')}`);
   const script = learner.script();
   const { divergence, parted } = first;
   let goal: Goal;
@@ -88,7 +82,7 @@ export async function minimize(o: MinimizeInput): Promise<Minimized> {
   else if (divergence !== null) throw new Error('the tree no longer waits for what came in: what was recorded cannot be cut down to that');
   else if (pod !== null) goal = { kind: 'end', pod, end: ends };
   else throw new Error('nothing diverges: say with --pod NAMESPACE/NAME which pod matters');
-  return await new Minimizer(o, { script, known: [...known.values()], lives, goal, before: first.inputs, lastStepMs }).run();
+  return await new Minimizer(o, { script, known: known.all, lives, goal, before: first.inputs, lastStepMs }).run();
 }
 
 /** The recording before anything is cut. */
@@ -205,7 +199,7 @@ class Minimizer {
     }).catch(() => null);
     if (run === null) return null;
     meeting?.end();
-    const same = meeting === null ? goal.kind === 'end' && run.node !== null && endOf(run.node, goal.pod) === goal.end : meeting.met;
+    const same = meeting === null ? goal.kind === 'end' && run.node !== null && howIs(run.node, goal.pod.uid) === goal.end : meeting.met;
     if (!same || [...this.#lives].some(([uid, steps]) => lives.get(uid)?.join() !== steps.join())) return null;
     const made = meeting?.lines ?? [...lines, '["end","cut down"]'];
     const again = await strictly({ ...this.#o, header: JSON.parse(made[0] ?? '') as Header, entries: () => entriesOf(made) });
@@ -268,44 +262,12 @@ function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extra
   return lines;
 }
 
-function uidOf(path: string): string {
-  return path.startsWith(`${workersAddr.path}/`) ? path.slice(workersAddr.path.length + 1) : '';
-}
-
 function lived(lives: Map<string, string[]>, e: SupervisionEvent): void {
   const uid = e.kind === 'transition' ? uidOf(e.path) : '';
   if (e.kind !== 'transition' || uid === '') return;
   const steps = lives.get(uid) ?? [];
   steps.push(`${e.from} -> ${e.to} on ${e.event}`);
   lives.set(uid, steps);
-}
-
-function learn(path: string, node: Node, known: Map<string, KnownPod>): void {
-  const uid = uidOf(path);
-  if (uid === '' || known.has(uid)) return;
-  const pod = node.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
-  if (pod !== undefined)
-    known.set(uid, { uid, namespace: pod.metadata.namespace ?? 'default', name: pod.metadata.name, spec: pod.spec as unknown as Json });
-}
-
-function podOf(o: MinimizeInput, known: ReadonlyMap<string, KnownPod>): KnownPod | null {
-  return [...known.values()].findLast((pod) => fullName(pod) === o.pod) ?? null;
-}
-
-function fullName({ namespace, name }: Named): string {
-  return `${namespace}/${name}`;
-}
-
-/** How a pod is, for people: the state of its worker, its phase, and the states of its containers. */
-function endOf(node: Node, pod: KnownPod | null): string {
-  if (pod === null) return '';
-  const { tree } = node;
-  const worker = tree.stateAt(`${workersAddr.path}/${pod.uid}`)?.state;
-  const status = tree.registry.read(statusesView)?.value.get(pod.uid)?.status;
-  const containers = (status?.containerStatuses ?? []).map(
-    (c) => `${Object.keys(c.state)[0] ?? 'unknown'} after ${c.restartCount} restarts`,
-  );
-  return [worker ?? 'gone', status?.phase ?? '', ...containers].filter((word) => word !== '').join(', ');
 }
 
 function uidsWithout(all: readonly KnownPod[], kept: readonly KnownPod[]): string[] {

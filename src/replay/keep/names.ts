@@ -4,6 +4,7 @@ import { hashNameAndImage } from '../../machines/pod/runtime/containerHash.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import type { Json } from '../entries.ts';
 import type { Renaming } from '../loose/edit.ts';
+import type { KnownPod } from '../loose/pods.ts';
 
 /** Namespaces of every cluster. */
 const OPEN_NAMESPACES: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public', 'kube-node-lease', '']);
@@ -15,15 +16,13 @@ const OPEN_ADDRESS = /^(?:127\.|0\.|255\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113
 const ADDRESS_RANGES = ['192.0.2', '198.51.100', '203.0.113'];
 const ADDRESSES_EACH = 254;
 
-export interface Named {
-  readonly namespace: string;
-  readonly name: string;
-  /** With its containers. */
-  readonly spec: Json;
-}
-
 /** @param o `texts`: all there is, as JSON text. `node`: names of the node and its API server. */
-export function standIns(o: { pods: readonly Named[]; node: readonly string[]; texts: Iterable<string>; containers: boolean }): Renaming {
+export function standIns(o: {
+  pods: readonly KnownPod[];
+  node: readonly string[];
+  texts: Iterable<string>;
+  containers: boolean;
+}): Renaming {
   const words = new Map<string, string>();
   const all = o.pods.flatMap((pod) => containersOf(pod.spec));
   addSorted(words, 'node', o.node);
@@ -56,7 +55,7 @@ function addSorted(words: Map<string, string>, kind: string, names: readonly str
 }
 
 /** The node compares containers with their definitions by a hash of name and image. */
-function addHashes(pods: readonly Named[], words: Map<string, string>): void {
+function addHashes(pods: readonly KnownPod[], words: Map<string, string>): void {
   const { into } = renaming(words);
   for (const { spec } of pods) {
     for (const container of containersOf(spec) as unknown as Container[]) {

@@ -28,6 +28,8 @@ export interface LooseRunInput extends LooseInput {
   /** Asked after each step; true ends the run. */
   ended?(): boolean;
   step?(e: SupervisionEvent, nowMs: number): void;
+  /** The node was made, and is not started yet. */
+  made?(node: Node): void;
 }
 
 export interface LooseRun {
@@ -52,6 +54,7 @@ export async function runLoosely(o: LooseRunInput): Promise<LooseRun> {
     try {
       node = await createNode(config, recording?.ports ?? world.ports, (recording?.options ?? world.options) as NodeOptions);
       node.tree.observe((e) => o.step?.(e, world.time.nowMs));
+      o.made?.(node);
       hand = new Hand(recording === null ? node : recording.around(node));
     } catch (error) {
       failure = messageOf(error);

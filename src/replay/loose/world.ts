@@ -2,7 +2,7 @@
  * The world of a recording without its order: each call of the tree has the answer that it, or one like it, had then, and as
  * late; events come when they came. So a tree can run that does less, or something else, than the one that was recorded.
  */
-import { CriError, type Ports } from '../../ports/ports.ts';
+import { type Clock, CriError, type Ports } from '../../ports/ports.ts';
 import { OWN_WAY, seeded } from '../border.ts';
 import type { ByHand, Header, Json } from '../entries.ts';
 import { Secrets } from '../secrets.ts';
@@ -23,8 +23,8 @@ export interface LooseInput {
   readonly edit: Edit;
   readonly own: Pick<Ports, 'log' | 'metrics'>;
   readonly hashes: { readonly md5Hex: Hash; readonly sha256Hex: Hash };
-  /** Asked before the recording is. */
-  readonly instead?: Otherwise | undefined;
+  /** Parts of the world that are played: asked before the recording is. */
+  readonly played?: ((clock: Clock) => Otherwise) | undefined;
   readonly otherwise?: Otherwise | undefined;
 }
 
@@ -45,6 +45,7 @@ export class LooseWorld {
   readonly unknown = new Map<string, number>();
   readonly #o: LooseInput;
   readonly #answers: Answers;
+  readonly #played: Otherwise | undefined;
   readonly #maker: Maker;
   readonly #signals = new Map<number, AbortController>();
   #made = false;
@@ -53,6 +54,7 @@ export class LooseWorld {
     this.#o = o;
     this.#answers = new Answers(o.script);
     this.time = new LooseTime(o.script, o.header);
+    this.#played = o.played?.(this.time.clock);
     this.#maker = {
       fn:
         (id, name) =>
@@ -142,8 +144,8 @@ export class LooseWorld {
   }
 
   #ask(fn: number, name: string, args: unknown[]): unknown {
-    const { instead, otherwise, edit } = this.#o;
-    const own = instead?.(name, args);
+    const { otherwise, edit } = this.#o;
+    const own = this.#played?.(name, args);
     if (own !== undefined) return own.result;
     const fns: Fn[] = [];
     const signals: AbortSignal[] = [];

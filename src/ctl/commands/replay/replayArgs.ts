@@ -25,6 +25,20 @@ export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runn
         .option('out', { type: 'string', describe: 'with --minimize: the file that is written' })
         .option('to-test', { type: 'string', describe: 'cuts it down and writes a test, *.test.ts in a checkout, that runs it' })
         .option('runs', { type: 'number', default: RUNS, describe: 'with --minimize: runs of the node at most' })
+        .option('set', {
+          type: 'string',
+          array: true,
+          default: [],
+          describe: 'what if: a field of the configuration, or featureGates.NAME=true',
+        })
+        .option('drop', {
+          type: 'string',
+          array: true,
+          default: [],
+          describe: 'what if without: pod=NAMESPACE/NAME, events of port=NAME, or kind=killed',
+        })
+        .option('fault', { type: 'string', describe: 'what if: file of a fault scenario, injected at the start' })
+        .example('$0 replay x.inputs.zst --set crashLoopBackOff.maxContainerRestartPeriod=5s', 'what becomes of each pod then')
         .example('$0 replay /var/log/actorlet/inputs', '')
         .example('$0 replay x.inputs.zst --to-test test/replay/found/backOff.test.ts', ''),
     async (args) => {
@@ -33,6 +47,11 @@ export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runn
         const { runMinimize } = await import('./keep.ts');
         const { path, pod, out, toTest, runs } = args;
         return run(() => runMinimize(io, { path, json, pod, out, toTest, runs }))(args);
+      }
+      if (args.set.length + args.drop.length > 0 || args.fault !== undefined) {
+        const { runWhatIf } = await import('./whatIf/whatIf.ts');
+        const { path, set, drop, fault } = args;
+        return run(() => runWhatIf(io, { path, json, set, drop, fault }))(args);
       }
       const { runReplay } = await import('./replay.ts');
       return run(() => runReplay(io, { path: args.path, json, until: args.until }))(args);

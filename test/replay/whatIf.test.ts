@@ -1,0 +1,66 @@
+/** Experiments with a recording: what becomes of its pods with other settings, with faults, or without something. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runWhatIf, type WhatIfOptions } from '../../src/ctl/commands/replay/whatIf/whatIf.ts';
+import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
+import { toldTo } from './toldTo.ts';
+
+let dir: string;
+let path: string;
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'actorlet-what-if-'));
+  await recordSeed(toldTo(), { seed: 8, minutes: 0.2, pods: 3 }, dir);
+  path = join(dir, 'seed-8-n1-1.inputs.zst');
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+interface Shown {
+  difference: { path: string } | null;
+  pods: { pod: string; unchanged: string; changed: string }[];
+  broken: object[];
+  failure: string | null;
+}
+
+async function whatIf(o: Partial<WhatIfOptions>): Promise<Shown> {
+  const io = toldTo();
+  await runWhatIf(io, { path, json: true, set: [], drop: [], fault: undefined, ...o });
+  return JSON.parse(io.told()) as Shown;
+}
+
+it('without a pod: that one is gone, and the others end as they did', async () => {
+  const { pods: before } = await whatIf({ set: ['podPidsLimit=-1'] });
+  expect(before.length).toBeGreaterThan(2);
+  expect(before.filter((pod) => pod.unchanged !== pod.changed)).toEqual([]);
+  const name = before.find((pod) => pod.unchanged.includes('Running'))?.pod ?? '';
+  const { difference, pods, broken, failure } = await whatIf({ drop: [`pod=${name}`] });
+  expect(difference?.path).toMatch(/^node\/pods\/workers\//);
+  expect(pods.filter((pod) => pod.unchanged !== pod.changed)).toEqual([expect.objectContaining({ pod: name, changed: 'gone' })]);
+  expect({ broken, failure }).toEqual({ broken: [], failure: null });
+});
+
+it('with another configuration: the first step that differs is named', async () => {
+  const { difference, broken } = await whatIf({ set: ['featureGates.KubeletCrashLoopBackOffMax=true', 'syncFrequency=1s'] });
+  expect(difference).not.toBeNull();
+  expect(broken).toEqual([]);
+});
+
+it('with a fault: the runtime is away at the start', async () => {
+  const { difference, failure } = await whatIf({
+    fault: join(import.meta.dirname, '../../examples/test-your-pods/faults/runtime-away.yaml'),
+  });
+  expect(difference?.path).toMatch(/^node\/(?:runtime|foundation)\//);
+  expect(failure).toBeNull();
+});
+
+it.each([
+  [{ set: ['syncFrequencyy=1s'] }, 'did you mean syncFrequency?'],
+  [{ set: ['featureGates.Swap=true'] }, 'no feature gate Swap'],
+  [{ set: ['what'] }, 'say it like syncFrequency=10s'],
+  [{ drop: ['pod=default/none'] }, 'the recording has nothing of it'],
+  [{ drop: ['all'] }, 'say pod=NAMESPACE/NAME'],
+  [{ fault: '/none.yaml' }, 'the scenario /none.yaml cannot be read'],
+])('%o is refused in words', async (o, why) => {
+  await expect(whatIf(o)).rejects.toThrow(why);
+});
