@@ -10,6 +10,9 @@
 # --expose-gc is for process/memory.ts, which collects the heap once a burst is over; nothing else would release what it
 # needed. ACTORLET_V8_FLAGS replaces the list.
 v8_flags=${ACTORLET_V8_FLAGS---v8-pool-size=1 --max-semi-space-size=4 --expose-gc}
+# A fleet: most of what its nodes make while they join stays. 200 nodes, from the start until all were Ready, with 4, 16 and 32 MiB: 11.5,
+# 8.2 and 8.0 CPU seconds; resident 259, 287 and 313 MiB.
+fleet_v8_flags='--v8-pool-size=2 --max-semi-space-size=32'
 
 # Succeeds when $1 runs and is Node 22.19 or newer.
 new_enough() {
@@ -65,6 +68,7 @@ launch() {
     echo "$program: neither $root/$bundle nor installed sources are there. Run 'npm ci && npm run build' in $root" >&2
     exit 1
   fi
+  if [ "${1-}" = fleet ] && [ -z "${ACTORLET_V8_FLAGS+set}" ]; then v8_flags=$fleet_v8_flags; fi
   # Without the first, SIGUSR1 opens Node's debugger to every user of the machine.
   # shellcheck disable=SC2086 # the flags are a list
   exec "$node" --disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning "$entry" "$@"
