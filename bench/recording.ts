@@ -121,19 +121,18 @@ const cleanUp = cleanUpOnce(async () => {
 
 async function turn(mode: Mode, n: number): Promise<Taken> {
   const folder = mkdtempSync(join(scratch, 'inputs-'));
-  const profiles = mkdtempSync(join(scratch, 'profile-'));
+  const profile = join(scratch, `${mode}-${n}.cpuprofile`);
   daemon = await startDaemon({
     endpoint: lab.endpoint,
     config: { cgroupRoot: lab.cgroupParent, maxPods: PODS + 10 },
     args: mode === 'recorded' ? [`--actorlet-record-inputs=${folder}`] : [],
-    env: { ACTORLET_V8_FLAGS: `${V8_FLAGS} --cpu-prof --cpu-prof-dir=${profiles}` },
+    env: { ACTORLET_PROFILE: profile, ACTORLET_V8_FLAGS: `${V8_FLAGS} --import=${join(import.meta.dirname, 'lib/profiled.ts')}` },
   });
   const one = new Turn(lab, daemon, folder);
   const taken = await one.run(n);
   await daemon.stop();
   daemon = undefined;
-  const [file] = readdirSync(profiles);
-  if (file !== undefined) one.profiled(taken, JSON.parse(readFileSync(join(profiles, file), 'utf8')) as Profile);
+  one.profiled(taken, JSON.parse(readFileSync(profile, 'utf8')) as Profile);
   return taken;
 }
 

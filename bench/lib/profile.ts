@@ -1,4 +1,4 @@
-/** Shares of a processor profile that Node's `--cpu-prof` wrote. */
+/** Shares of a processor profile that Node wrote. */
 
 export interface Profile {
   nodes: readonly { id: number; callFrame: { functionName: string; url: string }; children?: readonly number[] }[];

@@ -4,7 +4,7 @@ import { Cleanup } from './cleanup.ts';
 import { EXIT, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';
 import * as configure from './steps/configure.ts';
-import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
+import type { BootContext, BootIo, BootState, Step, Wiring } from './steps/context.ts';
 import { checkAllocationState } from './steps/host/allocationState.ts';
 import * as host from './steps/host/hostChecks.ts';
 import { setKernelSettings } from './steps/host/kernelSettings.ts';
@@ -69,6 +69,18 @@ export async function boot(
   env: Readonly<Record<string, string | undefined>>,
   outside: { io: BootIo; wiring: Wiring; steps?: readonly Step[] },
 ): Promise<number> {
+  const state: BootState = {};
+  const code = await runSteps(argv, env, { ...outside, state });
+  if (state.again !== true || code !== EXIT.ok) return code;
+  outside.io.again();
+  return EXIT.internal;
+}
+
+async function runSteps(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  outside: { io: BootIo; wiring: Wiring; steps?: readonly Step[]; state: BootState },
+): Promise<number> {
   using cleanup = new Cleanup();
   let libc: Libc | undefined;
   const ctx: BootContext = {
@@ -76,7 +88,7 @@ export async function boot(
     env,
     io: outside.io,
     wiring: outside.wiring,
-    state: {},
+    state: outside.state,
     problems: [],
     remarks: [],
     ending: new AbortController(),
@@ -106,6 +118,13 @@ export function processIo(): BootIo {
     pid: process.pid,
     uid: process.getuid?.() ?? 0,
     exit: (code) => process.exit(code),
+    again() {
+      try {
+        process.execve?.(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], process.env);
+      } catch (error) {
+        process.stderr.write(`actorlet: the daemon cannot start anew by itself: ${messageOf(error)}\n`);
+      }
+    },
     on(name, fn) {
       process.on(name, fn);
       return { [Symbol.dispose]: () => void process.off(name, fn) };

@@ -20,6 +20,7 @@ import type { Cgroups } from './machine/cgroups.ts';
 import type { DebuggerPort } from './machine/debugger.ts';
 import type { DiskUsage } from './machine/diskUsage.ts';
 import type { Inhibitor } from './machine/inhibitor.ts';
+import type { InputRecorder } from './machine/inputRecorder.ts';
 import type { Iptables } from './machine/iptables.ts';
 import type { Journal } from './machine/journal.ts';
 import type { KernelLog } from './machine/kernelLog.ts';
@@ -408,4 +409,6 @@ export interface Ports {
   readonly profiler?: Profiler;
   /** Absent where there is no process to look into. */
   readonly debugger?: DebuggerPort;
+  /** Absent where nothing can be recorded. */
+  readonly inputRecorder?: InputRecorder;
 }

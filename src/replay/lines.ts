@@ -3,6 +3,8 @@ import type { Json } from './entries.ts';
 
 /** Shorter values stand in their line. */
 const BODY_CHARS_MIN = 96;
+/** Why a recording ended for which there was no more room. */
+export const FULL = 'the recording is full';
 /** Bodies that are remembered; an older one is written again when it comes back. */
 const BODIES_MAX = 20_000;
 
@@ -31,7 +33,7 @@ export class Lines {
   }
 
   write(line: string): void {
-    if (this.#on && !this.#o.write(line)) this.#stop('the recording is full');
+    if (this.#on && !this.#o.write(line)) this.#stop(FULL);
   }
 
   /** The text of a value inside a line. A long one is written once, and named from then on. */

@@ -33,9 +33,9 @@ export interface RecordInput extends LinesOutput {
 const NOWHERE: Place = { key: '', secret: false };
 const KEY_BYTES = 32;
 /** Longer values are not kept to be compared with the next one. */
-const LAST_CHARS_MAX = 1_000;
+const LAST_CHARS_MAX = 200;
 /** Calls whose last value is kept; then all are told anew. */
-const LAST_MAX = 10_000;
+const LAST_MAX = 2_000;
 
 /** A node's ports while they are recorded. */
 export class InputRecording {
@@ -256,6 +256,7 @@ export class InputRecording {
     const same = this.#last.get(key) === text && !text.includes('"$":"f"');
     if (this.#last.size >= LAST_MAX) this.#last.clear();
     if (text.length <= LAST_CHARS_MAX) this.#last.set(key, text);
+    else this.#last.delete(key);
     return same;
   }
 

@@ -9,6 +9,8 @@ import type { Json } from './entries.ts';
 const FOUND_ANYWHERE_MIN = 8;
 /** Bounds what is looked for in each text. Later ones are still replaced where they stand as a secret. */
 const KNOWN_MAX = 2_000;
+const LOOKED_AT_CHARS_MAX = 128;
+const LOOKED_AT_MAX = 4_000;
 /** Environment values that keep no secret, and that programs read. */
 const OPEN_VALUE = /^(?:|true|false|\d{1,5}|.{1,3})$/s;
 const SECRET_KEYS: ReadonlySet<string> = new Set(
@@ -16,6 +18,17 @@ const SECRET_KEYS: ReadonlySet<string> = new Set(
     .concat(['secrets', 'privateKey', 'proxy-authorization', 'staticPodURLHeader', 'client-key-data'])
     .map((key) => key.toLowerCase()),
 );
+/** Of keys that were looked at: the same few thousand come again and again. */
+const seenKeys = new Map<string, boolean>();
+const SEEN_KEYS_MAX = 4_096;
+function isSecretKey(key: string): boolean {
+  let secret = seenKeys.get(key);
+  if (secret === undefined) {
+    secret = SECRET_KEYS.has(key.toLowerCase());
+    if (seenKeys.size < SEEN_KEYS_MAX) seenKeys.set(key, secret);
+  }
+  return secret;
+}
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 /** Three parts of base64url, the first of which is the header of a JSON Web Token. */
 const JWT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
@@ -37,6 +50,8 @@ export class Secrets {
   /** Those looked for in every text, longest first. */
   #anywhere: string[] = [];
   #pattern: RegExp | null = null;
+  /** Names and paths come again and again. */
+  readonly #lookedAt = new Map<string, string>();
 
   /** @param hash A keyed hash, as hexadecimal text. */
   constructor(hash: (text: string) => string) {
@@ -46,7 +61,7 @@ export class Secrets {
   /** Whether what `owner` has under this key is secret, in an object that stands under the key `above`. */
   static isSecret(key: string, owner: object, above: string): boolean {
     // `authorization` is a header, and a section of the node's configuration.
-    if (SECRET_KEYS.has(key.toLowerCase())) return key !== 'authorization' || !isRecord(Reflect.get(owner, key));
+    if (isSecretKey(key)) return key !== 'authorization' || !isRecord(Reflect.get(owner, key));
     if (key === 'value') return above === 'env' || above === 'envs';
     // Items of a list have no kind; a ConfigMap has no type.
     if (key === 'data' || key === 'stringData') return isRecord(owner) && (owner.kind === 'Secret' || typeof owner.type === 'string');
@@ -64,6 +79,17 @@ export class Secrets {
   /** With every secret that is known in it replaced. */
   within(text: string): string {
     if (text.length < FOUND_ANYWHERE_MIN) return text;
+    if (text.length > LOOKED_AT_CHARS_MAX) return this.#look(text);
+    let found = this.#lookedAt.get(text);
+    if (found === undefined) {
+      found = this.#look(text);
+      if (this.#lookedAt.size >= LOOKED_AT_MAX) this.#lookedAt.clear();
+      this.#lookedAt.set(text, found);
+    }
+    return found;
+  }
+
+  #look(text: string): string {
     if (text.includes('PRIVATE KEY-----') && PRIVATE_KEY.test(text)) return this.standIn(text, '');
     if (MAY_HOLD.test(text)) {
       const parsed = jsonOf(text);
@@ -164,6 +190,7 @@ export class Secrets {
       if (one.length >= FOUND_ANYWHERE_MIN) this.#anywhere.push(one);
     this.#anywhere.sort((a, b) => b.length - a.length);
     this.#pattern = null;
+    this.#lookedAt.clear();
   }
 }
 

@@ -36,6 +36,8 @@ export interface Crossed {
 
 const PLAIN: readonly unknown[] = [Object.prototype, null];
 const SYMBOLS = { '@@asyncIterator': Symbol.asyncIterator, '@@dispose': Symbol.dispose, '@@asyncDispose': Symbol.asyncDispose } as const;
+const NAMED_SYMBOLS = Object.entries(SYMBOLS);
+const OPEN: Place = { key: '', secret: false };
 
 /** Errors whose class the tree asks for. */
 const ERRORS: Readonly<Record<string, { prototype: object }>> = { CriError, CsiError, PlainAnswerError };
@@ -83,9 +85,17 @@ function crossObject(value: object, border: Border, at: Place): Crossed {
   return crossInstance(value, border, at);
 }
 
+/** Most of what crosses: neither side needs an object for it. Undefined: it is more. */
+function plain(value: unknown): Json | undefined {
+  if (value === null || typeof value === 'boolean') return value;
+  return typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0) ? value : undefined;
+}
+
 function crossArray(value: readonly unknown[], border: Border, at: Place): Crossed {
   let other: unknown[] | null = null;
   const json = value.map((item, i) => {
+    const same = typeof item === 'string' ? border.text(item, at) : plain(item);
+    if (same !== undefined) return same;
     const one = cross(item, border, at);
     if (one.other !== item) {
       other ??= [...value];
@@ -101,15 +111,24 @@ function crossRecord(value: Record<string, unknown>, border: Border, at: Place):
   let other: Record<string | symbol, unknown> | null = null;
   for (const key of Object.keys(value)) {
     const item = value[key];
-    const named = typeof item === 'function' ? (item.bind(value) as Fn) : item;
-    const one = cross(named, border, { key, secret: at.secret || border.isSecret(key, value, at) });
-    json[key.startsWith('$') ? `$${key}` : key] = one.json;
+    const simple = plain(item);
+    if (simple !== undefined) {
+      put(json, key, simple);
+      continue;
+    }
+    const secret = at.secret || border.isSecret(key, value, at);
+    if (typeof item === 'string') {
+      put(json, key, border.text(item, secret ? { key, secret } : OPEN));
+      continue;
+    }
+    const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key, secret });
+    put(json, key, one.json);
     if (one.other !== item) {
       other ??= { ...value };
       other[key] = one.other;
     }
   }
-  for (const [name, symbol] of Object.entries(SYMBOLS)) {
+  for (const [name, symbol] of NAMED_SYMBOLS) {
     const method = (value as Record<symbol, unknown>)[symbol];
     if (typeof method !== 'function') continue;
     const one = border.fn(method.bind(value) as Fn, name);
@@ -118,6 +137,11 @@ function crossRecord(value: Record<string, unknown>, border: Border, at: Place):
     other[symbol] = one.other;
   }
   return { json, other: other ?? value };
+}
+
+function put(json: Record<string, Json>, key: string, value: Json): void {
+  if (key === '__proto__') Object.defineProperty(json, key, { value, enumerable: true });
+  else json[key.startsWith('$') ? `$${key}` : key] = value;
 }
 
 /** An object of a class: its methods, its own data, and getters as methods that are called when they are read. */
@@ -130,7 +154,7 @@ function crossInstance(value: object, border: Border, at: Place): Crossed {
     json[name.startsWith('@@') ? `$${name}` : name] = one.json;
     other[key] = one.other;
   };
-  for (const [name, symbol] of Object.entries(SYMBOLS)) {
+  for (const [name, symbol] of NAMED_SYMBOLS) {
     const method: unknown = Reflect.get(value, symbol);
     if (typeof method === 'function') add(name, symbol, method);
   }

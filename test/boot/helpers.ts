@@ -70,6 +70,10 @@ export interface FakeRun {
   stdout(): string;
   stderr(): string;
   exits: number[];
+  /** What the node was created with. */
+  ports(): Ports | undefined;
+  /** How often it became the same program anew. */
+  again(): number;
   emit(name: ProcessEvent, detail?: unknown): void;
   /** Configuration the node was created with. */
   nodeConfig(): NodeConfig | undefined;
@@ -87,6 +91,8 @@ export function fakeBoot(
   const listeners = new Map<ProcessEvent, Set<(detail: unknown) => void>>();
   let config: NodeConfig | undefined;
   let stops = 0;
+  let anew = 0;
+  let nodePorts: Ports | undefined;
   const io: BootIo = {
     stdout: { write: (text) => out.push(text) },
     stderr: { write: (text) => err.push(text) },
@@ -94,6 +100,9 @@ export function fakeBoot(
     pid: o.pid ?? 4242,
     uid: o.uid ?? 0,
     exit: (code) => void exits.push(code),
+    again() {
+      anew += 1;
+    },
     on(name, fn) {
       const set = listeners.get(name) ?? new Set();
       listeners.set(name, set.add(fn));
@@ -115,13 +124,18 @@ export function fakeBoot(
       config = c;
       return { clock: { wallMs: () => Date.now(), monoMs: () => performance.now(), setTimeout, clearTimeout } } as unknown as Ports;
     },
-    createNode: () => node,
+    createNode(_, ports) {
+      nodePorts = ports;
+      return node;
+    },
   };
   return {
     code: boot(argv, { ACTORLET_PROC_SYS: PROC_SYS, ...o.env }, { io, wiring }),
     stdout: () => out.join(''),
     stderr: () => err.join(''),
     exits,
+    ports: () => nodePorts,
+    again: () => anew,
     emit: (name, detail) => {
       for (const fn of listeners.get(name) ?? []) fn(detail);
     },

@@ -36,6 +36,7 @@ import { execOffer } from './admin/execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
 import { lostPeers } from './admin/lostPeers.ts';
 import { nodePage } from './admin/nodePage.ts';
+import { recordRoute } from './admin/recordRoute.ts';
 import { readView } from './admin/views.ts';
 import type { FigureOptions } from './https/stats/figures.ts';
 import { createStats } from './https/stats/stats.ts';
@@ -73,7 +74,11 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     return pods.ok ? fn(pods.value, pods.stale) : pods.reply;
   };
   return router({
-    any: { '/exec': (req) => execOffer(ctx, req), '/debugger': (req) => debuggerRoute(ctx, req) },
+    any: {
+      '/exec': (req) => execOffer(ctx, req),
+      '/debugger': (req) => debuggerRoute(ctx, req),
+      '/record': (req) => recordRoute(ports.inputRecorder, req),
+    },
     below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
     get: {
       ...adminPages(ctx, o.inspect),

@@ -1,5 +1,5 @@
 /** The real ports of time, chance and turns: Clock, Rng, Entropy and Yield. */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Clock, Entropy, Rng, Yield } from '../../ports/ports.ts';
 
 /** Longest wait a Node timer takes (2^31 - 1 ms, 24.8 days); a longer one would fire at once. */
@@ -36,8 +36,8 @@ export function createRng(): Rng {
 export function createEntropy(): Entropy {
   return {
     bytes: (count) => new Uint8Array(randomBytes(count)),
-    md5Hex: (text) => createHash('md5').update(text).digest('hex'),
-    sha256Hex: (text) => createHash('sha256').update(text).digest('hex'),
+    md5Hex: (text) => hash('md5', text),
+    sha256Hex: (text) => hash('sha256', text),
   };
 }
 

@@ -12,7 +12,8 @@ import { messageOf } from '../../machines/text/errors.ts';
 const FLUSH_EVERY_MS = 200;
 /** What waits for a slow disk; the daemon keeps no more for it. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
-const LEVEL = 3;
+/** The window is smaller than the level's own: equal bodies are written once, and a daemon has better use for the memory. */
+const PARAMS = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_windowLog]: 19 };
 const SUFFIX = '.inputs.zst';
 
 /** Files of recordings in a folder, oldest first. */
@@ -31,18 +32,19 @@ export class InputFile {
   readonly #timer: NodeJS.Timeout;
   #lines: string[] = [];
   #broken = false;
+  #ended = false;
 
   private constructor(o: { dir: string; bytesMax: number; name: string; onBroken(why: string): void }) {
     this.#o = o;
     this.path = join(o.dir, `${o.name}${SUFFIX}`);
     this.#file = createWriteStream(this.path, { flags: 'wx', mode: 0o600 });
-    this.#zip = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: LEVEL } });
+    this.#zip = createZstdCompress({ params: PARAMS });
     this.#zip.pipe(this.#file);
     for (const stream of [this.#file, this.#zip]) stream.on('error', (error: Error) => this.#break(messageOf(error)));
     this.#timer = setInterval(() => this.#flush(), FLUSH_EVERY_MS).unref();
   }
 
-  /** Older recordings in the folder go, until there is room for this one. Rejects where the folder cannot be made. */
+  /** It may take half of the folder: older ones go until they have the other half. Rejects where the folder cannot be made. */
   static async open(o: { dir: string; bytesMax: number; name: string; onBroken(why: string): void }): Promise<InputFile> {
     await mkdir(o.dir, { recursive: true, mode: 0o700 });
     let left = o.bytesMax;
@@ -50,18 +52,28 @@ export class InputFile {
       left -= (await stat(file)).size;
       if (left < o.bytesMax / 2) await rm(file, { force: true });
     }
-    return new InputFile({ ...o, bytesMax: Math.max(o.bytesMax / 2, left) });
+    return new InputFile({ ...o, bytesMax: o.bytesMax / 2 });
   }
 
   /** False: there is no room, or the disk does not keep up. */
   write(line: string): boolean {
-    if (this.#broken || this.#file.bytesWritten >= this.#o.bytesMax || this.#zip.writableLength > WAITING_BYTES_MAX) return false;
+    if (this.#broken || this.#ended || this.#file.bytesWritten >= this.#o.bytesMax || this.#zip.writableLength > WAITING_BYTES_MAX)
+      return false;
     this.#lines.push(line);
     return true;
   }
 
-  async end(): Promise<void> {
+  /** Compressed, on the disk. */
+  get bytes(): number {
+    return this.#file.bytesWritten;
+  }
+
+  /** Nothing is taken any more after `last`, for which there is always room. May be repeated. */
+  async end(last?: string): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
     clearInterval(this.#timer);
+    if (last !== undefined) this.#lines.push(last);
     this.#flush();
     if (this.#broken) return;
     await new Promise<void>((resolve) => {

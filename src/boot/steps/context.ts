@@ -27,6 +27,8 @@ export interface BootIo {
   uid: number;
   /** Ends the process at once; for a second signal and for failures outside the tree. */
   exit(code: number): void;
+  /** Becomes the same program anew, in the same process. Returns only where that cannot be. */
+  again(): void;
   on(name: ProcessEvent, fn: (detail: unknown) => void): Disposable;
 }
 export type ProcessEvent = 'SIGINT' | 'SIGTERM' | (typeof HARMLESS_SIGNALS)[number] | 'uncaughtException' | 'unhandledRejection';
@@ -96,6 +98,8 @@ export interface BootState {
   tracing?: TracingEnd;
   /** Absent: inputs are not recorded. */
   inputs?: RecordedNode;
+  /** The program is to begin anew once it has ended in order. */
+  again?: boolean;
 }
 
 /** How a recording ends: with the daemon, or because its tree failed. Neither rejects. */

@@ -11,6 +11,7 @@ import { noteFile, openHandling } from '../process/handling.ts';
 import { HeapCollector, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, startWatchdog } from '../process/watchdog/watchdog.ts';
+import { createInputRecorder, startAnew, wantedInputs } from '../replay/recorder.ts';
 import type { RecordedNode } from '../replay/recordInputs.ts';
 import { versionInfo } from '../version.ts';
 import { type BootContext, type BuildInfo, need, type Outcome, type Step } from './context.ts';
@@ -37,7 +38,8 @@ export const createDependencies: Step = {
       ...{ log: need(ctx, 'log'), notify: need(ctx, 'notify'), watchdog: need(ctx, 'watchdog') },
     });
     const { handling } = ctx.state;
-    ctx.state.ports = handling === undefined ? ports : { ...ports, handling };
+    const inputRecorder = createInputRecorder(ctx);
+    ctx.state.ports = { ...ports, inputRecorder, ...(handling === undefined ? {} : { handling }) };
     return undefined;
   },
 };
@@ -52,7 +54,7 @@ export const createTheNode: Step = {
       flagz: () => shownFlags(config),
       page: () => ctx.state.page ?? { state: config.flags.inspect === '' ? 'off' : 'starting' },
     };
-    const recorded = config.flags.recordInputs === '' ? null : await recordingOf(ctx, options);
+    const recorded = await recordingOf(ctx, options);
     if (recorded === null) {
       ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), { ...options, heartbeat });
       return undefined;
@@ -66,13 +68,16 @@ export const createTheNode: Step = {
 
 type AskedOptions = Omit<Parameters<BootContext['wiring']['createNode']>[2], 'heartbeat'>;
 
-/** Null: it cannot be recorded, and runs all the same. */
+/** Null: nobody wants it recorded, or it cannot be and runs all the same. */
 async function recordingOf(ctx: BootContext, options: AskedOptions): Promise<RecordedNode | null> {
+  const { folder, maxMib } = (await wantedInputs(need(ctx, 'nodeConfig'))) ?? {};
+  if (folder === undefined || maxMib === undefined) return null;
   try {
     const { recordInputs } = await import('../replay/recordInputs.ts');
-    return await recordInputs(need(ctx, 'nodeConfig'), need(ctx, 'ports'), options);
+    const full = () => startAnew(ctx, 'the recording of inputs is full: another one begins');
+    return await recordInputs(need(ctx, 'nodeConfig'), need(ctx, 'ports'), { options, folder, maxMib, full });
   } catch (error) {
-    need(ctx, 'log').error({ flag: '--actorlet-record-inputs', err: messageOf(error) }, 'inputs are not recorded');
+    need(ctx, 'log').error({ folder, err: messageOf(error) }, 'inputs are not recorded');
     return null;
   }
 }
@@ -105,7 +110,7 @@ export const startTheNode: Step = {
     if (result === 'ended') return stopTheNode(ctx);
     need(ctx, 'log').error({ err: messageOf(result.failed) }, `the tree did not start; exiting with code ${EXIT.internal}`);
     dumpRecorder(ctx);
-    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end(), ctx.state.inputs?.end()]);
+    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end(), ctx.state.inputs?.end('the daemon ended')]);
     return { exit: EXIT.internal };
   },
 };
@@ -222,7 +227,7 @@ export const serve: Step = {
     if (result === undefined) return stopTheNode(ctx);
     need(ctx, 'log').error({ err: messageOf(result) }, `the tree failed; exiting with code ${EXIT.internal}, containers are left running`);
     dumpRecorder(ctx);
-    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end(), ctx.state.inputs?.end()]);
+    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end(), ctx.state.inputs?.end('the daemon ended')]);
     return { exit: EXIT.internal };
   },
 };
@@ -234,7 +239,7 @@ export async function stopTheNode(ctx: BootContext): Promise<Outcome> {
   const how = await Promise.race([need(ctx, 'node').stop(), late]);
   limit.abort();
   if (how === 'late') log.warn({}, `the tree did not stop within ${STOP_LIMIT_MS} ms; it is abandoned`);
-  await Promise.all([ctx.state.recording?.end(), ctx.state.tracing?.end(), ctx.state.inputs?.end()]);
+  await Promise.all([ctx.state.recording?.end(), ctx.state.tracing?.end(), ctx.state.inputs?.end('the daemon ended')]);
   log.info({}, 'stopped; containers are left running');
   return { exit: EXIT.ok };
 }

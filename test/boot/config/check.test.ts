@@ -21,7 +21,7 @@ async function run(argv: readonly string[]): Promise<{ code: number; out: string
   const io = {
     stdout: { write: (text: string) => out.push(text) },
     stderr: { write: () => expect.unreachable('it says everything in its answer') },
-    ...{ cwd: '/work-dir', pid: 1, uid: 0, exit: () => expect.unreachable('it ends by its answer') },
+    ...{ cwd: '/work-dir', pid: 1, uid: 0, exit: () => expect.unreachable('it ends by its answer'), again: () => {} },
     on: () => ({ [Symbol.dispose]: () => {} }),
   };
   const code = await check(['--check', '-o', 'json', ...argv], { io, env: {} });

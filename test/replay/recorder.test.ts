@@ -1,0 +1,162 @@
+/** The recording of inputs while a daemon runs: begun, ended, full, and cut by `kill -9`. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recordRoute } from '../../src/actors/edge/admin/recordRoute.ts';
+import { createEntropy } from '../../src/boot/dependencies/clock.ts';
+import { wantedInputs } from '../../src/boot/replay/recorder.ts';
+import { recordInputs } from '../../src/boot/replay/recordInputs.ts';
+import { openInputs } from '../../src/ctl/commands/replay/file.ts';
+import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
+import type { InputRecorder } from '../../src/ports/machine/inputRecorder.ts';
+import type { HttpRequest, Ports } from '../../src/ports/ports.ts';
+import type { Entry } from '../../src/replay/entries.ts';
+import { silentLogger, silentMetrics } from '../../src/replay/silent.ts';
+import { fakeBoot, until } from '../boot/helpers.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'actorlet-record-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+function all(next: () => Entry | null): Entry[] {
+  const entries: Entry[] = [];
+  for (let entry = next(); entry !== null; entry = next()) entries.push(entry);
+  return entries;
+}
+
+describe('actorctl record', () => {
+  const argv = () => [
+    ...[`--root-dir=${dir}/root`, '--read-only-port=0', '--healthz-port=0', '--enable-server=false', '--fail-swap-on=false'],
+    ...['--cgroups-per-qos=false', '--enforce-node-allocatable=none'],
+  ];
+  const wanted = (recordInputs = '') =>
+    wantedInputs({ flags: { ...defaultNodeConfig({}).flags, rootDir: join(dir, 'root'), recordInputs } });
+  const started = async (...more: string[]) => {
+    const run = fakeBoot([...argv(), ...more]);
+    await until('the node was created', () => run.ports()?.inputRecorder !== undefined);
+    const recorder = run.ports()?.inputRecorder;
+    if (recorder === undefined) throw new Error('it has no recorder');
+    return { run, recorder };
+  };
+
+  it('start ends the daemon in order and makes it anew; stop leaves it alone', async () => {
+    const { run, recorder } = await started();
+    const folder = join(dir, 'inputs');
+    expect([recorder.now(), await wanted()]).toEqual([null, null]);
+    await recorder.start({ folder, maxMib: 7 });
+    await run.code;
+    expect([run.stops(), run.again()]).toEqual([1, 1]);
+    expect(await wanted()).toEqual({ folder, maxMib: 7 });
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(statSync(join(dir, 'root/actorlet/record-inputs.json')).mode & 0o777).toBe(0o600);
+
+    const next = await started();
+    await next.recorder.stop();
+    await next.recorder.stop();
+    expect([await wanted(), next.run.again()]).toEqual([null, 0]);
+    next.run.emit('SIGTERM');
+    expect(await next.run.code).toBe(0);
+  });
+
+  it('start says what stands against it, and changes nothing', async () => {
+    const { run, recorder } = await started();
+    writeFileSync(join(dir, 'file'), '');
+    await expect(recorder.start({ folder: join(dir, 'file'), maxMib: 7 })).rejects.toThrow('the folder cannot be used');
+    expect(await wanted()).toBeNull();
+    expect(await wanted('/var/log/inputs')).toMatchObject({ folder: '/var/log/inputs' });
+    writeFileSync(join(dir, 'root/actorlet/record-inputs.json'), '{"folder":7}');
+    expect(await wanted()).toBeNull();
+    run.emit('SIGTERM');
+    expect([await run.code, run.again()]).toEqual([0, 0]);
+  });
+
+  it.each([
+    ['no JSON'],
+    ['{}'],
+    ['{"folder":"relative","maxMib":1}'],
+    ['{"folder":"/x","maxMib":0.5}'],
+    ['{"folder":"/x\\u0000","maxMib":1}'],
+  ])('the body %s is refused', async (body) => {
+    const recorder: InputRecorder = { now: () => null, start: () => expect.unreachable(), stop: () => expect.unreachable() };
+    const req = { method: 'POST', path: '/record', body: new TextEncoder().encode(body) } as unknown as HttpRequest;
+    expect(await recordRoute(recorder, req)).toMatchObject({ status: 400 });
+  });
+});
+
+describe('a recording that is full', () => {
+  /** Ports of which one gives what does not compress. */
+  const noisy = (clock: { nowMs: number }) => {
+    const own = { monoMs: () => clock.nowMs, wallMs: () => clock.nowMs, setTimeout: () => 0, clearTimeout: () => {} };
+    const host = { noise: () => `${Math.random()}`.repeat(3) };
+    const rest = {
+      log: silentLogger,
+      metrics: silentMetrics,
+      entropy: createEntropy(),
+      yield: { defer: () => {} },
+      rng: { next: () => 0 },
+    };
+    return { clock: own, host, ...rest } as unknown as Ports;
+  };
+
+  it.each([
+    ['lets the daemon begin another one', 11, 1],
+    ['at once leaves the node alone: the folder is too small', 0, 0],
+  ])('%s', async (_, minutes, times) => {
+    const clock = { nowMs: 1_000 };
+    let full = 0;
+    const recorded = await recordInputs(defaultNodeConfig({}), noisy(clock), {
+      ...{ options: {}, folder: dir, maxMib: 1 },
+      full() {
+        full += 1;
+      },
+    });
+    clock.nowMs += minutes * 60_000;
+    const { noise } = recorded.ports.host as unknown as { noise(): string };
+    await expect
+      .poll(
+        () => {
+          for (let i = 0; i < 1_000; i++) noise();
+          return recorded.now().ended;
+        },
+        { timeout: 20_000 },
+      )
+      .toBe('the recording is full');
+    expect(full).toBe(times);
+    await recorded.end('the daemon ended');
+    const { next, cut } = await openInputs(recorded.now().file);
+    expect([cut, all(next).at(-1)]).toEqual([false, ['end', 'the recording is full']]);
+    expect(recorded.now().bytes).toBeLessThan(2 ** 20 * 0.75);
+  });
+});
+
+it('after kill -9 all is there but the last 250 ms', async () => {
+  const source = join(import.meta.dirname, '../../src/boot/replay/inputFile.ts');
+  const program = `
+    const { InputFile } = await import(${JSON.stringify(source)});
+    const file = await InputFile.open({ dir: ${JSON.stringify(dir)}, name: process.argv[1], bytesMax: 1 << 24, onBroken() {} });
+    file.write(JSON.stringify({ format: 1, actorlet: '', node: '', monoMs: 0, wallMs: 0, seed: 1, ports: {}, options: {},
+      config: { flags: {}, config: {}, gates: [] } }));
+    setInterval(() => { const at = Math.round(performance.now()); file.write('["turn",0,' + at + ']'); process.stdout.write(at + '\\n'); }, 5);`;
+  const lostMs = async (name: string): Promise<number> => {
+    const child = spawn(process.execPath, ['--input-type=module', '--disable-warning=ExperimentalWarning', '-e', program, name]);
+    let said = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      said += String(chunk);
+      if (Number(said.trim().split('\n').at(-1)) > Number(said.split('\n')[0]) + 1_000) child.kill('SIGKILL');
+    });
+    await once(child, 'close');
+    const { next, cut } = await openInputs(join(dir, `${name}.inputs.zst`));
+    expect(cut).toBe(true);
+    const whole = said.split('\n').slice(0, -1);
+    return Number(whole.at(-1)) - Number(all(next).at(-1)?.[2]);
+  };
+  // A busy machine may hold up the timer that writes.
+  const lost = [await lostMs('1')];
+  while ((lost.at(-1) ?? 0) > 250 && lost.length < 4) lost.push(await lostMs(`${lost.length + 1}`));
+  expect(Math.min(...lost)).toBeLessThanOrEqual(250);
+});
