@@ -14,7 +14,7 @@ import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { InputRecorder } from '../../src/ports/machine/inputRecorder.ts';
 import type { HttpRequest, Ports } from '../../src/ports/ports.ts';
 import type { Entry } from '../../src/replay/entries.ts';
-import { silentLogger, silentMetrics } from '../../src/replay/silent.ts';
+import { silentLogger, silentMetrics } from '../../src/replay/player/silent.ts';
 import { fakeBoot, until } from '../boot/helpers.ts';
 
 let dir: string;

@@ -5,6 +5,7 @@ import type { Common, Runner } from '../asked.ts';
 import { socketPathFrom } from '../socketPath.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { addInjectCommand } from './inject/injectArgs.ts';
+import { addRecordCommand } from './replay/recordArgs.ts';
 import { addReplayCommand } from './replay/replayArgs.ts';
 import { CHART_FORMATS } from './show/chartFormats.ts';
 
@@ -18,30 +19,7 @@ export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): A
   );
 }
 
-/** MiB; as --actorlet-record-inputs-max-mib. */
-const RECORD_MAX_MIB = 256;
-
-function addRecordCommand<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
-  const record = (what: 'start' | 'stop' | 'show', o = { folder: '', maxMib: 0 }) =>
-    run(async (asked) => (await import('./replay/record.ts')).runRecord(asked, what, o));
-  return y.command('record', 'the recording of inputs of a running daemon, for actorctl replay', (c) =>
-    c
-      .command('$0', 'shows what is recorded now', (s) => s.example('$0 record', ''), record('show'))
-      .command(
-        'start <folder>',
-        'records from now on, also over restarts; the daemon starts anew for it, containers run on',
-        (s) =>
-          s
-            .positional('folder', { type: 'string', demandOption: true, describe: 'on the machine of the daemon' })
-            .option('max-mib', { type: 'number', default: RECORD_MAX_MIB, describe: 'MiB of the folder; the oldest files go first' })
-            .example('$0 record start /var/log/actorlet/inputs', ''),
-        (args) => record('start', args)(args),
-      )
-      .command('stop', 'ends the recording; the daemon goes on', (s) => s.example('$0 record stop', ''), record('stop')),
-  );
-}
-
-onst DRAIN_TIMEOUT_S = 600;
+const DRAIN_TIMEOUT_S = 600;
 
 function addImageCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Argv<T> {
   return y.command('image', 'images of embedded://oci', (c) =>
