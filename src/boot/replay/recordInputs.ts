@@ -1,8 +1,8 @@
 /** Puts a recording of inputs between a node and its ports, where the flag asks for one. */
 
 import type { NodeConfig } from '../../machines/config/config.ts';
+import type { InputsRecorded } from '../../machines/shown/answers.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { InputsRecorded } from '../../ports/machine/inputRecorder.ts';
 import type { Ports } from '../../ports/ports.ts';
 import { FULL } from '../../replay/lines.ts';
 import type { OutsideNode } from '../../replay/outside.ts';

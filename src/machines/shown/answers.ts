@@ -84,3 +84,13 @@ export const ENTRY = {
 export type Explanation = ObjectOf<typeof WHY>;
 export type PodExplained = ObjectOf<typeof POD>;
 export type NodeExplained = ObjectOf<typeof NODE>;
+
+/** A recording that is being written, or that ended while its daemon goes on. */
+export interface InputsRecorded {
+  readonly file: string;
+  readonly bytes: number;
+  /** Of its folder. */
+  readonly maxMib: number;
+  /** '' while it is written. */
+  readonly ended: string;
+}

@@ -1,14 +1,5 @@
 /** The port that switches the recording of inputs on and off. */
-
-/** A recording that is being written, or that ended while its daemon goes on. */
-export interface InputsRecorded {
-  readonly file: string;
-  readonly bytes: number;
-  /** Of its folder. */
-  readonly maxMib: number;
-  /** '' while it is written. */
-  readonly ended: string;
-}
+import type { InputsRecorded } from '../../machines/shown/answers.ts';
 
 /** The recording of what comes in through the ports, for the administrator. */
 export interface InputRecorder {
