@@ -23,6 +23,10 @@ export interface Scratch extends Disposable {
   fits(m: Mutant): string;
   /** Runs seeds from `first` until `take` says stop. Answers what the process said when it broke down, else ''. */
   run(range: { first: number; count: number }, take: (r: SeedResult) => boolean): Promise<string>;
+  /** Runs `actorctl` of the copy, with the size of a seed where it is to run one. */
+  ctl(args: readonly string[]): Promise<{ code: number | null; out: string }>;
+  /** Plants the mutant for as long as `fn` takes. */
+  planted<T>(m: Mutant, fn: () => Promise<T>): Promise<T>;
   /** Plants the mutant, runs seeds until one fails that passes without it, and takes it out again. The seed `before` goes first. */
   hunt(m: Mutant, range: { first: number; count: number; before?: number | undefined }): Promise<Outcome>;
 }
@@ -73,6 +77,38 @@ export function scratch(): Scratch {
       });
     });
 
+  const ctl: Scratch['ctl'] = (args) =>
+    new Promise((resolve) => {
+      const argv = ['--disable-warning=ExperimentalWarning', 'src/ctl/main.ts', ...args, ...(args[0] === 'sim' ? SIZE : [])];
+      const env = { ...process.env, NODE_COMPILE_CACHE: join(dir, '.compiled') };
+      const child = spawn(process.execPath, argv, { cwd: dir, env });
+      children.add(child);
+      let out = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (b: Buffer) => {
+          out += String(b);
+        });
+      child.on('error', (error) => resolve({ code: null, out: error.message }));
+      child.on('close', (code) => {
+        children.delete(child);
+        resolve({ code, out });
+      });
+    });
+
+  const planted: Scratch['planted'] = async (m, fn) => {
+    const path = join(dir, m.file);
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(
+      path,
+      text.replace(m.find, () => m.replace),
+    );
+    try {
+      return await fn();
+    } finally {
+      writeFileSync(path, text);
+    }
+  };
+
   const unmutated = async (seed: number): Promise<boolean> => {
     let invariant: string | null = 'did not run';
     await run({ first: seed, count: 1 }, (r) => {
@@ -100,28 +136,20 @@ export function scratch(): Scratch {
       const outcome = await hunt(m, { first: before, count: 1 });
       if (outcome.kind !== 'missed') return outcome;
     }
-    const path = join(dir, m.file);
-    const text = readFileSync(path, 'utf8');
     const why = fits(m);
     if (why !== '') return { kind: 'unusable', why };
     let seed = first;
     while (seed < first + count) {
       let by: SeedResult | null = null;
-      writeFileSync(
-        path,
-        text.replace(m.find, () => m.replace),
-      );
-      let broke: string;
-      try {
-        broke = await run({ first: seed, count: first + count - seed }, (r) => {
+      const range = { first: seed, count: first + count - seed };
+      const broke = await planted(m, () =>
+        run(range, (r) => {
           seed = r.seed + 1;
           if (r.invariant === null) return false;
           by = r;
           return true;
-        });
-      } finally {
-        writeFileSync(path, text);
-      }
+        }),
+      );
       const caught = by as SeedResult | null;
       if (caught === null) return broke === '' ? { kind: 'missed' } : { kind: 'unusable', why: `it does not even run: ${broke}` };
       // A seed that fails without the mutant too says nothing about it.
@@ -133,6 +161,8 @@ export function scratch(): Scratch {
   return {
     run,
     fits,
+    ctl,
+    planted,
     hunt,
     [Symbol.dispose]() {
       process.off('SIGINT', interrupted);

@@ -1,0 +1,70 @@
+/**
+ * Whether a replay finds a changed line: a seed is recorded, a mutant is planted, and the recording is replayed. A mutant counts
+ * where the seed with it does something else than without it.
+ */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { zstdDecompressSync } from 'node:zlib';
+import { CAUGHT_BEFORE, type Mutant } from '../sim/mutants/mutants.ts';
+import { type Scratch, scratch } from '../sim/mutants/scratch.ts';
+
+/** `same`: the seed does with the mutant what it does without. */
+export type Found = { kind: 'found'; by: string } | { kind: 'missed' } | { kind: 'same' } | { kind: 'unusable'; why: string };
+export interface ReplayedMutants extends Disposable {
+  find(m: Mutant): Promise<Found>;
+}
+
+/** The first of those that no seed is known for. */
+const SEED = 8;
+
+export function replayedMutants(): ReplayedMutants {
+  const copy = scratch();
+  const dir = mkdtempSync(join(tmpdir(), 'actorlet-replayed-'));
+  const seeds = new Map<number, Promise<string>>();
+  const recordingOf = (seed: number): Promise<string> => {
+    const known = seeds.get(seed) ?? record(copy, { seed, to: join(dir, `${seed}`) });
+    seeds.set(seed, known);
+    return known;
+  };
+  return {
+    async find(m) {
+      const why = copy.fits(m);
+      if (why !== '') return { kind: 'unusable', why };
+      const seed = CAUGHT_BEFORE[m.id] ?? SEED;
+      const recording = await recordingOf(seed);
+      const { code, out } = await copy.planted(m, () => copy.ctl(['replay', recording]));
+      if (code === 1) return { kind: 'found', by: wordsOf(out) };
+      if (code !== 0) return { kind: 'unusable', why: out.slice(-500) };
+      const changed = join(dir, 'changed');
+      await copy.planted(m, () => record(copy, { seed, to: changed }));
+      const same = linesIn(changed) === linesIn(recording);
+      rmSync(changed, { recursive: true, force: true });
+      return { kind: same ? 'same' : 'missed' };
+    },
+    [Symbol.dispose]() {
+      copy[Symbol.dispose]();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function record(copy: Scratch, o: { seed: number; to: string }): Promise<string> {
+  mkdirSync(o.to);
+  const { out } = await copy.ctl(['sim', `--seed=${o.seed}`, `--record=${o.to}`]);
+  if (readdirSync(o.to).length === 0) throw new Error(`seed ${o.seed} was not recorded: ${out.slice(-500)}`);
+  return o.to;
+}
+
+function linesIn(dir: string): string {
+  return readdirSync(dir)
+    .sort()
+    .map((name) => `${name}\n${zstdDecompressSync(readFileSync(join(dir, name))).toString()}`)
+    .join('\n');
+}
+
+/** Then and now, in one line. */
+function wordsOf(out: string): string {
+  const [, was = '', now = ''] = /then: (.*)\n\s*now: +(.*)/.exec(out) ?? [];
+  return was === '' ? out.trim().slice(0, 200) : `then ${was}, now ${now}`;
+}
