@@ -11,6 +11,7 @@ import { type KernelVoice, kernelVoice } from './nemesis/trouble/kernelVoice.ts'
 import { networkTrouble } from './nemesis/trouble/networkTrouble.ts';
 import { shutdownTrouble } from './nemesis/trouble/shutdownTrouble.ts';
 import { makeServiceAccount } from './nemesis/workload/apiUser.ts';
+import { type Attacher, attacher } from './nemesis/workload/attacher.ts';
 import { type ClaimScheduler, claimScheduler } from './nemesis/workload/claimScheduler.ts';
 import { makeDriverObject } from './nemesis/workload/objectBodies.ts';
 import type { SimCertificate } from './world/identity/certificates.ts';
@@ -40,12 +41,17 @@ export interface Environment {
   kernelOf(node: SimNode): KernelVoice | undefined;
   /** This claim was at some time reserved for this pod, both by UID. */
   wasReserved(claim: string, pod: string): boolean;
+  /** The cluster has this volume of a driver attached to that node, by name. Undefined: it attaches none. */
+  isAttached(node: string, handle: string): boolean | undefined;
   /** What the signer did, by way. */
   readonly signed: ReadonlyMap<string, number>;
 }
 
 /** How many of the nodes whose API is served are profiled now and then. */
 const PROFILED = 0.4;
+
+/** How many of the clusters with a driver attach its volumes. */
+const ATTACHING = 0.4;
 
 export interface EnvironmentOptions {
   nodes: readonly SimNode[];
@@ -71,6 +77,7 @@ class WorldEnvironment implements Environment {
   readonly #callers: ReadonlyMap<SimNode, Caller>;
   readonly #kernels: ReadonlyMap<SimNode, KernelVoice>;
   readonly #scheduler: ClaimScheduler | undefined;
+  readonly #attacher: Attacher | undefined;
   readonly #troubles: readonly Trouble[];
   #fairSinceMs: number;
 
@@ -81,7 +88,8 @@ class WorldEnvironment implements Environment {
     this.#podSigner = podSignerOf(o);
     this.#callers = perNode(o.nodes, (node) => callerOf(o, node));
     this.#kernels = perNode(o.nodes, (node) => kernelOf(o, node));
-    if (o.kube !== undefined && o.nodes.some(hasDriver)) makeDriverObject(o.kube);
+    this.#attacher = attacherOf(o);
+    if (o.kube !== undefined && o.nodes.some(hasDriver)) makeDriverObject(o.kube, { attachRequired: this.#attacher !== undefined });
     this.#scheduler = schedulerOf(o);
     this.#troubles = troublesOf(o);
   }
@@ -93,6 +101,7 @@ class WorldEnvironment implements Environment {
     this.#fairSinceMs = Number.POSITIVE_INFINITY;
     this.#signer?.begin();
     this.#scheduler?.begin();
+    this.#attacher?.begin();
     this.#podSigner?.begin();
     for (const k of this.#kernels.values()) k.begin();
     for (const t of this.#troubles) t.begin();
@@ -101,6 +110,7 @@ class WorldEnvironment implements Environment {
     this.#fairSinceMs = this.#clock.monoMs();
     this.#signer?.heal();
     this.#scheduler?.heal();
+    this.#attacher?.heal();
     this.#podSigner?.heal();
     for (const k of this.#kernels.values()) k.heal();
     for (const t of this.#troubles) t.heal();
@@ -116,6 +126,9 @@ class WorldEnvironment implements Environment {
   }
   wasReserved(claim: string, pod: string): boolean {
     return this.#scheduler?.wasReserved(claim, pod) === true;
+  }
+  isAttached(node: string, handle: string): boolean | undefined {
+    return this.#attacher?.isAttached(node, handle);
   }
   callerOf(node: SimNode): Caller | undefined {
     return this.#callers.get(node);
@@ -187,6 +200,12 @@ function kernelOf({ rng, clock, on }: EnvironmentOptions, node: SimNode): Kernel
 function schedulerOf({ kube, nodes, clock, rng }: EnvironmentOptions): ClaimScheduler | undefined {
   if (kube === undefined || !nodes.some(hasClaims)) return undefined;
   return claimScheduler({ kube, nodes, clock, rng: rng.fork('scheduler') });
+}
+
+function attacherOf({ kube, nodes, clock, rng, on }: EnvironmentOptions): Attacher | undefined {
+  const chances = rng.fork('attacher');
+  if (kube === undefined || !nodes.some(hasDriver) || !chances.chance(ATTACHING)) return undefined;
+  return attacher({ kube, nodes, clock, rng: chances, on: (node, what) => on(`${node} attacher`, what) });
 }
 
 const hasClaims = (node: SimNode): boolean => node.tuning.claims !== null;

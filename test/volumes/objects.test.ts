@@ -77,6 +77,7 @@ beforeEach(() => {
     warn: () => undefined,
     say: () => undefined,
     measure: () => (work) => work,
+    serves: () => undefined,
   });
   settle = async (work) => {
     let over = false;

@@ -37,7 +37,14 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const summary = (plugin: string, name: string, state = 'mounted'): VolumeSummary => ({ plugin, name, state, message: '', sinceMs: 0 });
+const summary = (plugin: string, name: string, state = 'mounted'): VolumeSummary => ({
+  plugin,
+  name,
+  state,
+  message: '',
+  sinceMs: 0,
+  servedBy: plugin,
+});
 const web = (volumes: Pod['spec']['volumes']): Pod => {
   const made = pod('web');
   return { ...made, spec: { ...made.spec, ...(volumes === undefined ? {} : { volumes }) } };

@@ -17,7 +17,7 @@ import { envIsOfItsObjects, volumesComeFirst } from './api/objectInvariants.ts';
 import type { Checker } from './checker.ts';
 import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './node/besideInvariants.ts';
 import { groupsComeFirst, nothingAtWorkIsKilled } from './node/cgroupInvariants.ts';
-import { driversAreHeldToTheirOrder, grownFirst, publishedFirst } from './node/driverInvariants.ts';
+import { driversAreHeldToTheirOrder, grownFirst, oneNodeWrites, publishedFirst } from './node/driverInvariants.ts';
 import { ownObjectGoesForward, rulesAreMadeOnce } from './node/hostInvariants.ts';
 import { nodeKillsAreReportedOnce } from './node/kernelLogInvariants.ts';
 import { nodesStandOnTheirSettings, startsAreRefusedForReason } from './node/kernelSettingInvariants.ts';
@@ -95,6 +95,7 @@ export function allCheckers(): Checker[] {
     driversAreHeldToTheirOrder(),
     publishedFirst(),
     grownFirst(),
+    oneNodeWrites(),
     programsAreAskedOfTheirs(),
     onlyVolumesAreCounted(),
     journalIsReadInBounds(),

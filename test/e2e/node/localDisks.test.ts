@@ -55,7 +55,7 @@ function volumeOf(uid: string, pv: { mountOptions?: string[]; fsType?: string } 
     ports: ports as unknown as Ports,
     log: collectingLogger([]),
     facts: () => ({ ...FACTS, rootDir: root }),
-    ...{ objects: null, growth: null, warn: () => undefined, say: () => undefined, measure: () => (work) => work },
+    ...{ objects: null, growth: null, warn: () => undefined, say: () => undefined, serves: () => undefined, measure: () => (work) => work },
     claims: async ({ volume: name, readOnly, block }) => {
       const found = claimedVolume({ spec }, { claim, name, node: { name: 'n', labels: {} }, readOnly, block });
       return found.ok ? { ok: true, value: { ...found.value, sizes: claimSizes({}, { spec }) } } : found;

@@ -1,7 +1,7 @@
 /** The kubelet's metrics of pods and what is done for them, of a whole node in virtual time. */
 import { describe, expect, it } from 'vitest';
 import { cluster, create, drop, inApi, isReady, patch, waiting } from '../cluster/clusterPods.ts';
-import { pod as manifest, type VirtualNode, virtualNode } from '../virtualNode.ts';
+import { pod as manifest, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 async function series(h: VirtualNode, name: string): Promise<Record<string, number>> {
   const lines = (await h.metrics.render()).split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
@@ -192,6 +192,26 @@ describe('metrics of a pod', () => {
     expect((await series(h, 'volume_manager_total_volumes'))['{plugin_name="kubernetes.io/empty-dir",state="actual_state_of_world"}']).toBe(
       undefined,
     );
+  });
+
+  it('count a volume of an old plugin as one of its driver, and as migrated', async () => {
+    const EBS = 'ebs.csi.aws.com';
+    await using h = await cluster({ servers: true, drivers: true });
+    const socket = `${ROOT}/plugins_registry/${EBS}-reg.sock`;
+    h.drivers.add(socket, { name: EBS });
+    h.fs.makeSocket(socket);
+    const body = { metadata: { name: EBS }, spec: { attachRequired: false } };
+    h.kube.handle({ verb: 'POST', path: '/apis/storage.k8s.io/v1/csidrivers', body });
+    const volumes = [{ name: 'v', awsElasticBlockStore: { volumeID: 'vol-1' } }];
+    create(h, 'web', { spec: { volumes }, container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] } });
+    await h.until('Ready', () => isReady(h, 'web'), 60_000);
+    const plugin = `kubernetes.io/csi:${EBS}`;
+    expect(await series(h, 'storage_operation_duration_seconds_count')).toMatchObject({
+      [`{migrated="true",operation_name="volume_mount",status="success",volume_plugin="${plugin}"}`]: 1,
+    });
+    expect(await series(h, 'volume_manager_total_volumes')).toMatchObject({
+      [`{plugin_name="${plugin}",state="actual_state_of_world"}`]: 1,
+    });
   });
 
   it('count pods that the runtime holds and nobody wants, and a static pod that comes back with its UID', async () => {

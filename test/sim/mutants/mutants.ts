@@ -435,6 +435,18 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'async () => void request, {',
   },
   {
+    id: 'a volume is published on a node to which the cluster has not attached it',
+    file: 'src/actors/services/volumes/csi/setUp.ts',
+    find: 'const publishContext = attach ? await attached(o, { ...job, rules }, signal) : {};',
+    replace: 'const publishContext = {}; void attached;',
+  },
+  {
+    id: 'a volume that an earlier daemon left may be detached under its pod',
+    file: 'src/actors/services/volumes/kinds/csi.ts',
+    find: 'if (data?.attached === true)',
+    replace: 'if (data?.attached === null)',
+  },
+  {
     id: 'a device is unstaged while another pod has it',
     file: 'src/actors/services/volumes/csi/takeDown.ts',
     find: 'if (others.length === 0) await unstage',

@@ -80,6 +80,7 @@ export function machine(
       warn: () => undefined,
       say: () => undefined,
       measure: () => (work) => work,
+      serves: () => undefined,
     });
   const ledger = new CsiLedger();
   const settled = async <T>(work: Promise<T>): Promise<T> => {

@@ -1,7 +1,6 @@
 /** Metrics computed from views and the tree at each scrape: pods as the kubelet counts them, and the tree itself. */
 
 import { apiView } from '../../../machines/api/messages.ts';
-import { pluginName } from '../../../machines/pod/volumes/volumePaths.ts';
 import { isRefused, isWanted, type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerPhase } from '../../../machines/pods/workers/messages.ts';
@@ -134,10 +133,10 @@ function addVolumeMetrics(metrics: Metrics, registry: Registry): void {
     };
     const records = registry.read(podsView)?.value.records;
     for (const [uid, volumes] of registry.read(volumesView)?.value ?? []) {
-      for (const { plugin, state } of volumes) {
+      for (const { servedBy, state } of volumes) {
         const record = records?.get(uid);
-        if (record !== undefined && isWanted(record)) add(pluginName(plugin), 'desired_state_of_world');
-        if (IN_PLACE.has(state)) add(pluginName(plugin), 'actual_state_of_world');
+        if (record !== undefined && isWanted(record)) add(servedBy, 'desired_state_of_world');
+        if (IN_PLACE.has(state)) add(servedBy, 'actual_state_of_world');
       }
     }
     for (const [key, labels] of shown) if (!counts.has(key)) total.remove(labels);

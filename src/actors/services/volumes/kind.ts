@@ -86,6 +86,7 @@ export interface VolumeTools {
   /** `claim`: the event is about it, and not about its pod. */
   say(pod: Pod, said: VolumeEventSaid, claim?: ClaimSizes['claim']): void;
   measure: StorageMetrics['operation'];
+  serves: StorageMetrics['serves'];
   behindClaims: BehindClaims;
 }
 /** The kinds that can be behind a claim. */

@@ -119,7 +119,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   }
   const measure = storageMetrics(ports);
   const growth = ports.kube === undefined ? null : growthApi(ctx);
-  const tools = { log, facts: opts.facts, objects, claims, growth, csi, warn, say, measure: measure.operation };
+  const tools = { log, facts: opts.facts, objects, claims, growth, csi, warn, say, measure: measure.operation, serves: measure.serves };
   const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, ...tools });
   let published: ActualState | undefined;
   return {
@@ -174,7 +174,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     publish(actual) {
       if (actual === published) return;
       published = actual;
-      ctx.publish(volumesView, summaries(actual));
+      ctx.publish(volumesView, summaries(actual, measure.servedBy));
     },
     forget: (uid) => objects?.forget(uid),
   };

@@ -32,6 +32,8 @@ export interface VolumeSummary {
   name: string;
   /** As in directory names, e.g. `kubernetes.io~empty-dir`. */
   plugin: string;
+  /** What serves it, as metrics name it: `kubernetes.io/csi:DRIVER`. */
+  servedBy: string;
   /** What a claim's volume is called on disk. Absent: as above, or it does not stand. */
   stands?: Stand;
   /** Phase of the volume's statechart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */

@@ -183,12 +183,13 @@ export function timedOut(unmounted: readonly string[], failed: readonly string[]
 }
 
 /** What others may see of a pod's volumes. */
-export function summaries(actual: ActualState): Map<string, VolumeSummary[]> {
+export function summaries(actual: ActualState, servedBy: (ref: VolumeRef) => { plugin: string }): Map<string, VolumeSummary[]> {
   const result = new Map<string, VolumeSummary[]>();
   for (const a of actual.values()) {
     const { name, plugin } = a.ref;
     const stands = a.done?.stands ?? a.ref.stands;
-    const entry: VolumeSummary = { name, plugin, state: a.phase, message: a.error, sinceMs: a.sinceMs, ...(stands && { stands }) };
+    const entry: VolumeSummary = { name, plugin, state: a.phase, message: a.error, sinceMs: a.sinceMs, servedBy: servedBy(a.ref).plugin };
+    if (stands !== undefined) entry.stands = stands;
     const list = result.get(a.ref.uid);
     if (list === undefined) result.set(a.ref.uid, [entry]);
     else list.push(entry);

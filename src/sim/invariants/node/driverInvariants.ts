@@ -66,6 +66,31 @@ export function publishedFirst(): Checker {
   };
 }
 
+/**
+ * A node has a volume of the cluster only while the cluster has it attached to that node. What is attached to one node at a time
+ * has then the writers of one node at most, however late a node hears of it.
+ */
+export function oneNodeWrites(): Checker {
+  return {
+    name: 'one-node-writes',
+    served(s, { method, request }) {
+      if (method !== 'NodeStageVolume' && method !== 'NodePublishVolume') return undefined;
+      const { volumeId } = request as CsiRequest<'NodePublishVolume'>;
+      if (!volumeId.startsWith(handleOf('')) || s.environment.isAttached(s.node.name, volumeId) !== false) return undefined;
+      return `${s.node.name}: ${method} of ${volumeId}, which is not attached to it`;
+    },
+    beat({ node, environment }) {
+      for (const { published, staged } of node.drivers.sockets.values()) {
+        for (const [path, handle] of [...staged, ...published]) {
+          if (handle.startsWith(handleOf('')) && environment.isAttached(node.name, handle) === false)
+            return `${node.name}: ${handle} was detached under ${path}`;
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
 /** The status of a claim never says more than what its volume was grown to. */
 export function grownFirst(): Checker {
   return {

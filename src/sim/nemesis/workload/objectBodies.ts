@@ -91,8 +91,8 @@ function sourceOf(claim: string): object {
 }
 
 /** What the cluster says of the driver of its nodes. */
-export function makeDriverObject(kube: SimKube): void {
-  const spec = { attachRequired: false, podInfoOnMount: true, volumeLifecycleModes: ['Persistent', 'Ephemeral'] };
+export function makeDriverObject(kube: SimKube, { attachRequired }: { attachRequired: boolean }): void {
+  const spec = { attachRequired, podInfoOnMount: true, volumeLifecycleModes: ['Persistent', 'Ephemeral'] };
   const made = kube.handle({ verb: 'POST', path: '/apis/storage.k8s.io/v1/csidrivers', body: { metadata: { name: DRIVER }, spec } });
   if (!made.ok) throw new Error(`the object of driver ${DRIVER} cannot be made: ${made.failure.message}`);
 }

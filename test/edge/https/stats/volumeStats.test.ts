@@ -40,7 +40,7 @@ async function withVolumes(periodMs = 60_000) {
     { name: 'disk', persistentVolumeClaim: { claimName: 'data' } },
   ];
   s.registry.set(podsView, viewOfPods([record({ ...web, spec: { ...web.spec, volumes } })]));
-  const summary = (plugin: string, name: string) => ({ plugin, name, state: 'mounted', message: '', sinceMs: 0 });
+  const summary = (plugin: string, name: string) => ({ plugin, name, state: 'mounted', message: '', sinceMs: 0, servedBy: plugin });
   s.registry.set(volumesView, new Map([[uid, [summary('kubernetes.io~empty-dir', 'scratch'), summary(CLAIM, 'disk')]]]));
   const podStats = async () => JSON.parse((await s.ask('/stats/summary')).body).pods[0];
   return { ...s, podStats };

@@ -7,7 +7,7 @@
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang } from '../../../../machines/host/unmounting.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
-import { isSameStand, type Stand, standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { isSameStand, pluginName, type Stand, standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import type { Built } from '../../../../machines/result.ts';
 import { type ClaimedVolume, volumeInPod } from '../../../../machines/services/volumes/claims.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
@@ -39,6 +39,7 @@ export const claim: { inline: InlineActs<Claim> } = {
       if (known !== null && !isSameStand(known, stands)) await takeDown(o, { ...job.volume, stands: known }, signal);
       return alone(o, job.volume, stands, signal, async () => {
         await writeStand(o, job.volume, stands);
+        o.serves(job.volume, { plugin: pluginName(stands.plugin), migrated: false, device: job.source.block });
         o.csi.ledger.pass(volumeKey({ ...job.volume, ...stands }), volumeKey(job.volume));
         const placed = at(job, stands);
         const mounted = (await mountOf(o, placed.volume)) !== undefined;

@@ -1,7 +1,7 @@
 /** `csi`: volumes of drivers. What a driver does for a pod or for a claim is the same, and stands in `../csi`. */
 
-import type { CsiVolume, InlineCsi } from '../../../../machines/pod/volumes/kinds/csi.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { CSI, type CsiVolume, type InlineCsi } from '../../../../machines/pod/volumes/kinds/csi.ts';
+import { pluginName, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { ephemeralCsi, uniqueName } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { growCsi } from '../csi/grow.ts';
@@ -9,6 +9,7 @@ import { type CsiOptions, readData, standing } from '../csi/place.ts';
 import { setUpCsi } from '../csi/setUp.ts';
 import { takeDownCsi } from '../csi/takeDown.ts';
 import { directoryOf, type InlineActs, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
+import type { Served } from '../measured.ts';
 
 export const csi: { inline: InlineActs<{ kind: 'csi'; csi: InlineCsi }>; persistent: PersistentActs<{ kind: 'csi'; csi: CsiVolume }> } = {
   inline: {
@@ -36,6 +37,10 @@ export const csi: { inline: InlineActs<{ kind: 'csi'; csi: InlineCsi }>; persist
   },
 };
 
+function servedBy({ driver, block, migrated }: Pick<CsiVolume, 'driver' | 'block' | 'migrated'>): Served {
+  return { plugin: `${pluginName(CSI)}:${driver}`, migrated: migrated === true, device: block };
+}
+
 function options(o: VolumeTools): CsiOptions {
   return { ...o, ...o.csi, mounter: mounterOf(o) };
 }
@@ -49,6 +54,7 @@ async function stands(o: VolumeTools, { volume, first }: SetUpJob, signal: Abort
 function publish(o: VolumeTools, { volume, pod, csi }: SetUpJob & { csi: CsiVolume }, signal: AbortSignal): Promise<SetUpDone> {
   const { api, reportedInUse } = o.csi;
   if (api === null) throw new Error('this node has no API to ask about the driver of a volume');
+  o.serves(volume, servedBy(csi));
   return setUpCsi({ ...options(o), api, reportedInUse, objects: o.objects }, { ref: volume, pod, csi }, signal);
 }
 
@@ -65,5 +71,6 @@ async function published(o: VolumeTools, ref: VolumeRef): Promise<string | null>
 /** A volume that was attached for us must stay so until it is taken down. */
 async function stillInUse(o: VolumeTools, ref: VolumeRef): Promise<void> {
   const data = await readData(o.ports.fs, o.facts().rootDir, ref);
+  if (data !== null) o.serves(ref, servedBy(data));
   if (data?.attached === true) o.csi.ledger.use(volumeKey(ref), uniqueName(data));
 }

@@ -55,6 +55,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     warn: () => undefined,
     say: () => undefined,
     measure: () => (work) => work,
+    serves: () => undefined,
   });
   const { found: refs, strange } = await plugins.scan();
   const inUse = ledger.inUse();
