@@ -8,7 +8,7 @@ export interface Claimed {
   bound(name: string): Promise<void>;
   stop(): void;
 }
-interface Status {
+export interface ClaimStatus {
   phase?: string;
   capacity?: { storage?: string };
   allocatedResources?: { storage?: string };
@@ -21,7 +21,7 @@ export function watchClaims(c: Cluster): Claimed {
   let [on, busy] = [true, false];
   const look = async (): Promise<void> => {
     const got = await c.plane.request('GET', `${DEFAULT_NAMESPACE}/persistentvolumeclaims`);
-    for (const { metadata, status } of (got.body as { items?: { metadata: { name: string }; status: Status }[] }).items ?? []) {
+    for (const { metadata, status } of (got.body as { items?: { metadata: { name: string }; status: ClaimStatus }[] }).items ?? []) {
       const lines = seen.get(metadata.name) ?? [];
       seen.set(metadata.name, lines);
       const line = sayStatus(status);
@@ -49,7 +49,7 @@ export function watchClaims(c: Cluster): Claimed {
 }
 
 /** '' for one that is not bound. */
-function sayStatus(s: Status): string {
+export function sayStatus(s: ClaimStatus): string {
   if (s.phase !== 'Bound') return '';
   const parts = [
     `capacity ${s.capacity?.storage}`,

@@ -6,12 +6,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CASES, FS_GROUP } from './cases.ts';
-import { type Call, comparable } from './compare.ts';
+import { type Call, comparable, comparableSteps } from './compare.ts';
 import { virtualCalls } from './virtual.ts';
 
 const RECORDED = JSON.parse(readFileSync(join(import.meta.dirname, '../recorded/csi136.json'), 'utf8')) as Record<
   string,
-  { calls: Call[]; seen?: string }
+  { calls: Call[]; claim?: string[]; seen?: string }
 >;
 /** The simulated drivers count nothing. */
 const COUNTS = ['stats', 'stats-block'];
@@ -21,6 +21,8 @@ describe('a volume of a driver', () => {
     const theirs = RECORDED[name]?.calls ?? [];
     const ours = await virtualCalls(name);
     expect(comparable(ours.calls, theirs, of)).toEqual(comparable(theirs, theirs, of));
+    const steps = RECORDED[name]?.claim ?? [];
+    if (of.growth !== undefined) expect(comparableSteps(ours.claim, steps)).toEqual(comparableSteps(steps, steps));
     expect(ours.given).toBe(RECORDED[name]?.seen?.includes(`:${FS_GROUP} `) ?? false);
   });
 

@@ -5,6 +5,7 @@ import type { CsiMethod, NodeCapability } from '../../../src/machines/wire/csi.t
 import { cluster, create, drop, events, isReady, NS, patch, secret } from '../../integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
 import { CASES, type CsiCase, FS_GROUP } from './cases.ts';
+import { type ClaimStatus, sayStatus } from './claims.ts';
 import type { Call } from './compare.ts';
 import { plainCalls } from './plain.ts';
 
@@ -13,6 +14,8 @@ const WITHIN_MS = 400_000;
 
 export interface VirtualTold {
   calls: Call[];
+  /** What the status of its claim goes through. */
+  claim: string[];
   /** Its files were given to the group of the pod. */
   given: boolean;
 }
@@ -42,6 +45,7 @@ class VirtualCase {
 
   async run(): Promise<VirtualTold> {
     const [h, of, name] = [this.#h, this.#of, this.#name];
+    const claim = this.#watchClaim();
     await this.#plug(of.capabilities ?? []);
     this.#fail();
     this.#provide();
@@ -63,7 +67,17 @@ class VirtualCase {
     const { uid } = pod.metadata;
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${uid}`), WITHIN_MS);
     const given = [...h.mounts.owners].some(([path, owner]) => path.includes('kubernetes.io~csi') && owner === `-:${FS_GROUP}`);
-    return { calls: plainCalls(h.drivers.calls as Parameters<typeof plainCalls>[0], { rootDir: ROOT, uid }), given };
+    return { claim, calls: plainCalls(h.drivers.calls as Parameters<typeof plainCalls>[0], { rootDir: ROOT, uid }), given };
+  }
+
+  #watchClaim(): string[] {
+    const lines: string[] = [];
+    this.#h.kube.store.onEvent(({ resource, object }) => {
+      if (resource !== 'persistentvolumeclaims') return;
+      const line = sayStatus(object.status as ClaimStatus);
+      if (line !== '' && line !== lines.at(-1)) lines.push(line);
+    });
+    return lines;
   }
 
   async #plug(capabilities: readonly string[]): Promise<void> {
