@@ -133,6 +133,28 @@ describe('connections that clients share', () => {
     expect(await kube.request({ verb: 'GET', path: '/after' }, opts())).toMatchObject({ ok: true });
   });
 
+  it('are asked once whether they live, however many clients suspect them, and carry their watches on', async () => {
+    const watching: ServerHttp2Stream[] = [];
+    const { api, peers } = await lab((stream) => {
+      stream.respond({ ':status': 200 });
+      watching.push(stream);
+    });
+    const clients = Array.from({ length: 20 }, (_, i) => api(`system:node:n${i}`));
+    const watches = await Promise.all(clients.map((kube) => kube.watch({ path: '/w' }, opts())));
+    let pings = 0;
+    for (const peer of peers) peer.on('ping', () => (pings += 1));
+    for (const kube of clients) kube.closeConnections('heartbeat');
+    await expect.poll(() => pings).toBe(1);
+    for (const stream of watching) stream.end('{"type":"ADDED"}\n');
+    const read = async (watch: (typeof watches)[number]): Promise<string[]> => {
+      const lines: string[] = [];
+      if (watch.ok) for await (const line of watch.lines) lines.push(line);
+      return lines;
+    };
+    expect(await Promise.all(watches.map(read))).toEqual(watches.map(() => ['{"type":"ADDED"}']));
+    expect([pings, peers.size]).toEqual([1, 1]);
+  });
+
   it('tell of a server that is not there, and of a call that takes too long', async () => {
     const { api, sessions, peers } = await lab(() => {});
     const kube = api('system:node:n0');

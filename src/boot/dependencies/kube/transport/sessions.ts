@@ -18,7 +18,7 @@ const STREAMS_AT_FIRST = 100;
 const PING_EVERY_MS = 30_000;
 const PING_TIMEOUT_MS = 15_000;
 /** Asked for because calls failed. */
-const SUSPECT_TIMEOUT_MS = 5_000;
+const SUSPECT_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 /** What the server may send before it is read: of one stream, and of all of a connection. */
 const STREAM_WINDOW_BYTES = 2 ** 20;
@@ -164,16 +164,27 @@ export class Sessions {
     }, PING_EVERY_MS);
   }
 
-  /** One question at a time: of a thousand clients, all may suspect it in the same moment. */
+  /**
+   * One question at a time: of a thousand clients, all may suspect it in the same moment. A peer that sends anything lives,
+   * however late its answer comes behind all that. A busy process reads late: what has come meanwhile is read before it is judged.
+   */
   #ping(session: Session, timeoutMs: number): void {
     const { h2 } = session;
     if (h2.destroyed || h2.connecting || session.asked) return;
     const { clock } = this.#o;
     session.asked = true;
-    const gone = clock.setTimeout(() => h2.destroy(coded('ETIMEDOUT', `no answer to a ping within ${timeoutMs} ms`)), timeoutMs);
+    let heard = h2.socket.bytesRead;
+    const judge = (): void => {
+      if (!session.asked || h2.destroyed) return;
+      const now = h2.socket.bytesRead;
+      if (now === heard) h2.destroy(coded('ETIMEDOUT', `no answer to a ping within ${timeoutMs} ms`));
+      else late = clock.setTimeout(() => setImmediate(judge), timeoutMs);
+      heard = now;
+    };
+    let late = clock.setTimeout(() => setImmediate(judge), timeoutMs);
     h2.ping(() => {
       session.asked = false;
-      clock.clearTimeout(gone);
+      clock.clearTimeout(late);
     });
   }
 }
