@@ -10,7 +10,7 @@ import { isRestartableInit } from '../runtime/shouldRestart.ts';
 import { effectiveLimit, lastingContainers, podLevel } from './podLevel.ts';
 import { qosClass } from './qos.ts';
 
-export type ResourceFacts = Pick<NodeFacts, 'cpuCFSQuota' | 'cpuCFSQuotaPeriodMs' | 'memoryCapacityBytes' | 'hugePageSizes' | 'kubepods'>;
+export type ResourceFacts = Pick<NodeFacts, 'cpuCFSQuota' | 'cpuCFSQuotaPeriodMs' | 'memoryCapacityBytes' | 'hugePageSizes'>;
 
 const SHARES_MIN = 2;
 const SHARES_MAX = 262_144;
@@ -39,11 +39,11 @@ function burstableScore(memoryRequestBytes: number, memoryCapacityBytes: number)
   return Math.min(OOM_BEST_EFFORT - 1, Math.max(least, score));
 }
 
-/** For each of the containers that last, of what the pod as a whole asks for beyond what its containers do. In `amount`'s units. */
-function shareOf(pod: Pod, resource: 'cpu' | 'memory', amount: (q: Quantity | undefined) => number): number {
-  const whole = podLevel(pod, 'requests', resource);
+/** For each of the containers that last, of the memory that the pod as a whole asks for beyond what its containers do. Bytes. */
+function memoryShareOf(pod: Pod): number {
+  const whole = podLevel(pod, 'requests', 'memory');
   if (whole === undefined) return 0;
-  const beyond = amount(whole) - amount(containersTotal(pod, 'requests', resource));
+  const beyond = quantityToInteger(whole) - quantityToInteger(containersTotal(pod, 'requests', 'memory'));
   return Math.max(0, Math.floor(beyond / Math.max(1, lastingContainers(pod).length)));
 }
 
@@ -53,7 +53,7 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes:
   const qos = qosClass(pod);
   if (qos === 'Guaranteed') return OOM_GUARANTEED;
   if (qos === 'BestEffort') return OOM_BEST_EFFORT;
-  const share = shareOf(pod, 'memory', quantityToInteger);
+  const share = memoryShareOf(pod);
   const scoreOf = (c: Container): number => burstableScore(quantityToInteger(c.resources?.requests?.memory) + share, memoryCapacityBytes);
   const own = scoreOf(container);
   const sidecar = isRestartableInit(container) && pod.spec.initContainers?.some((c) => c.name === container.name) === true;
@@ -78,14 +78,8 @@ function linuxResources(
 
 export function containerResources(pod: Pod, container: Container, facts: ResourceFacts): LinuxContainerResources {
   const limitOf = (resource: string) => effectiveLimit(pod, container, resource);
-  const cpu = container.resources?.requests?.cpu;
-  // Without a group of the pod's own that has the weight of what it asks for, its containers share that.
-  const share = facts.kubepods === undefined ? shareOf(pod, 'cpu', quantityToMilli) : 0;
-  const amounts = {
-    cpuRequest: share === 0 ? cpu : `${quantityToMilli(cpu) + share}m`,
-    cpuLimit: limitOf('cpu'),
-    memoryLimit: limitOf('memory'),
-  };
+  // What the pod asks for as a whole is the weight of its own cgroup, where it has one, and of no container, as in the reference.
+  const amounts = { cpuRequest: container.resources?.requests?.cpu, cpuLimit: limitOf('cpu'), memoryLimit: limitOf('memory') };
   const resources = linuxResources(amounts, facts);
   const hugepages = hugepageLimits({ ...pod.spec.resources?.limits, ...container.resources?.limits }, facts.hugePageSizes);
   return {

@@ -129,7 +129,7 @@ export async function unsettled(
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
   const { pressures = [] } = daemon.tree.registry.read(pressureView)?.value ?? {};
   for (const p of pressures) found.push(`the node still says ${p}`);
-  if (records !== undefined) found.push(...resourcesUnsettled(records, { statuses, dump, podGroups: node.tuning.cgroups !== null }));
+  if (records !== undefined) found.push(...resourcesUnsettled(records, { statuses, dump }));
   if (node.kube !== undefined) {
     found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
     found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));

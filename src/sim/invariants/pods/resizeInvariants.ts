@@ -21,7 +21,7 @@ function throttledBytes(request: number, limit: number): string {
 /** Every running container of a pod of the API has the cpu that was granted, its status says so, and nothing impossible was granted. */
 export function resourcesUnsettled(
   records: PodsView['records'],
-  { statuses, dump, podGroups }: { statuses: StatusView | undefined; dump: HollowDump; podGroups: boolean },
+  { statuses, dump }: { statuses: StatusView | undefined; dump: HollowDump },
 ): string[] {
   const found: string[] = [];
   for (const [uid, record] of records) {
@@ -36,10 +36,7 @@ export function resourcesUnsettled(
       const milli = quantityToMilli(requests.cpu);
       const who = `${container.name} of pod ${pod.metadata.name} (${uid})`;
       if (milli >= NEVER_MILLI) found.push(`${who} was granted ${milli} thousandths of a cpu`);
-      // On a node without cgroups of pods, what the pod asks for as a whole is shared among its containers.
-      const atLeast = !podGroups && pod.spec.resources?.requests?.cpu !== undefined;
-      const differs = (is: number, wanted: number) => (atLeast ? is < wanted : is !== wanted);
-      if (differs(Number(running.resources.cpuShares), cpuShares(milli)))
+      if (Number(running.resources.cpuShares) !== cpuShares(milli))
         found.push(`${who} has ${running.resources.cpuShares} shares of the cpu, and was granted ${milli} thousandths`);
       const bytes = quantityToInteger(limits.memory);
       if (bytes !== Number(running.resources.memoryLimitInBytes ?? 0))
@@ -49,7 +46,7 @@ export function resourcesUnsettled(
       if (high !== undefined && bytes > 0 && high !== throttled)
         found.push(`${who} is slowed down from ${high} bytes of memory on, and was granted ${bytes}: that is ${throttled}`);
       const shown = status?.containerStatuses?.find((s) => s.name === container.name);
-      if (shown?.state.running !== undefined && differs(quantityToMilli(shown.resources?.requests?.cpu), milli))
+      if (shown?.state.running !== undefined && quantityToMilli(shown.resources?.requests?.cpu) !== milli)
         found.push(`${who} is said to have ${shown.resources?.requests?.cpu}, and was granted ${requests.cpu}`);
     }
     if (up.length > 0 && status?.conditions?.some((c) => c.type === 'AllContainersRestarting' && c.status === 'True') === true)

@@ -2,6 +2,19 @@
 import { expect, it } from 'vitest';
 import { pod, virtualNode } from '../../virtualNode.ts';
 
+it('gives a container the weight of its own request, and shows no other, on a node without cgroups of pods', async () => {
+  await using h = await virtualNode();
+  const containers = [
+    { name: 'one', image: 'busybox:1', resources: { requests: { cpu: '100m' } } },
+    { name: 'two', image: 'busybox:1' },
+  ];
+  h.write('whole', pod('whole', { spec: { resources: { requests: { cpu: '2' } }, containers } }));
+  await h.until('it runs', () => h.phase('whole') === 'Running');
+  expect(h.runtime.dump().containers.map((c) => Number(c.resources.cpuShares))).toEqual([102, 2]);
+  const shown = h.status('whole')?.status.containerStatuses?.map(({ resources }) => resources?.requests?.cpu);
+  expect(shown).toEqual(['100m', undefined]);
+});
+
 it('takes a pod by what it asks for as a whole, and refuses one whose limits could not be kept', async () => {
   await using h = await virtualNode();
   const resources = { requests: { memory: '1Gi' }, limits: { cpu: '1', memory: '2Gi' } };
