@@ -27,7 +27,9 @@ export const RESTARTED: Partial<PodSpec> & { containers: Container[] } = {
 };
 
 const all = ({ status }: Pod): ContainerStatus[] => [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
-const restarting = (pod: Pod) => pod.status.conditions?.find((c) => c.type === 'AllContainersRestarting')?.status === 'True';
+export const restarting = (pod: Pod) => pod.status.conditions?.find((c) => c.type === 'AllContainersRestarting')?.status === 'True';
+/** All run again. */
+export const again = (pod: Pod) => all(pod).length === 4 && all(pod).every((s) => s.restartCount === 1 && s.ready);
 
 /** Without what is new each time. */
 export interface Told {
@@ -36,7 +38,7 @@ export interface Told {
   containers: { name: string; restartCount: number; last: { reason?: string | undefined }; [more: string]: unknown }[];
 }
 
-function told({ status }: Pod): Told {
+export function told({ status }: Pod): Told {
   const end = (state: ContainerStatus['state']) =>
     state.terminated === undefined
       ? {}
@@ -58,7 +60,6 @@ function told({ status }: Pod): Told {
 export async function toldOfRestart(cluster: Cluster): Promise<{ restarting: Told; after: Told }> {
   await cluster.create('restarts', RESTARTED);
   const seen = await cluster.podWhere('restarts', 'restarts', restarting, QUICK);
-  const again = (pod: Pod) => all(pod).length === 4 && all(pod).every((s) => s.restartCount === 1 && s.ready);
   const after = await cluster.podWhere('restarts', 'runs again', again, QUICK);
   return JSON.parse(JSON.stringify({ restarting: told(seen), after: told(after) })) as { restarting: Told; after: Told };
 }
