@@ -7,7 +7,12 @@ import { again, RECORDED_RESTART, RESTARTED, restarting, type Told, told } from 
 
 const recorded = JSON.parse(readFileSync(RECORDED_RESTART, 'utf8')) as Record<'restarting' | 'after', Told>;
 /** Without the condition that the scheduler sets, and without what cgroups of the recording machine told of the whole pod. */
-function ofNode({ conditions, resources: _, allocatedResources: __, ...more }: Told & { resources?: unknown; allocatedResources?: unknown }) {
+function ofNode({
+  conditions,
+  resources: _,
+  allocatedResources: __,
+  ...more
+}: Told & { resources?: unknown; allocatedResources?: unknown }) {
   return JSON.parse(JSON.stringify({ ...more, conditions: conditions.filter((c) => !c.startsWith('PodScheduled')) }));
 }
 
