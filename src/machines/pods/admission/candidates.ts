@@ -10,6 +10,7 @@ import { hasRun } from '../../pod/runtime/listed.ts';
 import type { Cause } from '../../supervision/address.ts';
 import type { Eviction, PodOpEvent } from '../manager/messages.ts';
 import type { Facts, Out, Rec } from '../manager/records.ts';
+import { isTooSoon, type Refusals, withRefusal } from '../manager/refusalPace.ts';
 import type { ResizeDraft } from '../resize/draft.ts';
 import { type Refusal, UNSUPPORTED } from './admission.ts';
 import { type Judgement, judge, makeRoom } from './judge.ts';
@@ -34,6 +35,7 @@ export interface AdmissionHost {
   readonly resizes: ResizeDraft;
   /** When the pod manager had read what was granted before. An older listing may lack what the workers before it had just started. */
   readonly beganMonoMs: number;
+  refusals: Refusals;
   /** Never given twice. */
   newLife(): number;
   why(prior: readonly Cause[] | undefined, what: string): readonly Cause[];
@@ -98,7 +100,14 @@ export class Candidates {
       this.keepPending(candidate, c, verdict);
       return null;
     }
+    if (this.isTooSoon(c)) {
+      this.wait(
+        wait === 'paced' && this.host.waiting.get(uid) === candidate ? candidate : { ...c, wait: 'paced', refusal: verdict.message },
+      );
+      return null;
+    }
     this.release(c);
+    this.host.refusals = withRefusal(this.host.refusals, c.pod, this.host.facts.monoMs);
     return { is: 'refused', refusal: verdict };
   }
 
@@ -111,6 +120,12 @@ export class Candidates {
     const isOwned = metadata.ownerReferences?.some((owner) => owner.controller === true) === true;
     const isNew = !this.host.records.has(metadata.uid) && !isTerminal(status.phase) && !metadata.deletionTimestamp;
     return reason === UNSUPPORTED && source === 'api' && isNew && (isOwned || this.runsHere(pod));
+  }
+  /** A new pod of the API alone: what runs here or ran is told at once. */
+  private isTooSoon({ pod, source, sinceMonoMs }: Candidate): boolean {
+    const { listing, monoMs } = this.host.facts;
+    const isNew = source === 'api' && !this.host.records.has(pod.metadata.uid) && !hasRun(listing?.pods.get(pod.metadata.uid));
+    return isNew && isTooSoon(this.host.refusals, pod, { sinceMonoMs, monoMs });
   }
   /** By the runtime's listing, and before there is one by what the API server was told last. */
   private runsHere({ metadata, status }: Pod): boolean {

@@ -34,10 +34,12 @@ export type Wait =
   /** The same, of a pod that runs here already. */
   | 'readmitting'
   /** It sets what this node must refuse. It runs here already, or its controller would replace it without end if it failed. */
-  | 'held';
+  | 'held'
+  /** It is refused in a moment: its controller, which replaces it at once, heard of another refusal just now. */
+  | 'paced';
 
 export function keepsRoom({ wait }: Candidate): boolean {
-  return wait !== 'later' && wait !== 'held';
+  return wait !== 'later' && wait !== 'held' && wait !== 'paced';
 }
 /** Nothing of a pod that room is made for, or that is allocated something, is here. */
 export function isUndecided({ wait }: Candidate): boolean {

@@ -34,6 +34,7 @@ import {
   type Renewal,
   type Step,
 } from './records.ts';
+import type { Refusals } from './refusalPace.ts';
 
 /** What is known of a pod as its life begins. */
 type Beginning = Pick<Rec, 'pod' | 'source' | 'causes'> & Partial<Pick<Rec, 'life' | 'renewed' | 'seenAtMs'>>;
@@ -47,6 +48,7 @@ export class Ledger implements AdmissionHost {
   readonly room: RoomCount;
   readonly beganMonoMs: number;
   readonly candidates: Candidates;
+  refusals: Refusals;
   seen: ReadonlySet<SourceName>;
   begun: ReadonlySet<SourceName>;
   private readonly inspect: Inspect | null;
@@ -65,17 +67,18 @@ export class Ledger implements AdmissionHost {
     this.room = new RoomCount(before.holders, facts.listing, this.records);
     this.beganMonoMs = before.beganMonoMs;
     this.candidates = new Candidates(this);
+    this.refusals = before.refusals;
     this.lives = before.lives;
     this.seen = before.seen;
     this.begun = before.begun;
   }
 
   finish(): Step {
-    const { before, out, lives, seen, begun } = this;
+    const { before, out, lives, seen, begun, refusals } = this;
     const ready = this.heard();
     const resizes = this.resizeDraft?.finish((uid) => this.records.has(uid) || this.waiting.has(uid)) ?? before.resizes;
     const [records, candidates, holders] = [this.records.finish(), this.waiting.finish(), this.room.finish()];
-    const ledger = { ...before, records, candidates, lives, seen, begun, ready, resizes, holders };
+    const ledger = { ...before, records, candidates, lives, seen, begun, refusals, ready, resizes, holders };
     return { ledger, out, changed: this.changed || ready !== before.ready };
   }
 

@@ -15,6 +15,7 @@ import type { AskedChange } from '../resize/counted.ts';
 import type { StatusView } from '../status/messages.ts';
 import type { WorkerEvent } from '../workers/messages.ts';
 import { evictionOf, type LifeState, type LifeStep, type PodRecord, type Successor, verdictOf } from './messages.ts';
+import type { Refusals } from './refusalPace.ts';
 
 /** What the ledger keeps of one life of a UID. `state` null: it has only begun. */
 export interface Life extends Omit<PodRecord, 'state'> {
@@ -52,6 +53,7 @@ export interface PodLedger {
   /** By UID. */
   candidates: ReadonlyMap<string, Candidate>;
   resizes: Resizes;
+  refusals: Refusals;
   /** Null until a pod is judged. */
   holders: Holders | null;
   /** When it had read what was granted before. An older listing may lack what the workers before it had just started. */
@@ -124,6 +126,7 @@ export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedge
     begun: new Set(),
     candidates: SharedMap.of<string, Candidate>(),
     resizes: NO_RESIZES,
+    refusals: new Map(),
     holders: null,
     beganMonoMs: Number.NEGATIVE_INFINITY,
     ready: sources.length === 0,

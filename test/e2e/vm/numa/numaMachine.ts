@@ -76,14 +76,14 @@ export class NumaMachine {
     return this.vm.wait(`${name} to be refused`, look, SLOW_MS);
   }
 
-  /** CPUs and NUMA nodes of a container's cgroup, what its process says of both, and its limit of huge pages. */
+  /** CPUs and NUMA nodes of a container's cgroup, what its process says of both, and its pod's limit of huge pages: containerd sets none. */
   async place(name: string): Promise<{ cpus: string; mems: string; process: string; hugePages: string }> {
     const { status } = await this.running(name);
     const id = status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? '';
     const lines = await this.vm.run(
       [
         `group=$(find /sys/fs/cgroup -type d -name 'cri-containerd-${id}.scope')`,
-        'cat $group/cpuset.cpus $group/cpuset.mems $group/hugetlb.2MB.max',
+        'cat $group/cpuset.cpus $group/cpuset.mems $group/../hugetlb.2MB.max',
         `sed -n 's/^\\(Cpus\\|Mems\\)_allowed_list:[[:space:]]*//p' /proc/$(head -n 1 $group/cgroup.procs)/status | xargs echo`,
       ].join('\n'),
     );
@@ -105,7 +105,7 @@ export class NumaMachine {
   }
 
   why(name: string): Promise<string> {
-    return this.vm.run(`curl -s --unix-socket ${ROOT}/actorlet.sock 'http://x/why?pod=${name}' | sed 's/\\\\n/\\n/g'`);
+    return this.vm.run(`${AGENT}/bin/actorctl why ${name}-vm --socket=${ROOT}/actorlet.sock`);
   }
 
   dispose(): Promise<void> {
