@@ -24,7 +24,7 @@ const SETTLE_SECONDS = numberOption('settle-seconds', 20);
 const BARS = { restPercent: 3, burstPercent: 6, mib: 12, restMiBPerHour: 3, kibPerPod: 25 } as const;
 const OWN_CODE = /\/src\/(?:boot\/)?replay\//;
 /** As in scripts/launch.sh. */
-const V8_FLAGS = '--v8-pool-size=1 --max-semi-space-size=4 --expose-gc';
+const FLAGS = ['--disable-sigusr1', '--disable-warning=ExperimentalWarning', '--v8-pool-size=1', '--max-semi-space-size=4', '--expose-gc'];
 const RUN = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done';
 const MODES = ['none', 'recorded'] as const;
 type Mode = (typeof MODES)[number];
@@ -126,7 +126,8 @@ async function turn(mode: Mode, n: number): Promise<Taken> {
     endpoint: lab.endpoint,
     config: { cgroupRoot: lab.cgroupParent, maxPods: PODS + 10 },
     args: mode === 'recorded' ? [`--actorlet-record-inputs=${folder}`] : [],
-    env: { ACTORLET_PROFILE: profile, ACTORLET_V8_FLAGS: `${V8_FLAGS} --import=${join(import.meta.dirname, 'lib/profiled.ts')}` },
+    fromSource: [...FLAGS, `--import=${join(import.meta.dirname, 'lib/profiled.ts')}`],
+    env: { ACTORLET_PROFILE: profile },
   });
   const one = new Turn(lab, daemon, folder);
   const taken = await one.run(n);

@@ -37,6 +37,8 @@ export async function startDaemon(o: {
   config?: object;
   env?: NodeJS.ProcessEnv;
   args?: readonly string[];
+  /** Flags of Node, to run from the sources, whose files a profile names. Default: `bin/actorlet`. */
+  fromSource?: readonly string[];
 }): Promise<Daemon> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-bench-'));
   const manifests = join(dir, 'manifests');
@@ -68,8 +70,15 @@ export async function startDaemon(o: {
   const logFile = join(dir, 'actorlet.log');
   const out = openSync(logFile, 'a');
   const child: ChildProcess = spawn(
-    join(projectRoot, 'bin/actorlet'),
-    [`--root-dir=${root}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${configFile}`, '--hostname-override=bench', ...(o.args ?? [])],
+    o.fromSource === undefined ? join(projectRoot, 'bin/actorlet') : process.execPath,
+    [
+      ...(o.fromSource === undefined ? [] : [...o.fromSource, join(projectRoot, 'src/boot/main.ts')]),
+      `--root-dir=${root}`,
+      `--cert-dir=${join(dir, 'pki')}`,
+      `--config=${configFile}`,
+      '--hostname-override=bench',
+      ...(o.args ?? []),
+    ],
     {
       stdio: ['ignore', out, out],
       // The kernel settings of this machine stay as they are.
