@@ -92,51 +92,67 @@ function plain(value: unknown): Json | undefined {
 }
 
 function crossArray(value: readonly unknown[], border: Border, at: Place): Crossed {
+  let json: Json[] | null = null;
   let other: unknown[] | null = null;
-  const json = value.map((item, i) => {
-    const same = typeof item === 'string' ? border.text(item, at) : plain(item);
-    if (same !== undefined) return same;
-    const one = cross(item, border, at);
-    if (one.other !== item) {
-      other ??= [...value];
-      other[i] = one.other;
+  for (let i = 0; i < value.length; i++) {
+    const item = value[i];
+    let now = typeof item === 'string' ? border.text(item, at) : plain(item);
+    if (now === undefined) {
+      const one = cross(item, border, at);
+      now = one.json;
+      if (one.other !== item) {
+        other ??= [...value];
+        other[i] = one.other;
+      }
     }
-    return one.json;
-  });
-  return { json, other: other ?? value };
+    if (now !== item) json ??= value.slice(0, i) as Json[];
+    json?.push(now);
+  }
+  return { json: json ?? (value as Json), other: other ?? value };
 }
 
+/** Most of what crosses is data that both sides and the recording share: it is copied from where it first differs. */
 function crossRecord(value: Record<string, unknown>, border: Border, at: Place): Crossed {
-  const json: Record<string, Json> = {};
+  let json: Record<string, Json> | null = null;
   let other: Record<string | symbol, unknown> | null = null;
   for (const key of Object.keys(value)) {
     const item = value[key];
-    const simple = plain(item);
-    if (simple !== undefined) {
-      put(json, key, simple);
-      continue;
+    let now = plain(item);
+    if (now === undefined) {
+      const secret = at.secret || border.isSecret(key, value, at);
+      if (typeof item === 'string') now = border.text(item, secret ? { key, secret } : OPEN);
+      else {
+        const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key, secret });
+        now = one.json;
+        if (one.other !== item) {
+          other ??= { ...value };
+          other[key] = one.other;
+        }
+      }
     }
-    const secret = at.secret || border.isSecret(key, value, at);
-    if (typeof item === 'string') {
-      put(json, key, border.text(item, secret ? { key, secret } : OPEN));
-      continue;
-    }
-    const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key, secret });
-    put(json, key, one.json);
-    if (one.other !== item) {
-      other ??= { ...value };
-      other[key] = one.other;
-    }
+    if (now !== item || key.startsWith('$')) json ??= before(value, key);
+    if (json !== null) put(json, key, now);
   }
   for (const [name, symbol] of NAMED_SYMBOLS) {
     const method = (value as Record<symbol, unknown>)[symbol];
     if (typeof method !== 'function') continue;
     const one = border.fn(method.bind(value) as Fn, name);
+    json ??= before(value, null);
     json[`$${name}`] = one.json;
     other ??= { ...value };
     other[symbol] = one.other;
   }
-  return { json, other: other ?? value };
+  return { json: json ?? (value as Json), other: other ?? value };
+}
+
+/** A copy of what is the same on both sides: the keys before `end`. */
+function before(value: Record<string, unknown>, end: string | null): Record<string, Json> {
+  const json: Record<string, Json> = {};
+  for (const key of Object.keys(value)) {
+    if (key === end) break;
+    put(json, key, value[key] as Json);
+  }
+  return json;
 }
 
 function put(json: Record<string, Json>, key: string, value: Json): void {
