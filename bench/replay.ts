@@ -1,0 +1,130 @@
+/**
+ * How long a replay takes: a node of a real cluster (root, after `npm run e2e:setup` and scripts/setup/control-plane-setup.sh) is
+ * recorded through busy minutes: bursts, deletions, a crash loop, a runtime that is killed, an API server that is away. Then
+ * `actorctl replay` runs the recording: without a divergence, in how much time and memory.
+ * Options: --minutes=10 --pods=40 --out=FILE
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
+import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { startContainerd } from '../test/e2e/lab/containerd.ts';
+import { BUSYBOX_IMAGES } from '../test/e2e/lab/images.ts';
+import { createAudit } from './lib/audit.ts';
+import { cleanUpOnce } from './lib/cleanUp.ts';
+import { ClusterView } from './lib/cluster.ts';
+import { LONG_MS, Member } from './lib/member.ts';
+import { residentPeak } from './lib/peak.ts';
+import { numberOption, projectRoot, report, say, sleep, until } from './lib/report.ts';
+
+const MINUTES = numberOption('minutes', 10);
+const PODS = numberOption('pods', 40);
+const BARS = { timesAsFast: 30, mib: 600 } as const;
+const AWAY_MS = 8_000;
+/** Of each burst: the others stay until the next. */
+const DELETED_SHARE = 0.75;
+
+interface Replayed {
+  file: string;
+  same: boolean;
+  inputs: number;
+  ms: number;
+  tookMs: number;
+  divergence: object | null;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'actorlet-bench-replay-'));
+const audit = createAudit(NODE_NAME);
+const lab = await startContainerd();
+let plane: ControlPlane | undefined;
+let daemon: Daemon | undefined;
+let view: ClusterView | undefined;
+const cleanUp = cleanUpOnce(async () => {
+  view?.close();
+  await daemon?.dispose();
+  await plane?.stop();
+  audit.remove();
+  rmSync(folder, { recursive: true, force: true });
+  return lab.stop();
+});
+
+const crashing = {
+  metadata: { name: 'crashes' },
+  spec: { containers: [{ name: 'main', image: BUSYBOX_IMAGES[1], imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', 'exit 3'] }] },
+};
+
+/** One round: a burst, most of it deleted; the runtime or the API server is away in the middle. */
+async function round(m: Member, n: number, server: ControlPlane): Promise<void> {
+  const made = await m.create(`burst${n}`, PODS, { probed: n % 2 === 0 });
+  await m.view.ready(made, LONG_MS);
+  if (n % 2 === 0) {
+    await m.lab.kill();
+    await sleep(AWAY_MS);
+    await m.lab.start();
+  } else {
+    server.freeze('kube-apiserver', true);
+    await sleep(AWAY_MS);
+    server.freeze('kube-apiserver', false);
+  }
+  const leaving = made.slice(0, Math.round(PODS * DELETED_SHARE));
+  await m.remove(leaving);
+  await m.view.gone(leaving, LONG_MS);
+  const rest = made.slice(leaving.length);
+  await m.remove(rest);
+  await m.view.gone(rest, LONG_MS);
+}
+
+async function replayed(): Promise<{ runs: Replayed[]; peakMiB: number }> {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'src/ctl/main.ts', 'replay', folder, '--json'], {
+    cwd: projectRoot,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const peak = residentPeak(child.pid ?? 0);
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    text += String(chunk);
+  });
+  await once(child, 'close');
+  const peakMiB = peak();
+  // One document for each file.
+  const runs = text
+    .split(/^(?=\{)/m)
+    .filter((part) => part.trim() !== '')
+    .map((part) => JSON.parse(part) as Replayed);
+  return { runs, peakMiB };
+}
+
+try {
+  plane = await startControlPlane({ controllerManager: true, scheduler: true, flags: { 'kube-apiserver': audit.flags } });
+  const config = { cgroupRoot: lab.cgroupParent, cgroupsPerQOS: false, enforceNodeAllocatable: [], maxPods: 2 * PODS + 10 };
+  const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--actorlet-record-inputs=${folder}`];
+  daemon = await createDaemon(lab, { ...config, kubeAPIQPS: 50, kubeAPIBurst: 100 }, args);
+  await daemon.start();
+  view = await ClusterView.open(plane);
+  const server = plane;
+  await until('the service account', async () => ((await server.hasAccount()) ? true : undefined), { timeoutMs: 90_000, everyMs: 200 });
+  const member = new Member({ lab, daemon, view, audit });
+  await view.create(crashing);
+  const end = performance.now() + MINUTES * 60_000;
+  for (let n = 0; performance.now() < end; n++) {
+    say(`round ${n}`);
+    await round(member, n, server);
+  }
+  await daemon.end('SIGTERM');
+  const { runs, peakMiB } = await replayed();
+  const sum = (of: 'ms' | 'tookMs' | 'inputs') => runs.reduce((total, run) => total + run[of], 0);
+  await report('replay', {
+    bars: BARS,
+    recordedMinutes: sum('ms') / 60_000,
+    inputs: sum('inputs'),
+    divergences: runs.filter((run) => !run.same).map((run) => run.divergence),
+    tookMs: sum('tookMs'),
+    timesAsFast: sum('ms') / sum('tookMs'),
+    peakMiB,
+  });
+} finally {
+  await cleanUp();
+}
