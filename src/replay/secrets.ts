@@ -34,6 +34,7 @@ const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 const JWT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 /** JSON with something in it that {@link Secrets.isSecret} may name. */
 const MAY_HOLD = /^\s*\{[\s\S]*"(?:env|envs|data|stringData|token|password|auth|identityToken)"\s*:/;
+const WHOLE_JWT = /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+$/;
 const PRINTABLE = /^[\t\n\r -~]*$/;
 /** A letter that takes as many bytes as this code point in UTF-8. */
 function sameLength(code: number, by: number): string {
@@ -47,8 +48,9 @@ const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
 export class Secrets {
   readonly #hash: (text: string) => string;
   readonly #known = new Map<string, string>();
-  /** Those looked for in every text, longest first. */
-  #anywhere: string[] = [];
+  /** Those looked for in every text, by how they begin; longest first. */
+  readonly #anywhere = new Map<string, string[]>();
+  /** Their beginnings. */
   #pattern: RegExp | null = null;
   /** Names and paths come again and again. */
   readonly #lookedAt = new Map<string, string>();
@@ -100,12 +102,26 @@ export class Secrets {
         .split(WEB_SOCKET_TOKEN)
         .map((part, i) => (i === 0 ? part : part.replace(/^[\w-]+/, (token) => this.standIn(token, 'token'))))
         .join(WEB_SOCKET_TOKEN);
-    let out = text.includes('eyJ') ? text.replace(JWT, (token) => this.standIn(token, 'token')) : text;
-    if (this.#anywhere.length > 0) {
-      this.#pattern ??= new RegExp(this.#anywhere.map((s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'g');
-      out = out.replace(this.#pattern, (found) => this.#known.get(found) ?? found);
+    return this.#withoutKnown(text.includes('eyJ') ? text.replace(JWT, (token) => this.standIn(token, 'token')) : text);
+  }
+
+  /** A pattern of whole secrets would take as long to make as a busy second has. */
+  #withoutKnown(text: string): string {
+    if (this.#anywhere.size === 0) return text;
+    this.#pattern ??= new RegExp([...this.#anywhere.keys()].map((s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'g');
+    const pattern = this.#pattern;
+    pattern.lastIndex = 0;
+    let out = '';
+    let from = 0;
+    for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+      const { index } = match;
+      const found = this.#anywhere.get(match[0])?.find((secret) => text.startsWith(secret, index));
+      pattern.lastIndex = index + (found?.length ?? 1);
+      if (found === undefined) continue;
+      out += text.slice(from, index) + (this.#known.get(found) ?? found);
+      from = index + found.length;
     }
-    return out;
+    return from === 0 ? text : out + text.slice(from);
   }
 
   /** The text as a replay compares it with what {@link within} wrote. */
@@ -186,11 +202,22 @@ export class Secrets {
     const inner = base64Text(text);
     const madeInner = base64Text(made);
     if (inner !== null && madeInner !== null) this.#known.set(inner, madeInner);
-    for (const one of inner === null || !PRINTABLE.test(inner) ? [text] : [text, inner])
-      if (one.length >= FOUND_ANYWHERE_MIN) this.#anywhere.push(one);
-    this.#anywhere.sort((a, b) => b.length - a.length);
-    this.#pattern = null;
+    for (const one of inner === null || !PRINTABLE.test(inner) ? [text] : [text, inner]) this.#lookFor(one);
     this.#lookedAt.clear();
+  }
+
+  #lookFor(text: string): void {
+    // Tokens are found by their shape.
+    if (text.length < FOUND_ANYWHERE_MIN || WHOLE_JWT.test(text)) return;
+    const begins = text.slice(0, FOUND_ANYWHERE_MIN);
+    const list = this.#anywhere.get(begins);
+    if (list === undefined) {
+      this.#anywhere.set(begins, [text]);
+      this.#pattern = null;
+    } else {
+      list.push(text);
+      list.sort((a, b) => b.length - a.length);
+    }
   }
 }
 

@@ -108,4 +108,16 @@ describe('a text', () => {
     for (let i = 0; i < 20; i++) s.text('{'.repeat(100_000), PLACE);
     expect(performance.now() - began).toBeLessThan(5_000);
   });
+
+  it('is looked through soon after each new secret, and one that begins like another is told from it', () => {
+    const s = secrets();
+    const known = Array.from({ length: 1_500 }, (_, i) => `a-long-beginning-${i}-`.padEnd(900, 'x'));
+    const began = performance.now();
+    for (const secret of known)
+      expect(s.within(`with ${s.standIn(secret, 'password') === '' ? '' : secret} in it`)).not.toContain('beginning');
+    expect(performance.now() - began).toBeLessThan(5_000);
+    s.standIn('a-long-beginning', 'password');
+    expect(s.within('a-long-beginning')).not.toContain('beginning');
+    expect(s.within('a-long-b, a-long-beach')).toBe('a-long-b, a-long-beach');
+  });
 });
