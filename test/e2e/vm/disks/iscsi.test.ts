@@ -89,3 +89,27 @@ it('is formatted when it is empty, shared by pods of the node, found after kill 
   await vm.put('c', withDisk('c', 1, { command: 'test "$(cat /disk/file)" = kept && sleep 3600' }));
   await vm.running('c', WAIT_MS);
 }, 200_000);
+
+it('that a kubelet has attached and left is unmounted and logged out of by its iscsi.json, with the pod that nobody wants', async () => {
+  const at = '127.0.0.1:3260';
+  const node = `iscsiadm -m node -p ${at} -T ${IQN} -I default`;
+  const global = `${ROOT}/plugins/kubernetes.io/iscsi/iface-default/${at}-${IQN}-lun-1`;
+  const pod = `${ROOT}/pods/0b1c5a6e-0000-4000-8000-000000000001`;
+  const device = `/dev/disk/by-path/ip-${at}-iscsi-${IQN}-lun-1`;
+  const own = { VolName: 'disk', Portals: [at], Iqn: IQN, Lun: '1', InitIface: 'default', Iface: 'default', InitiatorName: '' };
+  await left({ sessions: '0', disks: '0' });
+  await vm.end();
+  await vm.run(
+    [
+      `set -e; for o in '-o new' --discover; do iscsiadm -m discoverydb -t sendtargets -p ${at} -I default $o; done`,
+      `${node} --login; until test -e ${device}; do sleep 0.1; done; blkid ${device} || mkfs.ext4 -q ${device}`,
+      `mkdir -p ${global} ${pod}/volumes/kubernetes.io~iscsi/disk; mount ${device} ${global}; cat >${global}/iscsi.json`,
+      `mount --bind ${global} ${pod}/volumes/kubernetes.io~iscsi/disk`,
+    ].join('\n'),
+    { input: JSON.stringify({ ...own, MetricsProvider: null }) },
+  );
+  await vm.start();
+  await left({ sessions: '0', disks: '0' });
+  await vm.wait('its directories to be gone', () => vm.holds(`! ls -d ${global} ${pod}`), WAIT_MS);
+  expect(await mounts()).toBe('');
+}, 150_000);
