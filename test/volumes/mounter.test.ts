@@ -53,6 +53,20 @@ describe('the mount table', () => {
   });
 });
 
+describe('stale mounts', () => {
+  it('of a server, thousands that go at once, do not hold the process: the table is taken apart once', async () => {
+    const mountinfo = join(dir, 'mountinfo');
+    const paths = Array.from({ length: 2_000 }, (_, n) => `/pods/stale-${n % 100}/volumes/kubernetes.io~nfs/v${n}`);
+    writeFileSync(mountinfo, paths.map((path, n) => `${n + 100} 22 0:50 / ${path} rw - nfs4 files:/ rw,vers=4.2\n`).join(''));
+    const stale = createMounter({ mountinfo });
+    const began = process.cpuUsage();
+    const outcomes = await Promise.allSettled(paths.map((path) => stale.detach(path, 'lazy', call(30_000, AbortSignal.abort()))));
+    expect(outcomes.filter((o) => o.status === 'rejected' && /cancelled/.test(String(o.reason)))).toHaveLength(paths.length);
+    // Taken apart for each of them it is more than 5 s.
+    expect(process.cpuUsage(began).user).toBeLessThan(1_500_000);
+  });
+});
+
 describe('calls of one helper', () => {
   const batches = new MountBatches();
   const words = (script: string, ...args: string[]) => ['/bin/sh', '-c', script, 'sh', ...args];

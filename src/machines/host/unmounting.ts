@@ -59,13 +59,22 @@ export function severable(o: { dirs: readonly string[]; below: readonly MountEnt
 
 /** What has to answer for a path to answer: a server, or '' for the disks of this node. The deepest mount above the path says it. */
 export function serverOf(entries: readonly MountEntry[], path: string): string {
-  let deepest: MountEntry | undefined;
-  for (const entry of entries) {
-    const above = entry.path === '/' || entry.path === path || path.startsWith(`${entry.path}/`);
-    // The last of mounts one over another is seen.
-    if (above && entry.path.length >= (deepest?.path.length ?? 0)) deepest = entry;
-  }
-  return deepest === undefined || !mayHang(deepest.type) ? '' : serverOfSource(deepest.source);
+  return serversIn(entries)(path);
+}
+/** The same for many paths of one table: a node can have thousands of each. */
+export function serversIn(entries: readonly MountEntry[]): (path: string) => string {
+  // The last of mounts one over another is seen.
+  const mounts = new Map(entries.map((e) => [e.path, e]));
+  return (path) => {
+    for (let at = path; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
+      const found = mounts.get(at);
+      if (found !== undefined) return serverOfMount(found);
+    }
+    return serverOfMount(mounts.get('/'));
+  };
+}
+function serverOfMount(mount: MountEntry | undefined): string {
+  return mount === undefined || !mayHang(mount.type) ? '' : serverOfSource(mount.source);
 }
 
 /** The server in `server:/path`, `[fd00::1]:/path` or `//server/share`; all of another source. */

@@ -8,7 +8,7 @@ import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { parseMountinfo } from '../../../machines/host/mountinfo.ts';
-import { mayHang, serverOf, serverOfSource } from '../../../machines/host/unmounting.ts';
+import { mayHang, serverOfSource, serversIn } from '../../../machines/host/unmounting.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounter.ts';
 import { startProcess } from '../../../process/startProcess.ts';
@@ -154,8 +154,13 @@ export function createMounter(o: MounterOptions = {}): Mounter {
   const helpers = new SubPathHelpers(runHelper);
   const batches = new MountBatches();
   const tmpfs = createTmpfsCalls();
-  // Never looked at: a path of a dead server must not be.
-  const server = async (path: string) => serverOf(parseMountinfo(await table()), path);
+  // Never looked at: a path of a dead server must not be. A thousand stale mounts that go at once ask the same table.
+  let known = { text: '', serverOf: serversIn([]) };
+  const server = async (path: string): Promise<string> => {
+    const text = await table();
+    if (known.text !== text) known = { text, serverOf: serversIn(parseMountinfo(text)) };
+    return known.serverOf(path);
+  };
   return {
     async list(dir, at = dir) {
       const real = await realPath(dir);
