@@ -1,6 +1,7 @@
 /** Runs the tree of this checkout on a recording, in the time of the recording. */
 import { createNode, type Node, type NodeOptions } from '../actors/node.ts';
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
 import { configOf } from './border.ts';
@@ -26,6 +27,8 @@ export interface ReplayInput {
   watch?: PlayerWatch;
   /** The node as the replay leaves it. */
   leaves?(node: Node): void;
+  /** The node keeps what the inspection page shows, as if it had been started with it. */
+  lookedAt?: boolean;
 }
 /** The actor at `path` is in state `to` from now on. */
 interface Step {
@@ -55,12 +58,15 @@ export interface Replayed {
 }
 
 const STEPS_SHOWN = 12;
+/** Nothing listens there: a replay has no servers. */
+const LOOKED_AT = '127.0.0.1:0';
 
 export async function replay(o: ReplayInput): Promise<Replayed> {
   return await new Replay(o).run();
 }
 
-class Replay {
+/** A replay that stands at a moment. */
+export class Replay {
   readonly #o: ReplayInput;
   readonly #player: Player;
   #node: Node | null = null;
@@ -77,23 +83,44 @@ class Replay {
     };
   }
 
+  /** Null before it is made. */
+  get node(): Node | null {
+    return this.#node;
+  }
+  get wallMs(): number {
+    return this.#player.wallMs;
+  }
+  /** When the next input comes; null at the end, or where it stopped. */
+  get nextWallMs(): number | null {
+    return this.#isOver ? null : this.#player.nextWallMs;
+  }
+
+  /** Gives the node its next input. False: it is at its end, diverged, or stopped. */
+  async step(): Promise<boolean> {
+    if (this.#isOver || !this.#player.deliver()) return false;
+    await this.#o.drain();
+    this.#player.settled();
+    return true;
+  }
+
   async run(): Promise<Replayed> {
-    const { header, drain, ended } = this.#o;
     const player = this.#player;
-    while (player.divergence === null && this.#stopped === null && ended?.() !== true && player.deliver()) {
-      await drain();
-      player.settled();
-    }
+    while (await this.step());
     const { divergence, parted, inputs, endedBecause, monoMs } = player;
     const steps = this.#node?.recorder(STEPS_SHOWN) ?? [];
     if (this.#node !== null) this.#o.leaves?.(this.#node);
-    return { divergence, parted, inputs, endedBecause, ms: monoMs - header.monoMs, steps, failure: this.#failure, stopped: this.#stopped };
+    const ms = monoMs - this.#o.header.monoMs;
+    return { divergence, parted, inputs, endedBecause, ms, steps, failure: this.#failure, stopped: this.#stopped };
+  }
+
+  get #isOver(): boolean {
+    return this.#player.divergence !== null || this.#stopped !== null || this.#o.ended?.() === true;
   }
 
   async #create(): Promise<void> {
     const player = this.#player;
     try {
-      const node = await createNode(configOf(this.#o.header.config), player.ports, player.options as NodeOptions);
+      const node = await createNode(this.#config(), player.ports, player.options as NodeOptions);
       this.#node = node;
       this.#hand = new Hand(node);
       node.tree.observe((e) => {
@@ -104,5 +131,11 @@ class Replay {
     } catch (error) {
       this.#failure = messageOf(error);
     }
+  }
+
+  #config(): NodeConfig {
+    const config = configOf(this.#o.header.config);
+    if (this.#o.lookedAt !== true || config.flags.inspect !== '') return config;
+    return { ...config, flags: { ...config.flags, inspect: LOOKED_AT } };
   }
 }

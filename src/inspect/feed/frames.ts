@@ -58,6 +58,8 @@ export interface SnapshotFrame {
   actors: readonly ActorRow[];
   pods: readonly PodRow[];
   events: readonly RecorderEntry[];
+  /** Of a replay: when an actor made a step last before this moment and first after it; null: none did. */
+  steps?: { beforeMs: number | null; afterMs: number | null };
 }
 export interface DeltaFrame {
   t: 'delta';

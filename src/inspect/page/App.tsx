@@ -44,7 +44,7 @@ export function App() {
                 : 'actorctl no longer serves this recording.'}
           </p>
         )}
-        {state.hello?.recording !== undefined && <Past recording={state.hello.recording} atMs={state.atMs} />}
+        {state.hello?.recording !== undefined && <Past recording={state.hello.recording} atMs={state.atMs} steps={state.steps} />}
       </div>
       <main className={`view view-${route.tab} ${route.item === '' ? '' : 'has-item'}`}>
         <Guard at={`${route.tab} ${route.item}`}>

@@ -14,6 +14,7 @@ import type {
   PodRow,
   ProblemsFrame,
   ServerFrame,
+  SnapshotFrame,
   WatchFrame,
 } from '../feed/frames.ts';
 import { hasRecording, openRecording } from './embedded.ts';
@@ -33,6 +34,8 @@ export interface PageState {
   hello: HelloFrame | null;
   /** The daemon's clock less the browser's. */
   skewMs: number;
+  /** Of a replay: the steps of actors before and after this moment. */
+  steps: NonNullable<SnapshotFrame['steps']> | null;
   /** The moment that is shown; of a recording, time stands still at it. */
   atMs: number;
   actors: ReadonlyMap<string, ActorRow>;
@@ -62,6 +65,7 @@ const EMPTY: PageState = {
   pods: new Map(),
   events: [],
   missed: 0,
+  steps: null,
   actor: null,
   chart: null,
   life: null,
@@ -87,6 +91,7 @@ function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState 
         pods: new Map(frame.pods.map((p) => [p.uid, p])),
         events: frame.events,
         missed: 0,
+        steps: frame.steps ?? null,
       };
     case 'delta':
       return {

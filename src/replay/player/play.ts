@@ -115,6 +115,12 @@ export class Player {
     return this.#nowMs + this.#wallOffsetMs;
   }
 
+  /** When the next input comes, by the wall clock then; null: there is none. */
+  get nextWallMs(): number | null {
+    if (this.#next === null) return null;
+    return this.#clocks.reduce((sum, { ms }) => sum + ms, this.#nowMs + this.#next[1]) + (this.#nextWallMs ?? this.#wallOffsetMs);
+  }
+
   /** Gives the tree its next input. False at the end of the recording. */
   deliver(): boolean {
     const input = this.#next;

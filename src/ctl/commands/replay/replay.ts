@@ -5,6 +5,7 @@ import { GIT_VERSION } from '../../../machines/version.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
+import { debuggerAt } from './debuggerAt.ts';
 import { inputFiles, openInputs } from './file.ts';
 import { surroundings } from './surroundings.ts';
 import { stopAt, stopLines } from './until.ts';
@@ -14,9 +15,24 @@ export interface ReplayOptions {
   json: boolean;
   /** `PATH state=STATE`; absent: it runs to the end. */
   until?: string | undefined;
+  /** `[HOST:]PORT` of the debugger that is opened there. */
+  inspectBrk?: string | undefined;
+}
+
+/** At the step itself the debugger shows the stack below which the actor moves. */
+function stopWith(until: string, inspectBrk: string | undefined): ReturnType<typeof stopAt> {
+  const isThere = stopAt(until);
+  if (inspectBrk === undefined) return isThere;
+  const debug = debuggerAt(inspectBrk);
+  return (step, node) => {
+    if (!isThere(step, node)) return false;
+    debug();
+    return true;
+  };
 }
 
 export async function runReplay(io: CtlIo, o: ReplayOptions): Promise<number> {
+  if (o.inspectBrk !== undefined && o.until === undefined) throw new CtlError(EXIT.usage, '--inspect-brk: say with --until where.');
   let worst: number = EXIT.ok;
   for (const file of await inputFiles(o.path)) {
     const code = await replayFile(io, file, o);
@@ -38,7 +54,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
     entropy: surroundings.hashes,
     drain: surroundings.drain,
     ended: () => io.signal.aborted,
-    ...(o.until === undefined ? {} : { stopAt: stopAt(o.until) }),
+    ...(o.until === undefined ? {} : { stopAt: stopWith(o.until, o.inspectBrk) }),
   });
   const result = await run.catch((error: unknown) => {
     throw error instanceof CtlError ? error : new CtlError(EXIT.no, `${file}: it cannot be replayed: ${messageOf(error)}.`);

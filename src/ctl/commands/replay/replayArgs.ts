@@ -38,11 +38,24 @@ export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runn
           describe: 'what if without: pod=NAMESPACE/NAME, events of port=NAME, or kind=killed',
         })
         .option('fault', { type: 'string', describe: 'what if: file of a fault scenario, injected at the start' })
+        .option('ui', {
+          type: 'boolean',
+          default: false,
+          describe: 'serves the inspection page on the replay, with a slider; begins at --until',
+        })
+        .option('port', { type: 'number', default: 0, describe: 'with --ui: the port of the page; 0: a free one' })
+        .option('open', { type: 'boolean', default: false, describe: 'with --ui: opens a browser' })
+        .option('inspect-brk', { type: 'string', describe: "with --until: opens Node's debugger there, at [HOST:]PORT; 0: a free one" })
         .example('$0 replay x.inputs.zst --set crashLoopBackOff.maxContainerRestartPeriod=5s', 'what becomes of each pod then')
         .example('$0 replay /var/log/actorlet/inputs', '')
         .example('$0 replay x.inputs.zst --to-test test/replay/found/backOff.test.ts', ''),
     async (args) => {
       const json = args.json || args.output === 'json';
+      if (args.ui) {
+        const { runReplayUi } = await import('./ui.ts');
+        const { path, until, port, open } = args;
+        return run(() => runReplayUi(io, { path, until, port, open }))(args);
+      }
       if (args.minimize || args.toTest !== undefined) {
         const { runMinimize } = await import('./keep.ts');
         const { path, pod, out, toTest, runs } = args;
@@ -54,7 +67,7 @@ export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runn
         return run(() => runWhatIf(io, { path, json, set, drop, fault }))(args);
       }
       const { runReplay } = await import('./replay.ts');
-      return run(() => runReplay(io, { path: args.path, json, until: args.until }))(args);
+      return run(() => runReplay(io, { path: args.path, json, until: args.until, inspectBrk: args.inspectBrk }))(args);
     },
   );
 }

@@ -13,14 +13,14 @@ import { runSim, type SimOptions, type SimResult } from '../../../sim/index.ts';
 import type { CtlIo } from '../../io.ts';
 
 /** One daemon's recording: the lines of its file. */
-export interface RecordedDaemon {
+interface RecordedDaemon {
   /** `n1-2`: the second daemon of node n1. */
   readonly name: string;
   readonly lines: readonly string[];
 }
 
 /** Runs the seed with a recording of each of its daemons. */
-export async function recordedRun(o: SimOptions): Promise<{ result: SimResult; daemons: readonly RecordedDaemon[] }> {
+async function recordedRun(o: SimOptions): Promise<{ result: SimResult; daemons: readonly RecordedDaemon[] }> {
   const daemons: { name: string; lines: string[] }[] = [];
   const result = await runSim({
     ...o,

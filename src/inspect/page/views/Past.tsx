@@ -2,13 +2,21 @@
 import { useEffect, useState } from 'react';
 import type { HelloFrame } from '../../feed/frames.ts';
 import { Icon } from '../bits.tsx';
-import { store } from '../store.ts';
+import { type PageState, store } from '../store.ts';
 import { clock, duration } from '../words.ts';
 
 /** One press of an arrow key. */
 const STEP_MS = 100;
 
-export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['recording']>; atMs: number }) {
+export function Past({
+  recording,
+  atMs,
+  steps,
+}: {
+  recording: NonNullable<HelloFrame['recording']>;
+  atMs: number;
+  steps: PageState['steps'];
+}) {
   const { fromMs, toMs, runs } = recording;
   const [chosenMs, setChosenMs] = useState(atMs);
   useEffect(() => setChosenMs(atMs), [atMs]);
@@ -46,6 +54,12 @@ export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['r
           ))}
         </svg>
       </span>
+      {steps !== null && (
+        <>
+          <StepTo ms={steps.beforeMs} word="Step back" sign="‹" choose={choose} />
+          <StepTo ms={steps.afterMs} word="Step on" sign="›" choose={choose} />
+        </>
+      )}
       <button type="button" onClick={() => choose(toMs)} aria-label="To the end" title="To the end">
         <Icon name="last" />
       </button>
@@ -53,5 +67,14 @@ export function Past({ recording, atMs }: { recording: NonNullable<HelloFrame['r
         <time>{clock(chosenMs)}</time> <span className="quiet">{duration(toMs - chosenMs)} before the end</span>
       </output>
     </section>
+  );
+}
+
+/** To the moment of a step of any actor. */
+function StepTo({ ms, word, sign, choose }: { ms: number | null; word: string; sign: string; choose(ms: number): void }) {
+  return (
+    <button type="button" disabled={ms === null} onClick={() => choose(ms ?? 0)} aria-label={word} title={word}>
+      {sign}
+    </button>
   );
 }

@@ -13,7 +13,7 @@ export interface Life {
   readonly exitReason: string;
 }
 /** A sandbox or container that was there before the daemon. */
-export interface Left {
+interface Left {
   readonly kind: 'sandbox' | 'container';
   readonly row: Readonly<Record<string, unknown>>;
 }

@@ -1,0 +1,225 @@
+/** `actorctl replay FILE --ui`: the inspection page on a replay, with a slider: every actor in full at each moment. */
+import { lostPeers } from '../../../actors/edge/admin/lostPeers.ts';
+import { CtlError, EXIT } from '../../../admin/client.ts';
+import { WatchedActor } from '../../../inspect/feed/actorDetail.ts';
+import { decisionsFrame } from '../../../inspect/feed/decisions.ts';
+import { PROTOCOL_VERSION, readViewerFrame, type ServerFrame, type WatchFrame } from '../../../inspect/feed/frames.ts';
+import { LIFE_FRAME, podFrame } from '../../../inspect/feed/podDetail.ts';
+import { problemsFrame } from '../../../inspect/feed/problems.ts';
+import { actorRows, PodLook } from '../../../inspect/feed/rows.ts';
+import { type Joined, VIEWERS_MAX, type Viewer } from '../../../inspect/feed/viewer.ts';
+import { PageServer, type Target } from '../../../inspect/server/pageServer.ts';
+import { eventsView } from '../../../machines/foundation/messages.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import type { Inspected } from '../../../recorder/source.ts';
+import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
+import { Replay } from '../../../replay/replay.ts';
+import type { CtlIo } from '../../io.ts';
+import { openBrowser } from '../inspect.ts';
+import { inputFiles, openInputs } from './file.ts';
+import { surroundings } from './surroundings.ts';
+import { stopAt } from './until.ts';
+
+const EVENTS_MAX = 500;
+
+export interface ReplayUi {
+  path: string;
+  /** Where it begins; absent: at the end. */
+  until: string | undefined;
+  port: number;
+  open: boolean;
+}
+
+/** Serves the page until Ctrl-C. */
+export async function runReplayUi(io: CtlIo, o: ReplayUi): Promise<number> {
+  const files = await inputFiles(o.path);
+  const [file] = files;
+  if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
+  const past = await Past.of(file, o.until);
+  if (past.remark !== '') io.err(`${past.remark}\n`);
+  const server = new PageServer({ log: silentLogger, targets: { feed: new ReplayFeed(past) } });
+  try {
+    await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
+      io.out(`${url}\n`);
+      if (o.open) void openBrowser(io, url);
+    });
+    if (!io.signal.aborted) await new Promise<void>((resolve) => io.signal.addEventListener('abort', () => resolve(), { once: true }));
+  } finally {
+    server[Symbol.dispose]();
+  }
+  return EXIT.ok;
+}
+
+/** A recording at any moment: forward by its next inputs, backward from its start again. */
+export class Past {
+  readonly fromMs: number;
+  toMs: number;
+  /** The moment that a viewer sees first. */
+  startMs: number;
+  /** What a person has to know. */
+  remark = '';
+  /** Times of steps, each once. */
+  readonly #stepsMs: number[] = [];
+  readonly #file: string;
+  #replay: Replay;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor(file: string, first: { replay: Replay; fromMs: number }) {
+    this.#file = file;
+    this.#replay = first.replay;
+    this.fromMs = first.fromMs;
+    this.toMs = first.fromMs;
+    this.startMs = first.fromMs;
+  }
+
+  /** Runs it once: to know its end, its steps, and the moment of `until`. */
+  static async of(file: string, until: string | undefined): Promise<Past> {
+    const opened = await replayOf(file, {});
+    const past = new Past(file, opened);
+    await past.#lookThrough(until);
+    return past;
+  }
+
+  get node(): Inspected | null {
+    const inspected = this.#replay.node?.inspected ?? null;
+    const wallMs = () => this.#replay.wallMs;
+    // Looks at the clock are inputs of a replay; those of the page are not.
+    return inspected === null ? null : { ...inspected, clock: { ...inspected.clock, wallMs } };
+  }
+
+  steps(atMs: number): { beforeMs: number | null; afterMs: number | null } {
+    const beforeMs = this.#stepsMs.findLast((ms) => ms < atMs) ?? null;
+    return { beforeMs, afterMs: this.#stepsMs.find((ms) => ms > atMs) ?? null };
+  }
+
+  /** One after the other: `look` sees the node as it was at this moment. */
+  at(atMs: number, look: () => void): Promise<void> {
+    const next = this.#turn.then(async () => {
+      if (atMs < this.#replay.wallMs) this.#replay = (await replayOf(this.#file, {})).replay;
+      const { nextWallMs } = this.#replay;
+      for (let next = nextWallMs; next !== null && next <= atMs; next = this.#replay.nextWallMs) await this.#replay.step();
+      look();
+    });
+    this.#turn = next.catch(() => {});
+    return next;
+  }
+
+  async #lookThrough(until: string | undefined): Promise<void> {
+    const isThere = until === undefined ? null : stopAt(until);
+    let foundMs: number | null = null;
+    const { replay } = await replayOf(this.#file, {
+      step: (e, node) => {
+        const ms = replay.wallMs;
+        if (this.#stepsMs.at(-1) !== ms) this.#stepsMs.push(ms);
+        if (foundMs === null && isThere?.(e, node) === true) foundMs = ms;
+      },
+    });
+    const { divergence } = await replay.run();
+    this.toMs = Math.max(this.fromMs + 1, replay.wallMs);
+    if (divergence !== null) this.remark = `It ends at a divergence. Then: ${divergence.was}. Now: ${divergence.now}.`;
+    if (isThere !== null && foundMs === null) throw new CtlError(EXIT.no, `--until ${until}: no actor comes there.`);
+    this.startMs = foundMs ?? this.toMs;
+  }
+}
+
+type SeenStep = NonNullable<ConstructorParameters<typeof Replay>[0]['stopAt']>;
+
+async function replayOf(file: string, o: { step?: (...seen: Parameters<SeenStep>) => void }): Promise<{ replay: Replay; fromMs: number }> {
+  const { header, next } = await openInputs(file);
+  const replay = new Replay({
+    ...{ header, next, entropy: surroundings.hashes, drain: () => surroundings.drain(), lookedAt: true },
+    own: { log: silentLogger, metrics: silentMetrics },
+    stopAt(...seen) {
+      o.step?.(...seen);
+      return false;
+    },
+  });
+  return { replay, fromMs: header.wallMs };
+}
+
+/** The page's feed from a replay. All viewers share the one node, which goes to the moment of whoever asks. */
+export class ReplayFeed implements Target {
+  readonly figures = { viewers: 0, malformed: 0 };
+  readonly #past: Past;
+  readonly #viewers = new Set<Viewer>();
+
+  constructor(past: Past) {
+    this.#past = past;
+  }
+
+  join(viewer: Viewer): Joined | null {
+    if (this.#viewers.size >= VIEWERS_MAX) return null;
+    this.#viewers.add(viewer);
+    this.figures.viewers = this.#viewers.size;
+    let shownMs = this.#past.startMs;
+    this.#show(viewer, shownMs, () => [this.#hello(), this.#snapshot(shownMs)]);
+    return {
+      message: (text) => {
+        const watch = readViewerFrame(text);
+        if (watch === null) {
+          this.figures.malformed += 1;
+          return;
+        }
+        const atMs = watch.atMs ?? shownMs;
+        const moved = atMs !== shownMs;
+        shownMs = atMs;
+        this.#show(viewer, atMs, () => [...(moved ? [this.#snapshot(atMs)] : []), ...this.#details(watch)]);
+      },
+      leave: () => {
+        this.#viewers.delete(viewer);
+        this.figures.viewers = this.#viewers.size;
+      },
+    };
+  }
+
+  close(): void {
+    for (const viewer of this.#viewers) viewer.close('the replay is closed');
+    this.#viewers.clear();
+  }
+
+  #show(viewer: Viewer, atMs: number, frames: () => readonly ServerFrame[]): void {
+    this.#past
+      .at(atMs, () => {
+        for (const frame of frames()) viewer.send(JSON.stringify(frame));
+      })
+      .catch(() => viewer.close('the recording cannot be replayed to this moment'));
+  }
+
+  #hello(): ServerFrame {
+    const { node, fromMs, toMs } = this.#past;
+    return {
+      ...{ t: 'hello', protocol: PROTOCOL_VERSION, faultInjection: false },
+      ...{ node: node?.nodeName ?? '', version: node?.version ?? '', startedAtMs: node?.startedAtMs ?? fromMs },
+      recording: { fromMs, toMs, runs: [{ fromMs, toMs, stopped: true }] },
+    };
+  }
+
+  #snapshot(atMs: number): ServerFrame {
+    const { node } = this.#past;
+    const steps = this.#past.steps(atMs);
+    if (node === null) return { t: 'snapshot', seq: 0, atMs, actors: [], pods: [], events: [], steps };
+    const { tree, clock, recorder } = node;
+    const records = tree.registry.read(podsView)?.value.records;
+    const lost = lostPeers(tree.registry, tree, clock.monoMs());
+    const nowMs = clock.wallMs();
+    const actors = actorRows(tree.state(), { nowMs, lost, podName: (uid) => records?.get(uid)?.pod.metadata.name });
+    const pods = new PodLook();
+    pods.update(tree, { nowMs, moved: [] });
+    return { t: 'snapshot', seq: 0, atMs, actors, pods: pods.all, events: recorder.last(EVENTS_MAX, () => true), steps };
+  }
+
+  #details(watch: WatchFrame): ServerFrame[] {
+    const { node } = this.#past;
+    if (node === null) return [];
+    const { actor = '', pod = '' } = watch;
+    const out: ServerFrame[] = [problemsFrame(node)];
+    if (actor !== '') {
+      using watched = new WatchedActor(actor, node);
+      out.push(watched.lastChart(), watched.frame());
+    }
+    if (pod !== '') out.push(LIFE_FRAME, podFrame(node, pod));
+    if (watch.events === true) out.push({ t: 'events', events: (node.tree.registry.read(eventsView)?.value ?? []).slice(-EVENTS_MAX) });
+    if (watch.decisions === true) out.push(decisionsFrame(node));
+    return out;
+  }
+}

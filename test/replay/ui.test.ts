@@ -1,0 +1,89 @@
+/** The page's feed from a replay: any moment of it, back and on, with the actors in full; and the debugger at a moment. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Past, ReplayFeed } from '../../src/ctl/commands/replay/ui.ts';
+import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
+import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
+import { toldTo } from './toldTo.ts';
+
+let dir: string;
+let path: string;
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'actorlet-ui-'));
+  await recordSeed(toldTo(), { seed: 8, minutes: 0.2, pods: 3 }, dir);
+  path = join(dir, 'seed-8-n1-1.inputs.zst');
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+type Of<T extends ServerFrame['t']> = Extract<ServerFrame, { t: T }>;
+
+function viewer(past: Past) {
+  const frames: ServerFrame[] = [];
+  const joined = new ReplayFeed(past).join({
+    send: (text) => frames.push(JSON.parse(text) as ServerFrame),
+    close() {},
+    backlogBytes: () => 0,
+  });
+  const last = <T extends ServerFrame['t']>(t: T): Of<T> | undefined => frames.findLast((frame): frame is Of<T> => frame.t === t);
+  return {
+    last,
+    async at(atMs: number, more: object = {}) {
+      joined?.message(JSON.stringify({ t: 'watch', atMs, ...more }));
+      await past.at(atMs, () => {});
+    },
+  };
+}
+
+it('shows any moment, back and on, with contexts in full', async () => {
+  const past = await Past.of(path, undefined);
+  expect(past.remark).toBe('');
+  const page = viewer(past);
+  await past.at(past.toMs, () => {});
+  expect(page.last('hello')).toMatchObject({ node: 'n1', recording: { fromMs: past.fromMs, toMs: past.toMs } });
+  const middleMs = (past.fromMs + past.toMs) / 2;
+  await page.at(middleMs, { actor: 'node/pods/podManager' });
+  const { pods = [], actors = [], steps } = page.last('snapshot') ?? {};
+  expect(pods.length).toBeGreaterThan(0);
+  expect(actors.length).toBeGreaterThan(20);
+  expect(page.last('actor')?.live?.context).toMatchObject({ pods: [expect.stringContaining('default/')] });
+  await page.at(past.fromMs);
+  expect(page.last('snapshot')).toMatchObject({ pods: [] });
+  // Again the same moment, and the step after it.
+  await page.at(middleMs);
+  expect(page.last('snapshot')).toMatchObject({ pods, actors });
+  await page.at(steps?.afterMs ?? 0);
+  expect(page.last('snapshot')?.atMs).toBeGreaterThan(middleMs);
+});
+
+it('begins at a state, and says where no actor comes to it', async () => {
+  const [from, to] = await Promise.all([Past.of(path, 'foundation state=running'), Past.of(path, undefined)]);
+  expect(from.startMs).toBeLessThan(to.startMs);
+  await expect(Past.of(path, 'pods/podManager state=nowhere')).rejects.toThrow('no actor comes there');
+});
+
+it("opens Node's debugger at the state, and breaks there", async () => {
+  const argv = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../../src/ctl/main.ts'), 'replay', path];
+  const child = spawn(process.execPath, [...argv, '--until', 'foundation state=running', '--inspect-brk', '0'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  try {
+    let text = '';
+    while (!text.includes('ws://')) text += String((await once(child.stderr, 'data'))[0]);
+    const socket = new WebSocket(/ws:\S+/.exec(text)?.[0] ?? '');
+    await once(socket, 'open');
+    for (const [i, method] of ['Runtime.enable', 'Debugger.enable', 'Runtime.runIfWaitingForDebugger'].entries())
+      socket.send(JSON.stringify({ id: i, method }));
+    const paused = await new Promise<string>((resolve) => {
+      socket.onmessage = ({ data }) => String(data).includes('"Debugger.paused"') && resolve(String(data));
+    });
+    expect(paused).toContain('debuggerAt');
+    socket.close();
+  } finally {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+});
