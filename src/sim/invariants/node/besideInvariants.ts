@@ -4,6 +4,7 @@ import { repositoryOf } from '../../../machines/runtime/imagePuller/credentialPr
 import { locationMatches } from '../../../machines/runtime/imagePuller/keyring.ts';
 import { SERVERS } from '../../nemesis/draws/node/network.ts';
 import { REFUSED_QUERIES } from '../../nemesis/workload/logQueries.ts';
+import { volumeOf } from '../../nemesis/workload/objectBodies.ts';
 import { JOURNAL_UNITS } from '../../world/beside/journal.ts';
 import { ASKED_ABOUT } from '../../world/beside/programs.ts';
 import type { SimNode } from '../../world/node/types.ts';
@@ -70,8 +71,9 @@ export function onlyVolumesAreCounted(): Checker {
       const { usage } = node.beside;
       if (usage === undefined || path !== '/stats/summary' || answer.kind !== 'reply' || answer.status !== 200) return undefined;
       for (const { podRef, volume = [] } of (JSON.parse(answer.body) as Summary).pods ?? []) {
-        for (const { name, usedBytes } of volume) {
-          const of = usage.measured.filter((m) => m.path.startsWith(`${ROOT_DIR}/pods/${podRef.uid}/`) && m.path.endsWith(`/${name}`));
+        for (const { name, usedBytes, pvcRef } of volume) {
+          const onDisk = pvcRef === undefined ? name : volumeOf(pvcRef.name);
+          const of = usage.measured.filter((m) => m.path.startsWith(`${ROOT_DIR}/pods/${podRef.uid}/`) && m.path.endsWith(`/${onDisk}`));
           if (!of.some((m) => m.bytesUsed === usedBytes))
             return `${node.name}: volume ${name} of pod ${podRef.uid} is said to hold ${usedBytes}, which was never counted there`;
         }
@@ -81,7 +83,7 @@ export function onlyVolumesAreCounted(): Checker {
   };
 }
 interface Summary {
-  pods?: { podRef: { uid: string }; volume?: { name: string; usedBytes: number }[] }[];
+  pods?: { podRef: { uid: string }; volume?: { name: string; usedBytes: number; pvcRef?: { name: string } }[] }[];
 }
 
 /** What each argument that journalctl is given has to be. */

@@ -72,7 +72,8 @@ export function grownBody(body: KubeObject, before: KubeObject): KubeObject {
   const steps = grows ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizePending' } } : {};
   return { ...body, spec: grows ? wanted.spec : was.spec, status: { ...was.status, phase, ...steps } };
 }
-function volumeOf(claim: string): string {
+/** Name of the PersistentVolume of a claim. */
+export function volumeOf(claim: string): string {
   return `pv-${claim}`;
 }
 /** Where the content of a claim lies on its node. */
