@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
-import { CAUGHT_BEFORE, type Mutant } from '../sim/mutants/mutants.ts';
-import { type Scratch, scratch } from '../sim/mutants/scratch.ts';
+import { CAUGHT_BEFORE, type Mutant } from '../../sim/mutants/mutants.ts';
+import { type Scratch, scratch } from '../../sim/mutants/scratch.ts';
 
 /** `same`: the seed does with the mutant what it does without. */
 export type Found = { kind: 'found'; by: string } | { kind: 'missed' } | { kind: 'same' } | { kind: 'unusable'; why: string };

@@ -1,7 +1,7 @@
 /** Of the mutants that change what their seed does, a replay finds at least nine in ten, by name. */
 import { expect, it } from 'vitest';
-import { MUTANTS } from '../sim/mutants/mutants.ts';
-import { replayedMutants } from './mutants.ts';
+import { MUTANTS } from '../../sim/mutants/mutants.ts';
+import { replayedMutants } from './replayed.ts';
 
 const SHARE_MIN = 0.9;
 const TIMEOUT_MS = 4 * 3_600_000;

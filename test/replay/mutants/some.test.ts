@@ -1,8 +1,8 @@
-/** A replay finds changed lines: some of the mutants in each commit, all of them in `mutants.nightly.ts`. */
+/** A replay finds changed lines: some of the mutants in each commit, all of them in `all.nightly.ts`. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MUTANTS } from '../sim/mutants/mutants.ts';
-import { rotating } from '../sim/seeds/rotation.ts';
-import { type ReplayedMutants, replayedMutants } from './mutants.ts';
+import { MUTANTS } from '../../sim/mutants/mutants.ts';
+import { rotating } from '../../sim/seeds/rotation.ts';
+import { type ReplayedMutants, replayedMutants } from './replayed.ts';
 
 /** Each takes some ten seconds of processor time. */
 const AT_ONCE = 2;
