@@ -8,6 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { type Component, type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { usageOf } from './lib/procs.ts';
@@ -76,7 +77,9 @@ class Bench {
     const used = Object.entries(this.cpu()).map(([who, cpuMs]) => [who, cpuMs - (before[who] ?? 0)] as const);
     const share = Object.fromEntries(used.map(([who, cpuMs]) => [who, percent(cpuMs / ms)]));
     const cpuSeconds = Object.fromEntries(used.map(([who, cpuMs]) => [who, round(cpuMs / 1000)]));
-    const took = { seconds: round(ms / 1000), percentOfOneCore: share, cpuSeconds, ...this.memory() };
+    // What other programs took shows in it, too.
+    const loadAverage = round(loadavg()[0] ?? 0);
+    const took = { seconds: round(ms / 1000), percentOfOneCore: share, cpuSeconds, loadAverage, ...this.memory() };
     say(`${what}: ${JSON.stringify(took)}`);
     return took;
   }
