@@ -8,9 +8,21 @@ const options = { config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' 
 const amounts = { cpu: '1', memory: '64Mi' };
 const subject = pod('subject', { container: { resources: { requests: amounts, limits: amounts } } });
 
-const asks = (h: VirtualNode): boolean => {
-  const snapshot = h.tree.actorAt(path)?.getSnapshot() as { children?: Record<string, unknown> } | undefined;
-  return Object.keys(snapshot?.children ?? {}).length > 0;
+interface Child {
+  getSnapshot(): { value: unknown };
+}
+const asks =
+  (state: string) =>
+  (h: VirtualNode): boolean => {
+    const snapshot = h.tree.actorAt(path)?.getSnapshot() as { children?: Record<string, Child> } | undefined;
+    return Object.values(snapshot?.children ?? {}).some((child) => child.getSnapshot().value === state);
+  };
+/** The CPU manager answers when it has read what it allocated before. */
+const arrangeLoading = (state: string) => async (h: VirtualNode) => {
+  h.fs.delayMs = (op, file) => (op === 'readFile' && file.endsWith('cpu_manager_state') ? 800 : 0);
+  h.kill('node/allocation/cpus');
+  h.write('subject', subject);
+  await h.until('a provider is asked', () => asks(state)(h));
 };
 const rests = (h: VirtualNode) => h.running('subject')[0]?.resources?.cpusetCpus === '1' && h.phase('subject') === 'Running';
 
@@ -29,11 +41,22 @@ export const COORDINATOR_CASES: KillCase[] = [
     options,
     covers: 'podAllocation asking',
     path,
-    at: asks,
+    at: asks('asking'),
+    arrange: arrangeLoading('asking'),
+    release: (h) => {
+      h.fs.delayMs = () => 0;
+    },
+    rests,
+  },
+  {
+    options,
+    covers: 'podAllocation keeping',
+    path,
+    at: asks('keeping'),
     arrange: async (h) => {
       h.fs.delayMs = (op, file) => (op === 'rename' && file.endsWith('cpu_manager_state') ? 800 : 0);
       h.write('subject', subject);
-      await h.until('a provider is asked', () => asks(h));
+      await h.until('what it is allocated is written', () => asks('keeping')(h));
     },
     release: (h) => {
       h.fs.delayMs = () => 0;
@@ -44,14 +67,8 @@ export const COORDINATOR_CASES: KillCase[] = [
     options: { config: { ...options.config, topologyManagerPolicy: 'single-numa-node' } },
     covers: 'podAllocation weighing',
     path,
-    at: asks,
-    // The CPU manager tells of NUMA nodes when it has read what it allocated before.
-    arrange: async (h) => {
-      h.fs.delayMs = (op, file) => (op === 'readFile' && file.endsWith('cpu_manager_state') ? 800 : 0);
-      h.kill('node/allocation/cpus');
-      h.write('subject', subject);
-      await h.until('a provider is asked', () => asks(h));
-    },
+    at: asks('weighing'),
+    arrange: arrangeLoading('weighing'),
     release: (h) => {
       h.fs.delayMs = () => 0;
     },
