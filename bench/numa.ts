@@ -3,7 +3,7 @@
  * devices, their merge, and what the providers decide to allocate. Without disks and messages, which every admission has. In
  * processor time: other programs do not change it. `firstCpuMs`: the first pods, while V8 compiles beside them.
  * With --rounds=N also the daemon on the hollow runtime, with static policies of CPUs and memory and without, in turns.
- * Options: --pods=1000 --burst=100 --settle-seconds=10 --out=FILE
+ * Options: --rounds=N --pods=1000 --burst=100 --settle-seconds=10 --out=FILE
  */
 import { decide } from '../src/machines/allocation/coordinator/decision.ts';
 import type { TopologyPlan } from '../src/machines/allocation/coordinator/topologyPolicy.ts';
