@@ -232,6 +232,8 @@ describe('the topology manager', () => {
       await using h = await node({ topologyManagerPolicy: 'restricted', topologyManagerScope });
       create(h, 'two', two('2'));
       await h.until('it is ready', () => isReady(h, 'two'));
+      // Each container counts once, as often as its pod is asked about.
+      expect(await figures(h, /^kubelet_cpu_manager_pinning_requests/)).toEqual(['kubelet_cpu_manager_pinning_requests_total 2']);
       return created(h, 'two').map((c) => c.linux?.resources?.cpusetCpus);
     };
     expect(await places('pod')).toEqual(['4-5', '6-7']);

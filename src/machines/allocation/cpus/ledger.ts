@@ -83,9 +83,10 @@ export function grant(ledger: CpuLedger, pod: Pod, place: CpuPlace, affinity?: A
   for (const { container, init, n } of wanted) {
     const { name } = container;
     if (n === 0 || (affinity !== undefined && !affinity.has(name))) continue;
-    counts.asked += 1;
     let cpus = kept.get(name);
     if (cpus === undefined) {
+      // A pod is asked about once for each of its containers, under a topology policy: each counts once.
+      counts.asked += 1;
       const got = takeFor(now, { n, reusable, place, nodes: affinity?.get(name)?.nodes ?? null });
       if (!got.ok) return { ...got, counts };
       cpus = got.cpus;
