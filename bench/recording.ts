@@ -3,7 +3,7 @@
  * --actorlet-record-inputs beside one without, each with pods that come at once and then rest. Processor time is that of all own
  * processes, by turns; `own` is the share of a processor profile in which the recording's code runs, which is steadier on a machine
  * that does other things too. Compression runs in a thread of its own and is in the former alone.
- * Options: --pods=100 --cycles=2 --seconds=30 --settle-seconds=20 --out=FILE
+ * Options: --pods=100 --cycles=2 --seconds=30 --settle-seconds=60 --out=FILE
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,8 @@ import { numberOption, report, say, sleep, summary, until } from './lib/report.t
 const PODS = numberOption('pods', 100);
 const CYCLES = numberOption('cycles', 2);
 const SECONDS = numberOption('seconds', 30);
-const SETTLE_SECONDS = numberOption('settle-seconds', 20);
+/** Dead containers and images of the burst are collected by then. */
+const SETTLE_SECONDS = numberOption('settle-seconds', 60);
 const BARS = { restPercent: 3, burstPercent: 6, mib: 12, restMiBPerHour: 3, kibPerPod: 25 } as const;
 const OWN_CODE = /\/src\/(?:boot\/)?replay\//;
 /** As in scripts/launch.sh. */
