@@ -271,6 +271,16 @@ describe('the topology manager', () => {
     expect(free(h)).toEqual([4096 - 512 - 512, 4096]);
   });
 
+  it('does not count CPUs of init containers as free with full-pcpus-only, as the kubelet', async () => {
+    await using h = await node({ topologyManagerPolicy: 'none', cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' } });
+    create(h, 'steps', { ...whole('1', '64Mi'), inits: [{ resources: whole('7', '64Mi').container.resources }] });
+    await h.until('it is refused', () => refusal(h, 'steps') !== undefined);
+    expect(refusal(h, 'steps')).toEqual([
+      'SMTAlignmentError',
+      'Pod was rejected: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 0, requested CPUs = 1, CPUs per core = 1',
+    ]);
+  });
+
   it('takes pods in turn: none is given what another was promised', async () => {
     await using h = await node({ topologyManagerPolicy: 'single-numa-node' });
     for (const name of ['a', 'b', 'c']) create(h, name, whole('2', '64Mi'));

@@ -121,7 +121,8 @@ function takeFor(
     refusal: { reason: 'SMTAlignmentError', message: `SMT Alignment Error: ${why}` },
   });
   if (policy.fullCoresOnly === true && n % threads !== 0) return unaligned(`requested ${n} cpus not multiple cpus per core = ${threads}`);
-  const whole = without(free, wholeCoresOf(topology, reserved)).length;
+  // Without those that init containers leave to the next one, as in the reference.
+  const whole = without(without(ledger.shared, reserved), wholeCoresOf(topology, reserved)).length;
   if (policy.fullCoresOnly === true && n > whole)
     return unaligned(
       `not enough free physical CPUs: available physical CPUs = ${whole}, requested CPUs = ${n}, CPUs per core = ${threads}`,
