@@ -1,44 +1,14 @@
 /** `-l`: kubectl's label selectors. */
 import { CtlError, EXIT } from '../admin/client.ts';
+import { parseLabelSelector, type Selector } from '../machines/kube/read/labelSelector.ts';
 import { printable } from '../machines/text/table.ts';
 
-type Labels = Readonly<Record<string, string>>;
-export type Selector = (labels: Labels) => boolean;
-
-const KEY = '[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?';
-const VALUE = '([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?';
-/** A comma outside of parentheses. */
-const BETWEEN = /,(?![^(]*\))/;
-const EQUALITY = new RegExp(`^(?<key>${KEY})\\s*(?<not>!)?==?\\s*(?<value>${VALUE})$`);
-const SET = new RegExp(`^(?<key>${KEY})\\s+(?<not>not)?in\\s*\\((?<values>[^()]*)\\)$`);
-const EXISTS = new RegExp(`^(?<not>!)?\\s*(?<key>${KEY})$`);
-
-/** `app=web,tier!=db,canary,!old,zone in (a,b)`: all of it must hold. '' fits everything. @throws CtlError */
+/** @throws CtlError */
 export function labelSelector(text: string): Selector {
-  if (text.trim() === '') return () => true;
-  const parts = text.split(BETWEEN).map((part) => requirement(part.trim(), text));
-  return (labels) => parts.every((fits) => fits(labels));
-}
-
-function requirement(part: string, whole: string): Selector {
-  const equality = EQUALITY.exec(part)?.groups;
-  if (equality !== undefined) {
-    const { key = '', value = '', not } = equality;
-    return (labels) => (labels[key] === value) === (not === undefined);
-  }
-  const set = SET.exec(part)?.groups;
-  if (set !== undefined) {
-    const { key = '', values = '', not } = set;
-    const named = new Set(values.split(',').map((v) => v.trim()));
-    return (labels) => (Object.hasOwn(labels, key) && named.has(labels[key] ?? '')) === (not === undefined);
-  }
-  const exists = EXISTS.exec(part)?.groups;
-  if (exists !== undefined) {
-    const { key = '', not } = exists;
-    return (labels) => Object.hasOwn(labels, key) === (not === undefined);
-  }
+  const selector = parseLabelSelector(text);
+  if (typeof selector !== 'string') return selector;
   throw new CtlError(
     EXIT.usage,
-    `-l ${printable(whole)}: ${printable(part)} is no requirement on a label; write app=web, app!=web, app, !app or app in (a,b).`,
+    `-l ${printable(text)}: ${printable(selector)} is no requirement on a label; write app=web, app!=web, app, !app or app in (a,b).`,
   );
 }

@@ -7,10 +7,13 @@ import type { Listening } from '../ports/listening.ts';
 import type { Rng } from '../ports/ports.ts';
 import { simRng } from '../sim/world/rng.ts';
 import { Calls } from './calls.ts';
-import { type FleetSpec, nodeNameOf, type Selection } from './file.ts';
+import { type FleetSpec, nodeNameOf } from './file.ts';
 import { Front } from './front/front.ts';
 import { Member } from './member.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
+import { imagesOf } from './pods/images.ts';
+import { compiledRules } from './pods/rules.ts';
+import type { Selection } from './spec/steps.ts';
 import type { FleetWorld, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
@@ -41,16 +44,21 @@ export class Fleet {
     this.#world = world;
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.members.find((m) => m.hasPod(namespace, pod))?.name });
-    const places = spec.groups.flatMap((group) => Array.from({ length: group.count }, (_, index) => ({ group, index })));
+    const places = spec.groups.flatMap((group) => {
+      const { heartbeatMs } = spec;
+      const behaviour = { rules: compiledRules(spec.pods, group.name), image: imagesOf(spec.images, group.bytesPerSecond), heartbeatMs };
+      return Array.from({ length: group.count }, (_, index) => ({ group, behaviour, index }));
+    });
     this.members = places
       .filter((_, position) => position % shard.count === shard.index)
-      .map(({ group, index }) => {
+      .map(({ group, behaviour, index }) => {
         const name = nodeNameOf(group.nodeName, index);
         const own = rng.fork(name);
         return new Member({
           name,
           fleet: spec.name,
           group,
+          behaviour,
           rng: { next: () => own.next() },
           world: { ...world, net: this.front.of(name, world.net), connect: (node) => this.calls.counting(world.connect(node)) },
           gates,
@@ -94,6 +102,16 @@ export class Fleet {
     return told.flat();
   }
 
+  /** As when their power fails, all at once. */
+  async switchOff(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return each(members, (m) => m.switchOff());
+  }
+
+  /** After {@link switchOff}. */
+  async switchOn(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return each(members, (m) => m.switchOn());
+  }
+
   /** Injects a fault scenario on each of these nodes. */
   async inject(members: readonly Member[], scenario: Scenario): Promise<NodeTrouble[]> {
     const refused: NodeTrouble[] = [];
@@ -126,6 +144,12 @@ export class Fleet {
       podsReady += count.ready;
     }
     return { nodes: { total: this.members.length, running, ready }, pods: { total: pods, ready: podsReady, byPhase } };
+  }
+
+  /** Seconds until pods were Ready, of all that were created since the fleet is there. */
+  podSeconds(): Record<'podReady' | 'podStart', number[]> {
+    const times = this.members.map((m) => m.times);
+    return { podReady: times.flatMap((t) => t.createdSeconds), podStart: times.flatMap((t) => t.seenSeconds) };
   }
 
   /** Each node, in the order of the fleet. */

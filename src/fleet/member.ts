@@ -11,21 +11,27 @@ import { defaultNodeConfig } from '../machines/config/defaults.ts';
 import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
 import type { Scenario } from '../machines/faults/types.ts';
+import type { Pod } from '../machines/kube/types.ts';
 import { podsView } from '../machines/pods/manager/messages.ts';
 import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { CriMethod } from '../machines/wire/cri.ts';
 import type { Ports, Rng } from '../ports/ports.ts';
-import { createHollowRuntime, type HollowRuntime } from '../sandbox/hollow/index.ts';
+import type { DevicePlugins } from '../ports/sockets/devicePlugins.ts';
+import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../sandbox/hollow/index.ts';
 import { simDisk } from '../sim/world/disk/disk.ts';
 import { simMounts } from '../sim/world/disk/mounts.ts';
 import { countingMetrics } from '../sim/world/node/instruments.ts';
 import { simProber } from '../sim/world/node/prober.ts';
 import { answerTo, type ExecAnswer } from './answers.ts';
-import { type Delay, FLEET_LABEL, type GroupSpec } from './file.ts';
+import { advertise } from './extended.ts';
+import { FLEET_LABEL, type GroupSpec } from './file.ts';
 import type { NodeOverview } from './overview.ts';
 import { type PodCount, PodCounts } from './podCounts.ts';
+import { type CompiledRule, PodRules } from './pods/rules.ts';
+import { PodTimes } from './pods/times.ts';
 import { withProc } from './proc.ts';
+import { type Delay, drawn } from './spec/delay.ts';
 import type { FleetWorld } from './types.ts';
 
 const encoder = new TextEncoder();
@@ -43,6 +49,12 @@ const ANSWER_TIMEOUT_MS = 10_000;
 /** Some minutes of a quiet node. */
 const RECORDER_ENTRIES = 512;
 
+/** Nothing registers there. */
+const NO_PLUGINS: DevicePlugins = {
+  serve: () => Promise.resolve({ close() {} }),
+  connect: () => Promise.reject(new Error('no device plugin listens here')),
+};
+
 export interface MemberOptions {
   name: string;
   fleet: string;
@@ -52,6 +64,15 @@ export interface MemberOptions {
   world: FleetWorld;
   /** One table for all nodes. */
   gates: FeatureGates;
+  /** Shared by the nodes of the group. */
+  behaviour: Behaviour;
+}
+/** What pods, images and statuses do on the nodes of one group. */
+interface Behaviour {
+  rules: readonly CompiledRule[];
+  image: NonNullable<HollowOptions['image']>;
+  /** Null: as a kubelet. */
+  heartbeatMs: number | null;
 }
 
 export class Member {
@@ -65,6 +86,11 @@ export class Member {
   readonly #mounts = simMounts();
   readonly #podCounts = new PodCounts();
   readonly #config: NodeConfig;
+  /** Of its pods. */
+  readonly times: PodTimes;
+  #followed: Disposable[] = [];
+  /** How often the machine was switched on again. */
+  #powered = 0;
   #node: Node | undefined;
   #stopped = false;
   #bootedMs = 0;
@@ -76,13 +102,8 @@ export class Member {
     this.name = o.name;
     this.group = o.group;
     const { clock, yield: turns } = o.world;
-    const { stream } = o.world;
-    this.#runtime = createHollowRuntime({
-      ...{ clock, rng: o.rng, latencyMs: (method) => drawn(delayOf(o.group, method), o.rng) },
-      log: (path, line) => this.#log(path, line),
-      exec: (container, cmd) => bytesOf(answerTo(container, cmd)),
-      ...(stream === undefined ? {} : { stream }),
-    });
+    this.times = new PodTimes(clock);
+    this.#runtime = createHollowRuntime(this.#runtimeOptions(o));
     this.#disk = simDisk({ time: { yieldFor: () => turns }, clock });
     this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);
     for (const dir of DIRS) this.#disk.makeDir(dir);
@@ -96,6 +117,22 @@ export class Member {
     this.#config = configOf(o);
   }
 
+  #runtimeOptions({ world: { clock, stream }, rng, group, behaviour }: MemberOptions): HollowOptions {
+    const next = (): number => rng.next();
+    const rules = new PodRules(behaviour.rules, next);
+    const podOf = (uid: string): Pod | undefined => this.#node?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
+    const handlers = group.runtimeHandlers.map((name) => ({ name }));
+    return {
+      ...{ clock, rng, latencyMs: (method) => drawn(delayOf(group, method), next), image: behaviour.image },
+      log: (path, line) => this.#log(path, line),
+      exec: (container, cmd) => bytesOf(answerTo(container, cmd)),
+      script: (container) => rules.lifeOf(container, podOf(container.pod.uid)),
+      usage: (container) => rules.usageOf(container, podOf(container.pod.uid)),
+      ...(handlers.length === 0 ? {} : { features: { runtimeHandlers: [{ name: '' }, ...handlers] } }),
+      ...(stream === undefined ? {} : { stream }),
+    };
+  }
+
   /** Undefined while its daemon is not running. */
   get node(): Node | undefined {
     return this.#node;
@@ -107,9 +144,17 @@ export class Member {
     this.boots += 1;
     this.#bootedMs = this.#o.world.clock.monoMs();
     this.#readyAfterMs = null;
-    const node = await createNode(this.#config, this.#ports(), { build: this.#o.world.build, recorderEntries: RECORDER_ENTRIES });
+    const { world, group, name } = this.#o;
+    const ports = this.#ports();
+    const build = group.version === '' ? world.build : { ...world.build, gitVersion: group.version };
+    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES });
     if (this.#stopped) return;
     this.#node = node;
+    const { registry } = node.tree;
+    this.#followed.push(this.times.follow(registry));
+    if (ports.kube !== undefined && Object.keys(group.extended).length > 0) {
+      this.#followed.push(advertise(registry, { name, extended: group.extended, kube: ports.kube }));
+    }
     void node.tree.failed.then((error) => this.#failed(node, error));
     await node.start().catch((error: unknown) => {
       // A start that was cut short by a stop of our own is no failure.
@@ -128,6 +173,20 @@ export class Member {
     this.#stopped = true;
     this.#o.world.clock.clearTimeout(this.#again);
     await this.#end();
+  }
+
+  /** The machine loses its power: its containers are gone, and the API server hears nothing. */
+  async switchOff(): Promise<void> {
+    await this.stop();
+    for (const c of this.#runtime.dump().containers) this.#runtime.exit(c.id, { exitCode: 137 });
+  }
+
+  /** After {@link switchOff}. */
+  async switchOn(): Promise<void> {
+    if (!this.#stopped) return;
+    this.#stopped = false;
+    this.#powered += 1;
+    await this.boot();
   }
 
   /** @returns why not, or null. */
@@ -172,11 +231,17 @@ export class Member {
   async #end(): Promise<void> {
     const node = this.#node;
     this.#node = undefined;
+    this.#unfollow();
     await node?.stop();
+  }
+
+  #unfollow(): void {
+    for (const it of this.#followed.splice(0)) it[Symbol.dispose]();
   }
 
   #failed(node: Node, error: unknown): void {
     if (this.#node !== node) return;
+    this.#unfollow();
     const { log, clock } = this.#o.world;
     log.warn({ node: this.name, error: messageOf(error) }, 'the daemon of a node ended; it is started again in 2 s');
     this.#node = undefined;
@@ -205,7 +270,7 @@ export class Member {
       prober: simProber(power, clock, () => ({ kind: 'healthy', afterMs: 0 })),
       host: {
         hostname: () => name,
-        bootId: () => `fleet-${name}`,
+        bootId: () => (this.#powered === 0 ? `fleet-${name}` : `fleet-${name}-${this.#powered}`),
         capacity: () => ({ memoryBytes: group.memoryBytes, cpus: group.cpus }),
         addresses: () => [{ ip: world.address, family: 4, interface: 'eth0' }],
         cpuUsageMs: () => 0,
@@ -214,13 +279,15 @@ export class Member {
       cri: this.#runtime.connect(),
       mounter: this.#mounts.connect({ disk: { fs, emptyDir: (path) => this.#disk.emptyDir(path) }, clock, power }),
       kube: world.connect(name),
+      // The device manager knows that what an administrator counts is no plugin's.
+      ...(Object.keys(group.extended).length === 0 ? {} : { devicePlugins: NO_PLUGINS }),
       log: world.nodeLog(name),
       metrics: countingMetrics(),
     };
   }
 }
 
-function configOf({ name, fleet, group, world, gates }: MemberOptions): NodeConfig {
+function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions): NodeConfig {
   const config = defaultNodeConfig({
     flags: {
       rootDir: ROOT_DIR,
@@ -240,6 +307,7 @@ function configOf({ name, fleet, group, world, gates }: MemberOptions): NodeConf
       registerWithTaints: [...group.taints],
       cgroupsPerQOS: false,
       evictionHard: {},
+      ...(behaviour.heartbeatMs === null ? {} : { nodeStatusReportFrequency: behaviour.heartbeatMs }),
       enableServer: world.serving !== null,
       ...(world.serving === null
         ? {}
@@ -277,8 +345,4 @@ const DELAYED: Partial<Record<CriMethod, keyof GroupSpec['delays']>> = {
 function delayOf(group: GroupSpec, method: CriMethod): Delay | undefined {
   const kind = DELAYED[method];
   return kind === undefined ? undefined : group.delays[kind];
-}
-
-function drawn(delay: Delay | undefined, rng: Rng): number {
-  return delay === undefined ? 0 : delay.fromMs + (delay.toMs - delay.fromMs) * rng.next();
 }

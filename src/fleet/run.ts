@@ -1,26 +1,28 @@
 /** A fleet file lived through: its steps at their times, and whether what it expects came in time. */
-
 import type { Scenario } from '../machines/faults/types.ts';
+import type { KubeObject } from '../machines/kube/request.ts';
+import { messageOf } from '../machines/text/errors.ts';
 import type { Clock } from '../ports/ports.ts';
-import type { ExpectSpec, FleetSpec, StepSpec } from './file.ts';
+import type { FleetSpec } from './file.ts';
 import type { Fleet, NodeTrouble } from './fleet.ts';
 import type { FleetOverview } from './overview.ts';
+import type { Cluster } from './run/cluster.ts';
+import { callsOf, countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
+import type { Measure } from './spec/expect.ts';
+import type { NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
 
 /** How often the fleet is looked at. */
 const LOOK_EVERY_MS = 250;
+/** How often the API server is asked for objects, and what share of the time that may take at most. */
+const ASK_EVERY_MS = 1_000;
+const ASK_SHARE_MAX = 0.1;
 
 export interface StepReport {
   atMs: number;
   what: string;
-  nodes: number;
+  count: number;
+  of: 'nodes' | 'objects';
   troubles: readonly NodeTrouble[];
-}
-export interface ExpectReport {
-  expected: ExpectSpec;
-  /** Milliseconds since the start of the fleet at which it was first seen; null: it was not, in its time. */
-  metMs: number | null;
-  /** What there was then, or at the end. */
-  is: number;
 }
 export interface FleetReport {
   /** All daemons had begun. */
@@ -30,12 +32,14 @@ export interface FleetReport {
   steps: readonly StepReport[];
   expect: readonly ExpectReport[];
   overview: FleetOverview;
-  /** Seconds from the start of a node's daemon until it was seen Ready, of the nodes that are; absent: none is. */
-  readySeconds?: Percentiles;
+  /** Absent: there is none to measure. */
+  seconds: Readonly<Partial<Record<SecondsOf, Percentiles>>>;
   /** Requests to the API server, by verb and resource. */
   calls: Readonly<Record<string, number>>;
 }
+type SecondsOf = 'nodeReady' | 'podReady' | 'podStart';
 interface Percentiles {
+  count: number;
   p50: number;
   p90: number;
   p99: number;
@@ -46,11 +50,15 @@ export interface RunOptions {
   fleet: Fleet;
   spec: FleetSpec;
   clock: Clock;
+  cluster: Cluster;
   /** By the file names in the steps. */
   scenarios: ReadonlyMap<string, Scenario>;
+  manifests: ReadonlyMap<string, readonly KubeObject[]>;
   /** Each look at the fleet. */
   onLook(overview: FleetOverview, atMs: number): void;
   onStep(step: StepReport): void;
+  /** The API server could not be asked for what is expected: such a look does not count. */
+  onTrouble(why: string): void;
   /** Aborted: the run ends with what there is. */
   signal: AbortSignal;
 }
@@ -58,15 +66,18 @@ export interface RunOptions {
 export class FleetRun {
   readonly #o: RunOptions;
   readonly #fromMs: number;
-  readonly #met = new Map<ExpectSpec, { atMs: number; is: number }>();
+  readonly #expect: readonly Expectation[];
   readonly #steps: StepReport[] = [];
+  #asking: Promise<void> | undefined;
+  #askAgainMs = 0;
 
   constructor(o: RunOptions) {
     this.#o = o;
     this.#fromMs = o.clock.monoMs();
+    this.#expect = o.spec.expect.map((spec) => new Expectation(spec));
   }
 
-  /** Starts the fleet; ends when all steps are done and each expectation is met or late. */
+  /** Starts the fleet; ends when all steps are done and each expectation is decided. */
   async toTheEnd(): Promise<FleetReport> {
     const { fleet, spec, signal } = this.#o;
     let started = false;
@@ -78,59 +89,116 @@ export class FleetRun {
     const acting = this.#act(spec.steps).then(() => {
       acted = true;
     });
-    const lastMs = Math.max(0, ...spec.expect.map((e) => e.withinMs));
     for (let over = false; !over && !signal.aborted; ) {
-      this.#look();
-      over = started && acted && (this.#now() >= lastMs || this.#met.size === spec.expect.length);
+      this.#look(false);
+      over = started && acted && !this.#expect.some((e) => e.open);
       if (!over) await this.#pause(LOOK_EVERY_MS);
     }
+    await this.#asking;
+    if (!signal.aborted) await this.#ask(true);
     // Starts that are under way end with it.
     if (signal.aborted) await fleet.stop();
     const { startedMs, troubles } = await starting;
     await acting;
-    const overview = this.#look();
-    const expect = spec.expect.map((e) => this.#judged(e, overview));
-    const readySeconds = percentiles(fleet.nodes().flatMap((n) => (n.readyAfterMs === null ? [] : [n.readyAfterMs / 1_000])));
+    const overview = this.#look(true);
+    const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
+    const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(this.#seconds(kind)).map((p) => [kind, p])));
     const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
-    return { startedMs, troubles, steps: this.#steps, expect, overview, ...(readySeconds === null ? {} : { readySeconds }), calls };
+    return { startedMs, troubles, steps: this.#steps, expect: this.#expect.map((e) => e.report()), overview, seconds, calls };
   }
 
   async #act(steps: readonly StepSpec[]): Promise<void> {
     for (const step of steps) {
       await this.#pause(step.atMs - this.#now());
       if (this.#o.signal.aborted) return;
-      const done = await this.#do(step);
+      const atMs = this.#now();
+      const done = { atMs, ...('nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step)) };
       this.#steps.push(done);
       this.#o.onStep(done);
     }
   }
 
-  async #do(step: StepSpec): Promise<StepReport> {
+  async #onNodes(step: NodeStep): Promise<Omit<StepReport, 'atMs'>> {
     const { fleet, scenarios } = this.#o;
-    const atMs = this.#now();
     const members = fleet.select(step.nodes);
-    if (step.do === 'restart') {
-      return { atMs, what: 'restart', nodes: members.length, troubles: await fleet.restart(members) };
+    const count = members.length;
+    if (step.do === 'inject') {
+      const scenario = scenarios.get(step.scenario);
+      if (scenario === undefined) throw new Error(`the scenario ${step.scenario} was not read`);
+      return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(members, scenario) };
     }
-    const scenario = scenarios.get(step.scenario);
-    if (scenario === undefined) throw new Error(`the scenario ${step.scenario} was not read`);
-    return { atMs, what: `inject ${scenario.name}`, nodes: members.length, troubles: await fleet.inject(members, scenario) };
+    const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn' } as const;
+    return { what: step.do, count, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
   }
 
-  #look(): FleetOverview {
+  async #onObjects(step: ObjectStep): Promise<Omit<StepReport, 'atMs'>> {
+    const { cluster, manifests } = this.#o;
+    const objects = [...step.manifests.flatMap((file) => manifests.get(file) ?? []), ...step.objects];
+    const troubles: NodeTrouble[] = [];
+    for (const object of objects) {
+      const act = step.do === 'apply' ? cluster.apply(object) : cluster.remove(object);
+      await act.catch((error: unknown) => troubles.push({ node: `${object.kind} ${object.metadata.name}`, why: messageOf(error) }));
+    }
+    return { what: step.do, count: objects.length, of: 'objects', troubles };
+  }
+
+  #look(last: boolean): FleetOverview {
     const overview = this.#o.fleet.overview();
     const atMs = this.#now();
-    for (const e of this.#o.spec.expect) {
-      const is = countOf(e, overview);
-      if (!this.#met.has(e) && atMs <= e.withinMs && is >= e.count) this.#met.set(e, { atMs, is });
+    for (const e of this.#expect) {
+      const { measure } = e.spec;
+      if (measure.what !== 'objects' && (last || e.wants(atMs))) e.look(this.#valueOf(measure, overview), atMs, last);
+      // Of objects that could not be asked for: it is late.
+      else if (last) e.look(null, atMs, true);
+    }
+    if (!last && this.#asking === undefined && atMs >= this.#askAgainMs) {
+      this.#asking = this.#ask(false).finally(() => {
+        this.#asking = undefined;
+      });
     }
     this.#o.onLook(overview, atMs);
     return overview;
   }
 
-  #judged(expected: ExpectSpec, overview: FleetOverview): ExpectReport {
-    const met = this.#met.get(expected);
-    return met === undefined ? { expected, metMs: null, is: countOf(expected, overview) } : { expected, metMs: met.atMs, is: met.is };
+  #valueOf(measure: Exclude<Measure, { what: 'objects' }>, { nodes, pods }: FleetOverview): number | null {
+    switch (measure.what) {
+      case 'nodesReady':
+        return nodes.ready;
+      case 'podsReady':
+        return pods.ready;
+      case 'calls':
+        return callsOf(this.#o.fleet.calls.byKind, measure.pattern);
+      case 'seconds':
+        return percentile(this.#seconds(measure.of), measure.percentile);
+    }
+  }
+
+  /** Sorted. */
+  #seconds(of: SecondsOf): number[] {
+    const { fleet } = this.#o;
+    const values =
+      of === 'nodeReady' ? fleet.nodes().flatMap((n) => (n.readyAfterMs === null ? [] : [n.readyAfterMs / 1_000])) : fleet.podSeconds()[of];
+    return values.sort((a, b) => a - b);
+  }
+
+  /** Looks at the objects that are expected. Never rejects. */
+  async #ask(last: boolean): Promise<void> {
+    const { cluster, onTrouble } = this.#o;
+    const fromMs = this.#now();
+    for (const e of this.#expect) {
+      const { measure } = e.spec;
+      if (measure.what !== 'objects' || (!last && !e.wants(this.#now()))) continue;
+      const value = await cluster.list(measure.of).then(
+        (objects) => countOf(objects, measure),
+        (error: unknown) => {
+          onTrouble(messageOf(error));
+          return null;
+        },
+      );
+      e.look(value, this.#now(), last);
+    }
+    const nowMs = this.#now();
+    this.#askAgainMs = nowMs + Math.max(ASK_EVERY_MS, (nowMs - fromMs) / ASK_SHARE_MAX);
   }
 
   #now(): number {
@@ -153,13 +221,8 @@ export class FleetRun {
   }
 }
 
-function countOf(e: ExpectSpec, { nodes, pods }: FleetOverview): number {
-  return e.what === 'nodesReady' ? nodes.ready : pods.ready;
-}
-
-/** Nearest rank; null without values. */
-function percentiles(values: readonly number[]): Percentiles | null {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number): number => Math.round((sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0) * 100) / 100;
-  return sorted.length === 0 ? null : { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) };
+/** Empty without values. */
+function percentilesOf(sorted: readonly number[]): Percentiles[] {
+  const at = (of: number): number => percentile(sorted, of) ?? 0;
+  return sorted.length === 0 ? [] : [{ count: sorted.length, p50: at(50), p90: at(90), p99: at(99), max: at(100) }];
 }

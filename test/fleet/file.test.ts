@@ -47,7 +47,11 @@ describe('a fleet file', () => {
             cpus: 4,
             memoryBytes: 8 * 2 ** 30,
             pods: 20,
+            extended: {},
+            version: '',
+            runtimeHandlers: [],
             delays: { sandbox: { fromMs: 200, toMs: 200 }, pull: { fromMs: 1_000, toMs: 5_000 }, start: { fromMs: 0, toMs: 0 } },
+            bytesPerSecond: null,
           },
           expect.objectContaining({ name: 'b', count: 3, nodeName: 'b-{index}', cpus: 8, pods: 110 }),
         ],
@@ -55,14 +59,18 @@ describe('a fleet file', () => {
           { atMs: 30_000, nodes: { share: 0.1, groups: ['b'] }, do: 'inject', scenario: 'slow.yaml' },
           { atMs: 120_000, nodes: { share: 1 }, do: 'restart' },
         ],
-        expect: [{ what: 'nodesReady', count: 5, withinMs: 60_000 }],
+        expect: [
+          { name: 'at least 5 nodes Ready', measure: { what: 'nodesReady' }, atLeast: 5, afterMs: 0, withinMs: 60_000, holds: 'once' },
+        ],
+        ...{ images: [], pods: [], stages: [], heartbeatMs: null },
       },
     });
   });
 
   it('is what the examples are', () => {
     const dir = join(import.meta.dirname, '..', '..', 'examples', 'fleet');
-    const wrong = readdirSync(dir).filter((name) => !decodeFleet(readFileSync(join(dir, name), 'utf8')).ok);
+    const files = readdirSync(dir).filter((name) => name.endsWith('.yaml'));
+    const wrong = files.filter((name) => !decodeFleet(readFileSync(join(dir, name), 'utf8')).ok);
     expect(wrong).toEqual([]);
   });
 
@@ -100,7 +108,10 @@ describe('a fleet file', () => {
         '8 spec.steps[0].scenario: is missing; inject needs the file of a fault scenario',
       ],
     ],
-    ['  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { within: 1s }\n', ['8 spec.expect[0]: needs nodesReady or podsReady']],
+    [
+      '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { within: 1s }\n',
+      ['8 spec.expect[0]: needs one of nodesReady, podsReady, seconds, calls, objects'],
+    ],
   ])('that is wrong is told by line and field: %s', (spec, errors) => {
     expect(wrong(spec)).toEqual(errors);
   });

@@ -6,10 +6,12 @@ import { describe, expect, it } from 'vitest';
 import { adminClient } from '../../src/admin/client.ts';
 import { createClock, createEntropy, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
+import { withDiscovery } from '../../src/boot/fleet/embedded/discovery.ts';
 import { resourceOf } from '../../src/fleet/calls.ts';
 import { type FleetSpec, plainFleet } from '../../src/fleet/file.ts';
 import { Fleet } from '../../src/fleet/fleet.ts';
-import { FleetRun } from '../../src/fleet/run.ts';
+import { Cluster } from '../../src/fleet/run/cluster.ts';
+import { FleetRun, type RunOptions } from '../../src/fleet/run.ts';
 import type { FleetWorld } from '../../src/fleet/types.ts';
 import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import type { Logger } from '../../src/ports/ports.ts';
@@ -39,12 +41,21 @@ function world() {
 }
 
 const spec = (o: Partial<FleetSpec> = {}): FleetSpec => ({ ...plainFleet({ name: 'demo', nodes: 6, prefix: 'n', seed: 3 }), ...o });
-const runOf = (fleet: Fleet, of: FleetSpec, scenarios = new Map()) =>
-  new FleetRun({
-    ...{ fleet, spec: of, scenarios, clock: createClock(), signal: AbortSignal.timeout(60_000) },
-    onLook: () => {},
-    onStep: () => {},
-  }).toTheEnd();
+const within = (withinMs: number) => ({ name: 'expected', afterMs: 0, withinMs, holds: 'once' }) as const;
+const optionsOf = (
+  fleet: Fleet,
+  { kube, given }: ReturnType<typeof world>,
+  of: FleetSpec,
+  signal = AbortSignal.timeout(60_000),
+): RunOptions => ({
+  ...{ fleet, spec: of, scenarios: new Map(), manifests: new Map(), clock: given.clock, signal },
+  cluster: new Cluster(withDiscovery(kube.connect({ power: { on: true }, clock: given.clock, node: '' })), signal),
+  onLook: () => {},
+  onStep: () => {},
+  onTrouble: (why) => expect.fail(why),
+});
+const runOf = (fleet: Fleet, of: FleetSpec, in_: ReturnType<typeof world>, o: Partial<RunOptions> = {}) =>
+  new FleetRun({ ...optionsOf(fleet, in_, of), ...o }).toTheEnd();
 const pod = (name: string, nodeName: string) => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -54,9 +65,10 @@ const pod = (name: string, nodeName: string) => ({
 
 describe('a fleet', { timeout: 60_000 }, () => {
   it('registers its nodes with their labels, runs pods, and is known again after a restart', async () => {
-    const { kube, given } = world();
+    const around = world();
+    const { kube, given } = around;
     const of = spec({
-      expect: [{ what: 'podsReady', count: 6, withinMs: 50_000 }],
+      expect: [{ ...within(50_000), measure: { what: 'podsReady' }, atLeast: 6 }],
       steps: [{ atMs: 10, do: 'restart', nodes: { share: 0.5 } }],
     });
     await using fleet = new Fleet(of, given);
@@ -64,10 +76,10 @@ describe('a fleet', { timeout: 60_000 }, () => {
       const { ok } = kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: pod(`web-${m.name}`, m.name) });
       expect(ok).toBe(true);
     }
-    const report = await runOf(fleet, of);
+    const report = await runOf(fleet, of, around);
     expect(report).toMatchObject({
       troubles: [],
-      steps: [{ what: 'restart', nodes: 3, troubles: [] }],
+      steps: [{ what: 'restart', count: 3, of: 'nodes', troubles: [] }],
       overview: { nodes: { total: 6, running: 6 } },
     });
     expect(report.expect[0]?.is).toBe(6);
@@ -78,15 +90,51 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(fleet.members.reduce((sum, m) => sum + m.boots, 0)).toBe(9);
   });
 
+  it('applies manifests, switches nodes off, and judges objects, calls and seconds', async () => {
+    const around = world();
+    const hold = { name: 'x', afterMs: 0, holds: 'once' } as const;
+    const pods = ['n-0', 'n-1'].map((node) => pod(`web-${node}`, node));
+    const named = (name: string) => ({ apiVersion: 'v1', kind: 'Pod', namespace: 'default', name });
+    const of = spec({
+      steps: [
+        { atMs: 10, do: 'apply', manifests: ['pods.yaml'], objects: [] },
+        { atMs: 20, do: 'stop', nodes: { share: 1, groups: ['nobody'] } },
+      ],
+      expect: [
+        {
+          ...hold,
+          measure: { what: 'objects', of: named('web-n-0'), condition: { type: 'Ready', status: 'True' } },
+          atLeast: 1,
+          withinMs: 50_000,
+        },
+        { ...hold, measure: { what: 'objects', of: { apiVersion: 'v1', kind: 'Pod' } }, atLeast: 3, withinMs: 50 },
+        { ...hold, measure: { what: 'seconds', of: 'podStart', percentile: 99 }, atMost: 40, withinMs: null },
+        { ...hold, measure: { what: 'calls', pattern: 'POST nodes' }, atMost: 5, withinMs: null },
+      ],
+    });
+    await using fleet = new Fleet(of, around.given);
+    const report = await runOf(fleet, of, around, { manifests: new Map([['pods.yaml', pods]]) });
+    expect(report.steps).toMatchObject([
+      { what: 'apply', count: 2, of: 'objects', troubles: [] },
+      { what: 'stop', count: 0, of: 'nodes' },
+    ]);
+    expect(report.expect.map(({ metMs, is }) => [metMs !== null, is])).toEqual([
+      [true, 1],
+      [false, expect.anything()],
+      [true, expect.any(Number)],
+      [false, 6],
+    ]);
+    expect(report.seconds.podStart?.count).toBe(2);
+  });
+
   it('that is interrupted while it starts stops what has begun, and begins nothing more', async () => {
-    const { given } = world();
+    const around = world();
     const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) });
-    const fleet = new Fleet(of, given);
+    const fleet = new Fleet(of, around.given);
     const interrupt = new AbortController();
     const run = new FleetRun({
-      ...{ fleet, spec: of, scenarios: new Map(), clock: createClock(), signal: interrupt.signal },
+      ...optionsOf(fleet, around, of, interrupt.signal),
       onLook: ({ nodes }) => nodes.running > 0 && interrupt.abort(),
-      onStep: () => {},
     });
     const { troubles, overview } = await run.toTheEnd();
     expect({ troubles, running: overview.nodes.running }).toEqual({ troubles: [], running: 0 });

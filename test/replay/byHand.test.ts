@@ -8,8 +8,8 @@ import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { podManagerAddr } from '../../src/machines/pods/manager/messages.ts';
 import type { Answer, ReplyTo } from '../../src/machines/supervision/address.ts';
 import { entryOf } from '../../src/replay/check.ts';
-import { entriesOf, headerOf, recorded } from './recordedSim.ts';
 import { replayed } from './replayed.ts';
+import { entriesOf, headerOf, recorded } from './simulated/recordedSim.ts';
 
 const SCENARIO = {
   apiVersion: 'actorlet.dev/v1alpha1',

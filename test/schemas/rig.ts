@@ -41,8 +41,8 @@ export function examples(): Example[] {
   });
 }
 
-/** Packages, workflow files, whose formats are those of CI services, and fleets, which have no schema yet. */
-const NOT_OURS = ['node_modules', 'ci', 'fleet'];
+/** Packages, workflow files, whose formats are those of CI services, and what fleets give to other programs. */
+const NOT_OURS = ['node_modules', 'ci', 'manifests'];
 
 function yamlBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {

@@ -1,20 +1,21 @@
 /** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
 
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import { decodeFleet, type ExpectSpec, type FleetSpec, plainFleet } from '../../fleet/file.ts';
+import type { FleetSpec } from '../../fleet/file.ts';
 import { Fleet, type NodeTrouble } from '../../fleet/fleet.ts';
 import type { FleetOverview } from '../../fleet/overview.ts';
+import { Cluster } from '../../fleet/run/cluster.ts';
 import { type FleetReport, FleetRun } from '../../fleet/run.ts';
-import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
-import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
 import { createLogger } from '../logging.ts';
 import { type Args, parsed, UsageError } from './args.ts';
+import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
+import { summaryOf } from './summary.ts';
 import { embeddedWorld, nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
@@ -41,33 +42,9 @@ export async function runFleet(argv: readonly string[]): Promise<number> {
   }
 }
 
-async function specOf(args: Args): Promise<FleetSpec> {
-  if (args.file === undefined) return plainFleet({ ...args, nodes: args.nodes ?? 0 });
-  const read = decodeFleet(await readFile(args.file, 'utf8'));
-  if (!read.ok) throw new UsageError(told(args.file, read.errors));
-  return read.value;
-}
-
-function told(file: string, errors: readonly ScenarioError[]): string {
-  return errors.map((e) => scenarioErrorText(file, e)).join('\n');
-}
-
-/** Scenarios that steps name, by the names there; files are beside the fleet's own. */
-async function scenariosOf(spec: FleetSpec, file: string | undefined): Promise<Map<string, Scenario>> {
-  const scenarios = new Map<string, Scenario>();
-  for (const step of spec.steps) {
-    if (step.do !== 'inject' || scenarios.has(step.scenario)) continue;
-    const path = resolve(dirname(file ?? '.'), step.scenario);
-    const decoded = decodeScenario(await readFile(path, 'utf8'), 'live');
-    if (!decoded.ok) throw new UsageError(told(path, decoded.errors));
-    scenarios.set(step.scenario, decoded.scenario);
-  }
-  return scenarios;
-}
-
 async function run(args: Args): Promise<number> {
-  const spec = await specOf(args);
-  const scenarios = await scenariosOf(spec, args.file);
+  const { spec, scenarios, manifests, notes } = await inputsOf(args);
+  for (const note of notes) process.stderr.write(`${note}\n`);
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
@@ -82,11 +59,13 @@ async function run(args: Args): Promise<number> {
     }
     const say = progress();
     const report = await new FleetRun({
-      ...{ fleet, spec, scenarios, clock: world.clock, signal: interrupted.signal },
+      ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
+      cluster: new Cluster(world.admin, interrupted.signal),
       onLook: say,
-      onStep: (s) => process.stderr.write(`${seconds(s.atMs)} ${s.what} on ${s.nodes} nodes${failedOf(s.troubles)}\n`),
+      onStep: (s) => process.stderr.write(`${seconds(s.atMs)} ${s.what}: ${s.count} ${s.of}${failedOf(s.troubles)}\n`),
+      onTrouble: troubleTeller(),
     }).toTheEnd();
-    for (const e of report.expect) process.stderr.write(`${expectedLine(e)}\n`);
+    process.stderr.write(summaryOf(report));
     const decided = spec.expect.length > 0;
     if (!decided && !interrupted.signal.aborted) await watched(fleet, say, { from: world.clock.monoMs(), signal: interrupted.signal });
     process.stderr.write(`stopping ${fleet.members.length} nodes\n`);
@@ -163,11 +142,14 @@ function failedOf(troubles: readonly NodeTrouble[]): string {
   return troubles.length === 0 ? '' : `; it failed on ${troubles.length}:${shown.join('')}`;
 }
 
-function expectedLine({ expected, metMs, is }: FleetReport['expect'][number]): string {
-  const what = `${expected.count} ${THINGS[expected.what]} within ${expected.withinMs / 1000} s`;
-  return metMs === null ? `NOT MET: ${what}; there were ${is}` : `met: ${what}, after ${(metMs / 1000).toFixed(1)} s`;
+/** The same words once. */
+function troubleTeller(): (why: string) => void {
+  let last = '';
+  return (why) => {
+    if (why !== last) process.stderr.write(`what is expected could not be looked at: ${why}\n`);
+    last = why;
+  };
 }
-const THINGS: Readonly<Record<ExpectSpec['what'], string>> = { nodesReady: 'nodes Ready', podsReady: 'pods Ready' };
 
 function codeOf(report: FleetReport): number {
   const troubled = report.troubles.length > 0 || report.steps.some((s) => s.troubles.length > 0);

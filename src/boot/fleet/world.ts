@@ -101,7 +101,7 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
 }
 
 /** The surroundings of a fleet on an API server of this process. Its nodes serve no API: nothing there asks them. */
-export function embeddedWorld(api: Pick<EmbeddedApi, 'connect'>, o: { clock: Clock; socket: string; log: Logger }): RealWorld {
+export function embeddedWorld(api: Pick<EmbeddedApi, 'connect' | 'admin'>, o: { clock: Clock; socket: string; log: Logger }): RealWorld {
   const surroundings = ofProcess(o.clock, o.log);
   return {
     ...surroundings,
@@ -109,7 +109,7 @@ export function embeddedWorld(api: Pick<EmbeddedApi, 'connect'>, o: { clock: Clo
     socketPath: o.socket,
     serving: null,
     connect: api.connect,
-    admin: api.connect(''),
+    admin: api.admin,
     close() {},
   };
 }

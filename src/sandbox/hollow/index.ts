@@ -1,6 +1,6 @@
 /** `embedded://hollow`: a simulated container runtime, in-process, scripted, on ports only. */
 
-export { HOLLOW_ANNOTATION, parseLife } from './life.ts';
+export { HOLLOW_ANNOTATION, type HollowLife, parseLife } from './life.ts';
 export { createHollowRuntime } from './runtime.ts';
 export type {
   HollowContainerDump,
@@ -11,3 +11,4 @@ export type {
   ScriptedContainer,
   StreamAsk,
 } from './types.ts';
+export { parseUsage, type Usage } from './usage.ts';

@@ -1,6 +1,7 @@
 /** What the embedded API server says of itself, so that kubectl knows its resources; and tables of nodes and pods. */
 import type { KubeObject } from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import type { KubeApi } from '../../../ports/kube.ts';
 import { RESOURCES } from '../../../sim/world/kube/kubeRoutes.ts';
 import { GIT_VERSION } from '../../version.ts';
 
@@ -25,6 +26,20 @@ export function discovery(path: string): object | undefined {
     shortNames: SHORT[name] ?? [],
   }));
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: own[0]?.apiVersion, resources };
+}
+
+/** The same API server, which answers pages of discovery too. */
+export function withDiscovery(kube: KubeApi): KubeApi {
+  return {
+    server: kube.server,
+    request: (request, opts) => {
+      const body = request.verb === 'GET' ? discovery(request.path) : undefined;
+      return body === undefined ? kube.request(request, opts) : Promise.resolve({ ok: true, code: 200, body });
+    },
+    watch: (request, opts) => kube.watch(request, opts),
+    closeConnections: (of) => kube.closeConnections(of),
+    close: () => kube.close(),
+  };
 }
 
 function groups(): object[] {

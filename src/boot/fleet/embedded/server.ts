@@ -14,7 +14,7 @@ import type { Clock } from '../../../ports/ports.ts';
 import { simKube } from '../../../sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../sim/world/rng.ts';
 import { selfSignedCertificate } from '../../process/selfSigned.ts';
-import { discovery, tableOf } from './discovery.ts';
+import { discovery, tableOf, withDiscovery } from './discovery.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** Pods that found no node are looked at again. */
@@ -26,6 +26,8 @@ export interface EmbeddedApi {
   /** A kubeconfig in YAML: where it is, and its token. */
   kubeconfig: string;
   connect(node: string): KubeApi;
+  /** With all rights, and with discovery. */
+  admin: KubeApi;
   close(): Promise<void>;
 }
 
@@ -51,6 +53,7 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
   return {
     kubeconfig: kubeconfigOf(`https://127.0.0.1:${port}`, token),
     connect,
+    admin: withDiscovery(connect('')),
     close: () => {
       stopScheduling();
       http.closeAllConnections();

@@ -1,12 +1,12 @@
 /** Daemons of the simulation while they are recorded. */
-import type { Node } from '../../src/actors/node.ts';
-import type { NodeConfig } from '../../src/machines/config/config.ts';
-import type { Ports } from '../../src/ports/ports.ts';
-import { entryOf } from '../../src/replay/check.ts';
-import type { Entry, Header } from '../../src/replay/entries.ts';
-import { InputRecording } from '../../src/replay/record.ts';
-import { runSim, type SimOptions, type SimResult } from '../../src/sim/index.ts';
-import type { SimNode } from '../../src/sim/world/node/types.ts';
+import type { Node } from '../../../src/actors/node.ts';
+import type { NodeConfig } from '../../../src/machines/config/config.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
+import { entryOf } from '../../../src/replay/check.ts';
+import type { Entry, Header } from '../../../src/replay/entries.ts';
+import { InputRecording } from '../../../src/replay/record.ts';
+import { runSim, type SimOptions, type SimResult } from '../../../src/sim/index.ts';
+import type { SimNode } from '../../../src/sim/world/node/types.ts';
 
 export interface Recorded {
   node: SimNode;

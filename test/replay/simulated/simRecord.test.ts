@@ -3,10 +3,10 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openInputs } from '../../src/ctl/commands/replay/file.ts';
-import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
-import { replayed } from './replayed.ts';
-import { toldTo } from './toldTo.ts';
+import { openInputs } from '../../../src/ctl/commands/replay/file.ts';
+import { recordSeed } from '../../../src/ctl/commands/sim/record.ts';
+import { replayed } from '../replayed.ts';
+import { toldTo } from '../toldTo.ts';
 
 let dir: string;
 beforeEach(() => {

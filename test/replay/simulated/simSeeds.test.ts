@@ -1,8 +1,8 @@
 /** Daemons of the simulation, recorded and run again: each does exactly what it did, and what is changed shows by name. */
 import { expect, it } from 'vitest';
-import type { Header } from '../../src/replay/entries.ts';
+import type { Header } from '../../../src/replay/entries.ts';
+import { replayed } from '../replayed.ts';
 import { entriesOf, headerOf, recorded } from './recordedSim.ts';
-import { replayed } from './replayed.ts';
 
 // Kills, faults of ports and mailboxes, questions from outside, tokens, credentials for registries.
 it.each([9, 14, 32])('seed %i: each daemon does again what it did', async (seed) => {

@@ -1,0 +1,99 @@
+/** JSON Schema of fleet files: the table of `src/fleet/spec`. */
+import {
+  BANDWIDTH,
+  CAPACITY,
+  DELAY,
+  DELAYED,
+  DESCRIPTION,
+  EXIT,
+  EXPECT,
+  FLEET_KIND,
+  GROUP,
+  GROUPS_MAX,
+  IMAGE,
+  MEASURES,
+  NAME,
+  OBJECTS,
+  RULE_DELAYS,
+  RULE_LIFE,
+  RULE_SELECT,
+  SEED,
+  SELECTION,
+  STAGES,
+  STEP,
+  time,
+} from '../../src/fleet/spec/table.ts';
+import { SCENARIO_API_VERSION } from '../../src/machines/faults/table.ts';
+import type { Shape } from '../../src/machines/shape/shape.ts';
+import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
+
+const DIALECT: Dialect = { nulls: false, nullsInMaps: false, nonEmpty: true, zeroDuration: true, zeroIsUnset: false };
+const TEXTS = { type: 'object', additionalProperties: { type: 'string' } };
+const MANIFEST = {
+  type: 'object',
+  properties: { metadata: { type: 'object', properties: { name: { type: 'string', minLength: 1 } }, required: ['name'] } },
+  required: ['apiVersion', 'kind', 'metadata'],
+};
+
+type Table = Readonly<Record<string, Shape>>;
+const ofTable = (table: Table, more: JsonSchema = {}): JsonSchema =>
+  objectSchema({ ...fieldSchemas(table, DIALECT), ...more }, requiredOf(table));
+const list = (description: string, items: JsonSchema, more: JsonSchema = {}): JsonSchema => ({
+  description,
+  type: 'array',
+  items,
+  ...more,
+});
+const delays = (of: Readonly<Record<string, string>>): JsonSchema =>
+  Object.fromEntries(
+    Object.entries(of).map(([name, description]) => [
+      name,
+      { description, anyOf: [fieldSchema(time(), DIALECT), ofTable(DELAY.uniform), ofTable(DELAY.logNormal)] },
+    ]),
+  );
+
+export function fleetSchema(): JsonSchema {
+  const capacity = objectSchema(fieldSchemas(CAPACITY, DIALECT), []);
+  const group = ofTable(GROUP, {
+    name: fieldSchema(GROUP.name, DIALECT),
+    labels: { description: 'Labels of its nodes.', ...TEXTS },
+    capacity: {
+      description: 'Of each node; extended resources too.',
+      ...capacity,
+      patternProperties: { '/': { type: 'integer', minimum: 0 } },
+    },
+    runtime: {
+      description: 'What its container runtime takes time for.',
+      ...objectSchema({ ...delays(DELAYED), bandwidth: fieldSchema(BANDWIDTH, DIALECT) }, []),
+    },
+  });
+  const rule = ofTable(
+    { ...RULE_SELECT, ...RULE_LIFE },
+    { labels: { description: 'Labels of the pod.', ...TEXTS }, exit: fieldSchema(EXIT, DIALECT), ...delays(RULE_DELAYS) },
+  );
+  const step = ofTable(STEP, {
+    nodes: { description: 'Which nodes. Default: all.', ...ofTable(SELECTION) },
+    objects: list('Objects of Kubernetes, written out. For apply and delete.', MANIFEST),
+  });
+  const expected = ofTable({ ...MEASURES, ...EXPECT }, { objects: { description: 'Objects of the API server.', ...ofTable(OBJECTS) } });
+  const spec = objectSchema(
+    {
+      seed: fieldSchema(SEED, DIALECT),
+      groups: list('Groups of equal nodes.', group, { minItems: 1, maxItems: GROUPS_MAX }),
+      images: list('Sizes of images. The first entry that matches counts.', ofTable(IMAGE)),
+      pods: list('What containers do, by rules. Annotations of a pod count more.', rule),
+      stages: fieldSchema(STAGES, DIALECT),
+      steps: list('What is done, in the order of their times.', step),
+      expect: list('What a run must come to.', expected),
+    },
+    ['groups'],
+  );
+  const metadata = ofTable({ name: NAME, description: DESCRIPTION });
+  return {
+    title: FLEET_KIND,
+    description: 'Nodes for `actorlet fleet FILE`.',
+    ...objectSchema({ apiVersion: { const: SCENARIO_API_VERSION }, kind: { const: FLEET_KIND }, metadata, spec }, [
+      ...['apiVersion', 'kind', 'metadata', 'spec'],
+    ]),
+  };
+}

@@ -1,0 +1,97 @@
+/** What a run of a fleet reads: the fleet file, and the files beside it that it names. */
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { decodeFleet, type FleetSpec, plainFleet } from '../../fleet/file.ts';
+import { stagesOf } from '../../fleet/pods/stages.ts';
+import { objectsOf } from '../../fleet/spec/objects.ts';
+import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
+import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
+import type { KubeObject } from '../../machines/kube/request.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import { type Args, UsageError } from './args.ts';
+
+export interface Inputs {
+  spec: FleetSpec;
+  /** By their names in the steps. */
+  scenarios: ReadonlyMap<string, Scenario>;
+  manifests: ReadonlyMap<string, readonly KubeObject[]>;
+  /** What of the KWOK Stages has no effect here. */
+  notes: readonly string[];
+}
+
+/** @throws UsageError that names the file and what is wrong with it. */
+export async function inputsOf(args: Args): Promise<Inputs> {
+  if (args.file === undefined) {
+    return { spec: plainFleet({ ...args, nodes: args.nodes ?? 0 }), scenarios: new Map(), manifests: new Map(), notes: [] };
+  }
+  const read = decodeFleet(await readFile(args.file, 'utf8'));
+  if (!read.ok) throw new UsageError(told(args.file, read.errors));
+  const beside = besideOf(args.file);
+  const { spec, notes } = await withStages(read.value, beside);
+  const scenarios = await all(
+    spec.steps.flatMap((step) => (step.do === 'inject' ? [step.scenario] : [])),
+    beside,
+    (text, path) => {
+      const decoded = decodeScenario(text, 'live');
+      if (!decoded.ok) throw new UsageError(told(path, decoded.errors));
+      return decoded.scenario;
+    },
+  );
+  const manifests = await all(
+    spec.steps.flatMap((step) => ('manifests' in step ? step.manifests : [])),
+    beside,
+    objectsIn,
+  );
+  return { spec, scenarios, manifests, notes };
+}
+
+interface Beside {
+  path(name: string): string;
+  text(name: string): Promise<string>;
+}
+
+function besideOf(file: string): Beside {
+  const path = (name: string): string => resolve(dirname(file), name);
+  return {
+    path,
+    text: (name) =>
+      readFile(path(name), 'utf8').catch((error: unknown) => {
+        throw new UsageError(`${file} names ${name}: ${messageOf(error)}`);
+      }),
+  };
+}
+
+async function all<T>(names: readonly string[], beside: Beside, read: (text: string, path: string) => T): Promise<Map<string, T>> {
+  const found = new Map<string, T>();
+  for (const name of new Set(names)) found.set(name, read(await beside.text(name), beside.path(name)));
+  return found;
+}
+
+function objectsIn(text: string, path: string): KubeObject[] {
+  try {
+    return objectsOf(text);
+  } catch (error) {
+    throw new UsageError(`${path} ${messageOf(error)}`);
+  }
+}
+
+/** Rules of the file come before those of Stages. */
+async function withStages(spec: FleetSpec, beside: Beside): Promise<{ spec: FleetSpec; notes: string[] }> {
+  const files = await all(spec.stages, beside, stagesOf);
+  const refused = [...files].flatMap(([name, { refused: why }]) => why.map((one) => `${beside.path(name)}: ${one}`));
+  if (refused.length > 0) throw new UsageError(refused.join('\n'));
+  const stages = [...files.values()];
+  const beats = stages.flatMap(({ heartbeatMs }) => (heartbeatMs === null ? [] : [heartbeatMs]));
+  return {
+    spec: {
+      ...spec,
+      pods: [...spec.pods, ...stages.flatMap(({ rules }) => rules)],
+      heartbeatMs: beats.length === 0 ? null : Math.min(...beats),
+    },
+    notes: stages.flatMap(({ notes }) => notes),
+  };
+}
+
+function told(file: string, errors: readonly ScenarioError[]): string {
+  return errors.map((e) => scenarioErrorText(file, e)).join('\n');
+}

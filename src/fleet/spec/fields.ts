@@ -1,0 +1,18 @@
+/** Fields of a table, read from one mapping. */
+import type { MapReader } from '../../machines/faults/read/reader.ts';
+import type { ObjectOf, Shape, Typed } from '../../machines/shape/shape.ts';
+
+type Table = Readonly<Record<string, Shape & Typed<unknown>>>;
+
+/** Under their decoded names. A field that is wrong or missing is as in `stead`: the reader was told of it. */
+export function fieldsIn<const F extends Table>(of: MapReader, table: F, stead: Partial<ObjectOf<F>> = {}): ObjectOf<F> {
+  const read = Object.entries<Shape>(table).map(([name, shape]) => [shape.as ?? name, of.readOr(name, shape)] as const);
+  return { ...stead, ...Object.fromEntries(read.filter(([, value]) => value !== undefined)) } as ObjectOf<F>;
+}
+
+/** A mapping of texts; empty where it is absent. */
+export function textsOf(map: MapReader | undefined): Record<string, string> {
+  if (map === undefined) return {};
+  const names = map.node.items.map(({ key }) => String(key));
+  return Object.fromEntries(names.map((name) => [name, map.text(name) ?? '']));
+}
