@@ -136,7 +136,8 @@ describe('a certificate of a pod', () => {
     h.kube.trouble.down = false;
     await asked(h, 2);
     sign(h);
-    await h.advance(5_000);
+    // The watch of requests is tried again with a growing wait, of 30 s at most.
+    for (let seconds = 0; seconds < 40 && (await whole()) === first; seconds += 5) await h.advance(5_000);
     expect(await whole()).not.toBe(first);
     expect(isReady(h, 'web')).toBe(true);
   });

@@ -26,7 +26,8 @@ const MOUNT = 'overall_volume_mount';
 export interface StorageMetrics {
   operation(operation: StorageOperation, ref: VolumeRef, signal: AbortSignal): <T>(work: Promise<T>) => Promise<T>;
   serves(ref: VolumeRef, by: Served): void;
-  servedBy(ref: VolumeRef): Served;
+  /** `key`: its {@link volumeKey}, where the caller has it. */
+  servedBy(ref: VolumeRef, key?: string): Served;
   /** Volumes that a look at the disk found at the start of the volume manager; `strange`: of kinds that it does not know. */
   found(o: { known: number; strange: number }): void;
 }
@@ -53,8 +54,14 @@ export function storageMetrics({ metrics, clock }: Pick<Ports, 'metrics' | 'cloc
   /** Since when a mount has been tried, by volume. */
   const tried = new Map<string, number>();
   const served = new Map<string, Served>();
-  const servedBy = (ref: VolumeRef): Served =>
-    served.get(volumeKey(ref)) ?? { plugin: pluginName(standOf(ref).plugin), migrated: false, device: false };
+  /** By the directory of the plugin: a node may have a thousand volumes, and all are shown anew with each change. */
+  const plain = new Map<string, Served>();
+  const plainly = (directory: string): Served => {
+    const by = plain.get(directory) ?? { plugin: pluginName(directory), migrated: false, device: false };
+    plain.set(directory, by);
+    return by;
+  };
+  const servedBy = (ref: VolumeRef, key = volumeKey(ref)): Served => served.get(key) ?? plainly(standOf(ref).plugin);
   const mounted = (ref: VolumeRef, beganMs: number, ok: boolean): void => {
     const key = volumeKey(ref);
     const sinceMs = tried.get(key) ?? beganMs;

@@ -219,24 +219,25 @@ const deciding = effects.extend({
       if (event.type !== 'volume.changed') return;
       const was = context.actual.get(event.key);
       if (was === undefined) return;
-      const [actual, machines] = [new Map(context.actual), new Map(context.machines)];
+      if (event.phase !== 'gone' && was.phase === event.phase && was.error === event.error && was.done === event.done) return;
+      const actual = new Map(context.actual);
       if (event.phase !== 'gone') {
-        if (was.phase === event.phase && was.error === event.error && was.done === event.done) return;
         actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: facts().wallMs, done: event.done });
         const taken = takenOver(actual, event);
         if (taken !== null) {
-          enqueue.stopChild(machines.get(taken) ?? '');
-          for (const map of [actual, machines]) map.delete(taken);
+          enqueue.stopChild(context.machines.get(taken) ?? '');
+          actual.delete(taken);
+          enqueue.assign({ machines: without(context.machines, taken) });
         }
-        enqueue.assign({ actual, machines });
+        enqueue.assign({ actual });
         if (event.phase === 'unmounting' && context.stuck.size > 0) enqueue.raise({ type: 'pods.leave' });
         // A volume that an earlier daemon has left may have lost its claim since.
-        const machine = machines.get(event.key) ?? '';
+        const machine = context.machines.get(event.key) ?? '';
         if (event.phase === 'mounted' && was.phase === 'mounting' && machine.endsWith('#0')) enqueue.sendTo(machine, LOOK);
         return;
       }
-      for (const map of [actual, machines]) map.delete(event.key);
-      enqueue.assign({ actual, machines });
+      actual.delete(event.key);
+      enqueue.assign({ actual, machines: without(context.machines, event.key) });
       const { uid } = was.ref;
       if (context.stuck.size > 0) enqueue.raise({ type: 'pods.leave' });
       if (volumesOfPod(actual, uid).length > 0) return;
@@ -299,6 +300,12 @@ const deciding = effects.extend({
 });
 
 /** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
+function without<V>(of: ReadonlyMap<string, V>, key: string): Map<string, V> {
+  const rest = new Map(of);
+  rest.delete(key);
+  return rest;
+}
+
 function concerns(event: Event, uid: string): boolean {
   if (event.type === 'volume.changed') return event.key.startsWith(`${uid}/`);
   return event.type === 'volumes.mount' || event.type === 'volumes.unmount' ? event.uid === uid : true;
