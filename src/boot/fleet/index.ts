@@ -61,6 +61,7 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
   const plain = { name, prefix, seed, nodes: o.nodes ?? 0 };
   const decoded = o.file === undefined ? { ok: true as const, value: plainFleet(plain) } : decodeFleet(o.file);
   if (!decoded.ok) throw new Error(decoded.errors.map((e) => scenarioErrorText('fleet file', e)).join('\n'));
+  if (decoded.value.stages.length > 0) throw new Error('fleet file: spec.stages names files, which only `actorlet fleet FILE` reads');
   const world = await realWorld({ kubeconfig: o.kubeconfig, port, address: '', socket: '', asNodes, shareWatches, log: quietLog });
   const fleet = new Fleet(decoded.value, world);
   let stopping: Promise<void> | undefined;

@@ -43,8 +43,10 @@ export class Expectation {
     if (this.decided || (atMs < afterMs && !last)) return;
     let is = value;
     if (measure.what === 'calls' && value !== null) {
-      this.#base ??= afterMs === 0 ? 0 : value;
-      is = value - this.#base;
+      if (afterMs === 0) this.#base = 0;
+      // A run that ends before it begins to count has counted nothing.
+      else if (atMs >= afterMs) this.#base ??= value;
+      is = this.#base === null ? null : value - this.#base;
     }
     const over = last || atMs >= (withinMs ?? Number.POSITIVE_INFINITY);
     // A look that comes late says nothing of the time before it, but that it was too late.

@@ -75,7 +75,7 @@ function volumeOf(uid: string, pv: { mountOptions?: string[]; fsType?: string } 
   const [volume] = podVolumes(owner).volumes;
   if (volume === undefined) throw new Error('not decoded');
   return {
-    dir: `${root}/pods/${uid}/volumes/kubernetes.io~local-volume/v`,
+    dir: `${root}/pods/${uid}/volumes/kubernetes.io~local-volume/pv`,
     setUp: () => plugins.setUp({ volume, pod: owner, first: true }, signal),
     tearDown: () => plugins.tearDown(volume, signal),
   };
