@@ -69,7 +69,8 @@ describe('@statelyai/inspect', () => {
 
     const late = attach();
     await until('the late one has them', () => late.filter((e) => e.type === '@xstate.actor').length >= machinesNow());
-    expect(late.some((e) => e.sessionId === worker.sessionId)).toBe(true);
+    // Children that come meanwhile are told of before it.
+    await until('the worker is among them', () => late.some((e) => e.sessionId === worker.sessionId));
 
     h.remove('one.json');
     await until('its end', () =>

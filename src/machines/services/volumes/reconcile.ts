@@ -183,12 +183,22 @@ export function timedOut(unmounted: readonly string[], failed: readonly string[]
 }
 
 /** What others may see of a pod's volumes. */
-export function summaries(actual: ActualState, servedBy: (ref: VolumeRef, key: string) => { plugin: string }): Map<string, VolumeSummary[]> {
+export function summaries(
+  actual: ActualState,
+  servedBy: (ref: VolumeRef, key: string) => { plugin: string },
+): Map<string, VolumeSummary[]> {
   const result = new Map<string, VolumeSummary[]>();
   for (const [key, a] of actual) {
     const { name, plugin } = a.ref;
     const stands = a.done?.stands ?? a.ref.stands;
-    const entry: VolumeSummary = { name, plugin, state: a.phase, message: a.error, sinceMs: a.sinceMs, servedBy: servedBy(a.ref, key).plugin };
+    const entry: VolumeSummary = {
+      name,
+      plugin,
+      state: a.phase,
+      message: a.error,
+      sinceMs: a.sinceMs,
+      servedBy: servedBy(a.ref, key).plugin,
+    };
     if (stands !== undefined) entry.stands = stands;
     const list = result.get(a.ref.uid);
     if (list === undefined) result.set(a.ref.uid, [entry]);
