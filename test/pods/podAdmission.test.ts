@@ -113,10 +113,23 @@ describe('a pod that has CPUs alone', () => {
     const b = new Bench({ offer: small('1', { allocates: wantsExclusive }) });
     expect(asked(b.op('ADD', [pod('web')]))).toEqual(['web']);
     b.op('ADD', [pod('late')]);
-    expect([b.waits, b.states]).toEqual([{ web: 'allocating' }, { late: 'refused' }]);
+    expect([b.waits, b.states]).toEqual([{ web: 'allocating', late: 'unfit' }, {}]);
     expect([b.ledger.ready, asked(b.look())]).toEqual([true, []]);
     b.answer('web', { kind: 'granted' });
-    expect([b.waits, b.states.web]).toEqual([{}, 'running']);
+    expect([b.waits, b.states.web]).toEqual([{ late: 'unfit' }, 'running']);
+  });
+
+  it.each([
+    ['granted', { kind: 'granted' }, 'OutOfcpu'],
+    ['waited for', { kind: 'later', why: 'others end' }, 'OutOfcpu'],
+    ['refused', { kind: 'refused', reason: 'TopologyAffinityError', message: 'apart' }, 'TopologyAffinityError'],
+  ] as const)('is refused without room, after they were %s: what a provider says comes first', (_, answer, reason) => {
+    const b = new Bench({ offer: small('1', { allocates: wantsExclusive }) });
+    expect(asked(b.op('ADD', [pod('huge', { cpu: '2' })]))).toEqual(['huge']);
+    const out = b.answer('huge', answer);
+    expect(out.find((o) => o.to === 'refused')).toMatchObject({ reason });
+    expect(out).toContainEqual({ to: 'release', uid: 'uid-huge' });
+    expect([b.waits, b.states]).toEqual([{}, { huge: 'refused' }]);
   });
 
   it('is asked about anew when its definition changes: the answer about the earlier one is void', () => {

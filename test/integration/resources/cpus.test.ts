@@ -189,7 +189,8 @@ describe('a pod that asks for CPUs of its own', () => {
     await h.until('Ready', () => isReady(h, 'first'));
     create(h, 'second', guaranteed('2'));
     await h.until('refused', () => reason(h, 'second')?.phase === 'Failed');
-    expect(reason(h, 'second')?.reason).toBe('OutOfcpu');
+    // Allocation comes before room, as in the reference.
+    expect(reason(h, 'second')?.reason).toBe('UnexpectedAdmissionError');
     expect(state(h).entries).toEqual([{ main: [1, 2] }]);
   });
 

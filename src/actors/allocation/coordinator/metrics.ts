@@ -1,6 +1,6 @@
-/** The kubelet's metrics of the topology manager. Pods that ask for nothing are counted under a policy other than none alone. */
+/** The kubelet's metrics of the topology manager. */
 
-import type { TopologyDecision } from '../../../machines/allocation/coordinator/messages.ts';
+import { TOPOLOGY_REQUESTS, type TopologyDecision } from '../../../machines/allocation/coordinator/messages.ts';
 import type { TopologyPlan } from '../../../machines/allocation/coordinator/topologyPolicy.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import { lastingOf } from '../../../machines/allocation/podContainers.ts';
@@ -19,10 +19,7 @@ const NUMA_NODE = { boundary: 'numa_node' };
 const BUCKETS_MS = Array.from({ length: 15 }, (_, i) => 0.05 * 2 ** i);
 
 export function topologyMetrics(metrics: Ports['metrics']): { begin(plan: TopologyPlan | null): void; answered(a: Answered): void } {
-  const requests = metrics.counter(
-    'kubelet_topology_manager_admission_requests_total',
-    'Admissions of pods in which resources have to be aligned',
-  );
+  const requests = metrics.counter(TOPOLOGY_REQUESTS.name, TOPOLOGY_REQUESTS.help);
   const errors = metrics.counter(
     'kubelet_topology_manager_admission_errors_total',
     'Admissions of pods that failed since resources could not be aligned or allocated',
@@ -40,7 +37,8 @@ export function topologyMetrics(metrics: Ports['metrics']): { begin(plan: Topolo
     answered({ plan, pod, answer, decisions, tookMs }) {
       if (answer.kind === 'later') return;
       requests.inc();
-      errors.inc(undefined, answer.kind === 'refused' ? 1 : 0);
+      // Under policy none the reference counts no errors.
+      errors.inc(undefined, plan !== null && answer.kind === 'refused' ? 1 : 0);
       duration.observe(tookMs);
       if (plan?.policy !== 'single-numa-node') return;
       const { scope } = plan;

@@ -1,5 +1,6 @@
 /** Sends what a step of the pod manager asks for. */
 
+import { TOPOLOGY_REQUESTS } from '../../../machines/allocation/coordinator/messages.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
@@ -101,6 +102,8 @@ export class Delivery {
       case 'release':
         this.allocators.release(out.uid);
         break;
+      case 'unallocated':
+        return this.counts.unallocated.inc();
       case 'log':
         log[out.level]({ ...podRef(out.pod), ...out.more }, out.message);
         break;
@@ -156,6 +159,8 @@ function countsOf(metrics: Metrics) {
     preempted: metrics.counter('kubelet_preemptions', 'Pods that made room for critical ones, by what there was too little of', [
       'preemption_signal',
     ]),
+    // The coordinator counts those that it is asked about.
+    unallocated: metrics.counter(TOPOLOGY_REQUESTS.name, TOPOLOGY_REQUESTS.help),
     resizes: metrics.counter(
       'kubelet_container_requested_resizes_total',
       'Changes of resources of containers that were asked for: each resource, requests and limits for themselves',

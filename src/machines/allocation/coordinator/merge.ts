@@ -1,7 +1,7 @@
 /**
  * How the topology manager merges hints: of all ways to take one hint of each resource, the best set of NUMA nodes that they have
  * in common. The result is the reference's. The reference looks at each way; here ways with the same nodes in common are one, so the
- * effort grows with the number of hints and not with their product. Pure.
+ * effort grows with the sets of nodes that there are and not with the product of hints. Pure.
  */
 import type { Affinity, NumaHint, ResourceHints } from '../messages.ts';
 import { isLower } from '../nodeSets.ts';
@@ -54,67 +54,73 @@ function bestOf(lists: readonly (readonly Hint[])[], map: NumaMap): Hint {
   const bits = [...new Set(lists.flat().flatMap((hint) => hint.nodes ?? []))].filter((n) => map.nodes.includes(n)).sort((a, b) => a - b);
   const place = new Map(bits.map((node, i) => [node, 2 ** i]));
   const maskOf = (nodes: readonly number[]): number => nodes.reduce((mask, node) => mask + (place.get(node) ?? 0), 0);
-  let ways: readonly number[] = [wayOf(null, true)];
-  for (const list of lists) {
-    const choices = list.map(({ nodes, preferred }) => wayOf(nodes === null ? null : maskOf(nodes), preferred));
-    ways = combined(ways, choices, bits.length);
-  }
+  const choices = lists.map((list): Choices => {
+    const named = list.map(({ nodes, preferred }) => ({ mask: nodes === null ? ANY : maskOf(nodes), preferred }));
+    return { all: new Set(named.map((c) => c.mask)), preferred: new Set(named.flatMap((c) => (c.preferred ? [c.mask] : []))) };
+  });
   const aim = Math.max(0, ...lists.map(fewestNodes));
-  let best: Hint | null = null;
-  for (const way of ways) {
-    const mask = Math.floor(way / 2) - 1;
-    const nodes = mask === -1 ? map.nodes : bits.filter((_, i) => Math.floor(mask / 2 ** i) % 2 === 1);
-    const hint = { nodes, preferred: way % 2 === 1 };
-    if (nodes.length > 0 && (best === null || isBetter(hint, best, { aim, map }))) best = hint;
+  const best = (masks: Iterable<number>, preferred: boolean): Hint | null => {
+    let found: Hint | null = null;
+    for (const mask of masks) {
+      const nodes = mask === ANY ? map.nodes : bits.filter((_, i) => Math.floor(mask / 2 ** i) % 2 === 1);
+      if (nodes.length > 0 && (found === null || isBetter({ nodes, preferred }, found, { aim, map }))) found = { nodes, preferred };
+    }
+    return found;
+  };
+  return best(agreed(choices), true) ?? best(common(choices, bits.length), false) ?? { nodes: map.nodes, preferred: false };
+}
+
+/** Sets of nodes that hints of one resource name, as masks. */
+interface Choices {
+  all: ReadonlySet<number>;
+  preferred: ReadonlySet<number>;
+}
+const ANY = -1;
+
+/** What a preferred hint of each resource names: nothing else is preferred. */
+function agreed(choices: readonly Choices[]): ReadonlySet<number> {
+  let masks: ReadonlySet<number> = new Set([ANY]);
+  for (const { preferred } of choices) {
+    const both = [...masks].filter((mask) => preferred.has(mask));
+    masks = new Set([...both, ...(masks.has(ANY) ? preferred : []), ...(preferred.has(ANY) ? masks : [])]);
   }
-  return best ?? { nodes: map.nodes, preferred: false };
+  return masks;
 }
 
-/** 0: no hint names nodes. */
-function fewestNodes(list: readonly Hint[]): number {
-  return list.reduce((least, { nodes }) => (nodes === null ? least : Math.min(least || nodes.length, nodes.length)), 0);
+/** What one hint of each resource, whichever, has in common. */
+function common(choices: readonly Choices[], bits: number): ReadonlySet<number> {
+  let masks: ReadonlySet<number> = new Set([ANY]);
+  for (const { all } of choices) {
+    const named = (of: ReadonlySet<number>): number[] => [...of].filter((mask) => mask !== ANY);
+    const both = (bits > TABLE_BITS ? intersectionsOfMany : intersections)(named(masks), named(all), bits);
+    masks = new Set([...both, ...(masks.has(ANY) ? all : []), ...(all.has(ANY) ? named(masks) : [])]);
+  }
+  return masks;
 }
 
-/**
- * Ways to choose that come to the same are one number: twice the mask of the common nodes and one, and one more where it is
- * preferred. Below that: no choice until now names nodes. Of preferred ones all masks were equal.
- */
-const wayOf = (mask: number | null, preferred: boolean): number => (mask === null ? 0 : (mask + 1) * 2) + Number(preferred);
-
-/** Below this many nodes a table is quicker than a set, and small. */
+/** A table has a place for each set of so many nodes. */
 const TABLE_BITS = 16;
 
-function combined(ways: readonly number[], choices: readonly number[], bits: number): readonly number[] {
-  if (bits > TABLE_BITS) return combinedOfMany(ways, choices);
-  const seen = new Uint8Array(2 ** (bits + 1) + 4);
-  const next: number[] = [];
-  for (const way of ways) {
-    const a = way >> 1;
-    for (const choice of choices) {
-      const b = choice >> 1;
-      const both = a === 0 ? b : b === 0 ? a : ((a - 1) & (b - 1)) + 1;
-      const joined = both * 2 + (a === 0 || b === 0 || a === b ? way & choice & 1 : 0);
-      if (seen[joined] !== 0) continue;
-      seen[joined] = 1;
-      next.push(joined);
-    }
-  }
-  return next;
+/** All that one of `a` and one of `b` have in common: of each set is counted in how many it is, and from that how many it is alone. */
+function intersections(a: readonly number[], b: readonly number[], bits: number): number[] {
+  const [inA, inB] = [supersets(a, bits), supersets(b, bits)];
+  const pairs = inA.map((n, mask) => n * (inB[mask] ?? 0));
+  for (let bit = 1; bit < 2 ** bits; bit *= 2)
+    for (let mask = 0; mask < pairs.length; mask++) if ((mask & bit) === 0) pairs[mask] = (pairs[mask] ?? 0) - (pairs[mask | bit] ?? 0);
+  return [...pairs.keys()].filter((mask) => pairs[mask] !== 0);
 }
 
-/** The same for masks with more bits than operators take. */
-function combinedOfMany(ways: readonly number[], choices: readonly number[]): readonly number[] {
-  const next = new Set<number>();
-  for (const way of ways) {
-    const a = Math.floor(way / 2);
-    for (const choice of choices) {
-      const b = Math.floor(choice / 2);
-      const both = a === 0 ? b : b === 0 ? a : commonBits(a - 1, b - 1) + 1;
-      const preferred = way % 2 === 1 && choice % 2 === 1 && (a === 0 || b === 0 || a === b);
-      next.add(both * 2 + Number(preferred));
-    }
-  }
-  return [...next];
+function supersets(masks: readonly number[], bits: number): Float64Array {
+  const counts = new Float64Array(2 ** bits);
+  for (const mask of masks) counts[mask] = 1;
+  for (let bit = 1; bit < 2 ** bits; bit *= 2)
+    for (let mask = 0; mask < counts.length; mask++) if ((mask & bit) === 0) counts[mask] = (counts[mask] ?? 0) + (counts[mask | bit] ?? 0);
+  return counts;
+}
+
+/** The same for masks with more bits than operators take: of so many nodes not every set is a hint. */
+function intersectionsOfMany(a: readonly number[], b: readonly number[]): Set<number> {
+  return new Set(a.flatMap((one) => b.map((other) => commonBits(one, other))));
 }
 
 const HALF = 2 ** 26;
@@ -122,10 +128,14 @@ function commonBits(a: number, b: number): number {
   return ((a % HALF) & (b % HALF)) + (Math.floor(a / HALF) & Math.floor(b / HALF)) * HALF;
 }
 
-/** A total order, in which the reference's comparisons of two come to the same best one. */
+/** 0: no hint names nodes. */
+function fewestNodes(list: readonly Hint[]): number {
+  return list.reduce((least, { nodes }) => (nodes === null ? least : Math.min(least || nodes.length, nodes.length)), 0);
+}
+
+/** A total order of hints that are all preferred, or all not, in which the reference's comparisons of two come to the same best one. */
 function isBetter(a: Required<Hint>, b: Hint, { aim, map }: { aim: number; map: NumaMap }): boolean {
   const [ours, theirs] = [a.nodes ?? [], b.nodes ?? []];
-  if (a.preferred !== b.preferred) return a.preferred;
   if (!a.preferred) {
     // As many nodes as the most demanding resource needs; else rather fewer, and of those as many as there are.
     const [mine, other] = [rankOf(ours.length, aim), rankOf(theirs.length, aim)];

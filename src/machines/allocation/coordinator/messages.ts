@@ -17,3 +17,9 @@ export interface TopologyDecision {
 /** By UID of the pod, of pods that were asked about last. Absent under topology manager policy none. */
 export type TopologyDecisions = ReadonlyMap<string, { pod: string; decisions: readonly TopologyDecision[] }>;
 export const topologyView = viewKey<TopologyDecisions>('topology');
+
+/** A metric of the kubelet. The pod manager counts pods that nothing is allocated to, the coordinator all others. */
+export const TOPOLOGY_REQUESTS = {
+  name: 'kubelet_topology_manager_admission_requests_total',
+  help: 'Admissions of pods in which resources have to be aligned',
+} as const;

@@ -12,11 +12,22 @@ interface Question {
 /** The same for each resource, preferred where no fewer nodes would do on an empty machine. A node gives either alone, or always with the same others. */
 export function memoryHints(machine: Machine, { wanted, again }: Question): NumaHint[] {
   const all = [...machine.keys()].sort((a, b) => a - b);
-  const enough = (nodes: readonly number[], of: 'free' | 'allocatable', more: boolean): boolean =>
-    [...wanted].every(([resource, size]) => totalOf(machine, nodes, { resource, of }) + (more ? again(nodes, resource) : 0) >= size);
+  // Looked up once: there are hundreds of sets.
+  const resources = [...wanted].map(([resource, size]) => {
+    const amounts = (of: 'free' | 'allocatable') => new Map(all.map((id) => [id, totalOf(machine, [id], { resource, of })]));
+    return { resource, size, free: amounts('free'), allocatable: amounts('allocatable') };
+  });
+  const sum = (amounts: ReadonlyMap<number, number>, nodes: readonly number[]): number => {
+    let total = 0;
+    for (const id of nodes) total += amounts.get(id) ?? 0;
+    return total;
+  };
+  const wouldDo = (nodes: readonly number[]): boolean => resources.every(({ size, allocatable }) => sum(allocatable, nodes) >= size);
+  const isFree = (nodes: readonly number[]): boolean =>
+    resources.every(({ resource, size, free }) => sum(free, nodes) + again(nodes, resource) >= size);
   const { sets, fewest } = setsFor(all, {
-    wouldDo: (nodes) => enough(nodes, 'allocatable', false),
-    doesNow: (nodes) => enough(nodes, 'allocatable', false) && !splits(machine, nodes) && enough(nodes, 'free', true),
+    wouldDo,
+    doesNow: (nodes) => isFree(nodes) && wouldDo(nodes) && !splits(machine, nodes),
   });
   return sets.map((nodes) => ({ nodes, preferred: nodes.length === fewest }));
 }

@@ -20,10 +20,10 @@ export interface Refusal {
   reason: string;
   message: string;
   /**
-   * The node as it is now is in the way, not the pod: its `room` (a pod that runs here already keeps its place), or
-   * its `placement`, labels and taints, which may have changed since they were last read.
+   * The node as it is now is in the way, not the pod: its `room` (a pod that runs here already keeps its place), its `state`
+   * (pressure, shutdown), or its `placement`, labels and taints, which may have changed since they were last read.
    */
-  about: 'pod' | 'room' | 'placement';
+  about: 'pod' | 'room' | 'state' | 'placement';
   /** Nothing is in the way but that too little of this resource is left: others may have to make room for a critical pod. */
   short?: string;
 }

@@ -144,7 +144,7 @@ export class Candidates {
     const { pod } = c;
     switch (judged.is) {
       case 'refused':
-        return judged.refusal;
+        return judged.allocates ? this.unfit(c, judged.refusal) : judged.refusal;
       case 'fits':
         return judged.allocates ? this.allocating(c) : null;
       case 'later':
@@ -229,13 +229,29 @@ export class Candidates {
   }
 
   /**
+   * Asks about a pod that does not fit, as the reference does. What a provider refuses counts first. Nobody waits here for what others
+   * release.
+   */
+  private unfit(c: Candidate, refusal: Refusal): Refusal | Wait {
+    // It would hold what it is granted until it is refused.
+    if (this.isTooSoon(c)) return refusal;
+    const told = this.allocating(c);
+    if (told === null || c.asked?.answer?.kind === 'later') return refusal;
+    return told === 'allocating' ? 'unfit' : told;
+  }
+
+  /**
    * Allocates to a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
    * runs here already, which is not ended for it.
    */
   private allocating(c: Candidate): Refusal | Wait | null {
     const { pod } = c;
     const form = this.host.resizes.form(pod);
-    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp || !this.host.facts.offer.allocates(form)) return null;
+    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) return null;
+    if (!this.host.facts.offer.allocates(form)) {
+      this.host.out.push({ to: 'unallocated' });
+      return null;
+    }
     const { listing } = this.host.facts;
     if (listing === undefined) return 'later';
     if (listing.atMonoMs <= this.host.beganMonoMs) {

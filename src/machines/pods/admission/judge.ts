@@ -33,7 +33,8 @@ export interface AdmissionFacts {
 export type Judgement =
   /** `allocates`: the coordinator of allocation is asked before it is admitted. */
   | { is: 'fits'; allocates: boolean }
-  | { is: 'refused'; refusal: Refusal }
+  /** `allocates`: the coordinator is asked before, and its own refusal counts first. */
+  | { is: 'refused'; refusal: Refusal; allocates: boolean }
   /** Something has to be looked at first. */
   | { is: 'later'; first: 'runtime' | 'listing' | 'node' }
   /** A critical pod that lacks only room: see {@link makeRoom}. */
@@ -62,22 +63,24 @@ export function judge(pod: Pod, facts: AdmissionFacts): Judgement {
   if (hasRun(listing.pods.get(pod.metadata.uid))) return FITS;
   const going = Boolean(pod.metadata.deletionTimestamp);
   if (refusal.short !== undefined && isCritical(pod) && !going && !facts.shutsDown) return { is: 'short' };
-  return refusal.about === 'placement' && facts.nodeMayBeOld ? { is: 'later', first: 'node' } : refused(refusal);
+  if (refusal.about === 'placement' && facts.nodeMayBeOld) return { is: 'later', first: 'node' };
+  // The reference allocates after it looked at pressure, and before it looks at room and placement.
+  return refused(refusal, refusal.about !== 'state');
 }
 
 const FITS = { is: 'fits', allocates: true } as const;
 
-function refused(refusal: Refusal): Judgement {
-  return { is: 'refused', refusal };
+function refused(refusal: Refusal, allocates = false): Judgement {
+  return { is: 'refused', refusal, allocates };
 }
 
-/** Pressure and shutdown are a want of room, though not of this pod's own; the reference asks about pressure first. */
+/** The reference asks about pressure first. */
 function refusalFor(pod: Pod, { room, node, ability, strictGroups, pressures, shutsDown }: AdmissionFacts): Refusal | null {
   const judged = admit({ ...room, pod, node, ability: { ...ability, strictGroups: strictGroups ?? false } });
   if (judged?.about === 'pod') return judged;
   const pressure = pressureRefusal(pod, pressures);
-  if (pressure !== null) return { ...pressure, about: 'room' };
-  return judged ?? (shutsDown ? { reason: NOT_ADMITTED, message: NOT_ADMITTED_MESSAGE, about: 'room' } : null);
+  if (pressure !== null) return { ...pressure, about: 'state' };
+  return judged ?? (shutsDown ? { reason: NOT_ADMITTED, message: NOT_ADMITTED_MESSAGE, about: 'state' } : null);
 }
 
 export type MadeRoom =

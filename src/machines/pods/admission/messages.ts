@@ -33,13 +33,15 @@ export type Wait =
   | 'allocating'
   /** The same, of a pod that runs here already. */
   | 'readmitting'
+  /** It does not fit. It is refused as soon as it is known whether what it is to have alone could be allocated. */
+  | 'unfit'
   /** It sets what this node must refuse. It runs here already, or its controller would replace it without end if it failed. */
   | 'held'
   /** It is refused in a moment: its controller, which replaces it at once, heard of another refusal just now. */
   | 'paced';
 
 export function keepsRoom({ wait }: Candidate): boolean {
-  return wait !== 'later' && wait !== 'held' && wait !== 'paced';
+  return wait === 'room' || wait === 'allocating' || wait === 'readmitting';
 }
 /** Nothing of a pod that room is made for, or that is allocated something, is here. */
 export function isUndecided({ wait }: Candidate): boolean {

@@ -88,6 +88,8 @@ export type Out =
   | { to: 'allocate'; pod: Pod; id: number }
   /** It is not admitted, or not wanted any more. */
   | { to: 'release'; uid: string }
+  /** Nothing is to be allocated to a pod that would be asked about otherwise: it counts as an admission of the topology manager. */
+  | { to: 'unallocated' }
   | { to: 'relist'; why: string }
   | { to: 'readNode'; why: string }
   | { to: 'log'; level: 'info' | 'warn'; pod: Pod; message: string; more?: object };

@@ -73,6 +73,8 @@ function page(): string {
       '- `kubelet_image_volume_mounted_succeed_total` counts volumes of containers that were created. The kubelet also counts those of containers that failed for another reason.',
       '- `kubelet_sleep_action_terminated_early_total` counts sleeps that the grace period cut short. The kubelet counts those that a shorter grace period ended.',
       '- `kubelet_terminated_containers_total` counts each end once. The kubelet misses an end when the container runs or waits again in the next status.',
+      '- `kubelet_cpu_manager_exclusive_cpu_allocation_count` and `kubelet_cpu_manager_shared_pool_size_millicores` count a CPU once. The kubelet counts it again for each init container that leaves it to the next.',
+      '- `kubelet_memory_manager_pinning_requests_total` does not count containers of a pod that the CPU manager refused. The kubelet counts those before the refused one.',
       '- `kubernetes_feature_enabled` also has gates that 1.36 no longer has and this daemon still accepts.',
       '- `kubernetes_healthcheck` and `prober_probe_total` have pages of their own, `/metrics/slis` and `/metrics/probes`, as in the kubelet.',
       '- Families of Go (`go_*`) are not there. `nodejs_*` tells of the process instead.',
