@@ -10,7 +10,7 @@ import type { Phase, SimOptions, SimResult } from './result.ts';
 import type { Checks } from './run/checks.ts';
 import { Loop } from './run/loop.ts';
 import { World } from './run/world.ts';
-import { keptChildren, lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
+import { isWhole, keptChildren, lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
 import type { SimNode } from './world/node/types.ts';
 import type { SimRng } from './world/rng.ts';
 
@@ -80,7 +80,11 @@ class Run {
     await this.#loop.advance(2_000);
     // The fewest: some acts are under way at any moment, and count as actors.
     await this.#loop.within(3_000, () => {
-      for (const n of nodes) this.#baseline.set(n.name, Math.min(lastingActors(n), this.#baseline.get(n.name) ?? Number.POSITIVE_INFINITY));
+      for (const n of nodes) {
+        // What a test has killed by hand is not there now, and comes again.
+        if (!isWhole(n.daemon?.tree.state())) continue;
+        this.#baseline.set(n.name, Math.min(lastingActors(n), this.#baseline.get(n.name) ?? Number.POSITIVE_INFINITY));
+      }
       return false;
     });
   }

@@ -86,6 +86,11 @@ function stateAt(n: SimNode, path: string): string {
   return JSON.stringify(value) ?? '';
 }
 
+/** Every actor runs. */
+export function isWhole(state: ActorState | undefined): boolean {
+  return state?.lifecycle === 'running' && state.children.every(isWhole);
+}
+
 /** Paths of everything that runs, but the root. */
 export function pathsOf(state: ActorState | undefined): string[] {
   if (state === undefined) return [];

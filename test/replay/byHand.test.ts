@@ -48,11 +48,12 @@ it('with them a node does again what it did', async () => {
     tap[Symbol.dispose]();
     tree.kill('node/runtime/pleg', 'test');
   };
-  const { daemons } = await recorded({ seed: 22, minutes: 0.3, pods: 3 }, { atMs: AT_MS, act });
+  const { daemons, result } = await recorded({ seed: 22, minutes: 0.3, pods: 3 }, { atMs: AT_MS, act });
   expect(answers).toMatchObject([{ kind: 'reply', value: { ok: true } }]);
+  expect(result.violation).toBeNull();
   for (const one of daemons) {
-    const result = await replayed(headerOf(one), entriesOf(one));
-    expect({ ...result, steps: [] }).toMatchObject({ divergence: null, failure: null });
+    const again = await replayed(headerOf(one), entriesOf(one));
+    expect({ ...again, steps: [] }).toMatchObject({ divergence: null, failure: null });
   }
   const [first] = daemons;
   const codes = first?.lines.slice(1).map((line) => entryOf(JSON.parse(line))?.[0]);
