@@ -357,6 +357,18 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "return policy !== 'Never';",
   },
   {
+    id: 'a pod as a whole is granted whatever it asks for',
+    file: 'src/machines/pods/resize/allocation.ts',
+    find: ', [WHOLE_POD, amountsOf(pod.spec)]];',
+    replace: '];',
+  },
+  {
+    id: 'a pod as a whole is not changed in place',
+    file: 'src/machines/pod/resources/actuation.ts',
+    find: 'if (was === null) return [];',
+    replace: 'if (was !== to) return [];',
+  },
+  {
     id: 'a restart rule that lists no end of this kind is passed over',
     file: 'src/machines/pod/runtime/shouldRestart.ts',
     find: "exitCodes.operator === 'NotIn' && !listed;",
