@@ -44,22 +44,12 @@ export class Delivery {
           this.counts.restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
         }
         break;
-      case 'rejected': {
-        const { generation } = out.pod.metadata;
-        registry.send(statusAddr, {
-          type: 'status.set',
-          pod: podRef(out.pod),
-          life: out.life,
-          restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
-          deleting: false,
-          finished: true,
-          status: {
-            ...(generation === undefined ? {} : { observedGeneration: generation }),
-            ...{ phase: 'Failed', reason: out.reason, message: `Pod was rejected: ${out.message}` },
-          },
-        });
+      case 'rejected':
+        this.reject(out);
         break;
-      }
+      case 'unallocated':
+        this.counts.unallocated.inc();
+        break;
       case 'refused':
         this.counts.refused.inc({ reason: countedReason(out.reason) });
         this.warn(out.pod, out.reason, out.message);
@@ -102,14 +92,25 @@ export class Delivery {
       case 'release':
         this.allocators.release(out.uid);
         break;
-      case 'unallocated':
-        return this.counts.unallocated.inc();
       case 'log':
         log[out.level]({ ...podRef(out.pod), ...out.more }, out.message);
         break;
       default:
         this.wake(out);
     }
+  }
+
+  private reject({ pod, life, reason, message }: Extract<Out, { to: 'rejected' }>): void {
+    const { generation } = pod.metadata;
+    this.ctx.registry.send(statusAddr, {
+      ...{ type: 'status.set', pod: podRef(pod), life, restartPolicy: pod.spec.restartPolicy ?? 'Always' },
+      deleting: false,
+      finished: true,
+      status: {
+        ...(generation === undefined ? {} : { observedGeneration: generation }),
+        ...{ phase: 'Failed', reason, message: `Pod was rejected: ${message}` },
+      },
+    });
   }
 
   private refuseResize({ pod, pending: { reason, message } }: Extract<Out, { to: 'resizePending' }>): void {
