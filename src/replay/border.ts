@@ -36,6 +36,13 @@ export function briefOf(json: Json): string {
   return words.join(' ').slice(0, BRIEF_CHARS_MAX);
 }
 
+/** Whether {@link briefOf} shows all of these arguments: one text, as most calls of the disk have. */
+export function isSpelled(args: Json): boolean {
+  if (!Array.isArray(args) || args.length !== 1) return false;
+  const [only] = args as readonly Json[];
+  return typeof only === 'string' && only.length <= BRIEF_CHARS_MAX;
+}
+
 /** Jitter makes fractions, which JSON would write in full. */
 export function timerMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;

@@ -6,7 +6,7 @@ import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
-import { ANSWERS_AT_ONCE, briefOf, configJson, OWN_WAY, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
+import { ANSWERS_AT_ONCE, briefOf, configJson, isSpelled, OWN_WAY, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
 import type { Header, Json, Now } from './entries.ts';
 import { type AfterMicrotasks, Inbox } from './inbox.ts';
 import { Lines, type LinesOutput } from './lines.ts';
@@ -28,6 +28,13 @@ export interface RecordInput extends LinesOutput {
   hashes?: Pick<Entropy, 'md5Hex' | 'sha256Hex'> | undefined;
   /** Numbers that the node draws, where no seed makes them. All are recorded then. */
   chance?: (() => number) | undefined;
+}
+
+/** What the tree asks. `digest`: of the arguments; '' where `brief` shows them whole. */
+interface Call {
+  readonly name: string;
+  readonly digest: string;
+  readonly brief: string;
 }
 
 const NOWHERE: Place = { key: '', secret: false };
@@ -225,33 +232,35 @@ export class InputRecording {
   #ask(name: string, fn: Fn, args: unknown[]): unknown {
     if (!this.#lines.on) return fn(...args);
     const out = cross(args, this.#out, NOWHERE);
-    const digest = shortDigest(this.#lines.digest, out.json);
+    const brief = briefOf(out.json);
+    const digest = isSpelled(out.json) ? '' : shortDigest(this.#lines.digest, out.json);
+    const call: Call = { name, digest, brief };
     this.#depth += 1;
     let result: unknown;
     try {
       result = fn(...(out.other as unknown[]));
     } catch (error) {
       this.#depth -= 1;
-      this.#asked(name, digest, out.json, { thrown: cross(error, this.#into, NOWHERE).json });
+      this.#asked(call, { thrown: cross(error, this.#into, NOWHERE).json });
       throw error;
     }
     this.#depth -= 1;
     if (isThenable(result)) {
-      this.#asked(name, digest, out.json, 'later');
+      this.#asked(call, 'later');
       return this.#later(this.#calls++, result, name, args);
     }
     if (result === undefined) {
-      this.#asked(name, digest, out.json, 'nothing');
+      this.#asked(call, 'nothing');
       return undefined;
     }
     const into = this.#crossIn(result, name);
-    this.#asked(name, digest, out.json, this.#sameAsLast(name, digest, into) ? 'same' : { value: into.json });
+    this.#asked(call, this.#sameAsLast(call, into) ? 'same' : { value: into.json });
     return into.other;
   }
 
   /** Only data can be the same again: each function has a number of its own. */
-  #sameAsLast(name: string, digest: string, into: Crossed): boolean {
-    const key = `${name} ${digest}`;
+  #sameAsLast({ name, digest, brief }: Call, into: Crossed): boolean {
+    const key = `${name} ${digest || brief}`;
     const text = JSON.stringify(into.json);
     const same = this.#last.get(key) === text && !text.includes('"$":"f"');
     if (this.#last.size >= LAST_MAX) this.#last.clear();
@@ -260,10 +269,10 @@ export class InputRecording {
     return same;
   }
 
-  #asked(name: string, digest: string, args: Json, now: Now): void {
+  #asked({ name, digest, brief }: Call, now: Now): void {
     const text =
       typeof now === 'string' ? JSON.stringify(now) : 'value' in now ? `{"value":${this.#lines.value(now.value)}}` : JSON.stringify(now);
-    this.#lines.write(`["ask",${JSON.stringify(name)},"${digest}",${text},${JSON.stringify(briefOf(args))}]`);
+    this.#lines.write(`["ask",${JSON.stringify(name)},"${digest}",${text},${JSON.stringify(brief)}]`);
   }
 
   #later(call: number, result: PromiseLike<unknown>, name: string, args: readonly unknown[]): Promise<unknown> {
@@ -298,7 +307,7 @@ export class InputRecording {
     let bytes: unknown;
     if (name === 'net.httpGet') bytes = (value as { body?: unknown }).body;
     else if (name.startsWith('fs.') && below(config.staticPodPath)) bytes = value;
-    if (bytes instanceof Uint8Array) this.#opaque.set(bytes, this.#secrets.opaque(textOf(bytes) ?? btoa(String(bytes.length))));
+    if (bytes instanceof Uint8Array) this.#opaque.set(bytes, this.#secrets.opaque(textOf(bytes) ?? String(bytes.length), bytes.length));
   }
 
   #borderOut(): Border {
@@ -371,7 +380,7 @@ export class InputRecording {
         return lines.on;
       },
       out: (value) => cross(value, this.#out, NOWHERE).json,
-      asked: (name, args, now) => this.#asked(name, shortDigest(lines.digest, args), [], now),
+      asked: (name, args, now) => this.#asked({ name, digest: shortDigest(lines.digest, args), brief: '' }, now),
       nextCall: () => this.#calls++,
       deliver: (head, rest, act) => this.#time.deliver(head, rest, act),
     };

@@ -136,9 +136,10 @@ export class Secrets {
     return this.#known.get(text) ?? text;
   }
 
-  /** Of bytes that nothing in the tree reads. Nothing of them is looked for elsewhere. */
-  opaque(text: string): Json {
-    return { $: 'x', v: this.#letters(text) };
+  /** Of `length` bytes that nothing in the tree reads. Nothing of them is looked for elsewhere. */
+  opaque(text: string, length: number): Json {
+    const digest = this.#hash(text);
+    return { $: 'x', v: digest.repeat(Math.ceil(length / digest.length)).slice(0, length) };
   }
 
   /** Of a decoded document. */

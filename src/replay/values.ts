@@ -286,10 +286,11 @@ export function bytesJson(bytes: Uint8Array): Json {
   return text === null ? { $: 'b', v: btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join('')) } : { $: 'x', v: text };
 }
 
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /** Null: the bytes are no UTF-8 that comes back the same. */
 export function textOf(bytes: Uint8Array): string | null {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return decoder.decode(bytes);
   } catch {
     return null;
   }

@@ -38,7 +38,8 @@ export class InputFile {
     this.#o = o;
     this.path = join(o.dir, `${o.name}${SUFFIX}`);
     this.#file = createWriteStream(this.path, { flags: 'wx', mode: 0o600 });
-    this.#zip = createZstdCompress({ params: PARAMS });
+    // Each write is flushed by itself: `flush()` would be a second task of the thread pool.
+    this.#zip = createZstdCompress({ params: PARAMS, flush: constants.ZSTD_e_flush });
     this.#zip.pipe(this.#file);
     for (const stream of [this.#file, this.#zip]) stream.on('error', (error: Error) => this.#break(messageOf(error)));
     this.#timer = setInterval(() => this.#flush(), FLUSH_EVERY_MS).unref();
@@ -87,7 +88,6 @@ export class InputFile {
     const text = `${this.#lines.join('\n')}\n`;
     this.#lines = [];
     this.#zip.write(text);
-    this.#zip.flush(constants.ZSTD_e_flush);
   }
 
   #break(why: string): void {
