@@ -2,7 +2,7 @@
 import { say } from './report.ts';
 
 /**
- * Runs `stop` once, whoever asks first: the benchmark at its end, or SIGINT and SIGTERM, after which the process exits
+ * Runs `stop` once, by the first of two callers: the benchmark at its end, or SIGINT and SIGTERM, after which the process exits
  * with 130. `stop` returns what it could not remove, which is said.
  */
 export function cleanUpOnce(stop: () => Promise<readonly string[]>): () => Promise<void> {

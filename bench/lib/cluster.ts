@@ -77,7 +77,7 @@ export class ClusterView {
     });
   }
 
-  /** Gives each event of a watch to `take` until `close()`. A watch that ends by itself fails whoever waits. */
+  /** Gives each event of a watch to `take` until `close()`. A watch that ends by itself fails every waiter. */
   async watch(path: string, take: (type: string, object: unknown) => void): Promise<void> {
     try {
       const { signal } = this.#ended;

@@ -32,7 +32,7 @@ function pod(name: string, o: { probed?: boolean } = {}) {
 export const withSamples = (samples: readonly number[]) => ({ ...summary(samples), samples: samples.map((s) => Math.round(s * 10) / 10) });
 export const since = (at: number | undefined, from: number): number => (at ?? Number.NaN) - from;
 
-/** Whoever keeps the node: our daemon, or the reference kubelet on its folders. */
+/** Keeps the node: our daemon, or the reference kubelet on its folders. */
 interface Agent {
   readonly pid: number | undefined;
   log(): string;

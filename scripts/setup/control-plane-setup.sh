@@ -167,7 +167,7 @@ if [ -n "$build" ]; then
   say "building:$build (5 to 20 minutes on 2 cores; log: $cache/build.log)"
   mkdir -p "$tree/.go/src/k8s.io"
   ln -s "$tree" "$tree/.go/src/k8s.io/kubernetes"
-  # At low priority: whoever runs this goes on working beside it. Everything Go writes stays in the folder that is removed.
+  # At low priority: the person goes on working beside it. Everything Go writes stays in the folder that is removed.
   (
     cd "$tree/.go/src/k8s.io/kubernetes"
     export GOPATH="$tree/.go" GOCACHE="$work/gocache" GOFLAGS=-mod=vendor GOPROXY=off CGO_ENABLED=0 HOME="$work"

@@ -1,7 +1,8 @@
 /** What a fleet is given of the outside, and what it shows. */
 import type { BuildInfo } from '../actors/edge/metrics/nodeMetrics.ts';
 import type { KubeApi } from '../ports/kube.ts';
-import type { Clock, Entropy, Logger, Net, Yield } from '../ports/ports.ts';
+import type { Clock, Entropy, Logger, Yield } from '../ports/ports.ts';
+import type { Net } from '../ports/sockets/net.ts';
 import type { ScriptedContainer, StreamAsk } from '../sandbox/hollow/index.ts';
 
 /** Shared by all nodes of the fleet. */

@@ -28,7 +28,7 @@ export class SpdyStream extends Duplex {
     this.id = id;
     this.headers = o.headers;
     this.#send = o.send;
-    // Whoever uses it hears of it; nobody may.
+    // Its user may listen, or not.
     this.on('error', () => undefined);
   }
 

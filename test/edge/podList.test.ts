@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/admin/podList.ts';
 import { createYield } from '../../src/boot/dependencies/clock.ts';
 import type { PodsView } from '../../src/machines/pods/manager/messages.ts';
-import type { HttpReply } from '../../src/ports/ports.ts';
+import type { HttpReply } from '../../src/ports/sockets/net.ts';
 import { RUNNING } from '../lifeStates.ts';
 
 const POD_CHARS = 20_000;

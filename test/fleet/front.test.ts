@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { answerOrHint, answerTo } from '../../src/fleet/answers.ts';
 import { Front } from '../../src/fleet/front/front.ts';
-import type { HttpRequest, Net } from '../../src/ports/ports.ts';
+import type { HttpRequest, Net } from '../../src/ports/sockets/net.ts';
 
 const nowhere = () => Promise.reject(new Error('no network here'));
 const net: Net = { httpGet: nowhere, serveHttp: nowhere };

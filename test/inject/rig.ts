@@ -13,7 +13,8 @@ import type { Scenario } from '../../src/machines/faults/types.ts';
 import { eventsView, type RecordedEvent } from '../../src/machines/foundation/messages.ts';
 import type { Answer, Message, ReplyTo } from '../../src/machines/supervision/address.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';
-import type { Cri, Host, HostFs, Net, Ports, Sys } from '../../src/ports/ports.ts';
+import type { Cri, Host, HostFs, Ports, Sys } from '../../src/ports/ports.ts';
+import type { Net } from '../../src/ports/sockets/net.ts';
 import { type FakePorts, fakePorts } from '../supervision/fakePorts.ts';
 import { actor, layer, receiver } from '../supervision/helpers.ts';
 

@@ -4,7 +4,7 @@ import { faultRoute } from '../../src/actors/edge/admin/faultRoute.ts';
 import type { ActorCtx } from '../../src/actors/supervision/types.ts';
 import type { ServerEvent } from '../../src/machines/edge/messages.ts';
 import { SCENARIO_BYTES_MAX } from '../../src/machines/faults/read/decode.ts';
-import type { HttpReply, HttpRequest } from '../../src/ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../src/ports/sockets/net.ts';
 import { injectorRig, type Rig } from './rig.ts';
 
 const GOOD = 'apiVersion: actorlet.dev/v1alpha1\nkind: FaultScenario\nmetadata:\n  name: good\nspec:\n  faults:\n  - kind: disk.full\n';

@@ -1,8 +1,9 @@
 /** Ports for tests: a virtual clock, a seeded generator, a collecting logger, in-memory metrics; every other port throws. */
 
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
-import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Net, Ports, Rng, Sys, Yield } from '../../src/ports/ports.ts';
+import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Ports, Rng, Sys, Yield } from '../../src/ports/ports.ts';
 import type { Prober } from '../../src/ports/prober.ts';
+import type { Net } from '../../src/ports/sockets/net.ts';
 
 export interface LogLine {
   level: 'debug' | 'info' | 'warn' | 'error';

@@ -1,5 +1,5 @@
 /** Health endpoints: named checks, the root answer, one check's answer (spec: boot and node 8.3). */
-import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { text } from './admin/answers.ts';
 
 /** A check gives the reason of its failure, or nothing when it passes. */

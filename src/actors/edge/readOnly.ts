@@ -8,7 +8,7 @@ import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { podManagerAddr, podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 
-import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { router, text } from './admin/answers.ts';
 import { podListReply } from './admin/podList.ts';

@@ -9,7 +9,7 @@ import { messageOf } from '../../machines/text/errors.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { Listening } from '../../ports/listening.ts';
-import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Net } from '../../ports/sockets/net.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
 /** What the edge may look at besides the published views. The tree gives it. */

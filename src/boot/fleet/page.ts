@@ -1,7 +1,7 @@
 /** The overview page: a square for each node, pods by phase, calls of the API server, the slowest nodes. It only shows. */
 import type { Fleet } from '../../fleet/fleet.ts';
 import type { Listening } from '../../ports/listening.ts';
-import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Net } from '../../ports/sockets/net.ts';
 
 const HTML_HEADERS = {
   'content-type': 'text/html; charset=utf-8',

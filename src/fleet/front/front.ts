@@ -4,7 +4,7 @@
  * with requests on a port of its own: it authenticates, authorizes and answers.
  */
 import type { Listening } from '../../ports/listening.ts';
-import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Net } from '../../ports/sockets/net.ts';
 
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
 

@@ -53,7 +53,7 @@ export interface Checker {
   beat?(s: Scene, state: ActorState): string | undefined;
   /** A request of the daemon is about to be carried out by the API server. */
   request?(s: Scene, request: KubeRequest): string | undefined;
-  /** An object of a pod in the API changed, whoever changed it. */
+  /** An object of a pod in the API changed, by the node or by another client. */
   object?(s: Scene, e: StoreEvent): string | undefined;
   /** A daemon begins; nothing of it has touched the disk yet. */
   booted?(s: Scene): string | undefined;

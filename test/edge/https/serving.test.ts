@@ -3,7 +3,7 @@ import { type ClientRequestArgs, request } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { afterEach, expect, it } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
-import type { TlsMaterial } from '../../../src/ports/ports.ts';
+import type { TlsMaterial } from '../../../src/ports/sockets/net.ts';
 import { issue } from '../../boot/kube/certs.ts';
 
 const ca = issue({ cn: 'ca', issuer: null });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
-import type { HttpReply, HttpRequest } from '../../../src/ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../src/ports/sockets/net.ts';
 import { until } from '../harness.ts';
 
 const net = createNet();

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { translate } from '../../../src/boot/dependencies/net/netWebSocket.ts';
-import type { Translation } from '../../../src/ports/ports.ts';
+import type { Translation } from '../../../src/ports/sockets/net.ts';
 import { data } from '../../../src/process/spdy.ts';
 import { type Channels, channels as channelsOver } from '../../cluster/webSocket.ts';
 import { until } from '../harness.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { httpSourceSpec } from '../../../src/actors/pods/sources/http.ts';
-import type { Net } from '../../../src/ports/ports.ts';
+import type { Net } from '../../../src/ports/sockets/net.ts';
 import { errorsSent, names, type Running, run, sets, until, yaml } from './harness.ts';
 
 type Answer = { status: number; body: string } | Error;

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { clientTemplate, SIGNERS } from '../../../src/machines/api/certificates/template.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
-import type { HttpReply, HttpRequest, TlsMaterial } from '../../../src/ports/ports.ts';
+import type { HttpReply, HttpRequest, TlsMaterial } from '../../../src/ports/sockets/net.ts';
 import { type Fault, runSim } from '../../../src/sim/index.ts';
 import { type CallerRequest, CLIENT_CA_TEXT, simNet } from '../../../src/sim/world/host/net.ts';
 import { NOBODY, OPERATOR, REVIEWS, tokenOf, VIEWER } from '../../../src/sim/world/identity/accounts.ts';

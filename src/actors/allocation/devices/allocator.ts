@@ -130,7 +130,7 @@ export class DeviceAllocator {
     return amount !== undefined && amount !== '0';
   }
 
-  /** It was not let in after all: what it was given is free. Whoever asked for it has given that up. */
+  /** It was not let in after all: what it was given is free. The pod manager has given that up. */
   forget(uid: string): void {
     void inTurn(this, uid, async () => {
       if (this.isOver(uid)) this.release(new Set([uid]));

@@ -1,5 +1,5 @@
 /** Answers that every server gives, and a small router. */
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 
 export const NOT_FOUND: HttpReply = { status: 404, body: '404: Page Not Found' };
 export const METHOD_NOT_ALLOWED: HttpReply = { status: 405, body: '405: Method Not Allowed' };

@@ -6,7 +6,7 @@ import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { type CriEvent, type CriResult, criAddr } from '../../../machines/runtime/cri/messages.ts';
 import { findPod, recordMeant } from '../../../machines/shown/findPod.ts';
 import { containerStatus, pickContainer } from '../../../machines/shown/podLogs.ts';
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
 

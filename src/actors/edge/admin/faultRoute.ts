@@ -6,7 +6,7 @@ import { injectorAddr } from '../../../machines/faults/messages.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../../machines/faults/read/decode.ts';
 
 import type { Answer } from '../../../machines/supervision/address.ts';
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
 

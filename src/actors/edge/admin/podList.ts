@@ -2,7 +2,8 @@
 import type { Pod } from '../../../machines/kube/types.ts';
 import { isWanted, type PodsView } from '../../../machines/pods/manager/messages.ts';
 import type { StatusView } from '../../../machines/pods/status/messages.ts';
-import type { HttpReply, Ports } from '../../../ports/ports.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { HttpReply } from '../../../ports/sockets/net.ts';
 import { inTurn } from '../../../ports/turns.ts';
 
 type Item = Omit<Pod, 'kind' | 'apiVersion'>;

@@ -2,7 +2,7 @@
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { InputRecorder } from '../../../ports/machine/inputRecorder.ts';
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { isGet, json, METHOD_NOT_ALLOWED, text } from './answers.ts';
 
 export async function recordRoute(recorder: InputRecorder | undefined, req: HttpRequest): Promise<HttpReply> {

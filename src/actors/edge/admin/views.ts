@@ -1,7 +1,7 @@
 /** Reading another actor's view for an answer: with the owner's state, so that stale or missing data says so. */
 
 import type { ViewKey } from '../../../machines/supervision/address.ts';
-import type { HttpReply } from '../../../ports/ports.ts';
+import type { HttpReply } from '../../../ports/sockets/net.ts';
 import type { Registry } from '../../supervision/types.ts';
 import type { Inspect } from '../server.ts';
 

@@ -1,7 +1,8 @@
 /** Which user sent a request: client certificate, bearer token, or nobody in particular (boot-and-node 7.2). Fails closed. */
 import type { UserInfo } from '../../../machines/edge/https/attributes.ts';
 import { expiringCache } from '../../../machines/edge/https/expiringCache.ts';
-import type { HttpRequest, Ports } from '../../../ports/ports.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { HttpRequest } from '../../../ports/sockets/net.ts';
 import type { Reviewer, TokenVerdict } from './reviews.ts';
 import { createTurns } from './turns.ts';
 

@@ -2,7 +2,8 @@
 
 import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { CriError, type HttpReply, type HttpRequest, type Ports } from '../../../ports/ports.ts';
+import { CriError, type Ports } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
 import { type Found, hasContainer, runningContainer } from './pods.ts';

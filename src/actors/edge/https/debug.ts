@@ -1,6 +1,7 @@
 /** GET /debug/pprof/: profiles of the daemon itself; PUT /debug/flags/v: its log verbosity (boot-and-node 8.2). */
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest, Logger, Profiler } from '../../../ports/ports.ts';
+import type { Logger, Profiler } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
 
 /** Go's own default for a profile. */

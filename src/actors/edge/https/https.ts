@@ -8,7 +8,7 @@ import { accessAttributes, forbiddenText, isBelow } from '../../../machines/edge
 import { cipherList, curveList, type TlsVersion } from '../../../machines/edge/https/tls.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest, TlsMaterial } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest, TlsMaterial } from '../../../ports/sockets/net.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { NOT_FOUND, text } from '../admin/answers.ts';
 import { withRequestMetrics } from '../metrics/requestMetrics.ts';

@@ -5,7 +5,8 @@ import { isWanted, type PodRecord, podManagerAddr, podsView } from '../../../mac
 import { pickContainer } from '../../../machines/shown/podLogs.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
-import { CriError, type HttpReply } from '../../../ports/ports.ts';
+import { CriError } from '../../../ports/ports.ts';
+import type { HttpReply } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { text } from '../admin/answers.ts';

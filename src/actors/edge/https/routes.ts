@@ -7,7 +7,7 @@ import { podManagerAddr, podsView } from '../../../machines/pods/manager/message
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { isGet, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../admin/answers.ts';

@@ -5,7 +5,8 @@
  */
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
-import type { HttpReply, HttpRequest, Metrics, Translation } from '../../../ports/ports.ts';
+import type { Metrics } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Translation } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
 import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailure } from './pods.ts';

@@ -1,5 +1,6 @@
 /** The kubelet's request metrics around a handler: kubelet_http_* (spec: boot and node 8.2). */
-import type { HttpReply, HttpRequest, Ports } from '../../../ports/ports.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE']);
 /** Prometheus' own default buckets, which the kubelet uses here. */

@@ -31,7 +31,7 @@ const SCRATCH = INLINE_KINDS.filter((kind) => kind.scratch).map((kind) => kind.p
 
 type Sum = { bytes: number; inodes: number };
 
-/** A container may mount in its emptyDir what a dead server serves: whoever looks at that waits for ever, and holds a thread. */
+/** A container may mount in its emptyDir what a dead server serves: a look at that waits for ever, and holds a thread. */
 interface Walk {
   fs: Ports['fs'];
   /** Never looked at. */

@@ -1,5 +1,5 @@
 /**
- * Operations on volumes, one at a time for each volume whoever began them. A volume manager that is killed leaves its
+ * Operations on volumes, one at a time for each volume no matter which actor began them. A volume manager that is killed leaves its
  * operations under way: no call to the disk can be taken back, and one on a slow disk may have its effect long after. They
  * end at their next step, and the manager that comes after waits for that, volume by volume: what the old one still does
  * would be done to what the new one has set up, up to the removal of files that containers have written since.

@@ -3,7 +3,7 @@
  * Why not a framework: importing fastify and serving one route costs 16-17 MiB resident under Node 24, `node:http` 1.4
  * (measured), and the daemon has 125 MiB for everything.
  */
-import type { Net } from '../../../ports/ports.ts';
+import type { Net } from '../../../ports/sockets/net.ts';
 import { httpGet } from './netGet.ts';
 import { serveHttp } from './netServe.ts';
 

@@ -2,7 +2,7 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { shownUrl } from '../../../machines/text/shownUrl.ts';
-import type { Net } from '../../../ports/ports.ts';
+import type { Net } from '../../../ports/sockets/net.ts';
 
 type GetOptions = Parameters<Net['httpGet']>[1];
 type GetResult = Awaited<ReturnType<Net['httpGet']>>;

@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
-import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../../ports/ports.ts';
+import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../../ports/sockets/net.ts';
 import { acceptMany } from './acceptMany.ts';
 import { BACKLOG, type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';

@@ -5,7 +5,7 @@ import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { ClientCertificate, TlsMaterial, TlsServing } from '../../../ports/ports.ts';
+import type { ClientCertificate, TlsMaterial, TlsServing } from '../../../ports/sockets/net.ts';
 import { valuesOf } from '../certificates/pki.ts';
 import { type Connections, HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
 import { afterHello, HANDSHAKES_PER_TURN, paced } from './netHello.ts';

@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { createWebSocketStream, type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { Translation } from '../../../ports/ports.ts';
+import type { Translation } from '../../../ports/sockets/net.ts';
 import { COMMAND_HEADERS, type CommandStreams, RemoteCommand } from '../../../process/remoteCommand.ts';
 import { connectTo, join, type RelayFrom, switchedAt } from './netRelay.ts';
 

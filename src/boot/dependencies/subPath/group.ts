@@ -1,5 +1,5 @@
 /**
- * Gives a volume to the group of its pod, whoever changes the volume meanwhile (resources and volumes 8.16). Each entry
+ * Gives a volume to the group of its pod, even while containers change the volume (resources and volumes 8.16). Each entry
  * is opened below its directory, which is held open, and no link is followed: what is changed is what was looked at.
  * Blocks: for the helper process, which has nothing else to do.
  */

@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Listening } from '../../../ports/listening.ts';
-import type { Net } from '../../../ports/ports.ts';
+import type { Net } from '../../../ports/sockets/net.ts';
 import { EXIT } from '../../errors.ts';
 import { workerFile } from '../../workerFile.ts';
 import { DIED_STUCK, NOTE } from '../handling.ts';

@@ -137,7 +137,7 @@ async function replayOf(file: string, o: { step?: (...seen: Parameters<SeenStep>
   return { replay, fromMs: header.wallMs };
 }
 
-/** The page's feed from a replay. All viewers share the one node, which goes to the moment of whoever asks. */
+/** The page's feed from a replay. All viewers share the one node, which goes to the moment that a viewer asks for. */
 export class ReplayFeed implements Target {
   readonly figures = { viewers: 0, malformed: 0 };
   readonly #past: Past;

@@ -56,7 +56,7 @@ export function apiHoldsTogether(): Checker {
 const PROFILE_SECONDS_MAX = 300;
 const PROFILE_SECONDS = 30;
 
-/** Profiles are of the time that was asked for, one after the other, whoever gave up on one before. */
+/** Profiles are of the time that was asked for, one after the other, even after a caller gave up on an earlier one. */
 export function profilesAreTakenAlone(): Checker {
   const overMs = new Map<string, number>();
   return {

@@ -18,7 +18,7 @@ function torn(files: ReadonlyMap<string, string>): string {
   return anchorsIn(anchors) < 0 ? `${IDENTITY_FILES.anchors} is not one version of the anchors` : '';
 }
 
-/** Files are exchanged all at once: whoever looks finds a whole pair, from a container's first moment to its last. */
+/** Files are exchanged all at once: a reader finds a whole pair, from a container's first moment to its last. */
 export function identitiesAreWhole(): Checker {
   return {
     name: 'identities-are-whole',

@@ -97,7 +97,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (record?.pod.metadata.deletionTimestamp) return undefined;
       // Its worker winds nothing down: it brings the pod to the definition that was named last, whatever was noted since.
       if (record !== undefined && isSyncing(s, uid)) return undefined;
-      // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
+      // Its successor by name was named, and a name has one pod: what had it before is not wanted, even while other sources are silent.
       const name = record === undefined ? '' : fullName(record.pod);
       const life = lifeOf(s, uid);
       for (const [other, r] of ledger.records) if (other !== uid && isWanted(r) && fullName(r.pod) === name) gaveWay.add(life);

@@ -5,7 +5,7 @@ import { nobodyIsEvictedForNothing } from '../pods/statusInvariants.ts';
 
 const EVICTION = 'node/reclaim/eviction';
 
-/** Dead containers free nothing where only the disk of images is short: a pod's last logs stay for whoever asks. */
+/** Dead containers free nothing where only the disk of images is short: a pod's last logs stay readable. */
 function splitDisksFreeTheirOwn(): Checker {
   return {
     name: 'split-disks-free-their-own',

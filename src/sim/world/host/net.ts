@@ -3,7 +3,7 @@
  * node's own API, handshakes and requests of callers. Other servers listen and are asked nothing.
  */
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { ClientCertificate, HttpReply, HttpRequest, Net, TlsMaterial } from '../../../ports/ports.ts';
+import type { ClientCertificate, HttpReply, HttpRequest, Net, TlsMaterial } from '../../../ports/sockets/net.ts';
 import { readPair, type SimCertificate } from '../identity/certificates.ts';
 import type { Power } from '../time.ts';
 

@@ -2,7 +2,7 @@
 import { type AuthenticationOptions, createAuthenticator } from '../../../../src/actors/edge/https/authenticate.ts';
 import type { Reviewer } from '../../../../src/actors/edge/https/reviews.ts';
 import { createEntropy } from '../../../../src/boot/dependencies/clock.ts';
-import type { HttpRequest } from '../../../../src/ports/ports.ts';
+import type { HttpRequest } from '../../../../src/ports/sockets/net.ts';
 import { fakePorts } from '../../../supervision/fakePorts.ts';
 import { goldenTable } from '../table.ts';
 

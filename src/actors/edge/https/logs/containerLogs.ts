@@ -7,7 +7,8 @@ import { type PodRecord, podsView } from '../../../../machines/pods/manager/mess
 import { statusesView } from '../../../../machines/pods/status/messages.ts';
 import { containerStatus, logFileOf } from '../../../../machines/shown/podLogs.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest, Ports } from '../../../../ports/ports.ts';
+import type { Ports } from '../../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../../admin/answers.ts';
 import { type Found, hasContainer } from '../pods.ts';

@@ -1,6 +1,7 @@
 /** GET /logs/: the files below the host's log folder, with listings. Nothing outside of it, whatever links say. */
 import { codeOf } from '../../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest, Ports, ReadHandle } from '../../../../ports/ports.ts';
+import type { Ports, ReadHandle } from '../../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
 import { METHOD_NOT_ALLOWED, text } from '../../admin/answers.ts';
 
 const BLOCK_BYTES = 256 * 1024;

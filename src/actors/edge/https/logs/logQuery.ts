@@ -10,7 +10,8 @@ import {
   UNITS_ARGUMENTS,
 } from '../../../../machines/edge/https/logs/logQuery.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest, Ports } from '../../../../ports/ports.ts';
+import type { Ports } from '../../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
 import { METHOD_NOT_ALLOWED, text } from '../../admin/answers.ts';
 import { contents, type HostLogsOptions, hostLogs } from './hostLogs.ts';
 

@@ -6,7 +6,8 @@ import { resourceMetrics } from '../../../../machines/edge/https/stats/resourceM
 import type { ServerEvent } from '../../../../machines/edge/messages.ts';
 import { pullRecordsDir } from '../../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
-import type { Host, HttpReply, HttpRequest } from '../../../../ports/ports.ts';
+import type { Host } from '../../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
 import { criClient } from '../../../runtime/client.ts';
 import { type VolumeUsageOptions, volumeUsage } from '../../../services/client.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';

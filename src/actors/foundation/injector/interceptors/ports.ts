@@ -3,7 +3,8 @@
  * `--actorlet-fault-injection` has them. They look at the activeFaults at each call and keep no fault of their own.
  */
 
-import type { Host, Net, Ports } from '../../../../ports/ports.ts';
+import type { Host, Ports } from '../../../../ports/ports.ts';
+import type { Net } from '../../../../ports/sockets/net.ts';
 import type { ActiveFaults } from '../activeFaults.ts';
 import { interceptCri } from './cri.ts';
 import { interceptFs, interceptSys } from './files.ts';

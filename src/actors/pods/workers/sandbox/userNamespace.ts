@@ -3,7 +3,7 @@
  * pod's directory for as long as that exists, and housekeeping releases them after it.
  *
  * A claim is a link in a folder beside those of the pods, named by the first id, that points at the pod's directory.
- * Making a link that is there already fails, so that no two pods get the same ids, whoever asks at the same time; and it
+ * Making a link that is there already fails, so that no two pods get the same ids, even when asked for at the same time; and it
  * is on the disk before the pod's own file, which is there before the runtime is told.
  */
 
