@@ -15,7 +15,9 @@ function slowTable() {
   });
   const paths = async () => parseMountinfo(await table()).map((m) => m.path);
   /** Until whoever can begin to read has begun. */
-  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const settle = async () => {
+    for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
+  };
   return { readings, paths, settle };
 }
 
@@ -45,6 +47,18 @@ it('shares one reading among those who ask before it begins', async () => {
   expect(readings).toHaveLength(1);
   readings[0]?.resolve(line('/a'));
   expect(await Promise.all(both)).toEqual([['/a'], ['/a']]);
+});
+
+it('shares one reading among the answers and deadlines that come in one turn of the event loop', async () => {
+  let readings = 0;
+  const table = createMountTable(async () => {
+    readings += 1;
+    return line('/a');
+  });
+  // Each has its say before the next one begins.
+  const asked = Array.from({ length: 100 }, () => new Promise<string>((resolve) => setTimeout(() => resolve(table()), 1)));
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([line('/a')]));
+  expect(readings).toBeLessThan(10);
 });
 
 it('tells a failed reading to those who waited for it, and reads again for the others', async () => {

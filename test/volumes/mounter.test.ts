@@ -111,6 +111,17 @@ describe('calls of one helper', () => {
     await running;
   });
 
+  it('for one server end with the first of them that hangs too long, and those for another are not waited for', async () => {
+    const pids = join(dir, 'pids');
+    const hang = (timeoutMs: number) => batches.unmount(words('echo $$ >> "$1"; exec sleep 300', pids), 'dead', call(timeoutMs));
+    const late = expect(hang(3_000)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+    const ended = expect(hang(60_000)).rejects.toMatchObject({ code: 'EIO', message: expect.stringContaining('what became of it') });
+    await batches.unmount(words('true'), 'alive', call(60_000));
+    await Promise.all([late, ended]);
+    const [first = '', second = ''] = readFileSync(pids, 'utf8').trim().split('\n');
+    await vi.waitFor(() => expect([first, second].map((pid) => existsSync(`/proc/${pid}`))).toEqual([false, false]), { timeout: 20_000 });
+  });
+
   it('that cannot be found fail with the words of the shell', async () => {
     await expect(batches.run([join(dir, 'nope')], call())).rejects.toMatchObject({ message: expect.stringContaining('not found') });
   });

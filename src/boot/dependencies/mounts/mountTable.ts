@@ -3,6 +3,7 @@
  * times for a table of a thousand lines, which the kernel writes anew for each reader.
  */
 import { readFileSync } from 'node:fs';
+import { setImmediate as endOfTurn } from 'node:timers/promises';
 
 /** As the kernel writes it: who looks for one path need not take all of it apart. */
 export type MountTable = () => Promise<string>;
@@ -14,6 +15,8 @@ export function createMountTable(read: () => Promise<string>): MountTable {
   return () => {
     next ??= (async () => {
       await underWay?.catch(() => undefined);
+      // Answers and deadlines of a thousand calls can come in one turn of the event loop, each with a question.
+      await endOfTurn();
       const mine = read();
       underWay = mine;
       next = null;

@@ -181,12 +181,12 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     },
     async unmount(path, type, call) {
       if (type === TMPFS && (await tmpfs.unmount(path, call))) return;
-      if (mayHang(type)) return batches.alone(['umount', '--', path], await server(path), call);
+      if (mayHang(type)) return batches.unmount(['umount', '--', path], await server(path), call);
       await batches.run(['umount', '--', path], call);
     },
     // Neither the helper of the file system (-i) nor a look at the path (-c): both would ask the server.
     detach: async (path, way, call) =>
-      batches.alone(['umount', '-i', '-c', ...(way === 'forced' ? ['-f'] : []), '-l', '--', path], await server(path), call),
+      batches.unmount(['umount', '-i', '-c', ...(way === 'forced' ? ['-f'] : []), '-l', '--', path], await server(path), call),
     sever: async (path, device, call) =>
       (await runHelper('/bin/sh', ['-c', SEVER_SCRIPT, 'sh', path, device], call)).trim() === 'severed' ? 'severed' : 'answers',
     async kindOf(path, call) {

@@ -299,13 +299,13 @@ const deciding = effects.extend({
   },
 });
 
-/** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
 function without<V>(of: ReadonlyMap<string, V>, key: string): Map<string, V> {
   const rest = new Map(of);
   rest.delete(key);
   return rest;
 }
 
+/** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
 function concerns(event: Event, uid: string): boolean {
   if (event.type === 'volume.changed') return event.key.startsWith(`${uid}/`);
   return event.type === 'volumes.mount' || event.type === 'volumes.unmount' ? event.uid === uid : true;
