@@ -7,7 +7,7 @@
  * alone: the machine is several times slower than a real one. Options: --rounds=8 --pods=20 --turns=2 --stale=1000 --out=FILE
  */
 import { buildDaemon } from '../test/e2e/daemon.ts';
-import { NFS_SERVER, nfsServer } from '../test/e2e/vm/disks/nfsServer.ts';
+import { leaveStaleMounts, NFS_SERVER, nfsServer } from '../test/e2e/vm/disks/nfsServer.ts';
 import { hasMachine, Machine, staticPod } from '../test/e2e/vm/machine.ts';
 import { numberOption, report, say, sleep, summary } from './lib/report.ts';
 
@@ -125,19 +125,10 @@ const together = (all: readonly Turn[]) => ({
 const ratio = (a: number, b: number): number => Math.round((a / b) * 1000) / 1000;
 const gone = async (manifests: Record<string, object>) => Math.round((await inside<{ ms: number }>({ what: 'remove', manifests })).ms);
 
-/** Binds of one mount are mounts of that server to the daemon, and cost the machine little. */
 const overStale = async () => {
   await vm.end('SIGKILL');
   await vm.run('systemctl kill --kill-whom=all -s KILL actorlet || true; while systemctl cat actorlet >/dev/null 2>&1; do sleep 0.1; done');
-  await server.answer();
-  await vm.run(`mount -t nfs -o vers=4.2 ${NFS_SERVER}:/ /mnt; cat >/root/stale.sh; sh /root/stale.sh`, {
-    input: [
-      `for n in $(seq ${staleCount}); do d=${DIR}/root/pods/stale-$((n % 100))/volumes/kubernetes.io~nfs/v$n; mkdir -p $d; echo $d; done >/root/stale`,
-      'while read -r d; do mount --bind /mnt $d; done </root/stale',
-    ].join('\n'),
-    timeoutMs: 300_000,
-  });
-  await server.silence();
+  await leaveStaleMounts(vm, server, { rootDir: `${DIR}/root`, count: staleCount });
   const began = performance.now();
   await vm.start();
   const healthyMs = performance.now() - began;

@@ -144,22 +144,62 @@ describe('a driver', () => {
 });
 
 describe('a claim that two volumes of a pod name', () => {
-  it('is staged once, shown twice, and given back whole', async () => {
+  const twice = {
+    container: {
+      volumeMounts: [
+        { name: 'disk', mountPath: '/data' },
+        { name: 'again', mountPath: '/again' },
+      ],
+    },
+    spec: { volumes: ['disk', 'again'].map((name) => ({ name, persistentVolumeClaim: { claimName: 'data' } })) },
+  };
+
+  it('is staged and published once, shown twice, found by the next daemon, and given back whole', async () => {
     await using h = await node();
     await plugged(h);
     rules(h);
     provide(h);
-    const pod = create(h, 'web', {
-      container: {
-        volumeMounts: [
-          { name: 'disk', mountPath: '/data' },
-          { name: 'again', mountPath: '/again' },
-        ],
-      },
-      spec: { volumes: ['disk', 'again'].map((name) => ({ name, persistentVolumeClaim: { claimName: 'data' } })) },
-    });
+    const pod = create(h, 'web', twice);
     await h.until('Ready', () => isReady(h, 'web'));
     expect(created(h, 'web')[0]?.mounts?.map((m) => m.containerPath)).toEqual(expect.arrayContaining(['/data', '/again']));
+    await h.crash();
+    await h.boot();
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(300_000);
+    expect([stages(h), publishes(h)].map((calls) => calls.length)).toEqual([1, 1]);
+    drop(h, 'pods/web');
+    await gone(h, pod);
+    expect(requests(h, 'NodeUnpublishVolume')).toHaveLength(1);
+    clean(h);
+  });
+
+  it('is published again once at each refresh', async () => {
+    const published: number[] = [];
+    for (const spec of [claiming(), twice]) {
+      await using h = await node();
+      await plugged(h);
+      rules(h, { requiresRepublish: true });
+      provide(h);
+      create(h, 'web', spec);
+      await h.until('Ready', () => isReady(h, 'web'));
+      await h.advance(1_200_000);
+      published.push(publishes(h).length);
+    }
+    const [one = 0, two = 0] = published;
+    expect(one).toBeGreaterThan(10);
+    expect(Math.abs(two - one)).toBeLessThan(one / 4);
+  });
+
+  it('and that is a disk of the node is mounted once, and unmounted with its pod', async () => {
+    await using h = await node();
+    h.special.set('/dev/loop7', 'block');
+    provide(h, { pv: { csi: undefined, local: { path: '/dev/loop7', fsType: 'ext4' } } });
+    const pod = create(h, 'web', twice);
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(h.mounts.table.filter((m) => m.path.endsWith('/pv-1') && m.path.includes('/pods/'))).toHaveLength(1);
+    await h.crash();
+    await h.boot();
+    await h.until('Ready', () => isReady(h, 'web'));
     drop(h, 'pods/web');
     await gone(h, pod);
     clean(h);

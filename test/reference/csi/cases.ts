@@ -13,6 +13,8 @@ export interface CsiCase {
   inline?: object;
   /** Of the claim in the pod. */
   readOnly?: boolean;
+  /** A second volume of the pod names the same claim. */
+  twice?: { readOnly?: true };
   pod?: Partial<PodSpec>;
   /** Codes that the first calls of a method are answered with; the last one is repeated with `forever`. */
   faults?: Readonly<Record<string, { codes: readonly number[]; forever?: boolean }>>;
@@ -76,6 +78,13 @@ export const CASES: Readonly<Record<string, CsiCase>> = {
     pv: { ...BLOCK, mountOptions: ['noatime'] },
   },
   'block-attached': { capabilities: [STAGE, SEVERAL, GROUP], rules: { attachRequired: true }, pv: BLOCK, readOnly: true },
+
+  twice: { capabilities: [STAGE], rules: { podInfoOnMount: true }, twice: {} },
+  'twice-first-read-only': { readOnly: true, twice: {} },
+  'twice-last-read-only': { twice: { readOnly: true } },
+  'twice-block': { capabilities: [STAGE], pv: BLOCK, twice: {} },
+  'twice-grows': { capabilities: [STAGE, EXPAND], twice: {}, growth: grows(['32Mi']) },
+  'twice-fails': { capabilities: [STAGE], twice: {}, faults: { NodePublishVolume: { codes: [13] } } },
 
   rox: { pv: modes('ReadOnlyMany'), capabilities: [STAGE] },
   rwx: { pv: modes('ReadWriteMany'), capabilities: [STAGE] },
@@ -166,3 +175,21 @@ export const CASES: Readonly<Record<string, CsiCase>> = {
     growth: grows(['32Mi'], { beforePod: true }),
   },
 };
+
+export function isBlock(of: CsiCase): boolean {
+  return (of.pv as { volumeMode?: string } | undefined)?.volumeMode === 'Block';
+}
+
+/** Volumes of the pod of a case, and what its container does with them. */
+export function volumesOf(name: string, of: CsiCase, driver: string): { volumes: { name: string }[]; uses: object } {
+  const claim = (readOnly: boolean | undefined) => ({
+    persistentVolumeClaim: { claimName: name, ...(readOnly === true ? { readOnly } : {}) },
+  });
+  const disk = { name: 'disk', ...(of.inline === undefined ? claim(of.readOnly) : { csi: { driver, ...of.inline } }) };
+  const volumes = [disk, ...(of.twice === undefined ? [] : [{ name: 'again', ...claim(of.twice.readOnly) }])];
+  const at = (folder: string) => (v: { name: string }) => `${folder}/${v.name === 'disk' ? 'data' : v.name}`;
+  const uses = isBlock(of)
+    ? { volumeDevices: volumes.map((v) => ({ name: v.name, devicePath: at('/dev')(v) })) }
+    : { volumeMounts: volumes.map((v) => ({ name: v.name, mountPath: at('')(v) })) };
+  return { volumes, uses };
+}

@@ -10,7 +10,7 @@ function withOwnPaths(calls: readonly Call[], of: CsiCase): Call[] {
   const stages = [of.capabilities, of.returns].some((c) => c?.includes(STAGE_UNSTAGE));
   return calls.map(([method, request]) => {
     // It asks how full a device is by the path at which it has bound it once more.
-    const text = JSON.stringify(request).replaceAll(/volumeDevices\/[^/"]+\/dev\/UID/g, 'volumeDevices/publish/VOLUME/UID');
+    const text = JSON.stringify(request).replaceAll(/volumeDevices\/([^/"]+)\/dev\/UID/g, 'volumeDevices/publish/$1/UID');
     const { stagingTargetPath, ...rest } = JSON.parse(text) as { stagingTargetPath?: string };
     return [method, stages && stagingTargetPath !== undefined ? { ...rest, stagingTargetPath } : rest];
   });

@@ -11,7 +11,7 @@ import { virtualCalls } from './virtual.ts';
 
 const RECORDED = JSON.parse(readFileSync(join(import.meta.dirname, '../recorded/csi136.json'), 'utf8')) as Record<
   string,
-  { calls: Call[]; claim?: string[]; seen?: string }
+  { calls: Call[]; claim?: string[]; publishes?: number; seen?: string }
 >;
 /** The simulated drivers count nothing. */
 const COUNTS = ['stats', 'stats-block'];
@@ -21,6 +21,7 @@ describe('a volume of a driver', () => {
     const theirs = RECORDED[name]?.calls ?? [];
     const ours = await virtualCalls(name);
     expect(comparable(ours.calls, theirs, of)).toEqual(comparable(theirs, theirs, of));
+    if (of.twice !== undefined) expect(ours.publishes).toBe(RECORDED[name]?.publishes);
     const steps = RECORDED[name]?.claim ?? [];
     if (of.growth !== undefined) expect(comparableSteps(ours.claim, steps)).toEqual(comparableSteps(steps, steps));
     expect(ours.given).toBe(RECORDED[name]?.seen?.includes(`:${FS_GROUP} `) ?? false);

@@ -10,10 +10,10 @@ import { NODE_NAME } from '../../e2e/daemon.ts';
 import { REFERENCE_LOGS } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { sh } from '../../e2e/manifests.ts';
 import { startDriver, type TestDriver } from '../../volumes/csiDriver.ts';
-import { CASES, type CsiCase } from './cases.ts';
+import { CASES, type CsiCase, isBlock, volumesOf } from './cases.ts';
 import { type Claimed, watchClaims } from './claims.ts';
 import { loopDevices } from './loops.ts';
-import { plainCalls, plainEvents } from './plain.ts';
+import { plainCalls, plainEvents, publishesIn } from './plain.ts';
 
 /** The least time in which the reference looks at a claim again. */
 const GROWTH = { timeoutMs: 100_000, everyMs: 250 };
@@ -33,6 +33,8 @@ export interface Told {
   /** What the status of the claim went through. */
   claim?: string[];
   stats?: object;
+  /** So many calls published the volume, where two of the pod name the same claim. */
+  publishes?: number;
   /** `migrated` of each counted call. */
   migrated?: string[];
   /** The case did not end as it should. */
@@ -197,7 +199,7 @@ export class CsiLab {
     const pod = await this.#settled(s);
     const told: Told = { calls: [], events: [] };
     const uid = pod.metadata.uid;
-    if (of.fails === undefined && !this.#isBlock(of)) told.seen = await this.#seen(pod);
+    if (of.fails === undefined && !isBlock(of)) told.seen = await this.#seen(pod);
     if (of.returns !== undefined) await this.#comeBack(s, of.returns);
     if (of.growth !== undefined && of.growth.beforePod !== true) await this.#grow(s);
     if (of.stats === true) told.stats = await this.#stats(pod);
@@ -211,6 +213,7 @@ export class CsiLab {
     told.events = await this.#events(name);
     told.calls = plainCalls(s.driver.calls, { rootDir: this.#c.daemon.rootDir, uid });
     if (of.growth !== undefined) told.claim = this.#claims.of(name);
+    if (of.twice !== undefined) told.publishes = publishesIn(s.driver.calls);
     if (of.inTree !== undefined) told.migrated = await this.#migrated(s.driverName);
     return [name, told];
   }
@@ -225,20 +228,10 @@ export class CsiLab {
     await this.#c.daemon.wait(`the driver of ${name} is left alone`, quiet, SHORT);
   }
 
-  #isBlock(of: CsiCase): boolean {
-    return (of.pv as { volumeMode?: string } | undefined)?.volumeMode === 'Block';
-  }
-
   async #create({ name, of, driverName }: Subject): Promise<void> {
-    const volume =
-      of.inline === undefined
-        ? { name: 'disk', persistentVolumeClaim: { claimName: name, ...(of.readOnly === true ? { readOnly: true } : {}) } }
-        : { name: 'disk', csi: { driver: driverName, ...of.inline } };
-    const uses = this.#isBlock(of)
-      ? { volumeDevices: [{ name: 'disk', devicePath: '/dev/data' }] }
-      : { volumeMounts: [{ name: 'disk', mountPath: '/data' }] };
+    const { volumes, uses } = volumesOf(name, of, driverName);
     const script = `stat -c '%u:%g %a' /data /data/file | tr '\\n' ' '; echo seen; ${STAY}`;
-    await this.#c.create(name, { containers: [sh('main', script, uses)], volumes: [volume], ...of.pod });
+    await this.#c.create(name, { containers: [sh('main', script, uses)], volumes, ...of.pod });
   }
 
   async #settled({ name, of }: Subject): Promise<Pod> {

@@ -4,10 +4,10 @@ import { driversView } from '../../../src/machines/services/plugins/messages.ts'
 import type { CsiMethod, NodeCapability } from '../../../src/machines/wire/csi.ts';
 import { cluster, create, drop, events, isReady, NS, patch, secret } from '../../integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
-import { CASES, type CsiCase, FS_GROUP } from './cases.ts';
+import { CASES, type CsiCase, FS_GROUP, volumesOf } from './cases.ts';
 import { type ClaimStatus, sayStatus } from './claims.ts';
 import type { Call } from './compare.ts';
-import { plainCalls } from './plain.ts';
+import { plainCalls, publishesIn } from './plain.ts';
 
 const STORAGE = '/apis/storage.k8s.io/v1';
 const WITHIN_MS = 400_000;
@@ -16,6 +16,7 @@ export interface VirtualTold {
   calls: Call[];
   /** What the status of its claim goes through. */
   claim: string[];
+  publishes: number;
   /** Its files were given to the group of the pod. */
   given: boolean;
 }
@@ -67,7 +68,8 @@ class VirtualCase {
     const { uid } = pod.metadata;
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${uid}`), WITHIN_MS);
     const given = [...h.mounts.owners].some(([path, owner]) => path.includes('kubernetes.io~csi') && owner === `-:${FS_GROUP}`);
-    return { claim, calls: plainCalls(h.drivers.calls as Parameters<typeof plainCalls>[0], { rootDir: ROOT, uid }), given };
+    const calls = h.drivers.calls as Parameters<typeof plainCalls>[0];
+    return { claim, calls: plainCalls(calls, { rootDir: ROOT, uid }), publishes: publishesIn(calls), given };
   }
 
   #watchClaim(): string[] {
@@ -126,16 +128,8 @@ class VirtualCase {
 
   #create() {
     const [of, name] = [this.#of, this.#name];
-    const readOnly = of.readOnly === true ? { readOnly: true } : {};
-    const source =
-      of.inline === undefined
-        ? { persistentVolumeClaim: { claimName: name, ...readOnly } }
-        : { csi: { driver: this.#driver, ...of.inline } };
-    const block = (of.pv as { volumeMode?: string } | undefined)?.volumeMode === 'Block';
-    const uses = block
-      ? { volumeDevices: [{ name: 'disk', devicePath: '/dev/data' }] }
-      : { volumeMounts: [{ name: 'disk', mountPath: '/data' }] };
-    const spec = { serviceAccountName: 'default', volumes: [{ name: 'disk', ...source }], ...of.pod };
+    const { volumes, uses } = volumesOf(name, of, this.#driver);
+    const spec = { serviceAccountName: 'default', volumes, ...of.pod };
     return create(this.#h, name, { container: uses, spec } as Parameters<typeof create>[2]);
   }
 

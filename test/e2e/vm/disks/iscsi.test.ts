@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { buildDaemon } from '../../daemon.ts';
 import { hasMachine, Machine, staticPod } from '../machine.ts';
+import { IQN, startTarget } from './iscsiTarget.ts';
 
 const vm = new Machine(`iscsi-${randomBytes(4).toString('hex')}`);
-const IQN = 'iqn.2001-04.com.example:disk';
 const WAIT_MS = 60_000;
 const ROOT = '/root/actorlet/root';
 
@@ -40,17 +40,7 @@ const left = (o: { sessions: string; disks: string }) =>
 beforeAll(async () => {
   if (!hasMachine) throw new Error('the machine of these tests is not there: npm run e2e:setup');
   await buildDaemon();
-  await vm.run(
-    [
-      'set -e; modprobe iscsi_tcp; modprobe sd_mod; mkdir -p /run/tgtd',
-      'systemd-run --quiet --unit=target tgtd -f',
-      'until tgtadm --lld iscsi --op show --mode target >/dev/null 2>&1; do sleep 0.1; done',
-      `tgtadm --lld iscsi --op new --mode target --tid 1 -T ${IQN}`,
-      'for lun in 1 2; do truncate -s 320M /root/lun$lun; tgtadm --lld iscsi --op new --mode logicalunit --tid 1 --lun $lun -b /root/lun$lun; done',
-      'tgtadm --lld iscsi --op bind --mode target --tid 1 -I ALL',
-      'systemctl start iscsid',
-    ].join('\n'),
-  );
+  await startTarget(vm, { luns: 2, chap: false });
   await vm.start();
 }, 300_000);
 afterEach(() => vm.clear());

@@ -35,3 +35,23 @@ export function nfsServer(vm: Machine): NfsServer {
     answer: async () => void (await vm.run(`[ "$(cat /proc/fs/nfsd/threads)" != 0 ] || { rpc.nfsd ${THREADS}; ${END_GRACE}; }`)),
   };
 }
+
+/** Mounts below the folder of a daemon that is not running, of pods that nobody wants; then their server says nothing more. */
+export async function leaveStaleMounts(
+  vm: Machine,
+  server: NfsServer,
+  { rootDir, count }: { rootDir: string; count: number },
+): Promise<void> {
+  await server.answer();
+  // Binds of one mount are mounts of that server to the daemon, and cost the machine little.
+  const dir = `${rootDir}/pods/stale-$((n % 100))/volumes/kubernetes.io~nfs/v$n`;
+  await vm.run(
+    [
+      `set -e; mount -t nfs -o vers=4.2 ${NFS_SERVER}:/ /mnt`,
+      `for n in $(seq ${count}); do echo ${dir}; done >/root/stale; xargs mkdir -p </root/stale`,
+      `sed 's#.*#/mnt & none bind 0 0#' /root/stale >/root/stale.fstab; mount -a -T /root/stale.fstab`,
+    ].join('\n'),
+    { timeoutMs: 300_000 },
+  );
+  await server.silence();
+}

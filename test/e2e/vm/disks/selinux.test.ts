@@ -1,17 +1,13 @@
 /** SELinux in a real kernel, with a small policy: volumes are mounted with the label of their pod, and pods with another label wait. */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { buildDaemon } from '../../daemon.ts';
-import { Authority } from '../../lab/pki.ts';
 import { hasMachine, Machine } from '../machine.ts';
 import { policy } from './selinuxPolicy.ts';
+import { CLUSTER, startCluster } from './startCluster.ts';
 
 const vm = new Machine(`selinux-${randomBytes(4).toString('hex')}`, { lsm: 'yama,selinux' });
 const WAIT_MS = 60_000;
-const CLUSTER = '/root/cluster';
 const CONTEXT = 'system_u:object_r:container_file_t:s0';
 
 beforeAll(async () => {
@@ -27,28 +23,11 @@ beforeAll(async () => {
     ].join('\n'),
     { input: policy() },
   );
-  await startServer();
+  await startCluster(vm, 'selinuxCluster.ts');
   await vm.start({ featureGates: { SELinuxMount: true } }, [`--kubeconfig=${CLUSTER}/kubeconfig`]);
 }, 200_000);
 afterAll(() => vm.dispose());
 
-async function startServer(): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'actorlet-selinux-'));
-  try {
-    const authority = new Authority(dir, 'ca');
-    const pair = authority.issue('server', { name: 'kube-apiserver', hosts: ['127.0.0.1'] });
-    const files = { 'ca.crt': authority.certFile, 'server.crt': pair.certFile, 'server.key': pair.keyFile };
-    for (const [name, file] of Object.entries(files)) {
-      await vm.run(`mkdir -p ${CLUSTER} && cat >${CLUSTER}/${name}`, { input: readFileSync(file, 'utf8') });
-    }
-  } finally {
-    rmSync(dir, { recursive: true });
-  }
-  const script = '/share/test/e2e/vm/disks/selinuxCluster.ts';
-  await vm.run(
-    `systemd-run --quiet --unit=cluster /share/scripts/node ${script} ${CLUSTER} /root/actorlet/root/plugins_registry; until test -e ${CLUSTER}/kubeconfig; do sleep 0.2; systemctl is-active --quiet cluster || { journalctl -u cluster; exit 1; }; done`,
-  );
-}
 /** Without the quotes around an option with a comma. */
 const mounted = async (name: string) =>
   (await vm.run(`grep '^${name} ' /proc/mounts | grep kubernetes.io~csi || true`)).replaceAll('"', '');

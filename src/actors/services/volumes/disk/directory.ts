@@ -19,6 +19,7 @@ export type Mount = ((path: string) => Promise<void>) | null;
 /** Mounts one over another at one path, of which somebody took part: more are not undone in one go. */
 const STACKED_MOUNTS_MAX = 8;
 const VOLUME_MODE = 0o777;
+const MARKER_BYTES_MAX = 64 * 1024;
 /** Beside the marker of a claim's volume: the size that its file system uses. */
 export const SIZE_FILE = 'size';
 
@@ -78,6 +79,13 @@ export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef):
   const marker = markerDir(facts().rootDir, ref);
   await fs.mkdirp(marker, DIR_MODE);
   await fs.writeFile(`${marker}/ready`, '');
+}
+/** Two volumes of a pod stand as one. */
+export async function copyMarker({ ports: { fs }, facts }: Disk, { from, to }: { from: VolumeRef; to: VolumeRef }): Promise<void> {
+  const { rootDir } = facts();
+  const text = await fs.readFile(`${markerDir(rootDir, from)}/ready`, { bytesMax: MARKER_BYTES_MAX, own: true });
+  await fs.mkdirp(markerDir(rootDir, to), DIR_MODE);
+  await fs.writeFile(`${markerDir(rootDir, to)}/ready`, text);
 }
 /** The first step of taking down: a look in between sees a volume that is not set up. */
 export async function unmark({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {

@@ -8,15 +8,16 @@ import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang } from '../../../../machines/host/unmounting.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import { isSameStand, pluginName, type Stand, standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { podVolumes } from '../../../../machines/pod/volumes/volumes.ts';
 import type { Built } from '../../../../machines/result.ts';
 import { type ClaimedVolume, volumeInPod } from '../../../../machines/services/volumes/claims.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
 import type { ClaimAnswer } from '../claims.ts';
 import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
-import { isReady, takeDownMount, unmark } from '../disk/directory.ts';
+import { copyMarker, isReady, takeDownMount, unmark } from '../disk/directory.ts';
 import { lstatIfThere } from '../disk/files.ts';
-import { readStand, removeStand, writeStand } from '../disk/stand.ts';
+import { readStand, removeStand, standsOf, writeStand } from '../disk/stand.ts';
 import { growMounted, growWhileMounting } from '../growth/grow.ts';
 import { directoryOf, type InlineActs, mounterOf, type VolumeTools } from '../kind.ts';
 
@@ -27,7 +28,8 @@ interface ClaimJob extends SetUpJob {
 export const claim: { inline: InlineActs<Claim> } = {
   inline: {
     /** The API is asked only where the volume does not stand in full yet: a daemon that finds it needs nobody. */
-    async setUp(o, job, signal) {
+    async setUp(o, asked, signal) {
+      const job = asShared(asked);
       const known = await readStand(o, job.volume);
       if (known !== null) {
         const standing = await alone(o, job.volume, known, signal, () => standingAt(o, at(job, known), signal));
@@ -38,6 +40,8 @@ export const claim: { inline: InlineActs<Claim> } = {
       // The claim was made anew, and nothing of the pod has run on what was behind the old one.
       if (known !== null && !isSameStand(known, stands)) await takeDown(o, { ...job.volume, stands: known }, signal);
       return alone(o, job.volume, stands, signal, async () => {
+        const shared = await sharedBy(o, job, stands, signal);
+        if (shared !== null) return { ...shared, stands };
         await writeStand(o, job.volume, stands);
         o.serves(job.volume, { plugin: pluginName(stands.plugin), migrated: false, device: job.source.block });
         o.csi.ledger.pass(volumeKey({ ...job.volume, ...stands }), volumeKey(job.volume));
@@ -61,7 +65,14 @@ export const claim: { inline: InlineActs<Claim> } = {
       return stillAttached(o, placed);
     },
     placed: placedRef,
-    grow: async (o, job, until) => growMounted(o, { ...job, volume: { ...job.volume, ...(await placedRef(o, job.volume)) } }, until),
+    async grow(o, job, until) {
+      const { stands } = await placedRef(o, job.volume);
+      if (stands === undefined) return growMounted(o, job, until);
+      const others = await sharing(o, job.volume, stands);
+      // The first of them grows what all of them have.
+      if (others.some(({ name }) => name < job.volume.name)) return { kind: 'looked', next: 'never' };
+      return growMounted(o, { ...job, volume: { ...job.volume, stands } }, until);
+    },
     async root(o, ref) {
       for (const kind of o.behindClaims.at(standOf(ref).plugin)) {
         const root = (await kind.root?.(o, ref)) ?? null;
@@ -89,7 +100,35 @@ async function placedRef(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef> {
 }
 const at = (job: ClaimJob, stands: Stand): ClaimJob => ({ ...job, volume: { ...job.volume, stands } });
 
-/** Volumes of a pod may be of the same claim. */
+/** Volumes of a pod may name the same claim. As in the kubelet the last of them says whether it may be written. */
+function asShared(job: ClaimJob): ClaimJob {
+  const { source, pod } = job;
+  if (source.claim === null) return job;
+  for (const { source: last } of podVolumes(pod).volumes.toReversed()) {
+    if (last.kind === 'claim' && last.claim === source.claim) return { ...job, source: { ...source, readOnly: last.readOnly } };
+  }
+  return job;
+}
+
+/** Other volumes of the pod that were made of the same PersistentVolume. */
+async function sharing(o: VolumeTools, { uid, name }: VolumeRef, stands: Stand): Promise<VolumeRef[]> {
+  return (await standsOf(o, uid)).filter((other) => other.name !== name && isSameStand(other.stands, stands));
+}
+
+/** The kubelet mounts once what volumes of a pod share. Null: none of them stands, or the driver wants a refresh of this one. */
+async function sharedBy(o: VolumeTools, job: ClaimJob, stands: Stand, signal: AbortSignal): Promise<SetUpDone | null> {
+  for (const other of await sharing(o, job.volume, stands)) {
+    // Of those that the driver wants refreshed, the first is.
+    const first = job.first || other.name < job.volume.name;
+    const done = await standingAt(o, at({ ...job, first, volume: { ...job.volume, name: other.name } }, stands), signal);
+    if (done === null) continue;
+    await writeStand(o, job.volume, stands);
+    await copyMarker(o, { from: other, to: job.volume });
+    return done;
+  }
+  return null;
+}
+/** One after the other. */
 function alone<T>(o: VolumeTools, { uid }: VolumeRef, { plugin, name }: Stand, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   return o.csi.ledger.run(`stand ${uid}/${plugin}/${name}`, signal, work);
 }
