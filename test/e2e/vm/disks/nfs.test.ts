@@ -30,6 +30,8 @@ const withNfs = (name: string, o: NfsOptions = {}): object =>
       volumes: [{ name: 'files', nfs: { server: NFS_SERVER, path: o.path ?? '/', ...(o.readOnly === true ? { readOnly: true } : {}) } }],
     },
   });
+/** Opens nothing once it runs: what then waits for a dead server are writes, which no signal ends. */
+const WRITES = 'exec 3>/files/big; while :; do dd if=/dev/zero bs=64k count=1 conv=fsync >&3; sleep 0.1; done';
 const mounts = () => vm.run(`grep ${ROOT}/pods /proc/mounts | grep -E ' nfs4? ' || true`);
 /** Pods leave the list before their volumes are down. */
 const allGone = () => vm.wait('all mounts to be gone', async () => (await mounts()) === '', WAIT_MS);
@@ -86,8 +88,7 @@ it('of version 3 is mounted too, and a node without mount.nfs says what it lacks
 
 it('whose server is dead holds up neither other pods, nor statistics, nor a start or an end; its pods go all the same', async () => {
   await vm.put('held', withNfs('held', { subPath: 'part', command: 'while :; do ls /files >/dev/null; sleep 1; done' }));
-  // No signal ends a process that waits for its writes to be on disk.
-  await vm.put('writer', withNfs('writer', { command: 'while :; do dd if=/dev/zero of=/files/big bs=64k count=32 conv=fsync; done' }));
+  await vm.put('writer', withNfs('writer', { command: WRITES }));
   for (const name of ['held', 'writer']) await vm.running(name, WAIT_MS);
   await vm.wait('the writer to write', () => vm.holds('test -s /export/big'));
   await server.silence();
@@ -102,6 +103,8 @@ it('whose server is dead holds up neither other pods, nor statistics, nor a star
     WAIT_MS,
   );
   expect([await vm.run('curl -s http://127.0.0.1:10248/healthz'), await stuckThreads()]).toEqual(['ok', '0']);
+  const unkillable = 'pid=$(pidof dd) && kill -9 $pid && ! timeout 3 tail --pid=$pid -f /dev/null';
+  await vm.wait('a writer that SIGKILL does not end', () => vm.holds(unkillable), WAIT_MS);
 
   await vm.end('SIGKILL');
   await forgotten();
@@ -113,7 +116,8 @@ it('whose server is dead holds up neither other pods, nor statistics, nor a star
   await allGone();
   // A grace period of 1 s, and what a slow machine takes to look.
   expect(Date.now() - removed).toBeLessThan(45_000);
-  // The server is still dead, and nobody waits for it.
+  // The server is still dead: the kernel has given it up for them.
+  expect(await vm.log()).toContain('containers wait for a server that does not answer; it was given up');
   expect(await vm.holds('pidof dd')).toBe(false);
   await vm.wait('their directories to be gone', () => vm.holds(`! ls ${ROOT}/pods/*/volumes/kubernetes.io~nfs/files`), WAIT_MS);
   await vm.end();
