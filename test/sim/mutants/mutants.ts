@@ -357,16 +357,10 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "return policy !== 'Never';",
   },
   {
-    id: 'a pod as a whole is granted whatever it asks for',
-    file: 'src/machines/pods/resize/allocation.ts',
-    find: ', [WHOLE_POD, amountsOf(pod.spec)]];',
-    replace: '];',
-  },
-  {
-    id: 'a pod as a whole is not changed in place',
-    file: 'src/machines/pod/resources/actuation.ts',
-    find: 'if (was === null) return [];',
-    replace: 'if (was !== to) return [];',
+    id: 'a pod as a whole has what its containers ask for',
+    file: 'src/machines/pod/resources/resources.ts',
+    find: 'return podLevel(pod, kind, resource) ?? containersTotal(pod, kind, resource);',
+    replace: 'return containersTotal(pod, kind, resource);',
   },
   {
     id: 'a restart rule that lists no end of this kind is passed over',
