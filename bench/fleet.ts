@@ -3,12 +3,12 @@
  * Ready, at rest, pods bound and Ready, at rest with them. Of each phase the processor time of the fleet and of each component,
  * so it shows who is the bottleneck. The controller manager and the scheduler have their own limits of requests lifted. At rest
  * is a fleet some time after its last change ("settle"), and no lease may grow older than its duration.
- * Options: --nodes=1000 --pods=10000 --watches=own|shared --settle-seconds=60 --rest-seconds=60 --out=FILE
+ * Options: --nodes=1000 --pods=10000 --watches=own|shared --shards=1 (processes) --settle-seconds=60 --rest-seconds=60 --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { loadavg } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Component, type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { usageOf } from './lib/procs.ts';
@@ -19,6 +19,8 @@ const podsWanted = numberOption('pods', 10_000);
 const restSeconds = numberOption('rest-seconds', 60);
 const settleSeconds = numberOption('settle-seconds', 60);
 const watches = option('watches') ?? 'own';
+const shards = numberOption('shards', 1);
+const PORT = 20_250;
 const LOOK_MS = 1_000;
 const LEASES_MS = 10_000;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
@@ -37,22 +39,28 @@ interface Item {
 
 class Bench {
   readonly plane: ControlPlane;
-  readonly fleet: ChildProcess;
+  readonly fleets: readonly ChildProcess[];
   #said = '';
 
   constructor(plane: ControlPlane) {
     this.plane = plane;
+    this.fleets = Array.from({ length: shards }, (_, shard) => this.#shard(shard));
+  }
+
+  #shard(shard: number): ChildProcess {
     const args = [
       'fleet',
       `--nodes=${nodesWanted}`,
-      `--kubeconfig=${plane.adminKubeconfig}`,
+      `--kubeconfig=${this.plane.adminKubeconfig}`,
       ...(watches === 'shared' ? ['--share-watches'] : []),
+      ...(shards === 1 ? [] : [`--shard=${shard}/${shards}`, `--port=${PORT + shard}`, `--socket=${join(scratch, `${shard}.sock`)}`]),
     ];
     // As it is started by hand, with the flags for V8 that it gets there.
-    this.fleet = spawn(join(projectRoot, 'bin', 'actorlet'), args, { stdio: ['ignore', 'ignore', 'pipe'] });
-    this.fleet.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    const fleet = spawn(join(projectRoot, 'bin', 'actorlet'), args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    fleet.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#said += text;
     });
+    return fleet;
   }
 
   async ready(path: string): Promise<Condition[]> {
@@ -65,7 +73,7 @@ class Bench {
   /** Processor time so far, of everybody. */
   cpu(): Record<string, number> {
     const of = (pid: number | undefined): number => (pid === undefined ? 0 : usageOf(pid).cpuMs);
-    return Object.fromEntries([['fleet', of(this.fleet.pid)], ...COMPONENTS.map((c) => [c, of(this.plane.pid(c))] as const)]);
+    return Object.fromEntries([['fleet', this.#sum(({ pid }) => of(pid))], ...COMPONENTS.map((c) => [c, of(this.plane.pid(c))] as const)]);
   }
 
   /** What a phase took: its time, and of each process the share of one core. */
@@ -84,9 +92,16 @@ class Bench {
     return took;
   }
 
+  #sum(of: (fleet: ChildProcess) => number): number {
+    return this.fleets.reduce((sum, fleet) => sum + of(fleet), 0);
+  }
+
   memory(): object {
-    const status = readFileSync(`/proc/${this.fleet.pid}/status`, 'utf8');
-    const mib = (field: string): number => Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024);
+    const mib = (field: string): number =>
+      this.#sum(({ pid }) => {
+        const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+        return Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024);
+      });
     return { residentMiB: mib('VmRSS'), residentPeakMiB: mib('VmHWM') };
   }
 
@@ -94,7 +109,7 @@ class Bench {
     await until(
       what,
       async () => {
-        if (this.fleet.exitCode !== null || this.fleet.signalCode !== null) throw new Error(`the fleet ended: ${this.#said}`);
+        if (this.fleets.some((f) => f.exitCode !== null || f.signalCode !== null)) throw new Error(`the fleet ended: ${this.#said}`);
         return (await this.ready(path)).length >= count || undefined;
       },
       { timeoutMs: LONG_MS, everyMs: LOOK_MS },
@@ -174,9 +189,10 @@ class Bench {
   }
 
   async end(): Promise<void> {
-    if (this.fleet.exitCode === null) {
-      const ended = once(this.fleet, 'close');
-      this.fleet.kill('SIGKILL');
+    for (const fleet of this.fleets) {
+      if (fleet.exitCode !== null) continue;
+      const ended = once(fleet, 'close');
+      fleet.kill('SIGKILL');
       await ended;
     }
   }
@@ -189,6 +205,7 @@ function round(n: number): number {
   return Math.round(n * 10) / 10;
 }
 
+const scratch = mkdtempSync(join(tmpdir(), 'actorlet-bench-fleet-'));
 const plane = await startControlPlane({
   controllerManager: true,
   scheduler: true,
@@ -204,8 +221,9 @@ const plane = await startControlPlane({
 });
 const bench = new Bench(plane);
 try {
-  await report('fleet', { nodes: nodesWanted, pods: podsWanted, watches, ...(await bench.run()) });
+  await report('fleet', { nodes: nodesWanted, pods: podsWanted, watches, shards, ...(await bench.run()) });
 } finally {
   await bench.end();
   await plane.stop();
+  rmSync(scratch, { recursive: true, force: true });
 }
