@@ -74,7 +74,7 @@ describe('a claim', () => {
     provide(h, { local: { path: '/mnt/disk' } });
     create(h, 'web', claiming());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
-    expect(events(h, 'FailedMount')[0]).toBe('MountVolume.SetUp failed for volume "disk" : path "/mnt/disk" does not exist');
+    expect(events(h, 'FailedMount')[0]).toBe('MountVolume.SetUp failed for volume "pv-1" : path "/mnt/disk" does not exist');
     expect(h.mounts.table).toEqual([]);
     h.fs.makeDir('/mnt/disk');
     await h.until('Ready', () => isReady(h, 'web'), 300_000);

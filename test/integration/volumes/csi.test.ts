@@ -702,7 +702,7 @@ describe('a device', () => {
     expect(publishes(h)[0]).toMatchObject({ volumeCapability: { block: {} }, targetPath: await h.fs.readlink(link) });
     await h.until('it is said that the device is there', () => events(h, 'SuccessfulMountVolume').length > 0);
     expect(events(h, 'SuccessfulMountVolume')).toEqual([
-      expect.stringMatching(/^MapVolume\.MapPodDevice succeeded for volume "disk" volumeMapPath ".+"$/),
+      expect.stringMatching(/^MapVolume\.MapPodDevice succeeded for volume "pv-1" volumeMapPath ".+"$/),
     ]);
     drop(h, 'pods/web');
     await gone(h, pod);

@@ -19,6 +19,8 @@ export interface Served {
   /** It is of an old plugin, and was translated. */
   migrated: boolean;
   device: boolean;
+  /** Its PersistentVolume, by which messages call it. Absent: they call it as the pod does. */
+  volume?: string;
 }
 /** The whole of a mount, all its attempts together. */
 const MOUNT = 'overall_volume_mount';

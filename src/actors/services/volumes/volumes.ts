@@ -164,7 +164,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
       return result;
     },
     mountFailed(pod, volume, message) {
-      const said = mountFailure(volume, message);
+      const said = mountFailure(volume, message, measure.servedBy(volume).volume);
       if (said === null) log.debug({ uid: pod.metadata.uid, volume: volume.name, err: message }, 'a volume is not attached yet');
       else say(pod, said);
     },

@@ -10,22 +10,22 @@ export interface VolumeEventSaid {
   message: string;
 }
 
-/** Null: it is being waited for, which is nothing that went wrong. */
-export function mountFailure(volume: PodVolume, message: string): VolumeEventSaid | null {
+/** Null: it is being waited for, which is nothing that went wrong. `name`: of the PersistentVolume, where it is known. */
+export function mountFailure(volume: PodVolume, message: string, name: string = volume.name): VolumeEventSaid | null {
   if (isWait(message)) return null;
   if (message === NO_ATTACHER)
     return {
       type: 'Warning',
       reason: 'FailedAttachVolume',
-      message: `AttachVolume.Attach failed for volume "${volume.name}" : ${message}`,
+      message: `AttachVolume.Attach failed for volume "${name}" : ${message}`,
     };
   const [reason, stage] = isDevice(volume) ? ['FailedMapVolume', 'MapVolume.SetUpDevice'] : ['FailedMount', 'MountVolume.SetUp'];
-  return { type: 'Warning', reason, message: `${stage} failed for volume "${volume.name}" : ${message}` };
+  return { type: 'Warning', reason, message: `${stage} failed for volume "${name}" : ${message}` };
 }
 
 /** Null: only of a device is said that it is there. */
 export function setUpSuccess(volume: PodVolume, done: SetUpDone | null): VolumeEventSaid | null {
   if (!isDevice(volume) || done === null) return null;
-  const message = `MapVolume.MapPodDevice succeeded for volume "${volume.name}" volumeMapPath "${done.at}"`;
+  const message = `MapVolume.MapPodDevice succeeded for volume "${done.stands?.name ?? volume.name}" volumeMapPath "${done.at}"`;
   return { type: 'Normal', reason: 'SuccessfulMountVolume', message };
 }

@@ -43,7 +43,8 @@ export const claim: { inline: InlineActs<Claim> } = {
         const shared = await sharedBy(o, job, stands, signal);
         if (shared !== null) return { ...shared, stands };
         await writeStand(o, job.volume, stands);
-        o.serves(job.volume, { plugin: pluginName(stands.plugin), migrated: false, device: job.source.block });
+        const { plugin, name } = stands;
+        o.serves(job.volume, { plugin: pluginName(plugin), migrated: false, device: job.source.block, volume: name });
         o.csi.ledger.pass(volumeKey({ ...job.volume, ...stands }), volumeKey(job.volume));
         const placed = at(job, stands);
         const mounted = (await mountOf(o, placed.volume)) !== undefined;

@@ -1,7 +1,7 @@
 /** `csi`: volumes of drivers. What a driver does for a pod or for a claim is the same, and stands in `../csi`. */
 
 import { CSI, type CsiVolume, type InlineCsi } from '../../../../machines/pod/volumes/kinds/csi.ts';
-import { pluginName, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { pluginName, standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { ephemeralCsi, uniqueName } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { growCsi } from '../csi/grow.ts';
@@ -37,8 +37,8 @@ export const csi: { inline: InlineActs<{ kind: 'csi'; csi: InlineCsi }>; persist
   },
 };
 
-function servedBy({ driver, block, migrated }: Pick<CsiVolume, 'driver' | 'block' | 'migrated'>): Served {
-  return { plugin: `${pluginName(CSI)}:${driver}`, migrated: migrated === true, device: block };
+function servedBy(ref: VolumeRef, { driver, block, migrated }: Pick<CsiVolume, 'driver' | 'block' | 'migrated'>): Served {
+  return { plugin: `${pluginName(CSI)}:${driver}`, migrated: migrated === true, device: block, volume: standOf(ref).name };
 }
 
 function options(o: VolumeTools): CsiOptions {
@@ -54,7 +54,7 @@ async function stands(o: VolumeTools, { volume, first }: SetUpJob, signal: Abort
 function publish(o: VolumeTools, { volume, pod, csi }: SetUpJob & { csi: CsiVolume }, signal: AbortSignal): Promise<SetUpDone> {
   const { api, reportedInUse } = o.csi;
   if (api === null) throw new Error('this node has no API to ask about the driver of a volume');
-  o.serves(volume, servedBy(csi));
+  o.serves(volume, servedBy(volume, csi));
   return setUpCsi({ ...options(o), api, reportedInUse, objects: o.objects }, { ref: volume, pod, csi }, signal);
 }
 
@@ -71,6 +71,6 @@ async function published(o: VolumeTools, ref: VolumeRef): Promise<string | null>
 /** A volume that was attached for us must stay so until it is taken down. */
 async function stillInUse(o: VolumeTools, ref: VolumeRef): Promise<void> {
   const data = await readData(o.ports.fs, o.facts().rootDir, ref);
-  if (data !== null) o.serves(ref, servedBy(data));
+  if (data !== null) o.serves(ref, servedBy(ref, data));
   if (data?.attached === true) o.csi.ledger.use(volumeKey(ref), uniqueName(data));
 }
