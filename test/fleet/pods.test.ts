@@ -127,6 +127,34 @@ describe('Stages of KWOK', () => {
     expect(rulesOf(rules).lifeOf(container(), undefined)).not.toHaveProperty('runMs');
   });
 
+  it('that fail take their exit code, reason and container from annotations of the pod', () => {
+    const from = (what: string) => `{{ or ( index $annotations "x.example.com/${what}" ) 1 }}`;
+    const { rules, refused } = stagesOf(
+      stage(
+        'chaos',
+        `${PODS}  selector: { matchExpressions: [{ key: .status.phase, operator: In, values: [Running] }] }
+  delay: { durationMilliseconds: 1000 }
+  next:
+    statusTemplate: |
+      phase: Failed
+      {{ $c := ${from('container-name')} }}
+      {{ $e := ${from('exit-code')} }}
+      {{ $r := ${from('reason')} }}`,
+      ),
+    );
+    expect(refused).toEqual([]);
+    const life = (name: string, said: Record<string, string>) =>
+      rulesOf(rules).lifeOf(
+        container({ name, annotations: Object.fromEntries(Object.entries(said).map(([key, value]) => [`x.example.com/${key}`, value])) }),
+        undefined,
+      );
+    expect(life('main', {})).toEqual({ runMs: 1_000, exitCode: 1 });
+    const said = { 'container-name': 'main', 'exit-code': '137', reason: 'OOMKilled' };
+    expect(life('main', said)).toMatchObject({ exitCode: 137, exitReason: 'OOMKilled' });
+    expect(life('side', said)).toBeUndefined();
+    expect(life('main', { 'exit-code': 'many' })).toMatchObject({ exitCode: 1 });
+  });
+
   it.each([
     ['another kind', `  resourceRef: { apiGroup: apps/v1, kind: Deployment }\n  selector: { matchLabels: {} }`, 'is about Deployment'],
     ['an expression', `${PODS}  selector: { matchExpressions: [{ key: .spec.nodeName, operator: Exists }] }`, 'selects by .spec.nodeName'],

@@ -42,6 +42,8 @@ export interface PodRule {
   run?: RuleDelay;
   stop?: RuleDelay;
   exit?: number;
+  /** Annotations of the pod that say another exit code, its reason, and the one container that it is about. */
+  exitFrom?: { code?: string; reason?: string; container?: string };
 }
 
 const ASPECTS = ['all', 'start', 'stop', 'end'] as const;
@@ -118,9 +120,17 @@ export class PodRules {
       ...(rule.start === undefined ? {} : { startDelayMs: ms(rule.start) }),
       ...(rule.run === undefined ? {} : { runMs: ms(rule.run) }),
       ...(rule.stop === undefined ? {} : { termDelayMs: ms(rule.stop) }),
-      ...(rule.exit === undefined ? {} : { exitCode: rule.exit }),
+      ...exitOf(rule, c),
     };
   }
+}
+
+function exitOf({ exit, exitFrom }: PodRule, { annotations }: ScriptedContainer): Partial<HollowLife> {
+  if (exit === undefined) return {};
+  const said = (key: string | undefined): string => (key === undefined ? undefined : annotations[key]) ?? '';
+  const [code, exitReason] = [said(exitFrom?.code), said(exitFrom?.reason)];
+  const exitCode = /^\d{1,3}$/.test(code) && Number(code) <= 255 ? Number(code) : exit;
+  return { exitCode, ...(exitReason === '' ? {} : { exitReason }) };
 }
 
 function weightOf({ weight, weightAnnotation }: PodRule, c: ScriptedContainer): number {
@@ -139,6 +149,8 @@ function annotated(delay: RuleDelay, c: ScriptedContainer): Delay {
 
 function matches({ rule, images, namespaces, containers }: CompiledRule, c: ScriptedContainer, pod: Pod | undefined): boolean {
   const any = (patterns: readonly RegExp[] | null, text: string): boolean => patterns === null || patterns.some((p) => p.test(text));
+  const only = rule.exitFrom?.container === undefined ? undefined : c.annotations[rule.exitFrom.container];
+  if (only !== undefined && only !== '' && only !== c.name) return false;
   if (!any(images, c.image) || !any(namespaces, c.pod.namespace) || !any(containers, c.name)) return false;
   if (rule.which !== 'every') {
     const isInit = pod?.spec.initContainers?.some((own) => own.name === c.name) === true;

@@ -61,13 +61,14 @@ function stageOf(name: string, spec: Fields, found: Stages): void {
   const effect = effectOf(spec, phase);
   if (effect === null) return void noteDelay(found, name, delay);
   const weightAnnotation = annotationIn(spec.weightFrom);
-  const { about, which, exit } = effect;
+  const { about, which, exit, exitFrom } = effect;
   const timed = { start: 'start', end: 'run', stop: 'stop' } as const;
   found.rules.push({
     ...{ about, which, requirements },
     weight: typeof spec.weight === 'number' ? spec.weight : 0,
     ...(weightAnnotation === undefined ? {} : { weightAnnotation }),
     ...(exit === undefined ? {} : { exit }),
+    ...(exitFrom === undefined ? {} : { exitFrom }),
     [timed[about]]: delay ?? { fromMs: 0, toMs: 0 },
   });
 }
@@ -81,6 +82,7 @@ interface Effect {
   about: 'start' | 'end' | 'stop';
   which: 'every' | 'init' | 'main';
   exit?: number;
+  exitFrom?: NonNullable<PodRule['exitFrom']>;
 }
 
 /** Null: a node agent does it by itself. */
@@ -98,7 +100,7 @@ function effectOf(spec: Fields, from: string): Effect | null {
     case 'Succeeded':
       return { about: 'end', which: 'main', exit: 0 };
     case 'Failed':
-      return { about: 'end', which: ofInit ? 'init' : 'main', exit: exitIn(template) };
+      return { about: 'end', which: ofInit ? 'init' : 'main', exit: exitIn(template), exitFrom: exitAnnotations(template) };
     case undefined:
     case 'Pending':
       break;
@@ -113,6 +115,16 @@ function effectOf(spec: Fields, from: string): Effect | null {
 function exitIn(template: string): number {
   const [, code] = /exitCode:\s*(\d+)/.exec(template) ?? /\$defaultExitCode\s*:=\s*(\d+)/.exec(template) ?? [];
   return code === undefined || Number(code) === 0 ? 1 : Number(code) & 255;
+}
+
+/** Annotations that the usual Stages that fail look into, by the ends of their keys. */
+const EXIT_KEYS = { code: 'exit-code', reason: 'reason', container: 'container-name' } as const;
+
+function exitAnnotations(template: string): NonNullable<PodRule['exitFrom']> {
+  const keys = [...template.matchAll(/index\s+\$annotations\s+"([^"]{1,317})"/g)].map(([, key = '']) => key);
+  return Object.fromEntries(
+    Object.entries(EXIT_KEYS).flatMap(([of, end]) => keys.filter((key) => key.endsWith(`/${end}`)).map((key) => [of, key])),
+  );
 }
 
 const OF_METADATA = /^\.metadata\.(label|annotation)s(?:\["([^"\]]+)"\]|\.([\w-]+))$/;
