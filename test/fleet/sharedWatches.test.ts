@@ -40,7 +40,61 @@ function told(kube: KubeApi, node: string, query: Record<string, string> = INITI
   return { lines, stop, over: run() };
 }
 
+/** An API server whose version can be set; it sends what it is given to each watch. */
+function settable() {
+  const watches: ((line: string | null) => void)[] = [];
+  const server = { version: 100, asked: [] as string[] };
+  const kube: KubeApi = {
+    server: '',
+    request: async () => ({ ok: true, code: 200, body: { items: [], metadata: { resourceVersion: String(server.version) } } }),
+    async watch({ query }) {
+      server.asked.push(query?.resourceVersion ?? '');
+      const queue: (string | null)[] = [];
+      let wake = (): void => {};
+      watches.push((line) => {
+        queue.push(line);
+        wake();
+      });
+      async function* lines() {
+        for (;;) {
+          const line = queue.shift();
+          if (line === null) return;
+          if (line !== undefined) yield line;
+          else await new Promise<void>((resolve) => (wake = resolve));
+        }
+      }
+      return { ok: true, lines: lines() };
+    },
+    closeConnections() {},
+    close() {},
+  };
+  const send = (line: string | null): void => watches.at(-1)?.(line);
+  return { server, kube, send };
+}
+const changed = (name: string, version: number) =>
+  JSON.stringify({ type: 'ADDED', object: { metadata: { name, resourceVersion: String(version) }, spec: { nodeName: 'a' } } });
+
 describe('shared watches', () => {
+  it('begin anew where the API server was restored from a backup, whose versions are older', async () => {
+    const { server, kube, send } = settable();
+    const shared = new SharedWatches(kube, clock);
+    const node = shared.connect(kube);
+    const before = told(node, 'a');
+    await expect.poll(() => before.lines).toEqual(['BOOKMARK']);
+    send(changed('seen', 120));
+    await expect.poll(() => before.lines).toEqual(['BOOKMARK', 'ADDED seen']);
+    server.version = 50;
+    send(null);
+    await expect.poll(() => before.lines.slice(2)).toEqual(['ERROR 410', 'end']);
+    const after = told(node, 'a');
+    await expect.poll(() => after.lines).toEqual(['BOOKMARK']);
+    send(changed('restored', 51));
+    await expect.poll(() => after.lines).toEqual(['BOOKMARK', 'ADDED restored']);
+    expect(new Set(server.asked)).toEqual(new Set(['100', '50']));
+    after.stop.abort();
+    await after.over;
+  });
+
   it('tell each node of its own pods alone, what is there first, over one watch', async () => {
     const { kube, shared, pod, node } = lab();
     pod('old-a', 'a');

@@ -88,11 +88,14 @@ export class Upstream {
     const { kube, path, fieldSelector } = this.#o;
     const selected = fieldSelector === '' ? {} : { fieldSelector };
     const { signal } = this.#stop;
+    const listed = await kube.request({ verb: 'GET', path, query: { ...selected, limit: '1' } }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
+    if (!listed.ok || !isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
+    const newest = String(listed.body.metadata.resourceVersion ?? '');
+    // Restored from a backup: it would say nothing until it reaches the version that was seen.
+    if (versionOf(newest) < versionOf(this.#at)) this.#forget();
     if (this.#at === '') {
-      const listed = await kube.request({ verb: 'GET', path, query: { ...selected, limit: '1' } }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
-      if (!listed.ok || !isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
-      this.#at = String(listed.body.metadata.resourceVersion ?? '');
-      this.#since = versionOf(this.#at);
+      this.#at = newest;
+      this.#since = versionOf(newest);
     }
     const query = { ...selected, resourceVersion: this.#at, allowWatchBookmarks: 'true' };
     const watch = await kube.watch({ path, query }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
