@@ -1,12 +1,11 @@
 /** A fleet against a real API server, with its scheduler and controllers: as a person starts it, from the command line. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { until } from '../../e2e/lab/ports.ts';
+import { endFleetProcesses, lines, startFleetProcess } from './command.ts';
 
 const NODES = 20;
 const PODS = 60;
@@ -22,41 +21,17 @@ spec:
 `;
 
 let plane: ControlPlane;
-const running = new Set<ChildProcess>();
-
 interface Summary {
   node: { nodeName: string; cpu: { usageCoreNanoSeconds: number } };
   pods: { podRef: { name: string }; containers: { cpu: object; memory: object }[] }[];
 }
-interface Told {
-  child: ChildProcess;
-  text(): string;
-  ended: Promise<number | null>;
-}
-function fleet(...args: string[]): Told {
-  const child = spawn('scripts/node', ['src/boot/main.ts', 'fleet', ...args, `--kubeconfig=${plane.adminKubeconfig}`], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  running.add(child);
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-  }
-  const ended = once(child, 'close').then(([code]) => {
-    running.delete(child);
-    return code as number | null;
-  });
-  return { child, text: () => said, ended };
-}
+const fleet = (...args: string[]) => startFleetProcess(...args, `--kubeconfig=${plane.adminKubeconfig}`);
 const file = (name: string, text: string): string => {
   const path = join(dir, name);
   writeFileSync(path, text);
   return path;
 };
 const kubectl = (...args: string[]): Promise<string> => plane.kubectl(...args);
-const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
 /** A pod whose annotations say what commands answer and what it uses. */
 async function scripted(): Promise<void> {
@@ -85,7 +60,7 @@ beforeAll(async () => {
   });
 }, 120_000);
 afterAll(async () => {
-  for (const child of running) child.kill('SIGKILL');
+  endFleetProcesses();
   await plane?.stop();
   rmSync(dir, { recursive: true, force: true });
 });
