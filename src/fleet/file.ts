@@ -10,8 +10,8 @@ import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
 import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, SEED, STAGES } from './spec/table.ts';
 
-export { type GroupSpec, nodeNameOf } from './spec/groups.ts';
-export { NODES_MAX } from './spec/table.ts';
+export { type GroupSpec, nodeNameOf, wrongName } from './spec/groups.ts';
+export { NODES_MAX, SEED_MAX } from './spec/table.ts';
 
 export interface FleetSpec {
   /** Value of the label {@link FLEET_LABEL} of each node. */

@@ -2,6 +2,7 @@
 
 import { createFeatureGates } from '../machines/config/gates.ts';
 import type { Scenario } from '../machines/faults/types.ts';
+import type { Pod } from '../machines/kube/types.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Listening } from '../ports/listening.ts';
 import type { Rng } from '../ports/ports.ts';
@@ -33,7 +34,7 @@ export class Fleet {
   readonly calls = new Calls();
   readonly #world: FleetWorld;
   readonly #byName: ReadonlyMap<string, Member>;
-  #listening: Listening[] = [];
+  #serving: Promise<Listening[]> | undefined;
   readonly #chance: Rng;
 
   constructor(spec: FleetSpec, world: FleetWorld, shard: Shard = { index: 0, count: 1 }) {
@@ -60,7 +61,7 @@ export class Fleet {
           group,
           behaviour,
           rng: { next: () => own.next() },
-          world: { ...world, net: this.front.of(name, world.net), connect: (node) => this.calls.counting(world.connect(node)) },
+          world: { ...world, net: this.front.of(name, world.net), connect: (...of) => this.calls.counting(world.connect(...of)) },
           gates,
         });
       });
@@ -72,28 +73,54 @@ export class Fleet {
     return this.#byName.get(name);
   }
 
-  /** Starts all daemons, some at a time. Those that cannot be made are told. @throws where the port cannot be listened on. */
+  /** Before the start: machines whose process ended have these pods, by the names of their nodes. */
+  hold(pods: ReadonlyMap<string, readonly Pod[]>): void {
+    for (const m of this.members) m.hold(pods.get(m.name) ?? []);
+  }
+
+  /** Starts all daemons, some at a time. Those that cannot be made are told. @throws as {@link serve}. */
   async start(): Promise<NodeTrouble[]> {
-    await this.#serve();
+    await this.serve();
     return each(this.members, (m) => m.boot());
   }
 
   /** Stops all daemons; nodes and pods stay in the API, as when machines are switched off. */
   async stop(): Promise<NodeTrouble[]> {
     const troubles = await each(this.members, (m) => m.stop());
-    await Promise.all(this.#listening.splice(0).map((it) => it.close()));
+    const listening = await this.#serving?.catch(() => []);
+    this.#serving = undefined;
+    await Promise.all((listening ?? []).map((it) => it.close()));
     return troubles;
   }
 
-  async #serve(): Promise<void> {
+  /** Listens on the socket and the port of all nodes, once. @throws Error that says what to choose where one of them is taken. */
+  async serve(): Promise<void> {
+    this.#serving ??= this.#listen();
+    await this.#serving;
+  }
+
+  async #listen(): Promise<Listening[]> {
     const { serving, net, socketPath } = this.#world;
-    if (socketPath !== '') this.#listening.push(await net.serveHttp({ socketPath, mode: 0o600 }, this.front.handleAdmin));
-    if (serving === null) return;
+    const listening: Listening[] = [];
+    try {
+      if (socketPath !== '') {
+        const socket = net.serveHttp({ socketPath, mode: 0o600 }, this.front.handleAdmin);
+        listening.push(await socket.catch(hinted("give each fleet a --socket PATH of its own, or '' for none")));
+      }
+      if (serving !== null) listening.push(await this.#port(serving).catch(hinted('give each fleet a --port of its own, or 0 for none')));
+      return listening;
+    } catch (error) {
+      for (const it of listening) await it.close();
+      throw error;
+    }
+  }
+
+  #port(serving: NonNullable<FleetWorld['serving']>): Promise<Listening> {
     const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
     const material = { cert: bytes(serving.cert), key: bytes(serving.key), clientCa: bytes(serving.clientCa) };
     const tls = { material, minVersion: TLS_FLOOR, ciphers: '', renew: () => {} } as const;
     const at = { host: '0.0.0.0', port: serving.port, tls, bodyBytesMax: REQUEST_BYTES_MAX };
-    this.#listening.push(await net.serveHttp(at, this.front.handle));
+    return this.#world.net.serveHttp(at, this.front.handle);
   }
 
   /** As a restart of the daemons' units, all at once: pods run on. */
@@ -160,6 +187,12 @@ export class Fleet {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
+}
+
+function hinted(hint: string) {
+  return (error: unknown): never => {
+    throw new Error(`${messageOf(error)}; ${hint}`, { cause: error });
+  };
 }
 
 /** @throws never: what fails is told with its node. */

@@ -28,6 +28,7 @@ import { advertise } from './extended.ts';
 import { FLEET_LABEL, type GroupSpec } from './file.ts';
 import type { NodeOverview } from './overview.ts';
 import { type PodCount, PodCounts } from './podCounts.ts';
+import { heldOf } from './pods/held.ts';
 import { type CompiledRule, PodRules } from './pods/rules.ts';
 import { PodTimes } from './pods/times.ts';
 import { withProc } from './proc.ts';
@@ -88,6 +89,8 @@ export class Member {
   readonly #config: NodeConfig;
   /** Of its pods. */
   readonly times: PodTimes;
+  /** By uid: what the API server showed before its first daemon. */
+  #found = new Map<string, Pod>();
   #followed: Disposable[] = [];
   /** How often the machine was switched on again. */
   #powered = 0;
@@ -120,7 +123,8 @@ export class Member {
   #runtimeOptions({ world: { clock, stream }, rng, group, behaviour }: MemberOptions): HollowOptions {
     const next = (): number => rng.next();
     const rules = new PodRules(behaviour.rules, next);
-    const podOf = (uid: string): Pod | undefined => this.#node?.tree.registry.read(podsView)?.value.records.get(uid)?.pod;
+    const podOf = (uid: string): Pod | undefined =>
+      this.#node?.tree.registry.read(podsView)?.value.records.get(uid)?.pod ?? this.#found.get(uid);
     const handlers = group.runtimeHandlers.map((name) => ({ name }));
     return {
       ...{ clock, rng, latencyMs: (method) => drawn(delayOf(group, method), next), image: behaviour.image },
@@ -138,6 +142,17 @@ export class Member {
     return this.#node;
   }
 
+  /** Before its first daemon: containers of these pods are as their statuses say. One that cannot be read begins anew. */
+  hold(pods: readonly Pod[]): void {
+    this.#found = new Map(pods.map((pod) => [pod.metadata.uid, pod]));
+    const held = pods.flatMap((pod) => heldOf(pod, LOGS_DIR) ?? []);
+    for (const { pod, why } of this.#runtime.hold(held)) {
+      const { namespace, name } = pod.config.metadata;
+      this.#o.world.log.warn({ node: this.name, pod: `${namespace}/${name}`, error: why }, 'containers of a pod begin anew');
+    }
+    this.#found.clear();
+  }
+
   /** Starts its daemon. Rejects where the node cannot be made; what fails later is started again. */
   async boot(): Promise<void> {
     if (this.#stopped || this.#node !== undefined) return;
@@ -153,7 +168,7 @@ export class Member {
     const { registry } = node.tree;
     this.#followed.push(this.times.follow(registry));
     if (ports.kube !== undefined && Object.keys(group.extended).length > 0) {
-      this.#followed.push(advertise(registry, { name, extended: group.extended, kube: ports.kube }));
+      this.#followed.push(advertise(registry, { name, extended: group.extended, kube: ports.kube, clock: world.clock, log: world.log }));
     }
     void node.tree.failed.then((error) => this.#failed(node, error));
     await node.start().catch((error: unknown) => {
@@ -278,7 +293,8 @@ export class Member {
       },
       cri: this.#runtime.connect(),
       mounter: this.#mounts.connect({ disk: { fs, emptyDir: (path) => this.#disk.emptyDir(path) }, clock, power }),
-      kube: world.connect(name),
+      kube: world.connect(name, fs),
+      ...(world.certificates === undefined ? {} : { certificates: world.certificates }),
       // The device manager knows that what an administrator counts is no plugin's.
       ...(Object.keys(group.extended).length === 0 ? {} : { devicePlugins: NO_PLUGINS }),
       log: world.nodeLog(name),
@@ -304,6 +320,7 @@ function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions
       readOnlyPort: 0,
       healthzPort: 0,
       maxPods: group.pods,
+      rotateCertificates: world.certificates !== undefined,
       registerWithTaints: [...group.taints],
       cgroupsPerQOS: false,
       evictionHard: {},

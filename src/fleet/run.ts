@@ -77,7 +77,7 @@ export class FleetRun {
     this.#expect = o.spec.expect.map((spec) => new Expectation(spec));
   }
 
-  /** Starts the fleet; ends when all steps are done and each expectation is decided. */
+  /** Starts the fleet; ends when all steps are done and each expectation is decided. @throws as {@link Fleet.start}. */
   async toTheEnd(): Promise<FleetReport> {
     const { fleet, spec, signal } = this.#o;
     let started = false;
@@ -89,15 +89,22 @@ export class FleetRun {
     const acting = this.#act(spec.steps).then(() => {
       acted = true;
     });
-    for (let over = false; !over && !signal.aborted; ) {
+    // What rejects is told by the awaits behind the loop.
+    let broken = false;
+    for (const it of [starting, acting]) {
+      it.catch(() => {
+        broken = true;
+      });
+    }
+    for (let over = false; !over && !broken && !signal.aborted; ) {
       this.#look(false);
       over = started && acted && !this.#expect.some((e) => e.open);
       if (!over) await this.#pause(LOOK_EVERY_MS);
     }
     await this.#asking;
-    if (!signal.aborted) await this.#ask(true);
     // Starts that are under way end with it.
-    if (signal.aborted) await fleet.stop();
+    if (signal.aborted || broken) await fleet.stop();
+    else await this.#ask(true);
     const { startedMs, troubles } = await starting;
     await acting;
     const overview = this.#look(true);

@@ -1,7 +1,8 @@
 /** What a fleet is given of the outside, and what it shows. */
 import type { BuildInfo } from '../actors/edge/metrics/nodeMetrics.ts';
+import type { Certificates } from '../ports/certificates.ts';
 import type { KubeApi } from '../ports/kube.ts';
-import type { Clock, Entropy, Logger, Yield } from '../ports/ports.ts';
+import type { Clock, Entropy, HostFs, Logger, Yield } from '../ports/ports.ts';
 import type { Net } from '../ports/sockets/net.ts';
 import type { ScriptedContainer, StreamAsk } from '../sandbox/hollow/index.ts';
 
@@ -23,8 +24,10 @@ export interface FleetWorld {
   socketPath: string;
   /** Gives the address at which a command in a container is answered. Absent: none is. */
   stream?(container: ScriptedContainer, ask: StreamAsk): string;
-  /** The way of one node to the API server, anew for each of its daemons. */
-  connect(node: string): KubeApi;
+  /** The way of one node to the API server, anew for each of its daemons. `disk`: of its machine. */
+  connect(node: string, disk: HostFs): KubeApi;
+  /** Nodes ask for certificates of their own with it. Absent: the way has its credentials already. */
+  certificates?: Certificates;
 }
 
 /** Of `count` processes the one with this index, which counts from 0: it has the nodes whose position leaves that rest. */

@@ -2,7 +2,7 @@
  * The package as others get it: packed, installed into a project of theirs, type-checked, run; and the worked example of
  * examples/test-your-pods on it, so that it stays true.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   cpSync,
@@ -144,7 +144,16 @@ describe('the package', { timeout: 240_000 }, () => {
     writeFileSync(
       join(home, 'consumer.ts'),
       `import { type NodeOptions, type PodHandle, startNode, type TestNode, type Timings, WaitError } from 'actorlet/harness';
+import { type FleetOverview, type NodeOverview, type RunningFleet, startFleet, type StartFleetOptions } from 'actorlet/fleet';
 import { type Fault, runSim, type SimOptions, type SimResult, summary } from 'actorlet/sim';
+export async function g(o: StartFleetOptions): Promise<[number, NodeOverview['state'][], Record<string, number>]> {
+  await using fleet: RunningFleet = await startFleet({ nodes: 3, asNodes: true, ...o });
+  await fleet.ready(1_000);
+  // @ts-expect-error names of nodes
+  await fleet.restart([1]);
+  const { nodes }: FleetOverview = fleet.overview();
+  return [nodes.ready, fleet.nodes().map((n) => n.state), fleet.calls()];
+}
 export async function f(o: NodeOptions): Promise<[Timings, number, string]> {
   await using node: TestNode = await startNode(o);
   const pod: PodHandle = await node.apply('pod.yaml');
@@ -189,6 +198,7 @@ await node.dispose();
 `,
     );
     expect(await node(['consumer.mjs'])).toEqual({ code: 0, output: 'simulated null true\nRunning\n' });
+    await fleetOf();
     // As the examples for CI services do it.
     const [command = '', other] = ['github-actions', 'gitlab-ci'].map((name) => {
       const text = readFileSync(join(example, 'ci', `${name}.yaml`), 'utf8');
@@ -201,6 +211,44 @@ await node.dispose();
     expect(readFileSync(join(example, 'junit.xml'), 'utf8')).toContain('tests="2" failures="0"');
   });
 });
+
+/** `actorlet/fleet` against the API server of another process, as against any cluster. */
+async function fleetOf(): Promise<void> {
+  const server = spawn(process.execPath, ['node_modules/actorlet/dist/actorlet.mjs', 'fleet', '--nodes=1', '--api=embedded'], {
+    ...{ cwd: home, stdio: ['ignore', 'ignore', 'pipe'] },
+  });
+  try {
+    let said = '';
+    server.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    await expect.poll(() => said, { timeout: 60_000 }).toContain('1/1 Ready');
+    writeFileSync(
+      join(home, 'fleet.mjs'),
+      `import { startFleet } from 'actorlet/fleet';
+const options = { nodes: 2, prefix: 'mine', kubeconfig: '.actorlet/fleet.kubeconfig' };
+{
+  await using fleet = await startFleet(options);
+  await fleet.ready();
+  await fleet.restart(['mine-1']);
+  await fleet.ready();
+  console.log(fleet.overview().nodes, fleet.calls()['POST nodes'], fleet.nodes().map((n) => n.name));
+}
+await startFleet({ ...options, prefix: 'fleet', name: 'other', nodes: 1 }).catch((error) => console.log(error.message));
+await startFleet({ ...options, nodes: undefined }).catch((error) => console.log(error.message));
+`,
+    );
+    expect(await node(['fleet.mjs'])).toEqual({
+      code: 0,
+      output: `{ total: 2, running: 2, ready: 2 } 2 [ 'mine-0', 'mine-1' ]
+1 node is there that the fleet other did not make: fleet-0; choose other names of nodes
+startFleet: give nodes or file
+`,
+    });
+  } finally {
+    server.kill('SIGKILL');
+  }
+}
 
 describe('examples/test-your-pods', { timeout: 240_000 }, () => {
   it('passes with vitest', async () => {

@@ -1,7 +1,7 @@
 /** Options of `actorlet fleet`. */
 import yargs from 'yargs';
 import { FLEET_SOCKET } from '../../ctl/socketPath.ts';
-import { NODES_MAX } from '../../fleet/file.ts';
+import { NODES_MAX, SEED_MAX, wrongName } from '../../fleet/file.ts';
 import type { Shard } from '../../fleet/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 
@@ -18,6 +18,7 @@ export interface Args {
   port: number;
   address: string;
   asNodes: boolean;
+  bootstrapKubeconfig: string;
   shareWatches: boolean;
   shard: Shard;
   socket: string;
@@ -26,6 +27,8 @@ export interface Args {
   json: boolean;
 }
 
+/** `actorctl fleet run FILE` reads well, and means the same as without it. */
+const RUN = 'run';
 const PORT = 20_250;
 const PORT_MAX = 65_535;
 
@@ -34,7 +37,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
   let shown = false;
   const parser = yargs([...argv])
     .scriptName('actorlet fleet')
-    .usage('$0 [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
+    .usage('$0 [run] [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
     .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
     .option('kubeconfig', {
       type: 'string',
@@ -52,6 +55,11 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     .option('port', { type: 'number', default: PORT, describe: 'Port of the APIs of all nodes; 0: none' })
     .option('address', { type: 'string', default: '', describe: 'At which the API server reaches that port; default: of this machine' })
     .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
+    .option('bootstrap-kubeconfig', {
+      type: 'string',
+      default: '',
+      describe: 'Each node asks with it for a client certificate of its own',
+    })
     .option('share-watches', {
       type: 'boolean',
       default: false,
@@ -74,17 +82,25 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     process.stdout.write(`${output}\n`);
   });
   if (shown) return null;
-  const [file, more] = args._.map(String);
+  const [file, more] = args._.map(String).slice(args._[0] === RUN ? 1 : 0);
   if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
-  const { nodes, kubeconfig, name, prefix, seed, port, address, asNodes, shareWatches, socket, page, cleanup, json } = args;
+  const { nodes, kubeconfig, name, prefix, seed, port, address, asNodes, bootstrapKubeconfig, shareWatches, socket, page, cleanup, json } =
+    args;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   if (nodes !== undefined) inRange('--nodes', nodes, { min: 1, max: NODES_MAX });
   inRange('--port', port, { min: 0, max: PORT_MAX });
+  inRange('--seed', seed, { min: 0, max: SEED_MAX });
+  for (const [option, value] of Object.entries({ name, prefix })) {
+    const wrong = wrongName(value);
+    if (wrong !== null) throw new UsageError(`--${option} ${JSON.stringify(value)} ${wrong}`);
+  }
   const { api } = args;
   if (api === 'cluster' && kubeconfig === '')
     throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
   inRange('--page', page, { min: 0, max: PORT_MAX });
-  const rest = { asNodes, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
+  if (asNodes && bootstrapKubeconfig !== '')
+    throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
+  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
   return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
 }
 

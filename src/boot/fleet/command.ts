@@ -3,7 +3,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import type { FleetSpec } from '../../fleet/file.ts';
 import { Fleet, type NodeTrouble } from '../../fleet/fleet.ts';
 import type { FleetOverview } from '../../fleet/overview.ts';
 import { Cluster } from '../../fleet/run/cluster.ts';
@@ -12,17 +11,19 @@ import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
 import { createLogger } from '../logging.ts';
+import { adopt, removeNodes } from './adopt.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
 import { summaryOf } from './summary.ts';
-import { embeddedWorld, nodesThere, type RealWorld, realWorld, removeNodes } from './world.ts';
+import { embeddedWorld, type RealWorld, realWorld } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
-const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64 } as const;
+const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as const;
 /** A line of progress no more often than this, while anything changes. */
 const SAY_EVERY_MS = 2_000;
 const TROUBLES_SHOWN = 5;
+const CLEAN_UP_MS = 600_000;
 /** Of `--api embedded`. */
 const EMBEDDED_KUBECONFIG = '.actorlet/fleet.kubeconfig';
 
@@ -46,17 +47,19 @@ async function run(args: Args): Promise<number> {
   const { spec, scenarios, manifests, notes } = await inputsOf(args);
   for (const note of notes) process.stderr.write(`${note}\n`);
   const interrupted = new AbortController();
-  const interrupt = (): void => interrupted.abort();
+  const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: (line) => void process.stderr.write(line) });
-  const { world, close } = await surroundings(args, spec.seed, log);
+  const { world, announce, close } = await surroundings(args, spec.seed, log);
   try {
     const fleet = new Fleet(spec, world, args.shard);
-    await refuseOthers(fleet, spec, world);
-    if (args.page !== 0) {
-      const { address } = await servePage(fleet, world.net, args.page);
-      process.stderr.write(`overview page: http://${address}/\n`);
-    }
+    await adopt(fleet, spec.name, { kube: world.admin, signal: interrupted.signal }).catch((error: unknown) => {
+      if (!interrupted.signal.aborted) throw error;
+    });
+    if (interrupted.signal.aborted) return EXIT.interrupted;
+    await fleet.serve();
+    await announce();
+    if (args.page !== 0) await overviewPage(fleet, world, args.page);
     const say = progress();
     const report = await new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
@@ -81,31 +84,42 @@ async function run(args: Args): Promise<number> {
   }
 }
 
-async function surroundings(args: Args, seed: number, log: Logger): Promise<{ world: RealWorld; close(): Promise<void> }> {
-  if (args.api === 'cluster') return { world: await realWorld({ ...args, log }), close: async () => {} };
+/** A second Ctrl-C: the first waits for answers of the API server. */
+function endAtOnce(): never {
+  process.stderr.write('interrupted again: ends at once; nodes stay in the API, and the next start of this fleet takes them over\n');
+  process.exit(EXIT.interrupted);
+}
+
+async function overviewPage(fleet: Fleet, world: RealWorld, port: number): Promise<void> {
+  const { address } = await servePage(fleet, world.net, port).catch((error: unknown) => {
+    throw new Error(`${messageOf(error)}; choose another --page`, { cause: error });
+  });
+  process.stderr.write(`overview page: http://${address}/\n`);
+}
+
+interface Surroundings {
+  world: RealWorld;
+  /** Says where the API server is. */
+  announce(): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function surroundings(args: Args, seed: number, log: Logger): Promise<Surroundings> {
+  if (args.api === 'cluster') return { world: await realWorld({ ...args, log }), announce: async () => {}, close: async () => {} };
   const { startEmbeddedApi } = await import('./embedded/server.ts');
   const clock = createClock();
   const api = await startEmbeddedApi(clock, seed);
-  await mkdir(dirname(EMBEDDED_KUBECONFIG), { recursive: true });
-  await writeFile(EMBEDDED_KUBECONFIG, api.kubeconfig, { mode: 0o600 });
-  process.stderr.write(`embedded API server: kubectl --kubeconfig ${EMBEDDED_KUBECONFIG} get nodes\n`);
-  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), close: api.close };
-}
-
-/** @throws where nodes of these names are there that this fleet did not make. */
-async function refuseOthers(fleet: Fleet, spec: FleetSpec, world: RealWorld): Promise<void> {
-  const there = await nodesThere(world.admin, AbortSignal.timeout(60_000));
-  const others = fleet.members.filter((m) => there.has(m.name) && there.get(m.name) !== spec.name);
-  if (others.length === 0) return;
-  const names = others.slice(0, TROUBLES_SHOWN).map((m) => m.name);
-  throw new UsageError(
-    `${others.length} nodes are there that the fleet ${spec.name} did not make: ${names.join(', ')}${others.length > names.length ? ', ...' : ''}; choose other names of nodes`,
-  );
+  const announce = async (): Promise<void> => {
+    await mkdir(dirname(EMBEDDED_KUBECONFIG), { recursive: true });
+    await writeFile(EMBEDDED_KUBECONFIG, api.kubeconfig, { mode: 0o600 });
+    process.stderr.write(`embedded API server: kubectl --kubeconfig ${EMBEDDED_KUBECONFIG} get nodes\n`);
+  };
+  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close: api.close };
 }
 
 async function cleanUp(fleet: Fleet, world: RealWorld): Promise<void> {
   const names = fleet.members.map((m) => m.name);
-  const removed = await removeNodes(world.admin, names, AbortSignal.timeout(600_000));
+  const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
   process.stderr.write(`removed ${removed} nodes from the API\n`);
 }
 

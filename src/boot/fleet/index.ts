@@ -11,7 +11,8 @@ import { decodeFleet, plainFleet } from '../../fleet/file.ts';
 import { Fleet } from '../../fleet/fleet.ts';
 import type { FleetOverview, NodeOverview } from '../../fleet/overview.ts';
 import { scenarioErrorText } from '../../machines/faults/read/decode.ts';
-import { quietLog, realWorld, removeNodes } from './world.ts';
+import { adopt, removeNodes } from './adopt.ts';
+import { quietLog, realWorld } from './world.ts';
 
 export type { FleetOverview, NodeOverview };
 
@@ -34,6 +35,8 @@ export interface StartFleetOptions {
   shareWatches?: boolean;
   /** Each node asks as `system:node:NAME`. Default false. */
   asNodes?: boolean;
+  /** Path of a kubeconfig with which each node asks for a client certificate of its own. Default: that of `kubeconfig` is used. */
+  bootstrapKubeconfig?: string;
   /** Removes the nodes from the API at the end. Default true. */
   cleanup?: boolean;
 }
@@ -55,20 +58,27 @@ const LOOK_EVERY_MS = 100;
 const CLEAN_UP_MS = 600_000;
 const READY_MS = 60_000;
 
-/** Starts all daemons. @throws Error that names what is wrong with the file, the kubeconfig or a node. */
+/**
+ * Starts all daemons. Nodes that an earlier fleet of that name left are taken over, with their pods. @throws Error that names what is
+ * wrong with the file, the kubeconfig, the port or a node, or the nodes of these names that are somebody else's.
+ */
 export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
   const { name = 'fleet', prefix = 'fleet', seed = 1, port = 0, shareWatches = false, asNodes = false, cleanup = true } = o;
+  if ((o.nodes === undefined) === (o.file === undefined)) throw new Error('startFleet: give nodes or file');
   const plain = { name, prefix, seed, nodes: o.nodes ?? 0 };
   const decoded = o.file === undefined ? { ok: true as const, value: plainFleet(plain) } : decodeFleet(o.file);
   if (!decoded.ok) throw new Error(decoded.errors.map((e) => scenarioErrorText('fleet file', e)).join('\n'));
   if (decoded.value.stages.length > 0) throw new Error('fleet file: spec.stages names files, which only `actorlet fleet FILE` reads');
-  const world = await realWorld({ kubeconfig: o.kubeconfig, port, address: '', socket: '', asNodes, shareWatches, log: quietLog });
+  const { kubeconfig, bootstrapKubeconfig = '' } = o;
+  const own = { port, address: '', socket: '', log: quietLog };
+  const world = await realWorld({ ...own, kubeconfig, asNodes, bootstrapKubeconfig, shareWatches });
   const fleet = new Fleet(decoded.value, world);
   let stopping: Promise<void> | undefined;
+  let adopted = false;
   const stop = async (): Promise<void> => {
     await fleet.stop();
     const names = fleet.members.map((m) => m.name);
-    if (cleanup) await removeNodes(world.admin, names, AbortSignal.timeout(CLEAN_UP_MS));
+    if (cleanup && adopted) await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
     world.admin.close();
     world.close();
   };
@@ -95,8 +105,14 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
     },
     [Symbol.asyncDispose]: () => it.stop(),
   };
-  const [trouble] = await fleet.start();
-  if (trouble === undefined) return it;
-  await it.stop();
-  throw new Error(`the node ${trouble.node} could not be started: ${trouble.why}`);
+  try {
+    await adopt(fleet, decoded.value.name, { kube: world.admin, signal: new AbortController().signal });
+    adopted = true;
+    const [trouble] = await fleet.start();
+    if (trouble !== undefined) throw new Error(`the node ${trouble.node} could not be started: ${trouble.why}`);
+    return it;
+  } catch (error) {
+    await it.stop();
+    throw error;
+  }
 }

@@ -24,7 +24,10 @@ export async function inputsOf(args: Args): Promise<Inputs> {
   if (args.file === undefined) {
     return { spec: plainFleet({ ...args, nodes: args.nodes ?? 0 }), scenarios: new Map(), manifests: new Map(), notes: [] };
   }
-  const read = decodeFleet(await readFile(args.file, 'utf8'));
+  const text = await readFile(args.file, 'utf8').catch((error: unknown) => {
+    throw new UsageError(`the fleet file ${args.file} cannot be read: ${messageOf(error)}`);
+  });
+  const read = decodeFleet(text);
   if (!read.ok) throw new UsageError(told(args.file, read.errors));
   const beside = besideOf(args.file);
   const { spec, notes } = await withStages(read.value, beside);

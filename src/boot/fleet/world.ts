@@ -2,17 +2,15 @@
 
 import { readFile } from 'node:fs/promises';
 import type { BuildInfo } from '../../actors/edge/metrics/nodeMetrics.ts';
-import { FLEET_LABEL } from '../../fleet/file.ts';
 import type { FleetWorld } from '../../fleet/types.ts';
 import { SharedWatches } from '../../fleet/watches/shared.ts';
-import type { KubeFailure, KubeRequest } from '../../machines/kube/request.ts';
-import { isRecord } from '../../machines/shape/conform.ts';
 import type { KubeApi } from '../../ports/kube.ts';
-import type { Clock, Logger } from '../../ports/ports.ts';
+import type { Clock, HostFs, Logger } from '../../ports/ports.ts';
 import { createClock, createEntropy, createYield } from '../dependencies/clock.ts';
 import { createCredentials } from '../dependencies/kube/credentials.ts';
 import { createKubeApi } from '../dependencies/kube/kubeApi.ts';
 import { type KubeConfigFile, readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
+import { speaksHttp2 } from '../dependencies/kube/transport/alpn.ts';
 import { Sessions } from '../dependencies/kube/transport/sessions.ts';
 import { createHost } from '../dependencies/machine/host.ts';
 import { createNet } from '../dependencies/net/net.ts';
@@ -20,6 +18,7 @@ import { proxyOf } from '../dependencies/net/proxy.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { GIT_VERSION, TARGET_MAJOR, TARGET_MINOR, versionInfo } from '../version.ts';
 import type { EmbeddedApi } from './embedded/server.ts';
+import { nodeCertificates } from './nodeCertificates.ts';
 import { createStreams } from './streams.ts';
 
 export interface WorldOptions {
@@ -34,6 +33,8 @@ export interface WorldOptions {
   asNodes: boolean;
   /** One watch of each kind for all nodes, with the kubeconfig's own rights. */
   shareWatches: boolean;
+  /** Each node asks for a certificate of its own with these credentials; '': it uses those of the kubeconfig. */
+  bootstrapKubeconfig: string;
   log: Logger;
 }
 
@@ -65,7 +66,9 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
   const config = await readKubeConfig(o.kubeconfig);
   // One TLS context for all connections: each of its own would parse and keep the same certificates again.
   const credentials = createCredentials(config, { clock, log, env: process.env });
-  const sessions = proxyOf(config.server, config.proxy, process.env) === null ? new Sessions({ config, clock }) : undefined;
+  const direct = proxyOf(config.server, config.proxy, process.env) === null;
+  const http2 = direct && (await speaksHttp2(config.server, (await credentials.current()).context));
+  const sessions = http2 ? new Sessions({ config, clock }) : undefined;
   const base = {
     config,
     clock,
@@ -78,11 +81,16 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
   const address = o.address || (createHost().addresses()[0]?.ip ?? '127.0.0.1');
   const streams = o.port === 0 ? undefined : await createStreams();
   const admin = createKubeApi({ ...base, ...OWN_LIMITS });
+  // What is said of the kubeconfig is said once.
+  const ofNodes = { ...NODE_LIMITS, log: quietLog };
   const shared = o.shareWatches ? new SharedWatches(admin, clock) : undefined;
-  const own = (node: string): KubeApi =>
+  const identities =
+    o.bootstrapKubeconfig === '' ? undefined : await nodeCertificates(o.bootstrapKubeconfig, { http2, base: { ...base, ...ofNodes } });
+  const own = (node: string, disk: HostFs): KubeApi =>
+    identities?.connect(node, disk) ??
     createKubeApi({
       ...base,
-      ...NODE_LIMITS,
+      ...ofNodes,
       ...(o.asNodes ? { impersonate: { user: `system:node:${node}`, group: 'system:nodes' } } : {}),
     });
   return {
@@ -91,10 +99,12 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
     socketPath: o.socket,
     serving: o.port === 0 ? null : { port: o.port, ...(await certificates(config, address, clock.wallMs())) },
     ...(streams === undefined ? {} : { stream: streams.offer }),
-    connect: (node) => shared?.connect(own(node)) ?? own(node),
+    ...(identities === undefined ? {} : { certificates: identities.certificates }),
+    connect: (node, disk) => shared?.connect(own(node, disk)) ?? own(node, disk),
     admin,
     close() {
       sessions?.close();
+      identities?.close();
       streams?.close();
     },
   };
@@ -129,52 +139,4 @@ async function certificates(
 ): Promise<{ cert: string; key: string; clientCa: string }> {
   const clientCa = ca === null ? '' : 'data' in ca ? ca.data.toString('utf8') : await readFile(ca.file, 'utf8');
   return { ...(await selfSignedCertificate(address, nowMs)), clientCa };
-}
-
-/** Name and fleet of every node that there is; fleet '' where it is of none. @throws Error with the API server's words. */
-export async function nodesThere(kube: KubeApi, signal: AbortSignal): Promise<Map<string, string>> {
-  const there = new Map<string, string>();
-  let next = '';
-  do {
-    const query = { limit: '500', ...(next === '' ? {} : { continue: next }) };
-    const list = await asked(kube, { verb: 'GET', path: '/api/v1/nodes', query }, signal);
-    const { items, metadata } = isRecord(list) ? list : {};
-    for (const item of Array.isArray(items) ? items : []) {
-      const { name, labels } = isRecord(item) && isRecord(item.metadata) ? item.metadata : {};
-      if (typeof name !== 'string') continue;
-      const fleet = isRecord(labels) ? labels[FLEET_LABEL] : undefined;
-      there.set(name, typeof fleet === 'string' ? fleet : '');
-    }
-    next = isRecord(metadata) && typeof metadata.continue === 'string' ? metadata.continue : '';
-  } while (next !== '');
-  return there;
-}
-
-/** Deletes these nodes; gives how many there were. @throws Error with the API server's words. */
-export async function removeNodes(kube: KubeApi, names: readonly string[], signal: AbortSignal): Promise<number> {
-  let removed = 0;
-  const left = [...names];
-  const work = async (): Promise<void> => {
-    for (let name = left.pop(); name !== undefined; name = left.pop()) {
-      const gone = await asked(kube, { verb: 'DELETE', path: `/api/v1/nodes/${name}` }, signal);
-      if (gone !== null) removed += 1;
-    }
-  };
-  await Promise.all(Array.from({ length: REMOVED_AT_ONCE }, work));
-  return removed;
-}
-const REMOVED_AT_ONCE = 16;
-const NOT_FOUND = 404;
-const ASKED_MS = 30_000;
-
-/** Null: there is no such object. */
-async function asked(kube: KubeApi, request: KubeRequest, signal: AbortSignal): Promise<unknown> {
-  const answer = await kube.request(request, { timeoutMs: ASKED_MS, signal });
-  if (answer.ok) return answer.body;
-  if (answer.failure.code === NOT_FOUND) return null;
-  throw new Error(`${request.verb} ${request.path}: ${wordsOf(answer.failure)}`);
-}
-
-function wordsOf({ reason, message }: KubeFailure): string {
-  return reason === '' ? message : `${reason}: ${message}`;
 }

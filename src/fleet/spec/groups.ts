@@ -58,9 +58,14 @@ export function nodeNameOf(pattern: string, index: number): string {
 
 /** Complains of a name that is missing or no name. */
 export function checkName(of: MapReader, name: string | undefined): void {
-  if (name !== undefined && (name.length > NAME_MAX || !NAME.test(name))) {
-    of.wrong('name', `must be lower-case letters, digits, "-" and ".", at most ${NAME_MAX} characters`);
-  }
+  const wrong = name === undefined ? null : wrongName(name);
+  if (wrong !== null) of.wrong('name', wrong);
+}
+
+/** What is wrong with it as a label and as a beginning of node names; null: nothing. */
+export function wrongName(name: string): string | null {
+  if (name.length <= NAME_MAX && NAME.test(name)) return null;
+  return `must be lower-case letters, digits, "-" and ".", at most ${NAME_MAX} characters`;
 }
 
 export function decodeGroup(group: MapReader): GroupSpec {

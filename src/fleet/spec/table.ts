@@ -31,7 +31,8 @@ export const time = (): Shape & Typed<number> => duration({ minMs: 0, maxMs: DAY
 const COUNT = integer(0, COUNT_MAX);
 
 export const { name: NAME, description: DESCRIPTION } = OF_SCENARIOS;
-export const SEED = about('The same seed draws the same delays and shares. Default 1.', filled(integer(0, 2 ** 32 - 1), 1));
+export const SEED_MAX = 2 ** 32 - 1;
+export const SEED = about('The same seed draws the same delays and shares. Default 1.', filled(integer(0, SEED_MAX), 1));
 
 /** A length of time that is drawn anew each time: one of three forms. */
 export const DELAY = {

@@ -5,6 +5,8 @@ export { createHollowRuntime } from './runtime.ts';
 export type {
   HollowContainerDump,
   HollowDump,
+  HollowHeld,
+  HollowHeldContainer,
   HollowOptions,
   HollowRuntime,
   HollowSandboxDump,

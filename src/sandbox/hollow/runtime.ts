@@ -5,6 +5,7 @@
  * It answers with objects it keeps (labels, annotations): callers treat CRI messages as immutable.
  */
 
+import { messageOf } from '../../machines/text/errors.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
 import type { Cri } from '../../ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
@@ -26,7 +27,8 @@ export function createHollowRuntime(options: HollowOptions): HollowRuntime {
   const shared = { state, timing, options };
   const images = new Images(shared);
   const containers = new Containers(shared, images);
-  const handlers = handlersOf({ state, options, images, containers, sandboxes: new Sandboxes(shared, containers) });
+  const sandboxes = new Sandboxes(shared, containers);
+  const handlers = handlersOf({ state, options, images, containers, sandboxes });
 
   async function run<M extends CriMethod>(method: M, req: CriRequest<M>): Promise<CriResponse<M>> {
     const delay = timing.wait(options.latencyMs?.(method) ?? 0);
@@ -53,6 +55,18 @@ export function createHollowRuntime(options: HollowOptions): HollowRuntime {
     },
     setCondition(type, ok, reason) {
       state.conditions[type] = { ok, reason };
+    },
+    hold(pods) {
+      for (const { containers: all } of pods) for (const c of all) state.took(c.id);
+      return pods.flatMap((pod) => {
+        try {
+          const s = sandboxes.hold(pod);
+          for (const c of pod.containers) containers.hold(s, c);
+          return [];
+        } catch (error) {
+          return { pod, why: messageOf(error) };
+        }
+      });
     },
     dropStreams() {
       for (const s of [...state.streams]) s.end(new Error('the runtime closed the stream'));

@@ -56,6 +56,11 @@ export class State {
     return scatteredId(++this.#lastId);
   }
 
+  /** An id of an earlier process: none is made again. */
+  took(id: string): void {
+    if (/^[0-9a-f]{16}$/.test(id)) this.#lastId = Math.max(this.#lastId, Number.parseInt(id.slice(8), 16));
+  }
+
   sandbox(id: string): Sandbox {
     const s = this.sandboxes.get(id);
     if (s === undefined) throw new RuntimeRefusal(CODE.notFound, `sandbox ${id} not found`);

@@ -6,6 +6,7 @@ import type {
   CriMethod,
   CriResponse,
   LinuxContainerResources,
+  PodSandboxConfig,
   PodSandboxMetadata,
 } from '../../machines/wire/cri.ts';
 import type { Clock, Cri, Rng } from '../../ports/ports.ts';
@@ -107,6 +108,28 @@ export interface HollowDump {
   counts: { sandboxesRun: number; containersCreated: number; containersStarted: number; pulls: number };
 }
 
+/** A pod that this runtime's process had when it ended. */
+export interface HollowHeld {
+  config: PodSandboxConfig;
+  runtimeHandler: string;
+  /** '': none. */
+  ip: string;
+  createdAtMs: number;
+  containers: readonly HollowHeldContainer[];
+}
+export interface HollowHeldContainer {
+  id: string;
+  /** It names the image as the pod does. */
+  config: ContainerConfig;
+  state: 'CONTAINER_RUNNING' | 'CONTAINER_EXITED';
+  startedAtMs: number;
+  /** 0: not yet. */
+  finishedAtMs: number;
+  exitCode: number;
+  /** '': by exit code. */
+  reason: string;
+}
+
 /** Itself a {@link Cri}; `connect()` gives further clients of the same runtime, each with its own streams and calls. */
 export interface HollowRuntime extends Cri {
   connect(): Cri;
@@ -119,6 +142,11 @@ export interface HollowRuntime extends Cri {
   setCondition(type: 'RuntimeReady' | 'NetworkReady', ok: boolean, reason: string): void;
   /** Ends every hint stream, as a restarted runtime does. Containers live on. */
   dropStreams(): void;
+  /**
+   * Before anything else is asked of it: has these pods as they were, with the same ids of containers, and what is left of their lives.
+   * @returns those that it cannot have, and why not.
+   */
+  hold(pods: readonly HollowHeld[]): { pod: HollowHeld; why: string }[];
 }
 
 /** What an image name is worth in this world. */

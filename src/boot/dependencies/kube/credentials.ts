@@ -134,7 +134,8 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
   };
 }
 
-function contextOf(tls: Loaded['tls']): SecureContext {
+/** Without anything older than TLS 1.2. */
+export function contextOf(tls: Loaded['tls']): SecureContext {
   return createSecureContext({ ...tls, minVersion: 'TLSv1.2' });
 }
 

@@ -3,7 +3,7 @@ import type { CriContainerState, CriRequest, CriResponse } from '../../../machin
 import { CODE, containerItem, containerKey, containerStatus, exitReason, matchContainer, RuntimeRefusal } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE, type HollowLife } from '../life.ts';
 import type { Container, Sandbox, Shared } from '../state.ts';
-import type { ScriptedContainer, StreamAsk } from '../types.ts';
+import type { HollowHeldContainer, ScriptedContainer, StreamAsk } from '../types.ts';
 import { annotatedUsage, DEFAULT_USAGE } from '../usage.ts';
 import type { Images } from './images.ts';
 import { containerStats } from './stats.ts';
@@ -33,6 +33,18 @@ export class Containers {
     state.counts.containersCreated++;
     state.hint('created', c.id, s);
     return { containerId: c.id };
+  }
+
+  /** As it was when the process of this runtime ended: it has ended, or runs on for what is left of its life. */
+  hold(s: Sandbox, { config, ...was }: HollowHeldContainer): void {
+    const { state, timing } = this.#o;
+    const image = this.#images.held(config.image.image);
+    const key = containerKey(s.id, config.metadata);
+    const c = { ...this.#made(s, { ...config, image: { ...config.image, image: image.id } }, key), ...was, createdAtMs: was.startedAtMs };
+    state.containers.set(c.id, c);
+    state.names.add(key);
+    if (c.state === 'CONTAINER_RUNNING') this.#live(c, timing.clock.wallMs() - c.startedAtMs);
+    else c.reason ||= exitReason(c.exitCode);
   }
 
   #made(s: Sandbox, config: Container['config'], key: string): Container {
@@ -103,13 +115,17 @@ export class Containers {
     c.startedAtMs = timing.stampMs();
     state.counts.containersStarted++;
     this.#say(c, `${c.metadata.name} started (attempt ${c.metadata.attempt})`);
-    this.#talk(c);
-    if (c.life.runMs !== null) {
-      const runMs = timing.stretched(c.life.runMs, c.life.jitter);
-      c.runTimer = timing.clock.setTimeout(() => this.end(c, c.life.exitCode, c.life.exitReason), runMs);
-    }
+    this.#live(c, 0);
     state.hint('started', c.id, s);
     return {};
+  }
+
+  #live(c: Container, livedMs: number): void {
+    const { timing } = this.#o;
+    this.#talk(c);
+    if (c.life.runMs === null) return;
+    const leftMs = Math.max(0, timing.stretched(c.life.runMs, c.life.jitter) - livedMs);
+    c.runTimer = timing.clock.setTimeout(() => this.end(c, c.life.exitCode, c.life.exitReason), leftMs);
   }
 
   /** A line now and then, as long as it runs. */

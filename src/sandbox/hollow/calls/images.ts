@@ -65,6 +65,11 @@ export class Images {
     return known?.present === true ? this.#add(name, known) : undefined;
   }
 
+  /** A container was made from it. */
+  held(name: string): Image {
+    return this.#find(name) ?? this.#add(name, this.known(name));
+  }
+
   list({ filter }: CriRequest<'ListImages'>): CriResponse<'ListImages'> {
     const wanted = filter?.image?.image;
     if (!wanted) return { images: this.all() };

@@ -3,6 +3,7 @@ import type { CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE } from '../life.ts';
 import type { Sandbox, Shared } from '../state.ts';
+import type { HollowHeld } from '../types.ts';
 import type { Containers } from './containers.ts';
 
 export class Sandboxes {
@@ -30,7 +31,7 @@ export class Sandboxes {
     if (delay !== undefined) await delay;
     try {
       if (life.sandboxError !== '') throw new RuntimeRefusal(CODE.unknown, life.sandboxError);
-      const s = this.#made(config, runtimeHandler ?? '', key);
+      const s = this.#made({ config, runtimeHandler: runtimeHandler ?? '', key });
       state.sandboxes.set(s.id, s);
       state.counts.sandboxesRun++;
       state.hint('created', s.id, s);
@@ -42,7 +43,18 @@ export class Sandboxes {
     }
   }
 
-  #made(config: Sandbox['config'], runtimeHandler: string, key: string): Sandbox {
+  /** As it was when the process of this runtime ended. */
+  hold({ config, runtimeHandler, ip, createdAtMs }: HollowHeld): Sandbox {
+    const { state } = this.#o;
+    const key = sandboxKey(config.metadata);
+    const s = { ...this.#made({ config, runtimeHandler, key, ip }), createdAtMs };
+    state.sandboxes.set(s.id, s);
+    state.names.add(key);
+    return s;
+  }
+
+  /** `ip`: that it has already. */
+  #made({ config, runtimeHandler, key, ip }: { config: Sandbox['config']; runtimeHandler: string; key: string; ip?: string }): Sandbox {
     const { state, timing } = this.#o;
     const network = state.conditions.NetworkReady;
     const namespaces = config.linux?.securityContext?.namespaceOptions ?? {};
@@ -56,7 +68,7 @@ export class Sandboxes {
       runtimeHandler,
       ready: true,
       createdAtMs: timing.stampMs(),
-      ip: onHostNetwork ? '' : this.#addresses.allocate(),
+      ip: onHostNetwork ? '' : this.#addresses.allocate(ip),
       namespaces,
       config,
       key,
@@ -106,7 +118,12 @@ class Addresses {
   readonly #used = new Set<string>();
   #last = 0;
 
-  allocate(): string {
+  /** `wanted`: where it is free. */
+  allocate(wanted = ''): string {
+    if (wanted !== '' && !this.#used.has(wanted)) {
+      this.#used.add(wanted);
+      return wanted;
+    }
     for (let tries = 0; tries < 65_000; tries++) {
       this.#last = (this.#last % 65_278) + 1;
       // 10.88.0.1 is the bridge's own address by custom, so pods begin at 10.88.0.2.

@@ -1,0 +1,130 @@
+/** `actorlet fleet` as a person starts it, in a fresh folder, with the API server of its own process. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parsed, UsageError } from '../../src/boot/fleet/args.ts';
+import { inputsOf } from '../../src/boot/fleet/inputs.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-cli-'));
+const running = new Set<ChildProcess>();
+
+function started(program: string, ...args: string[]) {
+  const child = spawn(join(ROOT, program), args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, KUBECONFIG: '' } });
+  running.add(child);
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code]) => {
+    running.delete(child);
+    return code as number | null;
+  });
+  const says = (text: string) => expect.poll(() => said, { timeout: 90_000 }).toContain(text);
+  return { child, text: () => said, says, ended };
+}
+const fleet = (...args: string[]) => started('bin/actorlet', 'fleet', ...args);
+const file = (name: string, text: string): string => {
+  writeFileSync(join(dir, name), text);
+  return name;
+};
+
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL');
+  rmSync(dir, { recursive: true, force: true });
+});
+
+describe('actorlet fleet', { timeout: 150_000 }, () => {
+  it('says what to choose where its socket, port or page is taken, before it changes anything', async () => {
+    const first = fleet('--nodes=2', '--api=embedded');
+    await first.says('nodes 2/2 Ready');
+    const kubeconfig = readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8');
+    const second = fleet('--nodes=2', '--api=embedded');
+    expect(await second.ended).toBe(1);
+    expect(second.text()).toContain(
+      'cannot listen on .actorlet/fleet.sock: another process is listening on it; give each fleet a --socket',
+    );
+    expect(second.text()).not.toMatch(/^ +at /m);
+    expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
+    first.child.kill('SIGINT');
+    expect(await first.ended).toBe(0);
+    expect(first.text()).toContain('stopping 2 nodes');
+    await using taken = createServer();
+    await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done));
+    const at = taken.address();
+    const port = at !== null && typeof at === 'object' ? at.port : 0;
+    const third = fleet('--nodes=2', '--api=embedded', `--page=${port}`);
+    expect(await third.ended).toBe(1);
+    expect(third.text()).toContain(`cannot listen on 127.0.0.1:${port}: the address is already in use; choose another --page`);
+  });
+
+  it('starts in the folder where one was killed', async () => {
+    const killed = fleet('--nodes=2', '--api=embedded');
+    await killed.says('nodes 2/2 Ready');
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    expect(existsSync(join(dir, '.actorlet/fleet.sock'))).toBe(true);
+    const again = fleet('--nodes=2', '--api=embedded', '--cleanup');
+    await again.says('nodes 2/2 Ready');
+    again.child.kill('SIGTERM');
+    expect(await again.ended).toBe(0);
+    expect(again.text()).toContain('removed 2 nodes from the API');
+    expect(existsSync(join(dir, '.actorlet/fleet.sock'))).toBe(false);
+  });
+
+  it('ends at Ctrl-C while it waits for an API server that is silent', async () => {
+    await using silent = createServer((socket) => socket.resume());
+    await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
+    const at = silent.address();
+    const server = `https://127.0.0.1:${at !== null && typeof at === 'object' ? at.port : 0}`;
+    const of = { 'current-context': 'a', contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }] };
+    const users = [{ name: 'a', user: { token: 'x' } }];
+    const kubeconfig = file('silent.json', JSON.stringify({ ...of, clusters: [{ name: 'a', cluster: { server } }], users }));
+    const connected = once(silent, 'connection');
+    const mine = fleet('--nodes=2', `--kubeconfig=${kubeconfig}`, '--socket=', '--port=0');
+    await connected;
+    mine.child.kill('SIGINT');
+    expect(await mine.ended).toBe(130);
+    const refused = fleet('--nodes=2', '--kubeconfig=nowhere.json');
+    expect(await refused.ended).toBe(1);
+    expect(refused.text()).toBe(
+      "actorlet fleet: kubeconfig nowhere.json: cannot be read: ENOENT: no such file or directory, open 'nowhere.json'\n",
+    );
+  });
+
+  it('is reached by actorctl fleet run, too, and leaves by the code of its expectations', async () => {
+    const spec =
+      'groups: [{ name: a, count: 2 }], steps: [{ at: 100ms, do: restart }], expect: [{ nodesReady: 2, within: 30s }, { podsReady: 1, within: 1s }]';
+    file('f.yaml', `apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec: { ${spec} }\n`);
+    const run = started('bin/actorctl', 'fleet', 'run', 'f.yaml', '--api=embedded', '--socket=');
+    expect(await run.ended, run.text()).toBe(1);
+    expect(run.text()).toMatch(/at least 2 nodes Ready within 30 s +2 +met after/);
+    expect(run.text()).toContain('NOT MET');
+  });
+
+  it.each([
+    [[], 'give a FILE or --nodes N'],
+    [['--nodes=abc', '--api=embedded'], '--nodes must be a whole number from 1 to 20000, is NaN'],
+    [['--nodes=2'], 'without a cluster take --api embedded'],
+    [['nowhere.yaml', '--api=embedded'], 'the fleet file nowhere.yaml cannot be read: ENOENT'],
+    [['.', '--api=embedded'], 'the fleet file . cannot be read: EISDIR'],
+    [['--nodes=2', '--api=embedded', '--prefix=My_Nodes'], '--prefix "My_Nodes" must be lower-case letters'],
+    [['--nodes=2', '--api=embedded', '--seed=-1'], '--seed must be a whole number'],
+    [['--nodes=2', '--api=embedded', '--cuont=3'], 'Unknown argument: cuont'],
+    [['a.yaml', 'b.yaml'], 'one FILE at most; b.yaml is another one'],
+    [['--nodes=2', '--api=embedded', '--shard=2/2'], '--shard must be I/N with I from 0 to N-1'],
+  ])('refuses %j with a word of what is wrong', async (argv, why) => {
+    const read = async () => {
+      const args = await parsed(argv);
+      if (args !== null) await inputsOf(args);
+    };
+    await expect(read()).rejects.toThrow(UsageError);
+    await expect(read()).rejects.toThrow(why);
+  });
+});
