@@ -4,6 +4,7 @@ import { imagesOf } from '../../src/fleet/pods/images.ts';
 import { compiledRules, type PodRule, PodRules } from '../../src/fleet/pods/rules.ts';
 import { stagesOf } from '../../src/fleet/pods/stages.ts';
 import { type Delay, drawn } from '../../src/fleet/spec/delay.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import type { ContainerConfig } from '../../src/machines/wire/cri.ts';
 import type { ScriptedContainer } from '../../src/sandbox/hollow/index.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -83,6 +84,22 @@ describe('lengths of time', () => {
     const find = imagesOf([{ name: ['**/big:*'], sizeBytes: 4_000 }], 1_000);
     expect(find('example.com/big:1')).toEqual({ sizeBytes: 4_000, life: { pullDelayMs: 4_000 } });
     expect(find('example.com/small:1')).toEqual({});
+  });
+});
+
+describe('init containers', () => {
+  const pod = (restartPolicy?: 'Always') =>
+    ({
+      spec: { initContainers: [{ name: 'main', ...(restartPolicy === undefined ? {} : { restartPolicy }) }], containers: [] },
+    }) as unknown as Pod;
+  const annotated = (text: string) => container({ annotations: { 'actorlet.dev/hollow': text } });
+
+  it('end at once, unless a rule or an annotation says how long they run', () => {
+    expect(rulesOf([]).lifeOf(container(), pod())).toEqual({ runMs: 0 });
+    expect(rulesOf([]).lifeOf(annotated('logEvery=1s'), pod())).toEqual({ runMs: 0 });
+    expect(rulesOf([]).lifeOf(annotated('run=forever'), pod())).toBeUndefined();
+    expect(rulesOf([{ ...every, run: { fromMs: 500, toMs: 500 } }]).lifeOf(container(), pod())).toEqual({ runMs: 500 });
+    expect(rulesOf([]).lifeOf(container(), pod('Always'))).toBeUndefined();
   });
 });
 

@@ -79,11 +79,14 @@ export class PodRules {
     this.#next = next;
   }
 
-  /** A draw for each start of a container. Annotations of the pod count more than rules: then it is undefined. */
+  /** A draw for each start of a container. Annotations of the pod count more than rules: what they say is not said here. */
   lifeOf(c: ScriptedContainer, pod: Pod | undefined): Partial<HollowLife> | undefined {
-    if (c.annotations[HOLLOW_ANNOTATION] !== undefined || c.annotations[`${HOLLOW_ANNOTATION}.${c.name}`] !== undefined) return undefined;
+    // Nothing else would let its pod begin.
+    const itself = endsByItself(c, pod) ? { runMs: 0 } : undefined;
+    const said = [HOLLOW_ANNOTATION, `${HOLLOW_ANNOTATION}.${c.name}`].flatMap((key) => c.annotations[key] ?? []);
+    if (said.length > 0) return said.some((text) => 'runMs' in parseLife(text, c.attempt)) ? undefined : itself;
     const matching = this.#rules.filter((r) => matches(r, c, pod)).map(({ rule }) => rule);
-    if (matching.length === 0) return undefined;
+    if (matching.length === 0) return itself;
     const chosen = ASPECTS.flatMap(
       (about) =>
         this.#drawn(
@@ -91,7 +94,7 @@ export class PodRules {
           c,
         ) ?? [],
     );
-    return Object.assign({}, ...chosen.map((rule) => this.#life(rule, c))) as Partial<HollowLife>;
+    return Object.assign({}, itself, ...chosen.map((rule) => this.#life(rule, c))) as Partial<HollowLife>;
   }
 
   /** Of the first rule that matches and says it. */
@@ -123,6 +126,11 @@ export class PodRules {
       ...exitOf(rule, c),
     };
   }
+}
+
+/** An init container, unless it is a sidecar. */
+function endsByItself(c: ScriptedContainer, pod: Pod | undefined): boolean {
+  return pod?.spec.initContainers?.some((own) => own.name === c.name && own.restartPolicy !== 'Always') === true;
 }
 
 function exitOf({ exit, exitFrom }: PodRule, { annotations }: ScriptedContainer): Partial<HollowLife> {

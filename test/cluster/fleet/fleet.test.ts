@@ -132,6 +132,13 @@ spec:
     expect(lines(await kubectl('get', 'nodes', '--no-headers', '-l', 'topology.kubernetes.io/zone=a'))).toHaveLength(6);
   });
 
+  it('of the examples keeps nodes Ready through a herd of restarts', { timeout: 2 * LONG_MS }, async () => {
+    const mine = fleet('run', 'examples/fleet/herd.yaml', '--port=0', '--cleanup');
+    expect(await mine.ended, mine.text()).toBe(0);
+    expect(mine.text()).toContain('restart: 30 nodes');
+    expect(mine.text()).toContain('restart: 3 nodes');
+  });
+
   it('of the examples rolls a Deployment while a zone is away', { timeout: 2 * LONG_MS }, async () => {
     const mine = fleet('examples/fleet/zone-away.yaml', '--port=0', '--cleanup');
     expect(await mine.ended, mine.text()).toBe(0);

@@ -1,0 +1,92 @@
+/** A fleet whose process ended: the next one has its nodes, and pods go on as if nothing had been. */
+import { describe, expect, it } from 'vitest';
+import { createClock } from '../../src/boot/dependencies/clock.ts';
+import { adopt } from '../../src/boot/fleet/adopt.ts';
+import { embeddedWorld, quietLog } from '../../src/boot/fleet/world.ts';
+import { plainFleet } from '../../src/fleet/file.ts';
+import { Fleet } from '../../src/fleet/fleet.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import { simRng } from '../../src/sim/world/rng.ts';
+
+const POLL = { timeout: 30_000 };
+
+interface Status {
+  phase?: string;
+  podIP?: string;
+  conditions?: { type: string; status: string; lastTransitionTime: string }[];
+  containerStatuses?: { containerID?: string; restartCount: number; state: { running?: object; terminated?: object; waiting?: object } }[];
+  initContainerStatuses?: object[];
+}
+
+function lab() {
+  const clock = createClock();
+  const kube = simKube({ clock, rng: simRng('adopt'), latencyMs: () => 0 });
+  kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', body: { metadata: { name: 'default' } } });
+  const connect = (node: string) => kube.connect({ power: { on: true }, clock, node });
+  const world = embeddedWorld({ connect, admin: connect('') }, { clock, socket: '', log: quietLog });
+  const fleet = (name = 'mine') => new Fleet(plainFleet({ name, nodes: 2, prefix: 'n', seed: 1 }), world);
+  const taken = (of: Fleet, name = 'mine') => adopt(of, name, { kube: world.admin, signal: AbortSignal.timeout(10_000) });
+  const pod = (name: string, node: string, o: { hollow?: string; spec?: object } = {}) => {
+    const annotations = o.hollow === undefined ? {} : { 'actorlet.dev/hollow': o.hollow };
+    const spec = { nodeName: node, serviceAccountName: 'default', containers: [{ name: 'c', image: 'i' }], ...o.spec };
+    const { ok } = kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { metadata: { name, annotations }, spec } });
+    expect(ok).toBe(true);
+  };
+  const statuses = () => Object.fromEntries(kube.store.list('pods').map((p) => [p.metadata.name, p.status as Status]));
+  return { fleet, taken, pod, statuses };
+}
+
+describe('the next process of a fleet', { timeout: 90_000 }, () => {
+  it('finds containers under their ids, and lets them live what is left of their lives', async () => {
+    const { fleet, taken, pod, statuses } = lab();
+    const first = fleet();
+    await taken(first);
+    pod('web', 'n-0', {
+      spec: { initContainers: [{ name: 'first', image: 'i' }], containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80 }] }] },
+    });
+    pod('host', 'n-1', { spec: { hostNetwork: true } });
+    pod('crashes', 'n-0', { hollow: 'run=10ms,exit=3' });
+    pod('done', 'n-1', { hollow: 'run=10ms', spec: { restartPolicy: 'Never' } });
+    pod('job', 'n-1', { hollow: 'run=25s', spec: { restartPolicy: 'Never' } });
+    await first.start();
+    const looks = () => {
+      const { web, host, crashes, done, job } = statuses();
+      const waits =
+        (crashes?.containerStatuses?.[0]?.restartCount ?? 0) > 0 && crashes?.containerStatuses?.[0]?.state.waiting !== undefined;
+      return [web?.phase, host?.phase, waits, done?.phase, job?.phase];
+    };
+    await expect.poll(looks, POLL).toEqual(['Running', 'Running', true, 'Succeeded', 'Running']);
+    // It knows nothing of what this process holds.
+    await first.stop();
+    const before = statuses();
+
+    await using second = fleet();
+    await taken(second);
+    expect(await second.start()).toEqual([]);
+    await expect.poll(() => second.overview().pods, POLL).toMatchObject({ total: 5, ready: 3 });
+    await expect.poll(() => statuses().job?.phase, POLL).toBe('Succeeded');
+    const { job: _, crashes: __, ...others } = statuses();
+    const { job: ___, crashes, ...same } = before;
+    expect(others).toEqual(same);
+    const again = statuses().crashes?.containerStatuses?.[0];
+    expect(again?.restartCount).toBeLessThanOrEqual((crashes?.containerStatuses?.[0]?.restartCount ?? 0) + 2);
+    // New containers get ids of their own.
+    pod('new', 'n-0');
+    await expect.poll(() => statuses().new?.phase, POLL).toBe('Running');
+    // Ids are of one node; these have the same.
+    const onOne = [statuses().web, statuses().crashes, statuses().new];
+    const ids = onOne.flatMap((pod) => pod?.containerStatuses?.map((c) => c.containerID) ?? []);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('is refused where the nodes are another fleet’s', async () => {
+    const { fleet, taken } = lab();
+    const first = fleet();
+    await first.start();
+    await expect.poll(() => first.overview().nodes.ready, POLL).toBe(2);
+    await expect(taken(fleet('other'), 'other')).rejects.toThrow(
+      '2 nodes are there that the fleet other did not make: n-0, n-1; choose other names of nodes',
+    );
+    await first.stop();
+  });
+});

@@ -1,0 +1,83 @@
+/** A fleet whose API server has bad days: it goes away, has no time (429), and forgets its history (410). */
+import { describe, expect, it } from 'vitest';
+import { createClock } from '../../src/boot/dependencies/clock.ts';
+import { embeddedWorld, quietLog } from '../../src/boot/fleet/world.ts';
+import { plainFleet } from '../../src/fleet/file.ts';
+import { Fleet } from '../../src/fleet/fleet.ts';
+import { SharedWatches } from '../../src/fleet/watches/shared.ts';
+import type { KubeRequest } from '../../src/machines/kube/request.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import type { SimKube } from '../../src/sim/world/kube/types.ts';
+import { simRng } from '../../src/sim/world/rng.ts';
+
+const NODES = 4;
+const POLL = { timeout: 120_000 };
+
+const BAD_DAYS: readonly [string, (kube: SimKube) => Promise<void>][] = [
+  [
+    'goes away and comes back',
+    async ({ trouble }) => {
+      trouble.down = true;
+      await expect.poll(() => trouble.down, { timeout: 100 }).toBe(true);
+      trouble.down = false;
+    },
+  ],
+  [
+    'has no time for every second request',
+    async (kube) => {
+      let asked = 0;
+      const { verdict } = kube.trouble;
+      kube.trouble.verdict = (request: KubeRequest) =>
+        asked++ % 2 === 0 ? { delayMs: 0, refuse: { status: 429, reason: 'TooManyRequests', retryAfterMs: 1_000 } } : verdict(request);
+    },
+  ],
+  [
+    'forgets its history',
+    async (kube) => {
+      let left = 3 * NODES;
+      kube.store.compact();
+      kube.trouble.line = () => (left-- > 0 ? 'expire' : 'pass');
+    },
+  ],
+];
+
+describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_000 }, (watches) => {
+  it.each(BAD_DAYS)('goes on when its API server %s', async (_, begin) => {
+    const clock = createClock();
+    const kube = simKube({ clock, rng: simRng('bad'), latencyMs: () => 0 });
+    kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', body: { metadata: { name: 'default' } } });
+    const connect = (node: string) => kube.connect({ power: { on: true }, clock, node });
+    const shared = new SharedWatches(connect(''), clock);
+    const way = (node: string) => (watches === 'shared' ? shared.connect(connect(node)) : connect(node));
+    const world = embeddedWorld({ connect: way, admin: connect('') }, { clock, socket: '', log: quietLog });
+    await using fleet = new Fleet(plainFleet({ name: 'bad', nodes: NODES, prefix: 'n', seed: 1 }), world);
+    const pod = (name: string, node: number) => {
+      const spec = { nodeName: `n-${node}`, serviceAccountName: 'default', containers: [{ name: 'c', image: 'i' }] };
+      const { ok } = kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { metadata: { name }, spec } });
+      expect(ok).toBe(true);
+    };
+    for (let i = 0; i < NODES; i++) pod(`before-${i}`, i);
+    expect(await fleet.start()).toEqual([]);
+    const ready = () => [fleet.overview().nodes.ready, fleet.overview().pods.ready];
+    await expect.poll(ready, POLL).toEqual([NODES, NODES]);
+    await begin(kube);
+    for (let i = 0; i < NODES; i++) pod(`during-${i}`, i);
+    await expect.poll(ready, POLL).toEqual([NODES, 2 * NODES]);
+    for (let i = 0; i < NODES; i++)
+      kube.handle({ verb: 'DELETE', path: `/api/v1/namespaces/default/pods/before-${i}`, query: { gracePeriodSeconds: '1' } });
+    await expect
+      .poll(
+        () =>
+          kube.store
+            .list('pods')
+            .map((p) => p.metadata.name)
+            .sort(),
+        POLL,
+      )
+      .toEqual(Array.from({ length: NODES }, (_, i) => `during-${i}`));
+    const restarts = kube.store
+      .list('pods')
+      .flatMap((p) => (p.status as { containerStatuses: { restartCount: number }[] }).containerStatuses);
+    expect(restarts.map((c) => c.restartCount)).toEqual(Array.from({ length: NODES }, () => 0));
+  });
+});
