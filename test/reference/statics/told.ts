@@ -29,6 +29,9 @@ export interface ToldStatics {
 /** The same on both nodes. */
 export const COMMON: Partial<KubeletConfiguration> = {
   cpuManagerPolicy: 'static',
+  // Said in each turn: the configuration of the one before stays where nothing is said.
+  cpuManagerPolicyOptions: {},
+  topologyManagerScope: 'container',
   memoryManagerPolicy: 'Static',
   systemReserved: { cpu: '500m', memory: '412Mi' },
   evictionHard: { 'memory.available': '100Mi' },
