@@ -84,11 +84,14 @@ const TURNED_AWAY: readonly string[] = [
   'TopologyAffinityError',
 ];
 
+/** The same words for CPUs and memory. */
+const FOR_OTHERS = /not enough cpus available|\[memorymanager\]/;
+
 /** It was not let in for want of devices of plugins, or of a plugin that has such. */
 export function isForDevices({ reason = '', message = '' }: { reason?: string; message?: string }): boolean {
   if (reason.startsWith(`OutOf${DEVICE_DOMAIN}`)) return true;
   return (
-    (reason === 'UnexpectedAdmissionError' && message.includes('Allocate failed')) ||
+    (reason === 'UnexpectedAdmissionError' && message.includes('Allocate failed') && !FOR_OTHERS.test(message)) ||
     (reason === 'UnsupportedField' && message.includes(DEVICE_DOMAIN))
   );
 }
