@@ -63,3 +63,16 @@ it('two nodes of two CPUs: a container has CPUs, memory and huge pages of one', 
     two: ['2-3', '1'],
   });
 });
+
+it('four nodes of one CPU and one of memory alone: a pod that needs two nodes has near ones', async () => {
+  const { cpus, numaNodes } = kept('fourNodes');
+  expect(cpus.map((c) => c.node)).toEqual([0, 1, 2, 3]);
+  expect(numaNodes[4]).toMatchObject({ id: 4, distances: [28, 28, 28, 28, 10] });
+  const config: Partial<KubeletConfiguration> = {
+    topologyManagerPolicy: 'restricted',
+    topologyManagerScope: 'pod',
+    topologyManagerPolicyOptions: { 'prefer-closest-numa-nodes': 'true' },
+  };
+  const pods = { one: { cpu: '1', memory: '32Mi' }, wide: { cpu: '2', memory: '700Mi' } };
+  expect(await places('fourNodes', config, pods)).toEqual({ one: ['1', '1'], wide: ['2-3', '2-3'] });
+});

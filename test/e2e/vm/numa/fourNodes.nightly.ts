@@ -4,7 +4,7 @@ import { NumaMachine } from './numaMachine.ts';
 
 const machine = new NumaMachine({
   numa: ['0/640', '1/640', '2/640', '3/640', '-/256'],
-  // 0 and 1 lie in one socket, 2 and 3 in the other; memory alone is far from all.
+  // 0 and 1 are near, and so are 2 and 3; memory alone is far from all.
   distances: ['0,1,12', '0,2,21', '0,3,21', '1,2,21', '1,3,21', '2,3,12', '0,4,28', '1,4,28', '2,4,28', '3,4,28'],
 });
 
