@@ -24,13 +24,12 @@ const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   step: ['string', 'string', 'string', 'string', 'string'],
   clock: ['number', 'number'],
   wall: ['number'],
-  body: ['any'],
   end: ['string'],
   open: [],
 };
 
-/** Null: this is no line of a recording. */
-export function entryOf(value: unknown): Entry | null {
+/** Of any entry but a body. Null: this is no line of a recording. */
+function entryOf(value: unknown): Entry | null {
   if (!Array.isArray(value)) return null;
   const [code, ...rest] = value as unknown[];
   const shape = typeof code === 'string' && Object.hasOwn(SHAPES, code) ? SHAPES[code] : undefined;
@@ -45,6 +44,18 @@ function fits(value: unknown, kind: Kind): boolean {
   if (kind === 'string') return typeof value === 'string';
   if (typeof value === 'string') return value === 'nothing' || value === 'later' || value === 'same';
   return isRecord(value) && (Object.hasOwn(value, 'value') || Object.hasOwn(value, 'thrown'));
+}
+
+const BODY = '["body",';
+
+/** Bodies stay text: most are used later, or never. Null: this is no line of a recording. @throws SyntaxError where it is no JSON. */
+export function entryOfLine(line: string): Entry | null {
+  if (line.startsWith(BODY)) return ['body', line.slice(BODY.length, -1)];
+  return entryOf(JSON.parse(line));
+}
+
+export function lineOf(entry: Entry): string {
+  return entry[0] === 'body' ? `${BODY}${entry[1]}]` : JSON.stringify(entry);
 }
 
 /** What is wrong with the first line, in words; null: it is a header that this program reads. */

@@ -6,7 +6,7 @@ const BODY_CHARS_MIN = 96;
 /** Why a recording ended for which there was no more room. */
 export const FULL = 'the recording is full';
 /** Bodies that are remembered; an older one is written again when it comes back. */
-const BODIES_MAX = 20_000;
+export const BODIES_MAX = 20_000;
 
 export interface LinesOutput {
   /** Takes a line, without its end. False: there is no room, and the recording is over. */
@@ -53,7 +53,8 @@ export class Lines {
 
   end(why: string): void {
     if (!this.#on) return;
-    this.write(JSON.stringify(['end', why]));
+    // A broken disk takes no line more, and is no full recording.
+    this.#o.write(JSON.stringify(['end', why]));
     this.#stop(why);
   }
 

@@ -15,6 +15,8 @@ export interface ReplayInput {
   header: Header;
   /** Null at the end. */
   next(): Entry | null;
+  /** Awaited before each input, where it is not null: `next` needs it. */
+  more?(): Promise<void> | null;
   own: Pick<Ports, 'log' | 'metrics'>;
   entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
   /** Resolves once every promise that can settle has settled. */
@@ -97,7 +99,9 @@ export class Replay {
 
   /** Gives the node its next input. False: it is at its end, diverged, or stopped. */
   async step(): Promise<boolean> {
-    if (this.#isOver || !this.#player.deliver()) return false;
+    if (this.#isOver) return false;
+    await this.#o.more?.();
+    if (!this.#player.deliver()) return false;
     await this.#o.drain();
     this.#player.settled();
     return true;

@@ -7,7 +7,7 @@ import { injectorAddr } from '../../src/machines/faults/messages.ts';
 import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { podManagerAddr } from '../../src/machines/pods/manager/messages.ts';
 import type { Answer, ReplyTo } from '../../src/machines/supervision/address.ts';
-import { entryOf } from '../../src/replay/check.ts';
+import { entryOfLine } from '../../src/replay/check.ts';
 import { replayed } from './replayed.ts';
 import { entriesOf, headerOf, recorded } from './simulated/recordedSim.ts';
 
@@ -56,7 +56,7 @@ it('with them a node does again what it did', async () => {
     expect({ ...again, steps: [] }).toMatchObject({ divergence: null, failure: null });
   }
   const [first] = daemons;
-  const codes = first?.lines.slice(1).map((line) => entryOf(JSON.parse(line))?.[0]);
+  const codes = first?.lines.slice(1).map((line) => entryOfLine(line)?.[0]);
   expect(codes).toEqual(expect.arrayContaining(['tapped', 'asked', 'sent', 'untapped', 'killed']));
   // The faults were at work.
   expect(first?.lines.filter((line) => line.includes('by-hand')).length).toBeGreaterThan(0);

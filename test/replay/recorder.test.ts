@@ -1,12 +1,13 @@
 /** The recording of inputs while a daemon runs: begun, ended, full, and cut by `kill -9`. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync, WriteStream, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { recordRoute } from '../../src/actors/edge/admin/recordRoute.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
+import { InputFile } from '../../src/boot/replay/inputFile.ts';
 import { wantedInputs } from '../../src/boot/replay/recorder.ts';
 import { recordInputs } from '../../src/boot/replay/recordInputs.ts';
 import { openInputs } from '../../src/ctl/commands/replay/file.ts';
@@ -130,8 +131,65 @@ describe('a recording that is full', () => {
     expect(full).toBe(times);
     await recorded.end('the daemon ended');
     const { next, cut } = await openInputs(recorded.now().file);
-    expect([cut, all(next).at(-1)]).toEqual([false, ['end', 'the recording is full']]);
+    expect([all(next).at(-1), cut()]).toEqual([['end', 'the recording is full'], false]);
     expect(recorded.now().bytes).toBeLessThan(2 ** 20 * 0.75);
+  });
+});
+
+describe('a disk', () => {
+  const opened = (onBroken: (why: string) => void) => InputFile.open({ dir, name: 'x', bytesMax: 2 ** 28, onBroken });
+
+  it('that is full ends the recording, says why, and lets the daemon be', async () => {
+    // A file of this process may have 64 KiB, as if the disk had no more.
+    const source = join(import.meta.dirname, '../../src/boot/replay/inputFile.ts');
+    const lines = join(import.meta.dirname, '../../src/replay/lines.ts');
+    const program = `
+      const [{ InputFile }, { Lines }] = [await import(${JSON.stringify(source)}), await import(${JSON.stringify(lines)})];
+      const ended = [];
+      let all;
+      const file = await InputFile.open({ dir: ${JSON.stringify(dir)}, name: 'x', bytesMax: 2 ** 28, onBroken: (why) => all.end(why) });
+      all = new Lines({ write: (line) => file.write(line), ended: (why) => ended.push(why) }, (text) => text);
+      while (all.on) {
+        for (let i = 0; i < 1_000; i++) all.write(JSON.stringify(['end', String(Math.random()).repeat(3)]));
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      await file.end();
+      process.stdout.write(ended.join());`;
+    const sh = `ulimit -f 128; exec "$0" --input-type=module --disable-warning=ExperimentalWarning -e "$1"`;
+    const child = spawn('sh', ['-c', sh, process.execPath, program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      said += String(chunk);
+    });
+    const [code] = (await once(child, 'close')) as [number];
+    expect([code, said]).toEqual([0, expect.stringContaining('EFBIG')]);
+    expect(statSync(join(dir, 'x.inputs.zst')).size).toBeLessThanOrEqual(128 * 1_024);
+  });
+
+  it('that is slow ends the recording once 8 MiB wait for it', async () => {
+    const write = vi.spyOn(WriteStream.prototype, '_write').mockImplementation(() => {});
+    const many = vi.spyOn(WriteStream.prototype, '_writev').mockImplementation(() => {});
+    try {
+      let why = '';
+      const file = await opened((said) => {
+        why = said;
+      });
+      const line = JSON.stringify(['end', 'x'.repeat(2 ** 20)]);
+      await expect
+        .poll(
+          () => {
+            for (let i = 0; i < 4; i++) file.write(line + Math.random());
+            return why;
+          },
+          { timeout: 20_000 },
+        )
+        .toBe('the disk does not keep up');
+      expect(file.write(line)).toBe(true);
+      await file.end();
+    } finally {
+      write.mockRestore();
+      many.mockRestore();
+    }
   });
 });
 
@@ -152,9 +210,10 @@ it('after kill -9 all is there but the last 250 ms', async () => {
     });
     await once(child, 'close');
     const { next, cut } = await openInputs(join(dir, `${name}.inputs.zst`));
-    expect(cut).toBe(true);
+    const entries = all(next);
+    expect(cut()).toBe(true);
     const whole = said.split('\n').slice(0, -1);
-    return Number(whole.at(-1)) - Number(all(next).at(-1)?.[2]);
+    return Number(whole.at(-1)) - Number(entries.at(-1)?.[2]);
   };
   // A busy machine may hold up the timer that writes.
   const lost = [await lostMs('1')];

@@ -6,7 +6,7 @@ import { replayed } from './replayed.ts';
 
 /** Fails where a node of this checkout does something else than what is recorded in the file. */
 export async function livesAgain(file: URL): Promise<void> {
-  const { header, next } = await openInputs(fileURLToPath(file));
-  const { divergence, failure } = await replayed(header, next);
+  const { header, next, more } = await openInputs(fileURLToPath(file));
+  const { divergence, failure } = await replayed(header, next, more);
   expect({ divergence, failure }).toEqual({ divergence: null, failure: null });
 }

@@ -6,9 +6,9 @@ import { type Replayed, replay } from '../../src/replay/replay.ts';
 
 const hashed = (kind: string) => (text: string | Uint8Array) => createHash(kind).update(text).digest('hex');
 
-export function replayed(header: Header, next: () => Entry | null): Promise<Replayed> {
+export function replayed(header: Header, next: () => Entry | null, more?: () => Promise<void> | null): Promise<Replayed> {
   return replay({
-    ...{ header, next },
+    ...{ header, next, ...(more === undefined ? {} : { more }) },
     own: { log: silentLogger, metrics: silentMetrics },
     entropy: { md5Hex: hashed('md5'), sha256Hex: hashed('sha256') },
     drain: () => new Promise((resolve) => void setImmediate(resolve)),

@@ -14,6 +14,8 @@ const FLUSH_EVERY_MS = 200;
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 /** The window is smaller than the level's own: equal bodies are written once, and a daemon has better use for the memory. */
 const PARAMS = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_windowLog]: 19 };
+/** Why a recording ended whose disk does not keep up. */
+const SLOW = 'the disk does not keep up';
 const SUFFIX = '.inputs.zst';
 
 /** Files of recordings in a folder, oldest first. */
@@ -56,11 +58,12 @@ export class InputFile {
     return new InputFile({ ...o, bytesMax: o.bytesMax / 2 });
   }
 
-  /** False: there is no room, or the disk does not keep up. */
+  /** False: there is no room. */
   write(line: string): boolean {
-    if (this.#broken || this.#ended || this.#file.bytesWritten >= this.#o.bytesMax || this.#zip.writableLength > WAITING_BYTES_MAX)
-      return false;
-    this.#lines.push(line);
+    if (this.#broken) return true;
+    if (this.#ended || this.#file.bytesWritten >= this.#o.bytesMax) return false;
+    if (this.#zip.writableLength > WAITING_BYTES_MAX) this.#break(SLOW);
+    else this.#lines.push(line);
     return true;
   }
 
@@ -94,6 +97,10 @@ export class InputFile {
     if (this.#broken) return;
     this.#broken = true;
     clearInterval(this.#timer);
+    this.#lines = [];
+    // What was compressed already still goes out, as fast as the disk takes it.
+    if (why === SLOW) this.#zip.end();
+    else this.#zip.destroy();
     this.#o.onBroken(why);
   }
 }

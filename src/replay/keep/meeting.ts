@@ -3,7 +3,7 @@
  * difference. There the recording is cut, with what was done then in the place of what is done now.
  */
 import { briefOf } from '../border.ts';
-import { entryOf } from '../check.ts';
+import { entryOfLine } from '../check.ts';
 import { type Input, isInput, type Json, type Outcome } from '../entries.ts';
 import type { Edit } from '../loose/edit.ts';
 import { Bodies } from '../player/bodies.ts';
@@ -42,7 +42,7 @@ export class Meeting {
   /** The next line of the new recording. */
   see(line: string, nowMs: number): void {
     if (this.met) return;
-    const entry = entryOf(JSON.parse(line));
+    const entry = entryOfLine(line);
     if (entry !== null && isInput(entry)) {
       if (this.#isReached()) {
         this.#cut();

@@ -2,8 +2,8 @@
 import type { Node } from '../../actors/node.ts';
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { Ports } from '../../ports/ports.ts';
-import { entryOf } from '../check.ts';
-import type { Entry, Header } from '../entries.ts';
+import { entryOfLine, lineOf } from '../check.ts';
+import { type Entry, type Header, isInput } from '../entries.ts';
 import { defaultAnswers } from '../loose/defaults.ts';
 import { Edit } from '../loose/edit.ts';
 import { fullNameOf, howIs, type KnownPod, KnownPods, uidOf } from '../loose/pods.ts';
@@ -120,16 +120,18 @@ class Minimizer {
   }
 
   async run(): Promise<Minimized> {
-    const whole = await this.#try(new Edit({}));
-    if (whole === null) return this.#asItIs();
+    const others = this.#known.filter((one) => !this.#stays(one));
+    // Where much happens at once, the fewest pods live most like then.
+    const alone = await this.#try(new Edit({ pods: uidsWithout(others, []) }));
+    const whole = alone ?? (await this.#try(new Edit({})));
+    if (whole === null) return await this.#asItIs();
     let best = whole;
     const better = async (edit: Edit): Promise<boolean> => {
       const found = await this.#try(edit);
       if (found !== null && found.inputs <= best.inputs) best = found;
       return found !== null;
     };
-    const others = this.#known.filter((one) => !this.#stays(one));
-    const kept = await fewest(others, (some) => better(new Edit({ pods: uidsWithout(others, some) })));
+    const kept = alone !== null ? [] : await fewest(others, (some) => better(new Edit({ pods: uidsWithout(others, some) })));
     const pods = uidsWithout(others, kept);
     const events = this.#lives.size === 0 ? [] : eventsOf(this.#script);
     const left = new Set(await fewest(events, (some) => better(new Edit({ pods, inputs: without(events, some) }))));
@@ -149,15 +151,27 @@ class Minimizer {
     };
   }
 
-  /** Only what comes after the divergence goes. */
-  #asItIs(): Minimized {
+  /** Only what comes after the divergence, or after the last step of the pod, goes. */
+  async #asItIs(): Promise<Minimized> {
     const goal = this.#goal;
-    if (goal.kind === 'end') throw new Error('the pod does not end like that again when the node runs without the order of the recording');
     this.#remarks.push(
-      'only the time after the divergence was cut off: without the order of the recording it does not come again. Names are in it',
+      `only the time after ${goal.kind === 'end' ? 'the last step of the pod' : 'the divergence'} was cut off: without the order of the recording it does not come again. Names are in it`,
     );
-    const lines = cutAt(this.#o, goal);
-    return this.#minimized({ lines, inputs: goal.divergence.input + 1 }, this.#known.length);
+    if (goal.kind === 'divergence')
+      return this.#minimized({ lines: cutAt(this.#o, goal), inputs: goal.divergence.input + 1 }, this.#known.length);
+    const lines = cutAfter(this.#o, this.#endMs);
+    let end = '';
+    const header = this.#o.header;
+    const { inputs } = await strictly(
+      { ...this.#o, header, entries: () => entriesOf(lines) },
+      {
+        leaves(node) {
+          end = howIs(node, goal.pod.uid);
+        },
+      },
+    );
+    if (end !== goal.end) throw new Error('the pod does not end like that before the end of the recording');
+    return this.#minimized({ lines, inputs }, this.#known.length);
   }
 
   /** A pod that was asked for, or in which it shows. */
@@ -243,7 +257,7 @@ function strictly(
 
 function entriesOf(lines: readonly string[]): () => Entry | null {
   let at = 1;
-  return () => (at < lines.length ? entryOf(JSON.parse(lines[at++] ?? '')) : null);
+  return () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null);
 }
 
 function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extract<Goal, { kind: 'divergence' }>): string[] {
@@ -252,14 +266,27 @@ function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extra
   let inputs = -1;
   let done = 0;
   for (let entry = next(); entry !== null; entry = next()) {
-    if (['settled', 'failed', 'called', 'timer', 'turn', 'aborted', 'told', 'killed'].includes(entry[0])) inputs += 1;
+    if (isInput(entry)) inputs += 1;
     if (inputs > divergence.input) break;
     const outcome = ['ask', 'inside', 'answer', 'set', 'step'].includes(entry[0]);
     if (inputs === divergence.input && outcome && done++ > parted.done.length) continue;
-    lines.push(JSON.stringify(entry));
+    lines.push(lineOf(entry));
   }
   if (parted.was !== null) lines.push('["open"]');
   return lines;
+}
+
+function cutAfter({ header, entries }: MinimizeInput, endMs: number): string[] {
+  const lines = [JSON.stringify(header)];
+  const next = entries();
+  let atMs = header.monoMs;
+  for (let entry = next(); entry !== null; entry = next()) {
+    if (isInput(entry)) atMs += entry[1];
+    else if (entry[0] === 'clock') atMs += entry[2];
+    if (isInput(entry) && atMs > endMs) break;
+    lines.push(lineOf(entry));
+  }
+  return [...lines, '["end","cut down"]'];
 }
 
 function lived(lives: Map<string, string[]>, e: SupervisionEvent): void {

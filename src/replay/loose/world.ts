@@ -32,6 +32,8 @@ const NOWHERE: Place = { key: '', secret: false };
 const NEVER = new Promise<never>(() => {});
 const CANCELLED = 1;
 const SAME_DRAW_MS = 2;
+/** Calls wait for each other: as long as they come about as then, they are answered in the order of then. */
+const NEAR_MS = 1_000;
 
 export class LooseWorld {
   readonly time: LooseTime;
@@ -204,13 +206,15 @@ export class LooseWorld {
     return value(now.value);
   }
 
-  /** After as long as then. `sinceMs` null: at the same moment as then. */
+  /** At the same moment as then where the call was made at about the same time, or `sinceMs` is null; else after as long as then. */
   #settles(call: number, o: { sinceMs: number | null; signals: readonly AbortSignal[]; name: string }): Promise<unknown> {
     const settled = this.#o.script.settled.get(call);
     return new Promise((resolve, reject) => {
       for (const signal of o.signals) signal.addEventListener('abort', () => reject(abortedCall(o.name)), { once: true });
       if (settled === undefined) return;
-      const atMs = o.sinceMs === null ? settled.atMs : this.time.nowMs + settled.atMs - o.sinceMs;
+      const { nowMs } = this.time;
+      const asThen = o.sinceMs === null || (settled.atMs > nowMs && Math.abs(nowMs - o.sinceMs) <= NEAR_MS);
+      const atMs = asThen ? settled.atMs : nowMs + settled.atMs - (o.sinceMs ?? 0);
       this.time.at({ atMs, order: settled.order }, () => {
         const value = revive(this.#o.edit.into(settled.value), this.#maker);
         if (settled.failed) reject(value);

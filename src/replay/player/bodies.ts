@@ -1,20 +1,36 @@
 /** Long values of a recording, which lines name by number. */
 import { isRecord } from '../../machines/shape/conform.ts';
 import type { Input, Json } from '../entries.ts';
+import { BODIES_MAX } from '../lines.ts';
+import { type Maker, revive } from '../values.ts';
+
+/** What {@link revive} has to look for. */
+const MARKS: readonly string[] = ['"$', '"get '];
 
 export class Bodies {
-  readonly #texts: string[] = [];
+  /** No line names one that so many came after. */
+  readonly #texts = new Map<number, string>();
+  #count = 0;
 
-  add(value: unknown): void {
-    this.#texts.push(JSON.stringify(value));
+  /** @param text JSON. */
+  add(text: string): void {
+    this.#texts.set(this.#count, text);
+    this.#texts.delete(this.#count - BODIES_MAX);
+    this.#count += 1;
   }
 
   /** The value itself where it is a number of one: made anew each time. @throws where there is none of this number. */
   in(json: Json): Json {
-    if (!isRecord(json) || json.$ !== 'B') return json;
-    const text = this.#texts[Number(json.v)];
-    if (text === undefined) throw new Error(`the recording names body ${Number(json.v)}, which it does not have`);
-    return JSON.parse(text) as Json;
+    const text = this.#textOf(json);
+    return text === null ? json : (JSON.parse(text) as Json);
+  }
+
+  /** What {@link revive} makes of it. Made anew each time: the tree may change what it is given. */
+  revived(json: Json, maker: Maker): unknown {
+    const text = this.#textOf(json);
+    if (text === null) return revive(json, maker);
+    const value = JSON.parse(text) as Json;
+    return MARKS.some((mark) => text.includes(mark)) ? revive(value, maker) : value;
   }
 
   inInput(input: Input): Input {
@@ -26,5 +42,13 @@ export class Bodies {
       default:
         return input;
     }
+  }
+
+  #textOf(json: Json): string | null {
+    if (!isRecord(json) || json.$ !== 'B') return null;
+    const number = Number(json.v);
+    const text = this.#texts.get(number);
+    if (text === undefined) throw new Error(`the recording names body ${number}, which it does not have`);
+    return text;
   }
 }

@@ -7,29 +7,21 @@ import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Entropy, Ports } from '../../ports/ports.ts';
 import { briefOf, OWN_WAY, seeded, shortDigest, stepOf, timerMs, withoutBody } from '../border.ts';
-import { type ByHand, type Entry, type Header, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
+import { type ByHand, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
 import { Secrets } from '../secrets.ts';
 import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from '../values.ts';
 import { Bodies } from './bodies.ts';
 import type { Divergence, Parted } from './divergence.ts';
 import { collecting } from './silent.ts';
-import { NO_FUNCTIONS, type PlayerWatch } from './watch.ts';
+import { NO_FUNCTIONS, type PlayerInput } from './watch.ts';
 import { inputWords, outcomeWords, stackOf } from './words.ts';
 
 type Fn = (...args: unknown[]) => unknown;
 
-export interface PlayerInput {
-  header: Header;
-  /** Null at the end. */
-  next(): Entry | null;
-  own: Pick<Ports, 'log' | 'metrics'>;
-  entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
-  /** Hears what crosses between the tree and its ports. */
-  watch?: PlayerWatch | undefined;
-}
-
 /** A timer in the last, known in part, was set in a node that did more before it. */
 const OPEN_MS_MAX = 5;
+/** Of ECMAScript. */
+const DATE_MS_MAX = 8.64e15;
 const NOWHERE: Place = { key: '', secret: false };
 const NEVER = new Promise<never>(() => {});
 
@@ -103,6 +95,11 @@ export class Player {
     this.ports = this.#makePorts();
     this.options = revive(o.header.options, this.#maker);
     this.#read();
+    // What a node knew before its first input cannot be asked of a recording.
+    const first = this.#next;
+    if (first !== null && (first[0] !== 'told' || first[2] !== 'create'))
+      throw new Error('it begins in the middle of a node: its first input is not the making of the node');
+    this.#checkTime();
   }
 
   get inputs(): number {
@@ -132,6 +129,7 @@ export class Player {
     this.#nowMs += input[1];
     if (this.#nextWallMs !== null) this.#wallOffsetMs = this.#nextWallMs;
     this.#looks = 0;
+    this.#checkTime();
     this.#o.watch?.input(this.#bodies.inInput(input), { monoMs: this.#nowMs, wallOffsetMs: this.#wallOffsetMs });
     this.#read();
     this.#act(input);
@@ -150,6 +148,10 @@ export class Player {
   settled(): void {
     const missing = this.#expected[this.#seen];
     if (missing !== undefined) this.#diverge(missing, null);
+  }
+
+  #checkTime(): void {
+    if (Math.abs(this.wallMs) > DATE_MS_MAX) throw new Error('it tells of a time that no clock shows');
   }
 
   /** What belongs to the input that is delivered now, up to the next one. */
@@ -268,13 +270,22 @@ export class Player {
       this.#seen += 1;
       this.#callBack(then[1], then[2]);
     }
-    const now: Outcome = ['ask', name, digest, 'nothing', briefOf(json)];
-    const then = this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now), now);
+    const then = this.#asThen(name, digest, json);
     if (then === null || then[0] !== 'ask') return NEVER;
     const key = `${name} ${digest}`;
     const said = then[3] === 'same' ? { value: this.#last.get(key) ?? null } : then[3];
     this.#o.watch?.asked({ fn, name, args: json, insides, call: said === 'later' ? this.#calls : null, now: this.#spelled(said) });
     return this.#now(key, said);
+  }
+
+  #asThen(name: string, digest: string, args: Json): Outcome | null {
+    const next = this.#expected[this.#seen];
+    if (next?.[0] === 'ask' && next[1] === name && next[2] === digest) {
+      this.#seen += 1;
+      return next;
+    }
+    const now: Outcome = ['ask', name, digest, 'nothing', briefOf(args)];
+    return this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now), now);
   }
 
   /** With its body in it. */
@@ -295,9 +306,8 @@ export class Player {
     return new Promise((resolve, reject) => void this.#promises.set(call, { resolve, reject }));
   }
 
-  /** Made anew each time: the tree may change what it was given. */
   #value(json: Json): unknown {
-    return revive(this.#bodies.in(json), this.#maker);
+    return this.#bodies.revived(json, this.#maker);
   }
 
   #diverge(was: Outcome | null, now: Outcome | null): void {

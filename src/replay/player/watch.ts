@@ -1,5 +1,6 @@
-/** What a player tells of what crosses between the tree and its ports. */
-import type { Input, Json, Now } from '../entries.ts';
+/** What a player is given, and what it tells of what crosses between the tree and its ports. */
+import type { Entropy, Ports } from '../../ports/ports.ts';
+import type { Entry, Header, Input, Json, Now } from '../entries.ts';
 
 /** Numbers of functions of the tree: those from `from` up to, and without, `to`. */
 export interface Range {
@@ -21,4 +22,14 @@ export interface PlayerWatch {
   set(timer: number, ms: number): void;
   /** It drew a number by chance. */
   drew(value: number): void;
+}
+
+export interface PlayerInput {
+  header: Header;
+  /** Null at the end. */
+  next(): Entry | null;
+  own: Pick<Ports, 'log' | 'metrics'>;
+  entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
+  /** Hears what crosses between the tree and its ports. */
+  watch?: PlayerWatch | undefined;
 }

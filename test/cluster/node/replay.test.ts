@@ -67,9 +67,9 @@ it('does again what it did, also around a kill -9, and holds no secret', async (
   const files = readdirSync(dir).sort();
   expect(files).toHaveLength(2);
   for (const file of files) {
-    const { header, next, cut } = await openInputs(join(dir, file));
-    const result = await replayed(header, next);
-    expect({ file, cut, ...result }).toMatchObject({ divergence: null, failure: null });
+    const { header, next, more } = await openInputs(join(dir, file));
+    const result = await replayed(header, next, more);
+    expect({ file, ...result }).toMatchObject({ divergence: null, failure: null });
     expect(result.inputs).toBeGreaterThan(500);
   }
   const text = zstdDecompressSync(readFileSync(join(dir, files[1] ?? ''))).toString();

@@ -2,7 +2,7 @@
 import type { Node } from '../../../src/actors/node.ts';
 import type { NodeConfig } from '../../../src/machines/config/config.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
-import { entryOf } from '../../../src/replay/check.ts';
+import { entryOfLine } from '../../../src/replay/check.ts';
 import type { Entry, Header } from '../../../src/replay/entries.ts';
 import { InputRecording } from '../../../src/replay/record.ts';
 import { runSim, type SimOptions, type SimResult } from '../../../src/sim/index.ts';
@@ -50,5 +50,5 @@ export async function recorded(o: SimOptions, byHand?: ByHand): Promise<{ daemon
 export const headerOf = ({ lines }: Recorded) => JSON.parse(lines[0] ?? '') as Header;
 export function entriesOf({ lines }: Recorded): () => Entry | null {
   let at = 1;
-  return () => (at < lines.length ? entryOf(JSON.parse(lines[at++] ?? '')) : null);
+  return () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null);
 }

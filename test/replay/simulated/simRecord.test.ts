@@ -22,8 +22,8 @@ it('a seed that fails is written daemon by daemon, and each does the same again'
   const files = readdirSync(dir).sort();
   expect(files[0]).toBe('seed-8-n1-1.inputs.zst');
   for (const file of files) {
-    const { header, next } = await openInputs(join(dir, file));
-    const { divergence, failure, inputs } = await replayed(header, next);
+    const { header, next, more } = await openInputs(join(dir, file));
+    const { divergence, failure, inputs } = await replayed(header, next, more);
     expect({ divergence, failure }).toEqual({ divergence: null, failure: null });
     expect(inputs).toBeGreaterThan(20);
   }

@@ -1,24 +1,33 @@
-/** Reads a recording of inputs from its file. */
+/** Reads a recording of inputs from its file, as much at a time as a replay needs. */
 import { createReadStream } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createZstdDecompress } from 'node:zlib';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { entryOf, headerProblem } from '../../../replay/check.ts';
-import type { Entry, Header } from '../../../replay/entries.ts';
+import { entryOfLine, headerProblem } from '../../../replay/check.ts';
+import { type Entry, type Header, isInput } from '../../../replay/entries.ts';
 
-/** Of the lines together. A recording that says more is no recording. */
-const BYTES_MAX = 1024 * 1024 * 1024;
 export const SUFFIX = '.inputs.zst';
 const NEWLINE = 10;
+/** Of a stream in which nothing is: Node may write one at the end. */
+const EMPTY_BYTES_MAX = 32;
+/** RFC 8878. */
+const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+const CHUNK_BYTES = 256 * 1024;
+/** What is read ahead; small files are read whole. */
+const AHEAD_BYTES = 4 * 1024 * 1024;
+/** Lines between two inputs, or a single line. A file that says more is no recording. */
+const BETWEEN_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface OpenedInputs {
   header: Header;
   /** Null at the end. Throws {@link CtlError} at a line that is damaged. */
   next(): Entry | null;
-  /** The file ends in the middle: its daemon was killed, or it was cut. */
-  cut: boolean;
+  /** Null: the entries of the next two inputs are there, or all there are. Else to be awaited before `next`. */
+  more(): Promise<void> | null;
+  /** The file ends in the middle: its daemon was killed, or it was cut. Known once `next` gave null. */
+  cut(): boolean;
 }
 
 /** The recordings that a path names: itself, or what is in the folder, oldest first. */
@@ -36,62 +45,145 @@ export async function inputFiles(path: string): Promise<string[]> {
 
 /** Rejects with {@link CtlError} where it is no recording. */
 export async function openInputs(path: string): Promise<OpenedInputs> {
-  const { bytes, cut } = await inflated(path);
-  let at = 0;
-  let number = 0;
-  const line = (): string | null => {
-    const end = bytes.indexOf(NEWLINE, at);
-    // Without its end a line is not whole.
-    if (end < 0) return null;
-    const text = bytes.toString('utf8', at, end);
-    at = end + 1;
-    number += 1;
-    return text;
-  };
-  const parsed = (text: string): unknown => {
-    try {
-      return JSON.parse(text);
-    } catch {
-      throw new CtlError(EXIT.no, `${path}: line ${number} is damaged.`);
-    }
-  };
-  const first = line();
-  const header = first === null ? null : parsed(first);
-  const problem = headerProblem(header);
-  if (problem !== null) throw new CtlError(EXIT.no, `${path}: ${problem}.`);
-  return {
-    header: header as Header,
-    cut,
-    next() {
-      const text = line();
-      if (text === null) return null;
-      const entry = entryOf(parsed(text));
-      if (entry === null) throw new CtlError(EXIT.no, `${path}: line ${number} is no line of a recording.`);
-      return entry;
-    },
-  };
+  const lines = linesOf(path);
+  const first = (await lines.next()).value ?? '';
+  const header = jsonOf(first);
+  const problem = header === undefined ? 'line 1 is damaged' : headerProblem(header);
+  if (problem !== null) {
+    await lines.return('whole');
+    throw new CtlError(EXIT.no, `${path}: ${problem}.`);
+  }
+  const ahead = new Ahead(path, lines);
+  await ahead.more();
+  return { header: header as Header, next: () => ahead.next(), more: () => ahead.more(), cut: () => ahead.cut };
 }
 
-async function inflated(path: string): Promise<{ bytes: Buffer; cut: boolean }> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const unzip = createZstdDecompress();
+/** Entries that were read and not taken yet. */
+class Ahead {
+  readonly #path: string;
+  readonly #lines: AsyncGenerator<string, 'whole' | 'cut'>;
+  #waiting: { entry: Entry | CtlError; bytes: number }[] = [];
+  #taken = 0;
+  #bytes = 0;
+  #inputs = 0;
+  #line = 1;
+  #ended = false;
+  cut = false;
+
+  constructor(path: string, lines: AsyncGenerator<string, 'whole' | 'cut'>) {
+    this.#path = path;
+    this.#lines = lines;
+  }
+
+  next(): Entry | null {
+    const one = this.#waiting[this.#taken];
+    if (one === undefined) {
+      if (!this.#ended) throw new Error('entries of a recording were taken before they were read');
+      return null;
+    }
+    if (one.entry instanceof CtlError) throw one.entry;
+    this.#taken += 1;
+    this.#bytes -= one.bytes;
+    if (isInput(one.entry)) this.#inputs -= 1;
+    return one.entry;
+  }
+
+  more(): Promise<void> | null {
+    return this.#ended || this.#inputs > 2 ? null : this.#read();
+  }
+
+  async #read(): Promise<void> {
+    this.#waiting = this.#waiting.slice(this.#taken);
+    this.#taken = 0;
+    while (!this.#ended && (this.#bytes < AHEAD_BYTES || this.#inputs <= 2)) await this.#readLine();
+    if (this.#ended) await this.#lines.return('whole');
+  }
+
+  async #readLine(): Promise<void> {
+    const { value, done } = await this.#lines.next().catch((error: unknown) => ({ value: error, done: false }));
+    if (done === true) {
+      this.#ended = true;
+      this.cut = value === 'cut';
+      return;
+    }
+    this.#line += 1;
+    const entry = this.#entryOf(value);
+    const bytes = String(value).length;
+    this.#waiting.push({ entry, bytes });
+    this.#bytes += bytes;
+    // What came before it is still replayed.
+    if (entry instanceof CtlError) this.#ended = true;
+    else if (isInput(entry)) this.#inputs += 1;
+  }
+
+  /** Of a line, or of what reading it failed with. */
+  #entryOf(line: unknown): Entry | CtlError {
+    if (this.#bytes > BETWEEN_BYTES_MAX) return this.#problem('is one of too many between two inputs');
+    if (typeof line !== 'string') return line instanceof CtlError ? line : this.#problem(`cannot be read: ${messageOf(line)}`);
+    try {
+      const entry = entryOfLine(line);
+      if (entry !== null) return entry;
+    } catch {
+      return this.#problem('is damaged');
+    }
+    const joined = headerProblem(jsonOf(line)) === null;
+    return this.#problem(joined ? 'begins another recording: two were joined. Replay each by itself' : 'is no line of a recording');
+  }
+
+  #problem(why: string): CtlError {
+    return new CtlError(EXIT.no, `${this.#path}: line ${this.#line} ${why}.`);
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whole lines; one without its end is not whole. Gives `cut` where the file ends in the middle. Throws {@link CtlError}. */
+async function* linesOf(path: string): AsyncGenerator<string, 'whole' | 'cut'> {
+  const unzip = createZstdDecompress({ chunkSize: CHUNK_BYTES });
   const file = createReadStream(path);
   file.on('error', (error) => unzip.destroy(error));
+  let parts: Buffer[] = [];
+  let size = 0;
+  let some = false;
   try {
     for await (const chunk of file.pipe(unzip) as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > BYTES_MAX) throw new CtlError(EXIT.no, `${path}: more than ${BYTES_MAX / 2 ** 30} GiB of lines: this is no recording.`);
-      chunks.push(chunk);
+      some = true;
+      let from = 0;
+      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+        const last = chunk.subarray(from, end);
+        yield parts.length === 0 ? last.toString() : Buffer.concat([...parts, last]).toString();
+        parts = [];
+        size = 0;
+        from = end + 1;
+      }
+      parts.push(chunk.subarray(from));
+      size += chunk.length - from;
+      if (size > BETWEEN_BYTES_MAX)
+        throw new CtlError(EXIT.no, `${path}: a line of more than ${BETWEEN_BYTES_MAX / 2 ** 20} MiB: this is no recording.`);
     }
-    return { bytes: Buffer.concat(chunks), cut: false };
   } catch (error) {
     if (error instanceof CtlError) throw error;
     // What was flushed before the end is whole.
-    if (chunks.length > 0) return { bytes: Buffer.concat(chunks), cut: true };
+    if (some) return 'cut';
     throw new CtlError(EXIT.no, `${path}: it is no recording of inputs (${messageOf(error)}).`);
   } finally {
     file.destroy();
     unzip.destroy();
   }
+  if (await isFollowed(path, unzip.bytesWritten))
+    throw new CtlError(EXIT.no, `${path}: another recording was joined to it. Replay each by itself.`);
+  return 'whole';
+}
+
+/** Whether another compressed stream begins after the one that ended about here. */
+async function isFollowed(path: string, bytes: number): Promise<boolean> {
+  await using file = await open(path);
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, bytes);
+  return bytesRead > EMPTY_BYTES_MAX && buffer.subarray(0, bytesRead).includes(ZSTD_MAGIC);
 }

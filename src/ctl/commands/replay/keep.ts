@@ -5,6 +5,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { constants, zstdCompressSync } from 'node:zlib';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { printable } from '../../../machines/text/table.ts';
 import type { Entry } from '../../../replay/entries.ts';
 import { type Minimized, minimize } from '../../../replay/keep/minimize.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
@@ -51,9 +52,12 @@ export async function runMinimize(io: CtlIo, o: KeepOptions): Promise<number> {
 }
 
 async function minimized(io: CtlIo, file: string, o: KeepOptions): Promise<Minimized> {
-  const { header, next } = await openInputs(file);
+  const { header, next, more } = await openInputs(file);
   const entries: Entry[] = [];
-  for (let entry = next(); entry !== null; entry = next()) entries.push(entry);
+  for (let entry = next(); entry !== null; entry = next()) {
+    entries.push(entry);
+    await more();
+  }
   try {
     return await minimize({
       header,
@@ -82,7 +86,9 @@ function shown(out: string, o: { small: Minimized; bytes: number; test: string |
     `  ${kept}`,
     ...small.remarks.map((remark) => `  ${remark}`),
     ...(o.test === undefined ? [] : [`${o.test}: npm run unit -- ${o.test}`]),
-  ].join('\n')}\n`;
+  ]
+    .map(printable)
+    .join('\n')}\n`;
 }
 
 async function written(path: string, what: string | Uint8Array): Promise<void> {

@@ -1,6 +1,7 @@
 /** `actorctl replay`: runs the node of this checkout on a recording of inputs. */
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { printable } from '../../../machines/text/table.ts';
 import { GIT_VERSION } from '../../../machines/version.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
@@ -42,14 +43,14 @@ export async function runReplay(io: CtlIo, o: ReplayOptions): Promise<number> {
 }
 
 async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<number> {
-  const { header, next, cut } = await openInputs(file);
+  const { header, next, more, cut } = await openInputs(file);
   const remarks = [];
   if (header.actorlet !== GIT_VERSION)
     remarks.push(`it was recorded by ${header.actorlet}, and this is ${GIT_VERSION}: differences may be changes between them`);
-  if (cut) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
+  if (header.node !== process.version) remarks.push(`it was recorded on Node ${header.node}, and this is Node ${process.version}`);
   const began = performance.now();
   const run = replay({
-    ...{ header, next },
+    ...{ header, next, more },
     own: { log: silentLogger, metrics: silentMetrics },
     entropy: surroundings.hashes,
     drain: surroundings.drain,
@@ -60,6 +61,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
     throw error instanceof CtlError ? error : new CtlError(EXIT.no, `${file}: it cannot be replayed: ${messageOf(error)}.`);
   });
   const tookMs = performance.now() - began;
+  if (cut()) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
   if (io.signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
   const same = result.divergence === null && result.failure === null;
   if (o.json)
@@ -79,10 +81,10 @@ function shown(file: string, o: { result: Replayed; remarks: readonly string[]; 
   ];
   lines.push(...o.remarks.map((remark) => `  ${remark}`));
   if (failure !== null) lines.push(`  The node failed, which it did not then: ${failure}`);
-  if (result.stopped !== null) return `${[...lines, ...stopLines(result.stopped)].join('\n')}\n`;
+  if (result.stopped !== null) return textOf([...lines, ...stopLines(result.stopped)]);
   if (divergence === null) {
     if (failure === null) lines.push('  No divergence: this checkout does what the node did then.');
-    return `${lines.join('\n')}\n`;
+    return textOf(lines);
   }
   lines.push(
     `  DIVERGENCE after input ${divergence.input} (${divergence.inputIs}), at ${new Date(divergence.wallMs).toISOString()}`,
@@ -91,7 +93,12 @@ function shown(file: string, o: { result: Replayed; remarks: readonly string[]; 
   );
   if (divergence.stack !== '') lines.push('  Asked now', ...divergence.stack.split('\n').map((line) => `    ${line}`));
   lines.push('  The last steps of the node', ...result.steps.map((line) => `    ${line}`));
-  return `${lines.join('\n')}\n`;
+  return textOf(lines);
+}
+
+/** A recording may hold any text: none of it commands the terminal. */
+function textOf(lines: readonly string[]): string {
+  return `${lines.map(printable).join('\n')}\n`;
 }
 
 function shownStop({ stopped }: Replayed): object | null {

@@ -11,6 +11,7 @@ import { type Joined, VIEWERS_MAX, type Viewer } from '../../../inspect/feed/vie
 import { PageServer, type Target } from '../../../inspect/server/pageServer.ts';
 import { eventsView } from '../../../machines/foundation/messages.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { printable } from '../../../machines/text/table.ts';
 import type { Inspected } from '../../../recorder/source.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { Replay } from '../../../replay/replay.ts';
@@ -36,7 +37,7 @@ export async function runReplayUi(io: CtlIo, o: ReplayUi): Promise<number> {
   const [file] = files;
   if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
   const past = await Past.of(file, o.until);
-  if (past.remark !== '') io.err(`${past.remark}\n`);
+  if (past.remark !== '') io.err(`${printable(past.remark)}\n`);
   const server = new PageServer({ log: silentLogger, targets: { feed: new ReplayFeed(past) } });
   try {
     await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
@@ -125,9 +126,9 @@ export class Past {
 type SeenStep = NonNullable<ConstructorParameters<typeof Replay>[0]['stopAt']>;
 
 async function replayOf(file: string, o: { step?: (...seen: Parameters<SeenStep>) => void }): Promise<{ replay: Replay; fromMs: number }> {
-  const { header, next } = await openInputs(file);
+  const { header, next, more } = await openInputs(file);
   const replay = new Replay({
-    ...{ header, next, entropy: surroundings.hashes, drain: () => surroundings.drain(), lookedAt: true },
+    ...{ header, next, more, entropy: surroundings.hashes, drain: () => surroundings.drain(), lookedAt: true },
     own: { log: silentLogger, metrics: silentMetrics },
     stopAt(...seen) {
       o.step?.(...seen);

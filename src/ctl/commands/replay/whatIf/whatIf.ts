@@ -11,6 +11,7 @@ import { injectorAddr } from '../../../../machines/faults/messages.ts';
 import { decodeScenario, scenarioErrorText } from '../../../../machines/faults/read/decode.ts';
 import type { Scenario } from '../../../../machines/faults/types.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
+import { printable } from '../../../../machines/text/table.ts';
 import { seeded } from '../../../../replay/border.ts';
 import type { Header, Input } from '../../../../replay/entries.ts';
 import { defaultAnswers } from '../../../../replay/loose/defaults.ts';
@@ -111,7 +112,7 @@ async function readScenario(file: string): Promise<Scenario> {
 }
 
 async function learned(file: string): Promise<Recorded> {
-  const { header, next } = await openInputs(file);
+  const { header, next, more } = await openInputs(file);
   let live: Node | null = null;
   // How pods were before the daemon was told to stop.
   const learner = new StopLearner(() => {
@@ -120,7 +121,7 @@ async function learned(file: string): Promise<Recorded> {
   const pods = new KnownPods();
   const ends = new Map<string, string>();
   const { failure, divergence } = await replay({
-    ...{ header, next, own: OWN, entropy: surroundings.hashes, drain: () => surroundings.drain(), watch: learner },
+    ...{ header, next, more, own: OWN, entropy: surroundings.hashes, drain: () => surroundings.drain(), watch: learner },
     stopAt(e, node) {
       live = node;
       pods.see(e.path, node);
@@ -266,7 +267,7 @@ function shown(header: Header, { file, remark, difference, rows, broken, failure
   if (others.length < rows.length) lines.push(`  ${rows.length - others.length} pods are the same at the end`);
   for (const one of broken) lines.push(`  BROKEN ${one.invariant} at ${time(one.atMs)}: ${one.what}`);
   if (broken.length === 0) lines.push('  Every invariant held.');
-  return `${lines.join('\n')}\n`;
+  return `${lines.map(printable).join('\n')}\n`;
 }
 
 function stepWords(step: Step | null, time: (atMs: number) => string): string {
