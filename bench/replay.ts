@@ -1,12 +1,13 @@
 /**
  * How long a replay takes: a node of a real cluster (root, after `npm run e2e:setup` and scripts/setup/control-plane-setup.sh) is
- * recorded through busy minutes: bursts, deletions, a crash loop, a runtime that is killed, an API server that is away. Then
- * `actorctl replay` runs the recording: without a divergence, in how much time and memory.
- * Options: --minutes=10 --pods=40 --out=FILE
+ * recorded through busy minutes: bursts, deletions, a crash loop, a runtime that is killed, an API server that is away, injected
+ * faults, a `kill -9`. Then `actorctl replay` runs the recording: without a divergence, in how much time and memory.
+ * `--rounds` bursts are spread over the minutes. `--keep` names a folder in which the recording stays.
+ * Options: --minutes=10 --rounds=8 --pods=40 --keep=DIR --out=FILE
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
@@ -18,10 +19,12 @@ import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView } from './lib/cluster.ts';
 import { LONG_MS, Member } from './lib/member.ts';
 import { residentPeak } from './lib/peak.ts';
-import { numberOption, projectRoot, report, say, sleep, until } from './lib/report.ts';
+import { numberOption, option, projectRoot, report, say, sleep, until } from './lib/report.ts';
 
 const MINUTES = numberOption('minutes', 10);
+const ROUNDS = numberOption('rounds', 8);
 const PODS = numberOption('pods', 40);
+const KEEP = option('keep');
 const BARS = { timesAsFast: 30, mib: 600 } as const;
 const AWAY_MS = 8_000;
 /** Of each burst: the others stay until the next. */
@@ -36,7 +39,9 @@ interface Replayed {
   divergence: object | null;
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'actorlet-bench-replay-'));
+const scratch = mkdtempSync(join(tmpdir(), 'actorlet-bench-replay-'));
+const folder = KEEP ?? scratch;
+mkdirSync(folder, { recursive: true });
 const audit = createAudit(NODE_NAME);
 const lab = await startContainerd();
 let plane: ControlPlane | undefined;
@@ -47,7 +52,7 @@ const cleanUp = cleanUpOnce(async () => {
   await daemon?.dispose();
   await plane?.stop();
   audit.remove();
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(scratch, { recursive: true, force: true });
   return lab.stop();
 });
 
@@ -56,19 +61,36 @@ const crashing = {
   spec: { containers: [{ name: 'main', image: BUSYBOX_IMAGES[1], imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', 'exit 3'] }] },
 };
 
-/** One round: a burst, most of it deleted; the runtime or the API server is away in the middle. */
-async function round(m: Member, n: number, server: ControlPlane): Promise<void> {
-  const made = await m.create(`burst${n}`, PODS, { probed: n % 2 === 0 });
-  await m.view.ready(made, LONG_MS);
-  if (n % 2 === 0) {
-    await m.lab.kill();
+/** What becomes of the node in the middle of a round. */
+const MISHAPS: readonly ((m: Member, server: ControlPlane) => Promise<void>)[] = [
+  async ({ lab }) => {
+    await lab.kill();
     await sleep(AWAY_MS);
-    await m.lab.start();
-  } else {
+    await lab.start();
+  },
+  async (_, server) => {
     server.freeze('kube-apiserver', true);
     await sleep(AWAY_MS);
     server.freeze('kube-apiserver', false);
-  }
+  },
+  async (m) => {
+    const lasting = ['--probability', '0.3', '--for', `${AWAY_MS / 1_000}s`];
+    await m.daemon.ctl('inject', 'cri', '--error', 'Unavailable', ...lasting);
+    await m.daemon.ctl('inject', 'disk', '--error', 'EIO', ...lasting);
+    await m.daemon.ctl('inject', 'kill', 'pods/podManager');
+  },
+  async (m) => {
+    await m.kill();
+    await m.healthy();
+  },
+];
+
+/** One round: a burst, a mishap while its last pods start, and all of it deleted. */
+async function round(m: Member, n: number, server: ControlPlane): Promise<void> {
+  const made = await m.create(`burst${n}`, PODS, { probed: n % 2 === 0 });
+  await m.view.ready(made.slice(0, PODS / 2), LONG_MS);
+  await MISHAPS[n % MISHAPS.length]?.(m, server);
+  await m.view.ready(made, LONG_MS);
   const leaving = made.slice(0, Math.round(PODS * DELETED_SHARE));
   await m.remove(leaving);
   await m.view.gone(leaving, LONG_MS);
@@ -100,7 +122,7 @@ async function replayed(): Promise<{ runs: Replayed[]; peakMiB: number }> {
 try {
   plane = await startControlPlane({ controllerManager: true, scheduler: true, flags: { 'kube-apiserver': audit.flags } });
   const config = { cgroupRoot: lab.cgroupParent, cgroupsPerQOS: false, enforceNodeAllocatable: [], maxPods: 2 * PODS + 10 };
-  const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--actorlet-record-inputs=${folder}`];
+  const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--actorlet-record-inputs=${folder}`, '--actorlet-fault-injection'];
   daemon = await createDaemon(lab, { ...config, kubeAPIQPS: 50, kubeAPIBurst: 100 }, args);
   await daemon.start();
   view = await ClusterView.open(plane);
@@ -108,10 +130,11 @@ try {
   await until('the service account', async () => ((await server.hasAccount()) ? true : undefined), { timeoutMs: 90_000, everyMs: 200 });
   const member = new Member({ lab, daemon, view, audit });
   await view.create(crashing);
-  const end = performance.now() + MINUTES * 60_000;
-  for (let n = 0; performance.now() < end; n++) {
+  const began = performance.now();
+  for (let n = 0; n < ROUNDS; n++) {
     say(`round ${n}`);
     await round(member, n, server);
+    await sleep(began + ((n + 1) * MINUTES * 60_000) / ROUNDS - performance.now());
   }
   await daemon.end('SIGTERM');
   const { runs, peakMiB } = await replayed();

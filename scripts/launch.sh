@@ -68,7 +68,8 @@ launch() {
     echo "$program: neither $root/$bundle nor installed sources are there. Run 'npm ci && npm run build' in $root" >&2
     exit 1
   fi
-  if [ "${1-}" = fleet ] && [ -z "${ACTORLET_V8_FLAGS+set}" ]; then v8_flags=$fleet_v8_flags; fi
+  # A replay makes much, as a fleet does.
+  case ${1-} in fleet | replay) v8_flags=${ACTORLET_V8_FLAGS-$fleet_v8_flags} ;; esac
   # Without the first, SIGUSR1 opens Node's debugger to every user of the machine.
   # shellcheck disable=SC2086 # the flags are a list
   exec "$node" --disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning "$entry" "$@"
