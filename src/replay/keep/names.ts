@@ -12,6 +12,8 @@ const IPV4 = /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])/g;
 const IPV6 = /(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}(?::?[0-9a-f]{1,4}){1,7}(?![\w:])/gi;
 /** Loopback, "any", masks, and ranges for documentation, which are stand-ins already. */
 const OPEN_ADDRESS = /^(?:127\.|0\.|255\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113\.)/;
+/** Of CRI; in JSON inside of JSON quotes are escaped. */
+const IMAGE_LISTS = /"repo(?:Tags|Digests)\\*":\[([^\]]*)\]/g;
 /** RFC 5737 and RFC 3849. */
 const ADDRESS_RANGES = ['192.0.2', '198.51.100', '203.0.113'];
 const ADDRESSES_EACH = 254;
@@ -37,8 +39,12 @@ export function standIns(o: {
     o.pods.map((pod) => pod.namespace).filter((name) => !OPEN_NAMESPACES.has(name)),
   );
   if (o.containers) addSorted(words, 'container', all.map((container) => container.name).filter(isText));
-  for (const image of [...new Set(all.map((container) => container.image).filter(isText))].sort()) addImage(image, words);
-  for (const text of o.texts) addAddresses(text, words);
+  const images = new Set(all.map((container) => container.image).filter(isText));
+  for (const text of o.texts) {
+    addAddresses(text, words);
+    for (const image of imagesIn(text)) images.add(image);
+  }
+  for (const image of [...images].sort()) addImage(image, words);
   addHashes(o.pods, words);
   return renaming(words);
 }
@@ -70,6 +76,11 @@ function containersOf(spec: Json): Record<string, unknown>[] {
   if (!isRecord(spec)) return [];
   const all = ['initContainers', 'containers', 'ephemeralContainers'].flatMap((key) => (Array.isArray(spec[key]) ? spec[key] : []));
   return all.filter(isRecord);
+}
+
+/** Those that the runtime has, also of no pod. */
+function* imagesIn(text: string): Generator<string> {
+  for (const [, list = ''] of text.matchAll(IMAGE_LISTS)) for (const [, image = ''] of list.matchAll(/"([^"\\]+)\\*"/g)) yield image;
 }
 
 /** Its repository; a tag stays, and so does the registry that the node adds. */
