@@ -100,10 +100,7 @@ async function round(m: Member, n: number, server: ControlPlane): Promise<void> 
 }
 
 async function replayed(): Promise<{ runs: Replayed[]; peakMiB: number }> {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'src/ctl/main.ts', 'replay', folder, '--json'], {
-    cwd: projectRoot,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(join(projectRoot, 'bin/actorctl'), ['replay', folder, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const peak = residentPeak(child.pid ?? 0);
   let text = '';
   child.stdout.on('data', (chunk: Buffer) => {

@@ -48,7 +48,7 @@ it('without a divergence the end of one pod is kept, without the others and with
   const small = join(dir, 'small');
   const none = checkout.ctl('replay', whole, '--minimize', '--pod', 'default/none', '--out', small);
   expect(none).toMatchObject({ code: 1, out: expect.stringMatching(/no pod default\/none is in it; there are default\/p/) });
-  const kept = checkout.ctl('replay', whole, '--minimize', '--pod', 'default/p0-n1', '--out', small, '--runs', '20', '--json');
+  const kept = checkout.ctl('replay', whole, '--minimize', '--pod', 'default/p0-n1', '--out', small, '--runs', '8', '--json');
   const { bytes, pods, inputs, end } = JSON.parse(kept.out) as Record<'pods' | 'inputs', { before: number; after: number }> & {
     bytes: number;
     end: string;
