@@ -110,6 +110,23 @@ describe('a claim that is given more room', () => {
     expect(expands(h)).toHaveLength(1);
   });
 
+  it('on a disk of the node has its file system grown, again where that failed; one in a directory has its room', async () => {
+    for (const [path, is, tries] of [
+      ['/dev/sdx', 'block', 2],
+      ['/mnt/disk', 'dir', 0],
+    ] as const) {
+      await using h = await grown({ pv: { csi: undefined, local: { path, fsType: 'xfs' } } });
+      h.special.set(path, is);
+      const asked: string[] = [];
+      h.mounts.trouble.failing = (op, at) => (op === 'grow' && asked.push(at) === 1 ? 'EIO' : undefined);
+      const p = await running(h);
+      request(h, '2Gi');
+      resized(h, '2Gi');
+      await settled(h);
+      expect(asked).toEqual(Array(tries).fill(`${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~local-volume/pv-1`));
+    }
+  });
+
   it('by an older controller, which keeps no steps, is grown all the same', async () => {
     await using h = await grown();
     await running(h);
