@@ -77,8 +77,11 @@ describe('an embedded API server', () => {
       await ask('OPTIONS', '/api/v1/nodes'),
       await ask('POST', '/api/v1/namespaces/default/pods', { body: '{' }),
       await ask('PATCH', '/api/v1/nodes/n', { body: '{}' }),
+      await ask('GET', '/api/v1/namespaces/default/pods/a/log'),
+      await ask('POST', '/api/v1/namespaces/default/pods/a/exec'),
+      await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
-    expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status']);
+    expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
     await api.close();
   });
 });

@@ -198,7 +198,6 @@ await node.dispose();
 `,
     );
     expect(await node(['consumer.mjs'])).toEqual({ code: 0, output: 'simulated null true\nRunning\n' });
-    await fleetOf();
     // As the examples for CI services do it.
     const [command = '', other] = ['github-actions', 'gitlab-ci'].map((name) => {
       const text = readFileSync(join(example, 'ci', `${name}.yaml`), 'utf8');
@@ -210,22 +209,20 @@ await node.dispose();
     expect(tried).toMatchObject({ code: 0, output: expect.stringMatching(/^held {6}shop {2}shop restarts=0/m) });
     expect(readFileSync(join(example, 'junit.xml'), 'utf8')).toContain('tests="2" failures="0"');
   });
-});
 
-/** `actorlet/fleet` against the API server of another process, as against any cluster. */
-async function fleetOf(): Promise<void> {
-  const server = spawn(process.execPath, ['node_modules/actorlet/dist/actorlet.mjs', 'fleet', '--nodes=1', '--api=embedded'], {
-    ...{ cwd: home, stdio: ['ignore', 'ignore', 'pipe'] },
-  });
-  try {
-    let said = '';
-    server.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+  it('brings up a fleet against the API server of another process', async () => {
+    const server = spawn(process.execPath, ['node_modules/actorlet/dist/actorlet.mjs', 'fleet', '--nodes=1', '--api=embedded'], {
+      ...{ cwd: home, stdio: ['ignore', 'ignore', 'pipe'] },
     });
-    await expect.poll(() => said, { timeout: 60_000 }).toContain('1/1 Ready');
-    writeFileSync(
-      join(home, 'fleet.mjs'),
-      `import { startFleet } from 'actorlet/fleet';
+    try {
+      let said = '';
+      server.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+      });
+      await expect.poll(() => said, { timeout: 60_000 }).toContain('1/1 Ready');
+      writeFileSync(
+        join(home, 'fleet.mjs'),
+        `import { startFleet } from 'actorlet/fleet';
 const options = { nodes: 2, prefix: 'mine', kubeconfig: '.actorlet/fleet.kubeconfig' };
 {
   await using fleet = await startFleet(options);
@@ -237,18 +234,19 @@ const options = { nodes: 2, prefix: 'mine', kubeconfig: '.actorlet/fleet.kubecon
 await startFleet({ ...options, prefix: 'fleet', name: 'other', nodes: 1 }).catch((error) => console.log(error.message));
 await startFleet({ ...options, nodes: undefined }).catch((error) => console.log(error.message));
 `,
-    );
-    expect(await node(['fleet.mjs'])).toEqual({
-      code: 0,
-      output: `{ total: 2, running: 2, ready: 2 } 2 [ 'mine-0', 'mine-1' ]
+      );
+      expect(await node(['fleet.mjs'])).toEqual({
+        code: 0,
+        output: `{ total: 2, running: 2, ready: 2 } 2 [ 'mine-0', 'mine-1' ]
 1 node is there that the fleet other did not make: fleet-0; choose other names of nodes
 startFleet: give nodes or file
 `,
-    });
-  } finally {
-    server.kill('SIGKILL');
-  }
-}
+      });
+    } finally {
+      server.kill('SIGKILL');
+    }
+  });
+});
 
 describe('examples/test-your-pods', { timeout: 240_000 }, () => {
   it('passes with vitest', async () => {

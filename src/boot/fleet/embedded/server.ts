@@ -20,6 +20,9 @@ const BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
 const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+/** What an API server asks a node for. */
+const OF_A_NODE = /^\/api\/v1\/(?:namespaces\/[^/]+\/pods\/[^/]+\/(?:log|exec|attach|portforward|proxy)|nodes\/[^/]+\/proxy)(?:\/|$)/;
+const NO_NODE_ASKED = 'the embedded API server asks no nodes: no logs, exec, attach, port-forward or proxy. With a cluster they work';
 const NAMESPACES = ['default', 'kube-system', 'kube-node-lease'];
 
 export interface EmbeddedApi {
@@ -141,6 +144,7 @@ async function answer(
   const query = Object.fromEntries(url.searchParams);
   const found = req.method === 'GET' ? discovery(path) : undefined;
   if (found !== undefined) return send(res, 200, found);
+  if (OF_A_NODE.test(path)) return send(res, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
   if (query.watch === 'true') {
     const gone = new AbortController();
     res.once('close', () => gone.abort());
