@@ -62,9 +62,11 @@ export function lineOf(entry: Entry): string {
 export function headerProblem(value: unknown): string | null {
   if (!isRecord(value) || typeof value.format !== 'number') return 'it is no recording of inputs';
   if (value.format !== 1) return `it has format ${value.format}, and this program reads format 1`;
-  const { actorlet, node, monoMs, wallMs, seed, config, ports } = value as Partial<Record<keyof Header, unknown>>;
+  const { actorlet, node, monoMs, wallMs, seed, config, ports, digests } = value as Partial<Record<keyof Header, unknown>>;
   const numbers = [monoMs, wallMs, seed].every((n) => typeof n === 'number' && Number.isFinite(n));
   if (!numbers || typeof actorlet !== 'string' || typeof node !== 'string') return 'its first line is damaged';
+  if (digests !== undefined && !(isRecord(digests) && Object.values(digests).every((one) => typeof one === 'string')))
+    return 'its first line is damaged: digests';
   if (!isRecord(ports) || !isRecord(config) || !isRecord(config.flags) || !isRecord(config.config) || !Array.isArray(config.gates))
     return 'its first line is damaged: ports or configuration are missing';
   return null;

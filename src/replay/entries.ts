@@ -84,6 +84,8 @@ export interface Header {
   /** The ports with their functions, by number. */
   readonly ports: Json;
   readonly options: Json;
+  /** Where names were replaced afterwards: digests of what is said under them, and those of then. */
+  readonly digests?: { readonly [now: string]: string };
 }
 
 const INPUTS: ReadonlySet<string> = new Set(

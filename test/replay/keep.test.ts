@@ -45,10 +45,10 @@ it('without a divergence the end of one pod is kept, without the others and with
   checkout.plant(BUG, false);
   const [first = ''] = readdirSync(dir).sort();
   const whole = join(dir, first);
-  const small = join(dir, 'small');
+  const small = join(checkout.dir, 'small');
   const none = checkout.ctl('replay', whole, '--minimize', '--pod', 'default/none', '--out', small);
   expect(none).toMatchObject({ code: 1, out: expect.stringMatching(/no pod default\/none is in it; there are default\/p/) });
-  const kept = checkout.ctl('replay', whole, '--minimize', '--pod', 'default/p0-n1', '--out', small, '--runs', '8', '--json');
+  const kept = checkout.ctl('replay', whole, '--minimize', '--pod', 'default/p0-n1', '--out', small, '--runs', '20', '--json');
   const { bytes, pods, inputs, end } = JSON.parse(kept.out) as Record<'pods' | 'inputs', { before: number; after: number }> & {
     bytes: number;
     end: string;
@@ -59,4 +59,17 @@ it('without a divergence the end of one pod is kept, without the others and with
   expect(end).toMatch(/Running|Succeeded|Failed/);
   expect(textOf(small)).not.toMatch(/\bp\d-n1\b|registry\.sim\//);
   expect(checkout.ctl('replay', small)).toMatchObject({ code: 0, out: expect.stringContaining('No divergence') });
+});
+
+it('where it comes only in the order of the recording, the time after it is cut off, and names are replaced', { timeout: 240_000 }, () => {
+  checkout.plant(BUG, true);
+  const [, second = ''] = readdirSync(dir).sort();
+  const cut = join(checkout.dir, 'cut');
+  const kept = checkout.ctl('replay', join(dir, second), '--minimize', '--out', cut, '--runs', '0');
+  expect(kept).toMatchObject({ code: 0, out: expect.stringContaining('only the time after the divergence was cut off') });
+  expect(kept.out).not.toContain('names, addresses and images are in it');
+  expect(textOf(cut)).not.toMatch(/\bp\d-n1\b|registry\.sim\//);
+  expect(checkout.ctl('replay', cut)).toMatchObject({ code: 1, out: expect.stringMatching(/then: a timer of \d+ ms/) });
+  checkout.plant(BUG, false);
+  expect(checkout.ctl('replay', cut)).toMatchObject({ code: 0, out: expect.stringContaining('No divergence') });
 });

@@ -13,6 +13,7 @@ import type { Divergence, Parted } from '../player/divergence.ts';
 import { type Replayed, replay } from '../replay.ts';
 import { Meeting } from './meeting.ts';
 import { standIns } from './names.ts';
+import { Digests, renamedLines } from './renamed.ts';
 import { fewest } from './subsets.ts';
 
 export interface MinimizeInput {
@@ -42,6 +43,8 @@ export interface Minimized {
   readonly remarks: readonly string[];
 }
 
+const CONTAINERS_STAY = 'names of containers are in it: with others it does not come again';
+const NAMES_STAY = 'names, addresses and images are in it: with others it does not come again';
 /** Time after the last step that matters. */
 const AFTER_MS = 1_000;
 
@@ -155,10 +158,12 @@ class Minimizer {
   async #asItIs(): Promise<Minimized> {
     const goal = this.#goal;
     this.#remarks.push(
-      `only the time after ${goal.kind === 'end' ? 'the last step of the pod' : 'the divergence'} was cut off: without the order of the recording it does not come again. Names are in it`,
+      `only the time after ${goal.kind === 'end' ? 'the last step of the pod' : 'the divergence'} was cut off: without the order of the recording it does not come again`,
     );
-    if (goal.kind === 'divergence')
-      return this.#minimized({ lines: cutAt(this.#o, goal), inputs: goal.divergence.input + 1 }, this.#known.length);
+    if (goal.kind === 'divergence') {
+      const cut = cutAt(this.#o, goal);
+      return this.#minimized({ lines: await this.#renamedAsItIs(cut), inputs: goal.divergence.input + 1 }, this.#known.length);
+    }
     const lines = cutAfter(this.#o, this.#endMs);
     let end = '';
     const header = this.#o.header;
@@ -171,7 +176,30 @@ class Minimizer {
       },
     );
     if (end !== goal.end) throw new Error('the pod does not end like that before the end of the recording');
-    return this.#minimized({ lines, inputs }, this.#known.length);
+    return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs }, this.#known.length);
+  }
+
+  /** In the order of the recording, under other names where they do not matter. */
+  async #renamedAsItIs(lines: readonly string[]): Promise<readonly string[]> {
+    const { around, header } = this.#o;
+    const lived = (some: readonly string[], watch?: Learner): Promise<Replayed> =>
+      strictly(
+        { ...this.#o, header: JSON.parse(some[0] ?? '') as Header, entries: () => entriesOf(some) },
+        watch === undefined ? {} : { watch },
+      );
+    for (const containers of [true, false]) {
+      const names = standIns({ pods: this.#known, node: namesOfNode(header), texts: textsOf(header, this.#script), containers });
+      const edit = new Edit({ names });
+      const digests = new Digests(edit, around.hashes);
+      await lived(lines, Object.assign(new Learner(), { digested: digests.digested.bind(digests) }));
+      const renamed = renamedLines(lines, edit, digests);
+      const again = await lived(renamed);
+      if (again.failure !== null || !this.#isGoal(again, edit)) continue;
+      if (!containers) this.#remarks.push(CONTAINERS_STAY);
+      return renamed;
+    }
+    this.#remarks.push(NAMES_STAY);
+    return lines;
   }
 
   /** A pod that was asked for, or in which it shows. */
@@ -188,10 +216,10 @@ class Minimizer {
       const names = standIns({ pods: this.#known, node, texts: textsOf(this.#o.header, this.#script), containers });
       const found = await this.#try(new Edit({ pods, inputs, names }), true);
       if (found === null) continue;
-      if (!containers) this.#remarks.push('names of containers are in it: with others it does not come again');
+      if (!containers) this.#remarks.push(CONTAINERS_STAY);
       return found;
     }
-    this.#remarks.push('names, addresses and images are in it: with others it does not come again');
+    this.#remarks.push(NAMES_STAY);
     return null;
   }
 

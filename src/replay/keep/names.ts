@@ -112,8 +112,8 @@ function renaming(words: ReadonlyMap<string, string>): Renaming {
 function replacer(words: ReadonlyMap<string, string>): (text: string) => string {
   if (words.size === 0) return (text) => text;
   const longestFirst = [...words.keys()].sort((a, b) => b.length - a.length);
-  // A whole word, and no key of an object: `"name":` stays where a container is called `name`.
+  // A whole word, also after an escape of JSON, and no key of an object: `"name":` stays where a container is called `name`.
   const any = longestFirst.map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|');
-  const pattern = new RegExp(`(?<![A-Za-z0-9-])(?:${any})(?![A-Za-z0-9-]|\\\\*":)`, 'g');
+  const pattern = new RegExp(`(?:(?<![A-Za-z0-9-])|(?<=\\\\[bfnrt]))(?:${any})(?![A-Za-z0-9-]|\\\\*":)`, 'g');
   return (text) => text.replace(pattern, (word) => words.get(word) ?? word);
 }

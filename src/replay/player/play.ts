@@ -6,11 +6,12 @@
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Entropy, Ports } from '../../ports/ports.ts';
-import { briefOf, OWN_WAY, seeded, shortDigest, stepOf, timerMs, withoutBody } from '../border.ts';
+import { briefOf, OWN_WAY, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
 import { type ByHand, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
 import { Secrets } from '../secrets.ts';
 import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from '../values.ts';
 import { Bodies } from './bodies.ts';
+import { SaidDigests, sameArguments } from './digests.ts';
 import type { Divergence, Parted } from './divergence.ts';
 import { collecting } from './silent.ts';
 import { NO_FUNCTIONS, type PlayerInput } from './watch.ts';
@@ -38,6 +39,7 @@ export class Player {
   readonly #signals = new Map<number, AbortController>();
   readonly #last = new Map<string, Json>();
   readonly #bodies = new Bodies();
+  readonly #digests: SaidDigests;
   #expected: Outcome[] = [];
   #seen = 0;
   /** What the tree does after this input is known in part only. */
@@ -64,6 +66,7 @@ export class Player {
 
   constructor(o: PlayerInput) {
     this.#o = o;
+    this.#digests = new SaidDigests(o);
     this.#nowMs = o.header.monoMs;
     this.#wallOffsetMs = o.header.wallMs - o.header.monoMs;
     this.#maker = {
@@ -239,7 +242,7 @@ export class Player {
       const from = this.#insides.length;
       const { json } = cross(value, this.#out, NOWHERE);
       this.#o.watch?.answered(of, { from, to: this.#insides.length });
-      const digest = shortDigest(this.#o.entropy.md5Hex, withoutBody(json));
+      const digest = this.#digests.of(withoutBody(json));
       const now: Outcome = ['answer', of, digest];
       this.#expect((then) => then[0] === 'answer' && then[1] === of && then[2] === digest, now);
     };
@@ -265,7 +268,7 @@ export class Player {
     const from = this.#insides.length;
     const { json } = cross(args, this.#out, NOWHERE);
     const insides = { from, to: this.#insides.length };
-    const digest = shortDigest(this.#o.entropy.md5Hex, json);
+    const digest = this.#digests.of(json);
     for (let then = this.#expected[this.#seen]; then?.[0] === 'inside'; then = this.#expected[this.#seen]) {
       this.#seen += 1;
       this.#callBack(then[1], then[2]);
@@ -374,7 +377,7 @@ export class Player {
   /** What the tree got by itself, where the recording tells; else `otherwise`. */
   #recorded(name: string, args: Json, otherwise: () => unknown): unknown {
     const then = this.#expected[this.#seen];
-    if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== shortDigest(this.#o.entropy.md5Hex, args)) return otherwise();
+    if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== this.#digests.of(args)) return otherwise();
     this.#seen += 1;
     const result = this.#now(`${name} ${then[2]}`, then[3]);
     this.#o.watch?.asked({ fn: -1, name, args, insides: NO_FUNCTIONS, call: null, now: { value: cross(result, this.#out, NOWHERE).json } });
@@ -383,8 +386,10 @@ export class Player {
 
   #entropy(): Entropy {
     const made = seeded(this.#o.header.seed + 1);
-    const digest = (name: 'md5Hex' | 'sha256Hex') => (text: string | Uint8Array) =>
-      this.#recorded(`entropy.${name}`, [cross(text, this.#out, NOWHERE).json], () => this.#o.entropy[name](text)) as string;
+    const digest = (name: 'md5Hex' | 'sha256Hex') => (text: string | Uint8Array) => {
+      const args = [cross(text, this.#out, NOWHERE).json];
+      return this.#recorded(`entropy.${name}`, args, () => this.#digests.ofText(name, text)) as string;
+    };
     return {
       bytes: (count) =>
         this.#recorded('entropy.bytes', [count], () => Uint8Array.from({ length: count }, () => Math.floor(made() * 256))) as Uint8Array,
@@ -392,9 +397,4 @@ export class Player {
       sha256Hex: digest('sha256Hex'),
     };
   }
-}
-
-/** Where names were replaced after the call, its digest is not known. */
-function sameArguments(then: Outcome, now: Outcome): boolean {
-  return then[2] === '' ? then[4] === now[4] : then[2] === now[2];
 }

@@ -22,6 +22,8 @@ export interface PlayerWatch {
   set(timer: number, ms: number): void;
   /** It drew a number by chance. */
   drew(value: number): void;
+  /** What was said, or a text of the tree, has this digest. */
+  digested?(by: 'md5Hex' | 'sha256Hex', json: Json, digest: string): void;
 }
 
 export interface PlayerInput {
