@@ -70,7 +70,9 @@ const show = async (name, page) => {
   const text = await answer.text();
   try { at('text').textContent = JSON.stringify(JSON.parse(text), null, 1); } catch { at('text').textContent = text; }
 };
-let before;
+// Nodes that started together renew their leases together, every 10 s.
+const RATE_MS = 12000;
+const seen = [];
 const look = async () => {
   try {
     const f = await (await fetch('fleet.json')).json();
@@ -85,8 +87,9 @@ const look = async () => {
     at('sum').textContent = f.nodes.ready + ' of ' + f.nodes.total + ' nodes Ready, ' + f.pods.ready + ' of ' + f.pods.total + ' pods Ready';
     rows('pods', Object.entries(f.pods.byPhase));
     const now = { ms: performance.now(), total: f.calls.total };
-    if (before) at('rate').textContent = ((now.total - before.total) / (now.ms - before.ms) * 1000).toFixed(1);
-    before = now;
+    seen.push(now);
+    while (now.ms - seen[0].ms > RATE_MS) seen.shift();
+    if (seen.length > 1) at('rate').textContent = ((now.total - seen[0].total) / (now.ms - seen[0].ms) * 1000).toFixed(1);
     rows('calls', Object.entries(f.calls.byKind).sort((a, b) => b[1] - a[1]).slice(0, 12));
     const slow = [...f.each].sort((a, b) => (b.readyAfterMs ?? 1e15) - (a.readyAfterMs ?? 1e15)).slice(0, 10);
     rows('slow', slow.map((n) => [n.name, n.readyAfterMs === null ? 'not yet' : (n.readyAfterMs / 1000).toFixed(1) + ' s']));
