@@ -64,7 +64,10 @@ const WORKLOAD = {
       spec: {
         initContainers: [{ name: 'first', image: 'web:1', resources: { requests: { cpu: '10m' } } }],
         containers: [
-          { name: 'main', image: 'web:1', envFrom: [{ configMapRef: { name: 'web' } }], readinessProbe: { httpGet: { port: 80 } } },
+          {
+            ...{ name: 'main', image: 'web:1', envFrom: [{ configMapRef: { name: 'web' } }], readinessProbe: { httpGet: { port: 80 } } },
+            volumeMounts: [{ name: 'secret', mountPath: '/secret' }],
+          },
         ],
         volumes: [{ name: 'secret', secret: { secretName: 'web' } }],
       },

@@ -1,10 +1,10 @@
 /** Watches that all nodes of a process share, on the simulation's API server. */
 import { describe, expect, it } from 'vitest';
-import { createClock } from '../../src/boot/dependencies/clock.ts';
-import { SharedWatches } from '../../src/fleet/watches/shared.ts';
-import type { KubeApi } from '../../src/ports/kube.ts';
-import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
-import { simRng } from '../../src/sim/world/rng.ts';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { SharedWatches } from '../../../src/fleet/watches/shared.ts';
+import type { KubeApi } from '../../../src/ports/kube.ts';
+import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
+import { simRng } from '../../../src/sim/world/rng.ts';
 
 const clock = createClock();
 

@@ -1,14 +1,14 @@
 /** A fleet whose API server has bad days: it goes away, has no time (429), and forgets its history (410). */
 import { describe, expect, it } from 'vitest';
-import { createClock } from '../../src/boot/dependencies/clock.ts';
-import { embeddedWorld, quietLog } from '../../src/boot/fleet/world.ts';
-import { plainFleet } from '../../src/fleet/file.ts';
-import { Fleet } from '../../src/fleet/fleet.ts';
-import { SharedWatches } from '../../src/fleet/watches/shared.ts';
-import type { KubeRequest } from '../../src/machines/kube/request.ts';
-import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
-import type { SimKube } from '../../src/sim/world/kube/types.ts';
-import { simRng } from '../../src/sim/world/rng.ts';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
+import { plainFleet } from '../../../src/fleet/file.ts';
+import { Fleet } from '../../../src/fleet/fleet.ts';
+import { SharedWatches } from '../../../src/fleet/watches/shared.ts';
+import type { KubeRequest } from '../../../src/machines/kube/request.ts';
+import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
+import type { SimKube } from '../../../src/sim/world/kube/types.ts';
+import { simRng } from '../../../src/sim/world/rng.ts';
 
 const NODES = 4;
 const POLL = { timeout: 120_000 };

@@ -1,12 +1,12 @@
 /** A fleet whose process ended: the next one has its nodes, and pods go on as if nothing had been. */
 import { describe, expect, it } from 'vitest';
-import { createClock } from '../../src/boot/dependencies/clock.ts';
-import { adopt } from '../../src/boot/fleet/adopt.ts';
-import { embeddedWorld, quietLog } from '../../src/boot/fleet/world.ts';
-import { plainFleet } from '../../src/fleet/file.ts';
-import { Fleet } from '../../src/fleet/fleet.ts';
-import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
-import { simRng } from '../../src/sim/world/rng.ts';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { adopt } from '../../../src/boot/fleet/adopt.ts';
+import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
+import { plainFleet } from '../../../src/fleet/file.ts';
+import { Fleet } from '../../../src/fleet/fleet.ts';
+import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
+import { simRng } from '../../../src/sim/world/rng.ts';
 
 const POLL = { timeout: 30_000 };
 

@@ -1,13 +1,13 @@
 /** The API server of a fleet's own process: asked over HTTPS as kubectl asks, with nodes and the small scheduler behind it. */
 import { request } from 'node:https';
 import { describe, expect, it } from 'vitest';
-import { createClock } from '../../src/boot/dependencies/clock.ts';
-import { startEmbeddedApi } from '../../src/boot/fleet/embedded/server.ts';
-import { embeddedWorld, quietLog } from '../../src/boot/fleet/world.ts';
-import { plainFleet } from '../../src/fleet/file.ts';
-import { Fleet } from '../../src/fleet/fleet.ts';
-import { chosenNode } from '../../src/fleet/scheduler.ts';
-import type { KubeObject } from '../../src/machines/kube/request.ts';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { startEmbeddedApi } from '../../../src/boot/fleet/embedded/server.ts';
+import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
+import { plainFleet } from '../../../src/fleet/file.ts';
+import { Fleet } from '../../../src/fleet/fleet.ts';
+import { chosenNode } from '../../../src/fleet/scheduler.ts';
+import type { KubeObject } from '../../../src/machines/kube/request.ts';
 
 interface Answer {
   status: number;
