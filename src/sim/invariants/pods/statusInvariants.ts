@@ -148,9 +148,10 @@ export function livesOnlyGoForward(): Checker {
         const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life, { reason, memories });
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
-        // Only the earlier daemon saw that somebody removed one while it ran: what it counted for that is in no container.
-        const lost = cleared.has(key) && !isOfApi(s, uid) && memories > life.memories;
-        const untold = lost || (s.nemesis.robbed.has(uid) && s.node.boots > life.boots);
+        // Only the earlier memory knew of a container that was removed from outside: what it counted for that is in no container.
+        const robbed = s.nemesis.robbed.has(uid);
+        const lost = (cleared.has(key) || robbed) && !isOfApi(s, uid) && memories > life.memories;
+        const untold = lost || (robbed && s.node.boots > life.boots);
         for (const [container, was] of untold ? [] : life.restarts) {
           const now = restarts.get(container);
           if (now !== undefined && now < was)
