@@ -9,6 +9,9 @@ export const CHAP = {
   session: { user: 'reader', password: 'reader-password' },
 } as const;
 
+/** Disks of the machine itself, by the file system that is asked for. */
+export const LOCAL_DISKS = { ext4: '/dev/loop5', xfs: '/dev/loop6' } as const;
+
 /** With empty disks 1 to `luns`. `chap`: it lets nobody in who does not know {@link CHAP}. */
 export async function startTarget(vm: Machine, { luns, chap }: { luns: number; chap: boolean }): Promise<void> {
   const admin = 'tgtadm --lld iscsi';

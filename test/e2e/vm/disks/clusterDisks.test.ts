@@ -1,9 +1,12 @@
-/** iSCSI with a target that wants secrets (tgt), by two portals below one multipath device. One of them fails, and pods write on. */
+/**
+ * Disks of a cluster's pods. iSCSI with a target that wants secrets (tgt), by two portals below one multipath device: one of them
+ * fails, and pods write on. Disks of the node itself, which get more room.
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { buildDaemon } from '../../daemon.ts';
 import { hasMachine, Machine } from '../machine.ts';
-import { CHAP, PORTALS, startTarget } from './iscsiTarget.ts';
+import { CHAP, LOCAL_DISKS, PORTALS, startTarget } from './iscsiTarget.ts';
 import { CLUSTER, startCluster } from './startCluster.ts';
 
 const vm = new Machine(`paths-${randomBytes(4).toString('hex')}`);
@@ -23,7 +26,7 @@ beforeAll(async () => {
   await vm.run('set -e; for m in dm_multipath dm_round_robin; do modprobe $m; done; cat >/etc/multipath.conf; systemctl start multipathd', {
     input: CONFIG,
   });
-  await startCluster(vm, 'iscsiCluster.ts');
+  await startCluster(vm, 'disksCluster.ts');
   await vm.start({}, [`--kubeconfig=${CLUSTER}/kubeconfig`]);
 }, 200_000);
 afterAll(() => vm.dispose());
@@ -50,4 +53,27 @@ it('with the right one the disk comes by both portals, lives on with one, and go
   await order('delete-paths');
   await vm.wait('its devices to be gone', async () => (await sessions()) === '0' && (await devices()).join() === '0,0', WAIT_MS);
   expect(await vm.run('grep kubernetes.io~iscsi /proc/mounts || true')).toBe('');
+}, 150_000);
+
+it('a disk of the node is formatted once, and its file system grows under the pod that uses it', async () => {
+  const disks = Object.entries(LOCAL_DISKS);
+  const each = (act: (path: string, type: string) => string) =>
+    vm.run(`set -e; ${disks.map(([type, path]) => act(path, type)).join('; ')}`);
+  const file = (path: string) => `/root/${path.slice('/dev/'.length)}`;
+  const seen = async () =>
+    (await each((_, type) => `awk '{ print $2 }' /root/actorlet/root/pods/*/volumes/kubernetes.io~local-volume/pv-${type}/size`))
+      .split('\n')
+      .map(Number);
+  await vm.run('modprobe loop');
+  await each((path) => `truncate -s 320M ${file(path)}; losetup ${path} ${file(path)}`);
+  await order('create-local');
+  await vm.wait('the containers to see them', async () => (await seen().catch(() => [])).length === 2, WAIT_MS);
+  const before = await seen();
+  await each((path) => `truncate -s 640M ${file(path)}; losetup -c ${path}`);
+  await order('grow');
+  await vm.wait('the containers to see more', async () => (await seen()).every((size, at) => size > 1.8 * (before[at] ?? size)), WAIT_MS);
+  await vm.wait('the claims to say so', () => vm.holds(`[ "$(cat ${CLUSTER}/sizes)" = '640Mi 640Mi' ]`), WAIT_MS);
+  await order('delete-local');
+  await vm.wait('them to be unmounted', () => vm.holds('! grep -q ^/dev/loop /proc/mounts'), WAIT_MS);
+  expect((await each((path) => `blkid -p -s TYPE -o value ${path}; losetup -d ${path}`)).split('\n')).toEqual(Object.keys(LOCAL_DISKS));
 }, 150_000);
