@@ -26,6 +26,8 @@ const LEASES_MS = 10_000;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const LONG_MS = 900_000;
 const REPLICAS_MAX = 1_000;
+/** Of what fleets print: its end. */
+const SAID_CHARS_MAX = 10_000;
 const COMPONENTS: readonly Component[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 
 interface Condition {
@@ -58,7 +60,7 @@ class Bench {
     // As it is started by hand, with the flags for V8 that it gets there.
     const fleet = spawn(join(projectRoot, 'bin', 'actorlet'), args, { stdio: ['ignore', 'ignore', 'pipe'] });
     fleet.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#said += text;
+      this.#said = (this.#said + text).slice(-SAID_CHARS_MAX);
     });
     return fleet;
   }
@@ -106,14 +108,10 @@ class Bench {
   }
 
   async reach(what: string, path: string, count: number): Promise<void> {
-    await until(
-      what,
-      async () => {
-        if (this.fleets.some((f) => f.exitCode !== null || f.signalCode !== null)) throw new Error(`the fleet ended: ${this.#said}`);
-        return (await this.ready(path)).length >= count || undefined;
-      },
-      { timeoutMs: LONG_MS, everyMs: LOOK_MS },
-    );
+    const hasEnded = () => this.fleets.some((f) => f.exitCode !== null || f.signalCode !== null);
+    const reached = async () => (hasEnded() ? 'ended' : (await this.ready(path)).length >= count ? 'reached' : undefined);
+    if ((await until(what, reached, { timeoutMs: LONG_MS, everyMs: LOOK_MS })) === 'ended')
+      throw new Error(`the fleet ended: ${this.#said}`);
   }
 
   /** Once it has settled. */
