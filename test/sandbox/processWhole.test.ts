@@ -93,13 +93,15 @@ describe('process runtime', () => {
     await expect(openStreams(url, { names: [], protocol: 'portforward.k8s.io' })).rejects.toThrow(/404/);
   });
 
-  it('tells a program where its termination message goes', async () => {
-    const file = join(runtime.rootDir, 'termination.log');
+  // Where a privileged pod mounted the host's /dev, that has such a file.
+  it.each(['missing', 'there'])('tells a program where its termination message goes: a path that is %s on the host', async (path) => {
+    const [file, at] = [join(runtime.rootDir, `${path}.log`), join(runtime.rootDir, `at-${path}`)];
     writeFileSync(file, '');
-    const config = containerConfig('message', HOST, {
+    if (path === 'there') writeFileSync(at, '');
+    const config = containerConfig(`message-${path}`, HOST, {
       command: ['sh', '-c', 'echo goodbye > "$ACTORLET_TERMINATION_LOG"'],
-      mounts: [{ containerPath: '/dev/termination-log', hostPath: file }],
-      annotations: { 'io.kubernetes.container.terminationMessagePath': '/dev/termination-log' },
+      mounts: [{ containerPath: at, hostPath: file }],
+      annotations: { 'io.kubernetes.container.terminationMessagePath': at },
     });
     await c.exited(await c.run(pod, config, sandboxId));
     expect(readFileSync(file, 'utf8')).toBe('goodbye\n');

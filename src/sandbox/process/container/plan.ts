@@ -120,6 +120,7 @@ function mounts(config: ContainerConfig, canMount: boolean): { binds: BindMount[
       refuse(`mount ${m.containerPath}: ${m.hostPath} is a ${source}, the target a ${target}`);
     } else {
       binds.push({ source: m.hostPath, target: m.containerPath, readonly: m.readonly === true });
+      if (m.containerPath === logPath) terminationLog = logPath;
     }
   }
   return { binds, terminationLog };
