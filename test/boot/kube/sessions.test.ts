@@ -8,6 +8,7 @@ import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
 import { Sessions } from '../../../src/boot/dependencies/kube/transport/sessions.ts';
 import type { KubeCallOptions } from '../../../src/ports/kube.ts';
+import type { Clock } from '../../../src/ports/ports.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { issue } from './certs.ts';
 
@@ -24,7 +25,7 @@ afterEach(() => {
 
 type Serve = (stream: ServerHttp2Stream, headers: Record<string, unknown>) => void;
 
-async function lab(serve: Serve, o: { streamsMax?: number } = {}) {
+async function lab(serve: Serve, o: { streamsMax?: number; clock?: Clock } = {}) {
   const peers = new Set<ServerHttp2Session>();
   let connections = 0;
   const server = createSecureServer({
@@ -54,7 +55,7 @@ async function lab(serve: Serve, o: { streamsMax?: number } = {}) {
   );
   const log = collectingLogger([]);
   const credentials = createCredentials(config, { clock, log });
-  const sessions = new Sessions({ config, clock });
+  const sessions = new Sessions({ config, clock: o.clock ?? clock });
   const limits = { kube: { qps: 0, burst: 0 }, event: { qps: 0, burst: 0 } };
   const api = (user: string) =>
     createKubeApi({
@@ -81,6 +82,29 @@ function answered(stream: ServerHttp2Stream, body: object): void {
 }
 
 describe('connections that clients share', () => {
+  it('may be given up in the very turn in which they open: the call fails, and the next one opens another', async () => {
+    const giveUps = new Map<unknown, () => void>();
+    let late = true;
+    const busy: Clock = {
+      ...clock,
+      setTimeout(fn, ms) {
+        const id = clock.setTimeout(fn, ms);
+        giveUps.set(id, fn);
+        return id;
+      },
+      clearTimeout(id) {
+        clock.clearTimeout(id);
+        if (late) giveUps.get(id)?.();
+        late = false;
+      },
+    };
+    const { api, connections } = await lab((stream) => answered(stream, {}), { clock: busy });
+    const request = { verb: 'GET', path: '/api/v1/nodes/n' } as const;
+    expect(await api('a').request(request, opts())).toMatchObject({ ok: false });
+    expect(await api('a').request(request, opts())).toMatchObject({ ok: true });
+    expect(connections()).toBe(2);
+  });
+
   it('carry the requests and watches of many clients, each in its own name', async () => {
     const { api, connections } = await lab((stream, headers) => {
       const who = headers['impersonate-user'];

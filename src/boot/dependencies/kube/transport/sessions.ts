@@ -140,6 +140,8 @@ export class Sessions {
     const session: Session = { h2, generation: loaded.generation, streams: 0, ready, open: false, pings: undefined, asked: false };
     h2.once('connect', () => {
       clock.clearTimeout(late);
+      // A busy process may give it up in the very turn in which it opens: its `close` follows.
+      if (h2.destroyed) return;
       h2.setLocalWindowSize(SESSION_WINDOW_BYTES);
       this.#pingOn(session);
       session.open = true;
