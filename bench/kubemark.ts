@@ -1,8 +1,7 @@
 /**
  * Memory of a node of a fleet beside that of a hollow kubelet of kubemark, one process for each, on the same control plane in the same
  * run; and what a person is answered about a pod on each. Resident memory has the program's pages in each process, proportional shares
- * them. It needs `kubemark` beside the other programs in KUBEBUILDER_ASSETS, and is
- * skipped without it. Options: --kubemark=10 --nodes=200 --settle-seconds=60 --out=FILE
+ * them. Without a program `kubemark` in KUBEBUILDER_ASSETS it is skipped. Options: --kubemark=10 --nodes=200 --settle-seconds=60 --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -36,6 +36,8 @@ export function briefOf(json: Json): string {
   return words.join(' ').slice(0, BRIEF_CHARS_MAX);
 }
 
+/** In place of a digest of arguments that {@link isSpelled}. */
+export const SPELLED = '=';
 /** Whether {@link briefOf} shows all of these arguments: one text, as most calls of the disk have. */
 export function isSpelled(args: Json): boolean {
   if (!Array.isArray(args) || args.length !== 1) return false;

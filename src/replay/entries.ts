@@ -38,7 +38,7 @@ export type ByHand =
 
 /**
  * What the tree did after an input.
- * - `ask`: it called `name`; `digest` is of the arguments; '' where `brief` alone is compared. `now`: what came back at once.
+ * - `ask`: it called `name`; `digest` is of the arguments; '=' where `brief` shows them whole, '' where they are not known. `now`: what came back at once.
  * - `inside`: the outside called back function `fn` before that call returned; the `ask` it belongs to follows.
  * - `answer`: what function `fn` of the tree answered to its call number `of`.
  * - `set`: it set a timer of `ms` milliseconds; timers are numbered in this order.

@@ -6,7 +6,7 @@ import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
-import { ANSWERS_AT_ONCE, briefOf, configJson, isSpelled, OWN_WAY, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
+import { ANSWERS_AT_ONCE, briefOf, configJson, isSpelled, OWN_WAY, SPELLED, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
 import type { Header, Json, Now } from './entries.ts';
 import { type AfterMicrotasks, Inbox } from './inbox.ts';
 import { Lines, type LinesOutput } from './lines.ts';
@@ -30,7 +30,7 @@ export interface RecordInput extends LinesOutput {
   chance?: (() => number) | undefined;
 }
 
-/** What the tree asks. `digest`: of the arguments; '' where `brief` shows them whole. */
+/** What the tree asks. `digest`: of the arguments, or {@link SPELLED}. */
 interface Call {
   readonly name: string;
   readonly digest: string;
@@ -233,7 +233,7 @@ export class InputRecording {
     if (!this.#lines.on) return fn(...args);
     const out = cross(args, this.#out, NOWHERE);
     const brief = briefOf(out.json);
-    const digest = isSpelled(out.json) ? '' : shortDigest(this.#lines.digest, out.json);
+    const digest = isSpelled(out.json) ? SPELLED : shortDigest(this.#lines.digest, out.json);
     const call: Call = { name, digest, brief };
     this.#depth += 1;
     let result: unknown;
@@ -260,7 +260,7 @@ export class InputRecording {
 
   /** Only data can be the same again: each function has a number of its own. */
   #sameAsLast({ name, digest, brief }: Call, into: Crossed): boolean {
-    const key = `${name} ${digest || brief}`;
+    const key = `${name} ${digest === SPELLED ? brief : digest}`;
     const text = JSON.stringify(into.json);
     const same = this.#last.get(key) === text && !text.includes('"$":"f"');
     if (this.#last.size >= LAST_MAX) this.#last.clear();

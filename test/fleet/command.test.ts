@@ -1,5 +1,4 @@
 /** `actorlet fleet` as a person starts it, in a fresh folder, with the API server of its own process. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -8,26 +7,14 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parsed, UsageError } from '../../src/boot/fleet/args.ts';
 import { inputsOf } from '../../src/boot/fleet/inputs.ts';
+import { endPrograms, startProgram } from './process.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-cli-'));
-const running = new Set<ChildProcess>();
 
 function started(program: string, ...args: string[]) {
-  const child = spawn(join(ROOT, program), args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, KUBECONFIG: '' } });
-  running.add(child);
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-  }
-  const ended = once(child, 'close').then(([code]) => {
-    running.delete(child);
-    return code as number | null;
-  });
-  const says = (text: string) => expect.poll(() => said, { timeout: 90_000 }).toContain(text);
-  return { child, text: () => said, says, ended };
+  const it = startProgram(join(ROOT, program), args, { cwd: dir, env: { ...process.env, KUBECONFIG: '' } });
+  return { ...it, says: (text: string) => expect.poll(it.text, { timeout: 90_000 }).toContain(text) };
 }
 const fleet = (...args: string[]) => started('bin/actorlet', 'fleet', ...args);
 const file = (name: string, text: string): string => {
@@ -36,7 +23,7 @@ const file = (name: string, text: string): string => {
 };
 
 afterAll(() => {
-  for (const child of running) child.kill('SIGKILL');
+  endPrograms();
   rmSync(dir, { recursive: true, force: true });
 });
 

@@ -64,7 +64,10 @@ async function podsOf(nodes: ReadonlySet<string>, o: Asking): Promise<Map<string
     const node = isRecord(item.spec) ? item.spec.nodeName : undefined;
     if (typeof node !== 'string' || !nodes.has(node)) continue;
     const pod = toApiPod(item);
-    if (pod !== null) pods.set(node, [...(pods.get(node) ?? []), pod]);
+    if (pod === null) continue;
+    const list = pods.get(node);
+    if (list === undefined) pods.set(node, [pod]);
+    else list.push(pod);
   }
   return pods;
 }

@@ -1,5 +1,5 @@
 /** Digests of what the tree says. Where names were replaced after the recording, those of then. */
-import { shortDigest } from '../border.ts';
+import { isSpelled, SPELLED, shortDigest } from '../border.ts';
 import type { Json, Outcome } from '../entries.ts';
 import type { PlayerInput } from './watch.ts';
 
@@ -29,6 +29,7 @@ export class SaidDigests {
 }
 
 /** Where a recording was cut down under other names, the digest of what was said is not known. */
-export function sameArguments(then: Outcome, now: Outcome): boolean {
+export function sameArguments(then: Outcome, now: Outcome, args: Json): boolean {
+  if (then[2] === SPELLED) return isSpelled(args) && then[4] === now[4];
   return then[2] === '' ? then[4] === now[4] : then[2] === now[2];
 }

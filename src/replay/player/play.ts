@@ -288,7 +288,7 @@ export class Player {
       return next;
     }
     const now: Outcome = ['ask', name, digest, 'nothing', briefOf(args)];
-    return this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now), now);
+    return this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now, args), now);
   }
 
   /** With its body in it. */

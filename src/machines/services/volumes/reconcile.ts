@@ -182,6 +182,18 @@ export function timedOut(unmounted: readonly string[], failed: readonly string[]
   );
 }
 
+/** A copy that lacks this key. */
+export function without<V>(of: ReadonlyMap<string, V>, key: string): Map<string, V> {
+  const rest = new Map(of);
+  rest.delete(key);
+  return rest;
+}
+
+/** When the files of a pod are compared with their sources again: after `refreshMs`, lengthened by up to half. */
+export function refreshAt(refreshMs: number, { monoMs, random }: { monoMs: number; random: number }): number {
+  return monoMs + refreshMs * (1 + 0.5 * random);
+}
+
 /** What others may see of a pod's volumes. */
 export function summaries(
   actual: ActualState,

@@ -24,12 +24,14 @@ import {
   leavingPods,
   nextToGrow,
   reconcile,
+  refreshAt,
   takenOver,
   volumesOfPod,
+  without,
 } from './reconcile.ts';
 import type { BoundPart } from './subPaths.ts';
 import { type VolumeChanged, type VolumeEvent, volumeMachine } from './volumeMachine.ts';
-import { lateness, outcome, type Waiter } from './waiters.ts';
+import { givenBack, lateness, outcome, type Waiter } from './waiters.ts';
 
 /** What became of pods is looked at this often: a pod that changed, one that nobody wants any more. Costs no I/O. */
 const LOOK_MS = 2_000;
@@ -131,7 +133,7 @@ const deciding = effects.extend({
       const waiters = context.waiters.filter((w) => w.uid !== uid || (w.pod === null) === (pod === null));
       const desired = new Map(context.desired);
       if (pod === null) desired.delete(uid);
-      else desired.set(uid, { pod, refreshAtMonoMs: refreshAt(context, facts()) });
+      else desired.set(uid, { pod, refreshAtMonoMs: refreshAt(context.refreshMs, facts()) });
       enqueue.assign({ lastId: ask, desired, waiters: [...waiters, { ask, uid, pod }] });
       enqueue({ type: 'hold', params: { ask, replyTo } });
       enqueue.raise({ type: 'waiter.expired', ask }, { id: `waiter:${ask}`, delay: VOLUMES_WAIT_MS });
@@ -174,7 +176,7 @@ const deciding = effects.extend({
     }),
     /** Every wanted pod has its statecharts, and they know that they are wanted; the others know that they are not. */
     direct: enqueuing(effects)(({ context, enqueue }, params: { uids: readonly string[] | 'all' }) => {
-      const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context)] : params.uids;
+      const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context.waiters)] : params.uids;
       const machines = new Map(context.machines);
       const actual = new Map(context.actual);
       let { lastId } = context;
@@ -282,7 +284,7 @@ const deciding = effects.extend({
       enqueue.assign({ unminded });
       if (drop.length + want.length + refresh.length === 0) return;
       const desired = new Map(context.desired);
-      const refreshAtMonoMs = refreshAt(context, facts());
+      const refreshAtMonoMs = refreshAt(context.refreshMs, facts());
       for (const uid of drop) desired.delete(uid);
       for (const { uid, pod } of [...want, ...refresh]) desired.set(uid, { pod, refreshAtMonoMs });
       enqueue.assign({ desired });
@@ -299,28 +301,13 @@ const deciding = effects.extend({
   },
 });
 
-function without<V>(of: ReadonlyMap<string, V>, key: string): Map<string, V> {
-  const rest = new Map(of);
-  rest.delete(key);
-  return rest;
-}
-
 /** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
 function concerns(event: Event, uid: string): boolean {
   if (event.type === 'volume.changed') return event.key.startsWith(`${uid}/`);
   return event.type === 'volumes.mount' || event.type === 'volumes.unmount' ? event.uid === uid : true;
 }
 
-function refreshAt({ refreshMs }: VolumesContext, { monoMs, random }: Moment): number {
-  return monoMs + refreshMs * (1 + 0.5 * random);
-}
-
 const LOOK = { type: 'volume.look' } satisfies VolumeEvent;
-
-/** Pods somebody waits to see the end of. */
-function givenBack(context: VolumesContext): string[] {
-  return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
-}
 
 const DIRECT = { type: 'direct' as const, params: ({ event }: { event: { uid: string } }) => ({ uids: [event.uid] }) };
 const PUBLISH = { type: 'publish' as const, params: ({ context: { actual } }: { context: VolumesContext }) => ({ actual }) };

@@ -14,6 +14,11 @@ export interface Waiter {
   /** Null: waits for the end. */
   pod: Pod | null;
 }
+/** UIDs of pods whose end is waited for. */
+export function givenBack(waiters: readonly Waiter[]): string[] {
+  return waiters.filter((w) => w.pod === null).map((w) => w.uid);
+}
+
 const LIMIT_REACHED = 'Node has reached its volume attachment limit, rejecting pod.';
 /** What an answer follows from. */
 interface Waited {

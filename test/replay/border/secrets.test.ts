@@ -1,7 +1,7 @@
 /** Stand-ins for secrets in a recording of inputs. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { Secrets } from '../../src/replay/secrets.ts';
+import { Secrets } from '../../../src/replay/secrets.ts';
 
 const secrets = () => new Secrets((text) => createHash('sha256').update(`key ${text}`).digest('hex'));
 const PLACE = { key: '', secret: false };
