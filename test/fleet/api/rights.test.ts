@@ -64,6 +64,7 @@ it('the service account of packaging/fleet may do all that a fleet asks', { time
     put(`${inDefault}/pods`, { metadata: { name: 'web' }, spec });
     await fleet.start();
     await expect.poll(() => fleet.overview().pods.ready, POLL).toBe(1);
+    await expect.poll(() => kube.store.list('leases').length, POLL).toBe(2);
     kube.handle({ verb: 'DELETE', path: `${inDefault}/pods/web`, query: { gracePeriodSeconds: '1' } });
     await expect.poll(() => kube.store.list('pods'), POLL).toEqual([]);
     await fleet.stop();

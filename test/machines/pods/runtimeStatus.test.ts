@@ -94,10 +94,10 @@ describe('runtime status', () => {
     const count = (n: string) => ({ 'io.kubernetes.container.restartCount': n });
     const ran = cri('ran', '10', { annotations: count('1') });
     const made = cri('made', '11', { state: 'CONTAINER_CREATED', annotations: count('0') });
-    const shown = (restartCount: number, state: object) => ({
+    const shown = (restartCount: number, state: object, lastState: object = {}) => ({
       name: 'web',
       state,
-      lastState: {},
+      lastState,
       ready: false,
       restartCount,
       image: '',
@@ -111,6 +111,9 @@ describe('runtime status', () => {
     expect(next([], shown(1, { waiting: {} }))).toBe(1);
     expect(next([], shown(1, { terminated: { exitCode: 0 } }))).toBe(2);
     expect(next([], shown(0, { waiting: {} }))).toBeNull();
+    // Its hook failed and hides its end: the instance that was taken away since was its first.
+    const hidden = shown(0, { waiting: { reason: 'PostStartHookError' } }, { terminated: { exitCode: 43 } });
+    expect([next([], hidden), next([ran], hidden)]).toEqual([1, 2]);
   });
 
   it('turns nanoseconds into milliseconds, and 0 and the zero time of Go into never', () => {

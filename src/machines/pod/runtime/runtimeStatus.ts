@@ -173,12 +173,16 @@ export function composeStatus(of: Omit<PodRuntimeStatus, 'ips'>): PodRuntimeStat
 /**
  * Restart count of the next instance of that name: more than that of any that ran. One that never started was no run: who
  * takes its place has its count. Never less than what was shown of this pod (`shown`), since the count must not fall when
- * somebody took the instances away; one more if what was shown had ended. Null: nothing is known here.
+ * somebody took the instances away; one more if what was shown had ended. What is shown to have ended before was the first
+ * one at least: a hook that failed hides the end of its container. Null: nothing is known here.
  */
 export function nextRestartCount(status: PodRuntimeStatus, name: string, shown: ContainerStatus | undefined): number | null {
   const counts = status.containers.filter((c) => c.name === name).map((c) => (c.state === 'created' ? c.restartCount : c.restartCount + 1));
-  const said = shown === undefined ? 0 : shown.restartCount + (counts.length === 0 && shown.state.terminated !== undefined ? 1 : 0);
-  return counts.length === 0 && said === 0 ? null : counts.reduce((most, n) => Math.max(most, n), said);
+  const gone = counts.length === 0;
+  const afterEnd = shown !== undefined && gone && shown.state.terminated !== undefined ? shown.restartCount + 1 : 0;
+  const afterFirst = shown?.lastState.terminated === undefined ? 0 : 1;
+  const next = Math.max(...counts, shown?.restartCount ?? 0, afterEnd, afterFirst);
+  return gone && next === 0 ? null : next;
 }
 
 /** The instance of that container name that counts ("first status"): the newest, in any state. */
