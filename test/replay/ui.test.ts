@@ -1,13 +1,15 @@
 /** The page's feed from a replay: any moment of it, back and on, with the actors in full; and the debugger at a moment. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Past, ReplayFeed } from '../../src/ctl/commands/replay/ui.ts';
 import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
+import { recorded } from './simulated/recordedSim.ts';
 import { toldTo } from './toldTo.ts';
 
 let dir: string;
@@ -63,6 +65,28 @@ it('begins at a state, and says where no actor comes to it', async () => {
   const [from, to] = await Promise.all([Past.of(path, 'foundation state=running'), Past.of(path, undefined)]);
   expect(from.startMs).toBeLessThan(to.startMs);
   await expect(Past.of(path, 'pods/podManager state=nowhere')).rejects.toThrow('no actor comes there');
+});
+
+it('steps from one input to the next, also where the clock moved while the node took one', async () => {
+  let looks = 0;
+  const { daemons } = await recorded({ seed: 8, minutes: 0.1, pods: 2 }, undefined, (ports) => {
+    // Each look at the clock takes a third of a millisecond.
+    const [monoMs, wallMs] = [ports.clock.monoMs, ports.clock.wallMs].map((now) => () => now.call(ports.clock) + looks++ / 3);
+    return { ...ports, clock: { ...ports.clock, monoMs, wallMs } as typeof ports.clock };
+  });
+  const moving = join(dir, 'moving.inputs.zst');
+  writeFileSync(moving, zstdCompressSync(`${daemons[0]?.lines.join('\n')}\n`));
+  const past = await Past.of(moving, undefined);
+  expect(past.remark).toBe('');
+  let seen = -1;
+  for (let ms: number | null = past.fromMs; ms !== null; ms = past.steps(ms).afterMs) {
+    let recorded = 0;
+    await past.at(ms, () => {
+      recorded = past.node?.recorder.recorded ?? 0;
+    });
+    expect(recorded).toBeGreaterThan(seen);
+    seen = recorded;
+  }
 });
 
 it("opens Node's debugger at the state, and breaks there", async () => {

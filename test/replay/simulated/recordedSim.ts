@@ -19,7 +19,12 @@ interface ByHand {
   act(node: Node): Promise<void>;
 }
 
-export async function recorded(o: SimOptions, byHand?: ByHand): Promise<{ daemons: Recorded[]; result: SimResult }> {
+/** @param below Changes the ports below the recording. */
+export async function recorded(
+  o: SimOptions,
+  byHand?: ByHand,
+  below: (ports: Ports) => Ports = (ports) => ports,
+): Promise<{ daemons: Recorded[]; result: SimResult }> {
   const all: Recorded[] = [];
   const result = await runSim({
     ...o,
@@ -28,7 +33,7 @@ export async function recorded(o: SimOptions, byHand?: ByHand): Promise<{ daemon
       if (byHand !== undefined) Object.assign(config.flags, { faultInjection: true });
       const one: Recorded = { node, lines: [] };
       all.push(one);
-      const recording = new InputRecording(ports, {
+      const recording = new InputRecording(below(ports), {
         ...{ config, options: {}, versions: { actorlet: 'test', node: process.version } },
         afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
         write: (line) => one.lines.push(line) > 0,

@@ -63,6 +63,8 @@ export class Past {
   readonly #stepsMs: number[] = [];
   readonly #file: string;
   #replay: Replay;
+  /** When the last input of `#replay` came. */
+  #inputMs: number;
   #turn: Promise<unknown> = Promise.resolve();
 
   private constructor(file: string, first: { replay: Replay; fromMs: number }) {
@@ -71,6 +73,7 @@ export class Past {
     this.fromMs = first.fromMs;
     this.toMs = first.fromMs;
     this.startMs = first.fromMs;
+    this.#inputMs = first.fromMs;
   }
 
   /** Runs it once: to know its end, its steps, and the moment of `until`. */
@@ -96,9 +99,10 @@ export class Past {
   /** One after the other: `look` sees the node as it was at this moment. */
   at(atMs: number, look: () => void): Promise<void> {
     const next = this.#turn.then(async () => {
-      if (atMs < this.#replay.wallMs) this.#replay = (await replayOf(this.#file, {})).replay;
-      const { nextWallMs } = this.#replay;
-      for (let next = nextWallMs; next !== null && next <= atMs; next = this.#replay.nextWallMs) await this.#replay.step();
+      if (atMs < this.#inputMs) this.#replay = (await replayOf(this.#file, {})).replay;
+      await runTo(this.#replay, atMs, (ms) => {
+        this.#inputMs = ms;
+      });
       look();
     });
     this.#turn = next.catch(() => {});
@@ -108,18 +112,30 @@ export class Past {
   async #lookThrough(until: string | undefined): Promise<void> {
     const isThere = until === undefined ? null : stopAt(until);
     let foundMs: number | null = null;
+    // The clock moves while the node takes an input, and a moment shows an input as a whole.
+    let inputMs = this.fromMs;
     const { replay } = await replayOf(this.#file, {
       step: (e, node) => {
-        const ms = replay.wallMs;
-        if (this.#stepsMs.at(-1) !== ms) this.#stepsMs.push(ms);
-        if (foundMs === null && isThere?.(e, node) === true) foundMs = ms;
+        if (this.#stepsMs.at(-1) !== inputMs) this.#stepsMs.push(inputMs);
+        if (foundMs === null && isThere?.(e, node) === true) foundMs = inputMs;
       },
+    });
+    await runTo(replay, Infinity, (ms) => {
+      inputMs = ms;
     });
     const { divergence } = await replay.run();
     this.toMs = Math.max(this.fromMs + 1, replay.wallMs);
     if (divergence !== null) this.remark = `It ends at a divergence. Then: ${divergence.was}. Now: ${divergence.now}.`;
     if (isThere !== null && foundMs === null) throw new CtlError(EXIT.no, `--until ${until}: no actor comes there.`);
     this.startMs = foundMs ?? this.toMs;
+  }
+}
+
+/** Gives the node the inputs that came up to then; `comes` hears when each did. */
+async function runTo(replay: Replay, atMs: number, comes: (ms: number) => void): Promise<void> {
+  for (let next = replay.nextWallMs; next !== null && next <= atMs; next = replay.nextWallMs) {
+    comes(next);
+    await replay.step();
   }
 }
 
