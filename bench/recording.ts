@@ -1,8 +1,9 @@
 /**
  * What recording inputs costs, on real containerd (root, after `npm run e2e:setup`): a daemon with
  * --actorlet-record-inputs beside one without, each with pods that come at once and then rest. Processor time is that of all own
- * processes, by turns; `own` is the share of a processor profile in which the recording's code runs, which is steadier on a machine
- * that does other things too. Compression runs in a thread of its own and is in the former alone.
+ * processes, by turns. `own` is the share of a processor profile in which the recording's code runs, which is steadier on a machine
+ * that does other things too; compression runs in a thread of its own and is not in it. It has a turn of its own: the profile takes
+ * memory, and more where stacks are deeper.
  * Options: --pods=100 --cycles=2 --seconds=30 --settle-seconds=60 --out=FILE
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -32,13 +33,14 @@ type Mode = (typeof MODES)[number];
 
 interface Part {
   cpuMs: number;
-  /** Of the daemon's main thread, milliseconds per second. */
+  /** Of what the daemon's main thread did, in the recording's code. 0 without a profile. */
   ownPercent: number;
   bytes: number;
 }
 interface Taken {
   burst: Part;
   rest: Part;
+  /** At the end of the rest. */
   residentMiB: number;
 }
 
@@ -120,21 +122,22 @@ const cleanUp = cleanUpOnce(async () => {
   return lab.stop();
 });
 
-async function turn(mode: Mode, n: number): Promise<Taken> {
+async function turn(mode: Mode, n: number, o: { profiled: boolean }): Promise<Taken> {
   const folder = mkdtempSync(join(scratch, 'inputs-'));
   const profile = join(scratch, `${mode}-${n}.cpuprofile`);
   daemon = await startDaemon({
     endpoint: lab.endpoint,
     config: { cgroupRoot: lab.cgroupParent, maxPods: PODS + 10 },
     args: mode === 'recorded' ? [`--actorlet-record-inputs=${folder}`] : [],
-    fromSource: [...FLAGS, `--import=${join(import.meta.dirname, 'lib/profiled.ts')}`],
-    env: { ACTORLET_PROFILE: profile },
+    ...(o.profiled
+      ? { fromSource: [...FLAGS, `--import=${join(import.meta.dirname, 'lib/profiled.ts')}`], env: { ACTORLET_PROFILE: profile } }
+      : {}),
   });
   const one = new Turn(lab, daemon, folder);
   const taken = await one.run(n);
   await daemon.stop();
   daemon = undefined;
-  one.profiled(taken, JSON.parse(readFileSync(profile, 'utf8')) as Profile);
+  if (o.profiled) one.profiled(taken, JSON.parse(readFileSync(profile, 'utf8')) as Profile);
   return taken;
 }
 
@@ -143,19 +146,19 @@ try {
   for (let i = 0; i < CYCLES; i++) {
     const cycle: Partial<Record<Mode, Taken>> = {};
     for (const mode of i % 2 === 0 ? MODES : MODES.toReversed()) {
-      cycle[mode] = await turn(mode, cycles.length * 2 + Object.keys(cycle).length);
+      cycle[mode] = await turn(mode, cycles.length * 2 + Object.keys(cycle).length, { profiled: false });
       say(`${mode}: ${JSON.stringify(cycle[mode])}`);
     }
     cycles.push(cycle as Record<Mode, Taken>);
   }
+  const { burst, rest } = await turn('recorded', cycles.length * 2, { profiled: true });
   const more = (of: 'burst' | 'rest') => summary(cycles.map((c) => (100 * c.recorded[of].cpuMs) / c.none[of].cpuMs - 100));
   const recorded = (fn: (taken: Taken) => number) => summary(cycles.map((c) => fn(c.recorded)));
   await report('recording', {
     pods: PODS,
     bars: BARS,
     cpuMorePercent: { rest: more('rest'), burst: more('burst') },
-    /** Of the daemon's own processor time, in the recording's code. */
-    ownPercent: { rest: recorded((t) => t.rest.ownPercent), burst: recorded((t) => t.burst.ownPercent) },
+    ownPercent: { rest: rest.ownPercent, burst: burst.ownPercent },
     residentMoreMiB: summary(cycles.map((c) => c.recorded.residentMiB - c.none.residentMiB)),
     restMiBPerHour: recorded((t) => (t.rest.bytes * 3_600) / SECONDS / 2 ** 20),
     kibPerPodStarted: recorded((t) => t.burst.bytes / PODS / 1_024),

@@ -16,6 +16,11 @@ export class SaidDigests {
     return this.#asThen('md5Hex', json, shortDigest(this.#o.entropy.md5Hex, json));
   }
 
+  /** Of a call, as a recording has it. */
+  ofArguments(args: Json): string {
+    return isSpelled(args) ? SPELLED : this.of(args);
+  }
+
   /** That the tree asks for. */
   ofText(by: 'md5Hex' | 'sha256Hex', text: string | Uint8Array): string {
     const digest = this.#o.entropy[by](text);
@@ -29,7 +34,7 @@ export class SaidDigests {
 }
 
 /** Where a recording was cut down under other names, the digest of what was said is not known. */
-export function sameArguments(then: Outcome, now: Outcome, args: Json): boolean {
-  if (then[2] === SPELLED) return isSpelled(args) && then[4] === now[4];
-  return then[2] === '' ? then[4] === now[4] : then[2] === now[2];
+export function sameArguments(then: Outcome, now: Outcome): boolean {
+  if (then[2] === '') return then[4] === now[4];
+  return then[2] === now[2] && (then[2] !== SPELLED || then[4] === now[4]);
 }

@@ -6,7 +6,7 @@
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Entropy, Ports } from '../../ports/ports.ts';
-import { briefOf, OWN_WAY, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
+import { briefOf, OWN_WAY, SPELLED, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
 import { type ByHand, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
 import { Secrets } from '../secrets.ts';
 import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from '../values.ts';
@@ -268,14 +268,14 @@ export class Player {
     const from = this.#insides.length;
     const { json } = cross(args, this.#out, NOWHERE);
     const insides = { from, to: this.#insides.length };
-    const digest = this.#digests.of(json);
+    const digest = this.#digests.ofArguments(json);
     for (let then = this.#expected[this.#seen]; then?.[0] === 'inside'; then = this.#expected[this.#seen]) {
       this.#seen += 1;
       this.#callBack(then[1], then[2]);
     }
     const then = this.#asThen(name, digest, json);
     if (then === null || then[0] !== 'ask') return NEVER;
-    const key = `${name} ${digest}`;
+    const key = `${name} ${digest === SPELLED ? then[4] : digest}`;
     const said = then[3] === 'same' ? { value: this.#last.get(key) ?? null } : then[3];
     this.#o.watch?.asked({ fn, name, args: json, insides, call: said === 'later' ? this.#calls : null, now: this.#spelled(said) });
     return this.#now(key, said);
@@ -283,12 +283,12 @@ export class Player {
 
   #asThen(name: string, digest: string, args: Json): Outcome | null {
     const next = this.#expected[this.#seen];
-    if (next?.[0] === 'ask' && next[1] === name && next[2] === digest) {
+    if (next?.[0] === 'ask' && next[1] === name && next[2] === digest && digest !== SPELLED) {
       this.#seen += 1;
       return next;
     }
     const now: Outcome = ['ask', name, digest, 'nothing', briefOf(args)];
-    return this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now, args), now);
+    return this.#expect((one) => one[0] === 'ask' && one[1] === name && sameArguments(one, now), now);
   }
 
   /** With its body in it. */

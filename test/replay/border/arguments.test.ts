@@ -7,8 +7,8 @@ import { sameArguments } from '../../../src/replay/player/digests.ts';
 
 const { md5Hex } = createEntropy();
 const asked = (args: Json, digest: string): Outcome => ['ask', 'fs.stat', digest, 'nothing', briefOf(args)];
-const recorded = (args: Json): Outcome => asked(args, isSpelled(args) ? SPELLED : shortDigest(md5Hex, args));
-const is = (then: Json, now: Json): boolean => sameArguments(recorded(then), asked(now, shortDigest(md5Hex, now)), now);
+const said = (args: Json): Outcome => asked(args, isSpelled(args) ? SPELLED : shortDigest(md5Hex, args));
+const is = (then: Json, now: Json): boolean => sameArguments(said(then), said(now));
 
 describe('arguments of a call', () => {
   it.each<[string, Json]>([
@@ -32,6 +32,6 @@ describe('arguments of a call', () => {
   });
 
   it('are told by their brief where a recording was cut down under other names', () => {
-    expect(sameArguments(asked(['/a', 1], ''), asked(['/a', 2], 'x'), ['/a', 2])).toBe(true);
+    expect(sameArguments(asked(['/a', 1], ''), asked(['/a', 2], 'x'))).toBe(true);
   });
 });

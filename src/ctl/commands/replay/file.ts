@@ -46,22 +46,23 @@ export async function inputFiles(path: string): Promise<string[]> {
 /** Rejects with {@link CtlError} where it is no recording. */
 export async function openInputs(path: string): Promise<OpenedInputs> {
   const lines = linesOf(path);
-  const first = (await lines.next()).value ?? '';
+  const { value } = await lines.next();
+  const [first = '', ...rest] = typeof value === 'string' ? [] : value;
   const header = jsonOf(first);
   const problem = header === undefined ? 'line 1 is damaged' : headerProblem(header);
   if (problem !== null) {
     await lines.return('whole');
     throw new CtlError(EXIT.no, `${path}: ${problem}.`);
   }
-  const ahead = new Ahead(path, lines);
-  await ahead.more();
+  const ahead = new Ahead(path, lines, rest);
+  await ahead.read();
   return { header: header as Header, next: () => ahead.next(), more: () => ahead.more(), cut: () => ahead.cut };
 }
 
 /** Entries that were read and not taken yet. */
 class Ahead {
   readonly #path: string;
-  readonly #lines: AsyncGenerator<string, 'whole' | 'cut'>;
+  readonly #lines: AsyncGenerator<string[], 'whole' | 'cut'>;
   #waiting: { entry: Entry | CtlError; bytes: number }[] = [];
   #taken = 0;
   #bytes = 0;
@@ -70,9 +71,10 @@ class Ahead {
   #ended = false;
   cut = false;
 
-  constructor(path: string, lines: AsyncGenerator<string, 'whole' | 'cut'>) {
+  constructor(path: string, lines: AsyncGenerator<string[], 'whole' | 'cut'>, first: readonly string[]) {
     this.#path = path;
     this.#lines = lines;
+    this.#addAll(first);
   }
 
   next(): Entry | null {
@@ -89,26 +91,32 @@ class Ahead {
   }
 
   more(): Promise<void> | null {
-    return this.#ended || this.#inputs > 2 ? null : this.#read();
+    return this.#ended || this.#inputs > 2 ? null : this.read();
   }
 
-  async #read(): Promise<void> {
+  async read(): Promise<void> {
     this.#waiting = this.#waiting.slice(this.#taken);
     this.#taken = 0;
-    while (!this.#ended && (this.#bytes < AHEAD_BYTES || this.#inputs <= 2)) await this.#readLine();
+    while (!this.#ended && (this.#bytes < AHEAD_BYTES || this.#inputs <= 2)) await this.#readMore();
     if (this.#ended) await this.#lines.return('whole');
   }
 
-  async #readLine(): Promise<void> {
-    const { value, done } = await this.#lines.next().catch((error: unknown) => ({ value: error, done: false }));
-    if (done === true) {
-      this.#ended = true;
-      this.cut = value === 'cut';
-      return;
-    }
+  async #readMore(): Promise<void> {
+    const { value, done } = await this.#lines.next().catch((error: unknown) => ({ value: [error], done: false }));
+    if (typeof value !== 'string') this.#addAll(value);
+    if (done !== true) return;
+    this.#ended = true;
+    this.cut = value === 'cut';
+  }
+
+  #addAll(lines: readonly unknown[]): void {
+    for (const line of lines) if (!this.#ended) this.#add(line);
+  }
+
+  #add(line: unknown): void {
     this.#line += 1;
-    const entry = this.#entryOf(value);
-    const bytes = String(value).length;
+    const entry = this.#entryOf(line);
+    const bytes = String(line).length;
     this.#waiting.push({ entry, bytes });
     this.#bytes += bytes;
     // What came before it is still replayed.
@@ -143,8 +151,8 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Whole lines; one without its end is not whole. Gives `cut` where the file ends in the middle. Throws {@link CtlError}. */
-async function* linesOf(path: string): AsyncGenerator<string, 'whole' | 'cut'> {
+/** Whole lines, as many at a time as are there; one without its end is not whole. Gives `cut` where the file ends in the middle. Throws {@link CtlError}. */
+async function* linesOf(path: string): AsyncGenerator<string[], 'whole' | 'cut'> {
   const unzip = createZstdDecompress({ chunkSize: CHUNK_BYTES });
   const file = createReadStream(path);
   file.on('error', (error) => unzip.destroy(error));
@@ -154,16 +162,15 @@ async function* linesOf(path: string): AsyncGenerator<string, 'whole' | 'cut'> {
   try {
     for await (const chunk of file.pipe(unzip) as AsyncIterable<Buffer>) {
       some = true;
-      let from = 0;
-      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
-        const last = chunk.subarray(from, end);
-        yield parts.length === 0 ? last.toString() : Buffer.concat([...parts, last]).toString();
+      const end = chunk.lastIndexOf(NEWLINE) + 1;
+      if (end > 0) {
+        const text = Buffer.concat([...parts, chunk.subarray(0, end - 1)]).toString();
         parts = [];
         size = 0;
-        from = end + 1;
+        yield text.split('\n');
       }
-      parts.push(chunk.subarray(from));
-      size += chunk.length - from;
+      parts.push(chunk.subarray(end));
+      size += chunk.length - end;
       if (size > BETWEEN_BYTES_MAX)
         throw new CtlError(EXIT.no, `${path}: a line of more than ${BETWEEN_BYTES_MAX / 2 ** 20} MiB: this is no recording.`);
     }
