@@ -25,5 +25,5 @@ it('keeps the record that is being written when the folder of plugins is emptied
   const records = new DeviceRecords({ ports, log: ports.log, signal: new AbortController().signal, incarnation: 1 }, folder);
   await fs.writeFile(join(folder, 'gpu.sock'), '');
   await Promise.all([records.save({ allocations: [], resources: new Map() }), records.clear()]);
-  expect(readdirSync(folder).sort()).toEqual(['DEPRECATION', 'kubelet_internal_checkpoint']);
+  expect(readdirSync(folder).sort()).toEqual(['kubelet_internal_checkpoint']);
 });

@@ -9,9 +9,6 @@ import type { ActorCtx } from '../../supervision/types.ts';
 /** Mode of the folder, from the reference, as are the names of the files. */
 const FOLDER_MODE = 0o750;
 const RECORD_MODE = 0o600;
-const MARKER = 'DEPRECATION';
-/** For a person who wonders where sockets are to be. */
-const MARKER_TEXT = 'Plugins that register through the folder plugins_registry need no socket here.\n';
 const RECORD_BYTES_MAX = 16 * 1024 * 1024;
 
 export class DeviceRecords {
@@ -47,7 +44,10 @@ export class DeviceRecords {
     }
   }
 
-  /** Sockets of an earlier daemon and of its plugins: that theirs goes is what tells them to register again (trap 28). */
+  /**
+   * Sockets of an earlier daemon and of its plugins: that theirs goes is what tells them to register again (trap 28).
+   * And the file `DEPRECATION` of an earlier agent: where it is, plugins made with the kubelet's library do not register here.
+   */
   clear(): Promise<void> {
     // A record that is being written lies under another name until it is renamed.
     return this.inTurn(() => this.empty());
@@ -65,7 +65,6 @@ export class DeviceRecords {
         if (!isMissing(error)) throw error;
       }
     }
-    await fs.writeFile(`${this.folder}/${MARKER}`, MARKER_TEXT, { mode: RECORD_MODE });
   }
 
   /** Until it is on disk, or something newer is. Rejects where it cannot be written: the next call tries again. */
