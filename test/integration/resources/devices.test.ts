@@ -300,7 +300,7 @@ describe('device plugins', () => {
     await h.until('its worker knows it', () => h.running().length === 1 && h.tree.registry.read(devicesView) !== undefined);
     await h.advance(60_000);
     expect([inApi(h, 'one')?.status.phase, created(h, 'one').length]).toEqual(['Running', 1]);
-    expect(shown(h)).toEqual({ capacity: '2', allocatable: '0' });
+    expect(shown(h)).toEqual({ capacity: '0', allocatable: '0' });
     h.devices.back(SOCKET);
     await h.until('the plugin is known again', () => count(h)?.allocatable === '2');
     create(h, 'two', asking(1));

@@ -53,12 +53,12 @@ export function remembered(resources: readonly string[]): DeviceLedger['resource
   return new Map(resources.map((name) => [name, { ...NOTHING, returning: true }]));
 }
 
-/** What the node's status says. One that is remembered is left as it stands in the capacity, since only its plugin can count. */
+/** What the node's status says. Of one that is remembered there is nothing, since only its plugin can count. */
 export function nodeDevices(ledger: DeviceLedger): Omit<NodeResources, 'recreated'> {
   const capacity: Record<string, string> = {};
   const allocatable: Record<string, string> = {};
-  for (const [name, { healthy, unhealthy, returning }] of [...ledger.resources].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (!returning) capacity[name] = String(healthy.size + unhealthy.size);
+  for (const [name, { healthy, unhealthy }] of [...ledger.resources].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    capacity[name] = String(healthy.size + unhealthy.size);
     allocatable[name] = String(healthy.size);
   }
   for (const name of [...ledger.gone].sort()) {
