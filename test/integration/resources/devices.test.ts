@@ -219,10 +219,25 @@ describe('device plugins', () => {
     create(h, 'choosy', asking(2));
     await h.until('it is ready', () => isReady(h, 'choosy'));
     expect(h.devices.calls.map(({ method, ids }) => [method, ids.join(',')])).toEqual([
+      ['Options', ''],
       ['Preferred', 'a,b,c'],
       ['Allocate', 'a,c'],
       ['PreStart', 'a,c'],
     ]);
+  });
+
+  it('asks each plugin for its options, and does not take one that cannot tell them', async () => {
+    await using h = await node({
+      ids: [],
+      before: (w) => {
+        w.devices.fault = ({ method }) => (method === 'Options' ? 'rpc error: code = Unknown desc = broken' : undefined);
+        w.devices.add(SOCKET, { resource: RESOURCE, devices: healthy('a') });
+      },
+    });
+    await h.until('it is told', () => h.devices.told.length > 0);
+    const error = 'failed to get device plugin options: rpc error: code = Unknown desc = broken';
+    expect(h.devices.told).toEqual([{ resource: RESOURCE, error }]);
+    expect([h.devices.calls.map((c) => c.method), count(h)?.capacity]).toEqual([['Options'], undefined]);
   });
 
   it('fails a pod whose plugin cannot allocate, and gives its devices to others', async () => {
@@ -343,7 +358,7 @@ describe('device plugins', () => {
     expect(created(h, 'one').length).toBe(1);
     h.devices.back(SOCKET);
     await h.until('it runs again', () => h.running().length === 1, 120_000);
-    expect(h.devices.calls.map((c) => c.method)).toEqual(['Allocate', 'PreStart', 'PreStart']);
+    expect(h.devices.calls.map((c) => c.method)).toEqual(['Options', 'Allocate', 'PreStart', 'Options', 'PreStart']);
   });
 
   it('never gives away what a running container holds, whatever the plugin says', async () => {

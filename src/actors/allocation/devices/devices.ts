@@ -190,8 +190,8 @@ class DeviceManager {
       this.refusals.inc();
       return Promise.reject(new Error(`${this.registering.size} device plugins are registering: try again later`));
     }
-    const options = request.options ?? { preStartRequired: false, getPreferredAllocationAvailable: false };
-    const who: Registering = { ...admitted.value, options };
+    // What it says of its options is not heard: the kubelet asks every plugin, and one that cannot answer does not register.
+    const who: Registering = { ...admitted.value, options: null };
     this.lastRegistration += 1;
     const ask = this.lastRegistration;
     return new Promise<void>((resolve, reject) => {
@@ -223,12 +223,20 @@ class DeviceManager {
   private async reach(input: EndpointInput, signal: AbortSignal): Promise<void> {
     const connection = await this.port.connect(input.endpoint, { timeoutMs: DIAL_TIMEOUT_MS, signal });
     try {
-      const options = input.options ?? (await connection.options({ timeoutMs: OPTIONS_TIMEOUT_MS, signal }));
+      const options = input.options ?? (await this.optionsOf(connection, signal));
       signal.throwIfAborted();
       this.connections.set(input.id, { connection, options });
     } catch (error) {
       connection.close();
       throw error;
+    }
+  }
+
+  private async optionsOf(connection: PluginConnection, signal: AbortSignal): Promise<PluginOptions> {
+    try {
+      return await connection.options({ timeoutMs: OPTIONS_TIMEOUT_MS, signal });
+    } catch (error) {
+      throw new Error(`failed to get device plugin options: ${messageOf(error)}`, { cause: error });
     }
   }
 

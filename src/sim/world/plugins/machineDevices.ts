@@ -45,7 +45,8 @@ export function hasGone({ goesAtMs }: PluginTuning, nowMs: number): boolean {
 export function devicesOf(tuning: DeviceTuning | null, o: { folder: string; clock: Clock; rng: SimRng }): SimDevicePlugins {
   const devices = simDevicePlugins();
   if (tuning === null) return devices;
-  devices.latencyMs = () => o.rng.between(0, tuning.latencyMs);
+  const options = o.rng.fork('options');
+  devices.latencyMs = (method) => (method === 'Options' ? options : o.rng).between(0, tuning.latencyMs);
   for (const plugin of tuning.plugins) {
     const { resource, options, comesAtMs, goesAtMs } = plugin;
     const socket = pluginSocket(o.folder, plugin);
