@@ -36,6 +36,8 @@ const FOLDER = 'pod-resources';
 const SOCKET = 'kubelet.sock';
 /** Mode of the folder, from the reference. */
 const FOLDER_MODE = 0o750;
+/** A half list after a restart would tell that devices are free. Without its API server the node answers with what it knows after this. */
+const WHOLE_LIST_MS = 30_000;
 
 /** The pod resources API: `pod-resources/kubelet.sock`. Only root may open it. */
 export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent> {
@@ -66,6 +68,8 @@ function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResou
   const { registry, ports } = ctx;
   const counts = metricsOf(ports.metrics);
   let bucket = FULL_BUCKET;
+  const openedMs = ports.clock.monoMs();
+  const isWhole = (): boolean => registry.read(podsView)?.value.sourcesReady === true || ports.clock.monoMs() - openedMs >= WHOLE_LIST_MS;
   const facts = (): PodResourcesFacts => ({
     records: registry.read(podsView)?.value.records ?? new Map(),
     statuses: registry.read(statusesView)?.value,
@@ -79,6 +83,10 @@ function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResou
     },
     list(api) {
       counts.asked('list', api);
+      if (!isWhole()) {
+        counts.failed('list', api);
+        throw new Error('this node has just started, and does not know all of its pods yet: ask again');
+      }
       return listPodResources(facts(), { active: o.activeOnly });
     },
     allocatable() {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { devicesAddr, devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import { RESOURCES_MAX } from '../../../src/machines/allocation/devices/rules.ts';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
-
+import { messageOf } from '../../../src/machines/text/errors.ts';
 import { healthy } from '../../../src/sim/world/plugins/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
@@ -289,6 +289,27 @@ describe('device plugins', () => {
     expect(h.devices.told).toEqual([{ resource: RESOURCE, error: '' }]);
     const there = ['stale.sock', 'junk', 'kept', 'DEPRECATION'].map((name) => h.fs.has(`${FOLDER}/${name}`));
     expect([...there, h.fs.has(SERVER), h.fs.has(RECORD)]).toEqual([false, false, true, false, true, true]);
+  });
+
+  it('tells of no pod after a restart before it knows all of them', async () => {
+    await using h = await node();
+    for (const name of ['one', 'two']) create(h, name, asking(1));
+    await h.until('they are ready', () => isReady(h, 'one') && isReady(h, 'two'));
+    await h.crash();
+    await h.boot();
+    const answers = new Set<string>();
+    const ask = (): string => {
+      try {
+        return (h.podResources?.list('v1') ?? [])
+          .map(({ name, containers }) => `${name}: ${containers[0]?.devices[0]?.deviceIds}`)
+          .join(' ');
+      } catch (error) {
+        return messageOf(error);
+      }
+    };
+    await h.until('it tells', () => answers.add(ask()).has('one: a two: b'));
+    answers.delete('');
+    expect([...answers]).toEqual(['this node has just started, and does not know all of its pods yet: ask again', 'one: a two: b']);
   });
 
   it('resources trap 29: a second registration takes the place of the first, whose end is about nothing', async () => {
