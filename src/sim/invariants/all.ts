@@ -16,7 +16,7 @@ import { logsAreKept } from './api/logInvariants.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './api/objectInvariants.ts';
 import type { Checker } from './checker.ts';
 import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './node/besideInvariants.ts';
-import { groupsComeFirst, nothingAtWorkIsKilled } from './node/cgroupInvariants.ts';
+import { groupCheckers } from './node/cgroupInvariants.ts';
 import { driversAreHeldToTheirOrder, grownFirst, oneNodeWrites, publishedFirst } from './node/driverInvariants.ts';
 import { ownObjectGoesForward, rulesAreMadeOnce } from './node/hostInvariants.ts';
 import { nodeKillsAreReportedOnce } from './node/kernelLogInvariants.ts';
@@ -100,8 +100,7 @@ export function allCheckers(): Checker[] {
     onlyVolumesAreCounted(),
     journalIsReadInBounds(),
     logsAreKept(),
-    groupsComeFirst(),
-    nothingAtWorkIsKilled(),
+    ...groupCheckers(),
     devicesAreNotShared(),
     devicesComeOfTheirPlugin(),
     devicesAreForWhoFits(),

@@ -58,4 +58,22 @@ export const ALLOCATION_MUTANTS: readonly Mutant[] = [
     find: 'return { shared: policy.strictReservation === true ? without(all, reserved) : all, entries: new Map() };',
     replace: 'return { shared: all, entries: new Map() };',
   },
+  {
+    id: 'a change of a pod as a whole is granted unseen',
+    file: 'src/machines/pods/resize/allocation.ts',
+    find: ', [WHOLE_POD, amountsOf(pod.spec)]];',
+    replace: '];',
+  },
+  {
+    id: 'a change of a pod as a whole that is carried out is not noted',
+    file: 'src/machines/pods/workers/setup.ts',
+    find: 'const gone = from === undefined && step.containerId !== WHOLE_POD;',
+    replace: 'const gone = from === undefined;',
+  },
+  {
+    id: 'a pod as a whole is said to have what it had first',
+    file: 'src/machines/pods/status/generate.ts',
+    find: 'return resizing === undefined || old.resources === undefined ? shown',
+    replace: 'return old.resources === undefined ? shown',
+  },
 ];

@@ -1,9 +1,12 @@
 /** Invariants about the cgroups that a node keeps for its pods. */
 
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
+import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
 import { componentOf, uidOf } from '../../../machines/allocation/cgroups/names.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
-
+import { quantityToMilli } from '../../../machines/kube/quantity.ts';
+import type { Pod, Quantity } from '../../../machines/kube/types.ts';
+import { cpuShares } from '../../../machines/pod/resources/resources.ts';
+import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import type { HollowDump } from '../../../sandbox/hollow/index.ts';
 import type { SimNode } from '../../world/node/types.ts';
 import { processesIn } from '../../world/runtime/processes.ts';
@@ -12,8 +15,12 @@ import type { Checker } from '../checker.ts';
 const MANAGER = 'node/allocation/cgroups';
 const WEIGHT = 'cpu.weight';
 
+export function groupCheckers(): Checker[] {
+  return [groupsComeFirst(), groupsHoldWhatIsSaid(), nothingAtWorkIsKilled()];
+}
+
 /** No sandbox is asked for before the group that it is to be in is there with its values; without groups none is named. */
-export function groupsComeFirst(): Checker {
+function groupsComeFirst(): Checker {
   return {
     name: 'groups-come-first',
     arrived(s, call) {
@@ -35,7 +42,7 @@ export function groupsComeFirst(): Checker {
 }
 
 /** What is left in groups is killed only of pods that nobody minds. */
-export function nothingAtWorkIsKilled(): Checker {
+function nothingAtWorkIsKilled(): Checker {
   const said: string[] = [];
   return {
     name: 'nothing-at-work-is-killed',
@@ -67,11 +74,58 @@ export function groupsUnsettled(node: SimNode, o: { tree: SupervisionTree; uids:
     if (uid === null) continue;
     if (!o.uids.has(uid)) found.push(`the cgroup ${path} is still there`);
     else if (records?.get(uid)?.worker?.phase === 'finished') found.push(`the cgroup ${path} of a pod that has ended is still there`);
-    else if (processesIn(o.dump, path).length > 0 && !files.has(WEIGHT)) found.push(`the cgroup ${path} has no values`);
+    else if (processesIn(o.dump, path).length > 0) found.push(...valuesUnsettled(path, files, { node, record: records?.get(uid) }));
   }
   for (const s of o.dump.sandboxes) {
     if (s.ready && s.cgroupParent !== undefined && !node.cgroups.groups.has(s.cgroupParent))
       found.push(`sandbox ${s.id} of pod ${s.uid} has lost its cgroup ${s.cgroupParent}`);
   }
   return found;
+}
+
+/** The weight of a pod with resources as a whole is what it was granted; its containers ask for something else. */
+function valuesUnsettled(
+  path: string,
+  files: ReadonlyMap<string, string>,
+  { node, record }: { node: SimNode; record: PodRecord | undefined },
+): string[] {
+  const weight = files.get(WEIGHT);
+  if (weight === undefined) return [`the cgroup ${path} has no values`];
+  const whole = record?.pod.spec.resources?.requests?.cpu;
+  if (record === undefined || whole === undefined || Number(weight) === weightOf(node, record.pod, whole)) return [];
+  return [`the cgroup ${path} has weight ${weight}, and its pod was granted ${whole} cpu as a whole`];
+}
+
+/** `cpu`: of the pod as a whole, without its overhead. */
+function weightOf({ cgroups }: SimNode, { spec }: Pod, cpu: Quantity): number {
+  const shares = cpuShares(quantityToMilli(cpu) + quantityToMilli(spec.overhead?.cpu));
+  return Number(groupWrites({ cpuShares: shares }, cgroups.layout).find((w) => w.file === WEIGHT)?.value);
+}
+
+/** No status says that a pod as a whole has more than its group has. */
+function groupsHoldWhatIsSaid(): Checker {
+  const said = new Map<string, Quantity>();
+  return {
+    name: 'groups-hold-what-is-said',
+    booted() {
+      said.clear();
+      return undefined;
+    },
+    statuses({ node }, statuses) {
+      // What somebody else takes away is no fault of the node's.
+      if (node.tuning.cgroups === null || node.tuning.cgroups.takenAtMs !== null) return undefined;
+      const records = node.daemon?.tree.registry.read(podsView)?.value.records;
+      for (const [uid, { status }] of statuses) {
+        const [pod, cpu] = [records?.get(uid)?.pod, status.resources?.requests?.cpu];
+        if (pod?.spec.resources?.requests?.cpu === undefined || cpu === undefined || said.get(uid) === cpu) continue;
+        said.set(uid, cpu);
+        const running = node.runtime.hollow.dump().containers.some((c) => c.podUid === uid && c.state === 'CONTAINER_RUNNING');
+        const { cgroupParent } = node.runtime.hollow.dump().sandboxes.find((s) => s.uid === uid && s.ready) ?? {};
+        const weight = node.cgroups.groups.get(cgroupParent ?? '')?.get(WEIGHT);
+        if (running && weight !== undefined && Number(weight) < weightOf(node, pod, cpu))
+          return `${node.name}: pod ${pod.metadata.name} (${uid}) is said to have ${cpu} cpu, and ${cgroupParent} has weight ${weight}`;
+      }
+      return undefined;
+    },
+  };
 }

@@ -37,6 +37,7 @@ const VOLUMES = [`${ROOT_DIR}/pods/*/volumes/**`, `${ROOT_DIR}/pods/*/plugins/**
 /** Names of its pods in the API, and of the one with a UID of its own. */
 const ASKING = 'ma';
 const OTHER = 'mo';
+const WHOLE = 'mw';
 const OWN = 'mf';
 const TRIES_MAX = 40;
 
@@ -174,6 +175,22 @@ const MEETINGS: Readonly<Record<string, Meeting>> = {
       for (let i = 0; i < o.pods; i++) f.remove(at - 4_000, `p${i}`);
       f.kill(at - 2_000, 'node/pods/sources/file');
       f.begin(at);
+    },
+  },
+  /** A pod that stays asks for other resources as a whole, again and again; among them for more than there is. */
+  'whole-resizes': {
+    chance: 0.1,
+    on: (o) => o.api,
+    draw(f, at) {
+      const pod = steady(f.rng, WHOLE, (spec) => {
+        for (const c of spec.containers.slice(0, 1)) c.resources = { ...c.resources, requests: { cpu: '50m' } };
+        spec.resources = { requests: { cpu: '200m' } };
+      });
+      f.add(at - 9_000, { kind: 'pod.put', pod, source: 'api' });
+      const kinds = ['resize.more', 'resize.less', 'resize.never', 'resize.most'] as const;
+      for (const t of beats(f.rng, { from: at, count: 5, everyMs: 5_000 }))
+        f.add(t, { kind: 'pod.meddle', name: WHOLE, what: f.rng.pick(kinds) ?? 'resize.more' });
+      if (f.rng.chance(0.5)) f.add(at + 28_000, { kind: 'pod.meddle', name: WHOLE, what: 'resize.never' });
     },
   },
 };
