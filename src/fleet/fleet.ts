@@ -15,6 +15,7 @@ import type { FleetOverview, NodeOverview } from './overview.ts';
 import { imagesOf } from './pods/images.ts';
 import { compiledRules } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
+import { FleetTurns } from './turns.ts';
 import type { FleetWorld, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
@@ -45,6 +46,7 @@ export class Fleet {
     this.#world = world;
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.members.find((m) => m.hasPod(namespace, pod))?.name });
+    const turns = new FleetTurns(world);
     const places = spec.groups.flatMap((group) => {
       const { heartbeatMs } = spec;
       const behaviour = { rules: compiledRules(spec.pods, group.name), image: imagesOf(spec.images, group.bytesPerSecond), heartbeatMs };
@@ -61,7 +63,12 @@ export class Fleet {
           group,
           behaviour,
           rng: { next: () => own.next() },
-          world: { ...world, net: this.front.of(name, world.net), connect: (...of) => this.calls.counting(world.connect(...of)) },
+          world: {
+            ...world,
+            yield: turns,
+            net: this.front.of(name, world.net),
+            connect: (...of) => this.calls.counting(world.connect(...of)),
+          },
           gates,
         });
       });

@@ -27,7 +27,7 @@ import { answerTo, type ExecAnswer } from './answers.ts';
 import { advertise } from './extended.ts';
 import { FLEET_LABEL, type GroupSpec } from './file.ts';
 import type { NodeOverview } from './overview.ts';
-import { type PodCount, PodCounts } from './podCounts.ts';
+import { type PodCount, PodCounts } from './pods/counts.ts';
 import { heldOf } from './pods/held.ts';
 import { type CompiledRule, PodRules } from './pods/rules.ts';
 import { PodTimes } from './pods/times.ts';

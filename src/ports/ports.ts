@@ -46,6 +46,8 @@ export interface Clock {
 export interface Yield {
   /** Runs `fn` after whatever I/O is ready now has had its turn (`setImmediate` in production). */
   defer(fn: () => void): void;
+  /** Longest turn of a tree that has more to do, however long it waited for it, in ms. Default 32. */
+  readonly turnMsMax?: number;
 }
 
 export interface FileInfo {

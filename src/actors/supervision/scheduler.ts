@@ -80,7 +80,7 @@ export class Scheduler {
   #turn(): void {
     const clock = this.#ports.clock;
     const began = clock.monoMs();
-    const turnMs = Math.min(TURN_MS_MAX, Math.max(TURN_MS, began - (this.#leftMs ?? began)));
+    const turnMs = Math.max(TURN_MS, Math.min(this.#ports.yield.turnMsMax ?? TURN_MS_MAX, began - (this.#leftMs ?? began)));
     this.#runTasks();
     // Mailboxes that are ready now get one slice each; one that wakes meanwhile waits for the next turn, unless this one is a long one.
     let left = this.#ready.length;

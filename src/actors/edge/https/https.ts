@@ -134,7 +134,7 @@ function sameMaterial(a: TlsMaterial, b: TlsMaterial): boolean {
 }
 function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   if (a === null || b === null) return a === b;
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+  return Buffer.compare(a, b) === 0;
 }
 
 /** Authenticates, authorizes, then answers; in this order, and nothing before it but that a path is not known at all. */

@@ -1,7 +1,7 @@
 /** Pods of one node by phase, counted anew only where their statuses have changed: a fleet is looked at several times a second. */
 
-import type { Registry } from '../actors/supervision/types.ts';
-import { statusesView } from '../machines/pods/status/messages.ts';
+import type { Registry } from '../../actors/supervision/types.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
 
 export interface PodCount {
   total: number;

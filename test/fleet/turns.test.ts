@@ -1,0 +1,64 @@
+/** All trees of a fleet take their turns on one thread, and none of them holds up what comes from outside. */
+import { expect, it } from 'vitest';
+import { FleetTurns } from '../../src/fleet/turns.ts';
+
+/** A clock that only turns move, and a loop that is told to go round. */
+function loop() {
+  let nowMs = 0;
+  const asked: (() => void)[] = [];
+  const turns = new FleetTurns({
+    clock: { monoMs: () => nowMs },
+    yield: { defer: (fn) => asked.push(fn) },
+  });
+  const order: string[] = [];
+  return {
+    turns,
+    order,
+    asked,
+    lasts: (name: string, ms: number) => () => {
+      nowMs += ms;
+      order.push(name);
+    },
+    /** What was asked for until now; answers how long it took. */
+    round: () => {
+      const beganMs = nowMs;
+      for (const fn of asked.splice(0)) fn();
+      return nowMs - beganMs;
+    },
+  };
+}
+
+it('a thousand trees that are busy leave the loop to others every few turns', () => {
+  const { turns, order, lasts, round, asked } = loop();
+  for (let i = 0; i < 1_000; i++) turns.defer(lasts(`n${i}`, 4));
+  expect(asked).toHaveLength(1);
+  const rounds: number[] = [];
+  while (asked.length > 0) rounds.push(round());
+  expect(Math.max(...rounds)).toBeLessThanOrEqual(20);
+  expect(order).toEqual(Array.from({ length: 1_000 }, (_, i) => `n${i}`));
+});
+
+it('a tree that always has more to do takes its turn after all that wait', () => {
+  const { turns, order, lasts, round } = loop();
+  const again = () => {
+    lasts('busy', 1)();
+    turns.defer(again);
+  };
+  turns.defer(again);
+  for (const name of ['a', 'b', 'c']) turns.defer(lasts(name, 1));
+  round();
+  expect(order.slice(0, 5)).toEqual(['busy', 'a', 'b', 'c', 'busy']);
+  expect(order.length).toBeLessThan(20);
+});
+
+it('a turn that throws costs nobody else theirs', () => {
+  const { turns, order, lasts, round } = loop();
+  turns.defer(lasts('a', 1));
+  turns.defer(() => {
+    throw new Error('a fault');
+  });
+  turns.defer(lasts('b', 1));
+  expect(round).toThrow('a fault');
+  round();
+  expect(order).toEqual(['a', 'b']);
+});
