@@ -15,7 +15,7 @@ import type { FleetOverview, NodeOverview } from './overview.ts';
 import { imagesOf } from './pods/images.ts';
 import { compiledRules } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
-import { FleetTurns } from './turns.ts';
+import { FleetTurns, pacedPods } from './turns.ts';
 import type { FleetWorld, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
@@ -67,7 +67,7 @@ export class Fleet {
             ...world,
             yield: turns,
             net: this.front.of(name, world.net),
-            connect: (...of) => this.calls.counting(world.connect(...of)),
+            connect: (...of) => this.calls.counting(pacedPods(world.connect(...of), turns)),
           },
           gates,
         });

@@ -1,8 +1,12 @@
-/** Turns of all trees of a fleet on the thread that they share. */
+/** Turns of all trees of a fleet on the thread that they share, and new work at the pace at which they do it. */
+import type { KubeApi } from '../ports/kube.ts';
 import type { Clock, Yield } from '../ports/ports.ts';
+import { resourceOf } from './calls.ts';
 
 /** Time after which turns end and I/O gets its chance, also for those who have waited since. */
 const TOGETHER_MS = 16;
+/** Trees that wait for a turn while new work comes in: enough to have always something to do. */
+const BUSY_TREES = 32;
 
 /**
  * In the order in which they were asked for, some at a time. Were each tree to take its turn before the next I/O, a thousand
@@ -14,6 +18,7 @@ export class FleetTurns implements Yield {
   readonly #clock: Pick<Clock, 'monoMs'>;
   readonly #yield: Pick<Yield, 'defer'>;
   readonly #waiting: (() => void)[] = [];
+  readonly #later: (() => void)[] = [];
   #armed = false;
 
   constructor(o: { clock: Pick<Clock, 'monoMs'>; yield: Pick<Yield, 'defer'> }) {
@@ -26,8 +31,17 @@ export class FleetTurns implements Yield {
     this.#arm();
   }
 
+  /** Resolves once few trees wait, for one caller after the other. */
+  async room(): Promise<void> {
+    if (this.#later.length === 0 && this.#waiting.length < BUSY_TREES) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#later.push(resolve);
+    this.#arm();
+    await promise;
+  }
+
   #arm(): void {
-    if (this.#armed || this.#waiting.length === 0) return;
+    if (this.#armed || this.#waiting.length + this.#later.length === 0) return;
     this.#armed = true;
     this.#yield.defer(() => {
       this.#armed = false;
@@ -40,8 +54,33 @@ export class FleetTurns implements Yield {
         }
       } finally {
         this.#waiting.splice(0, taken);
+        for (const go of this.#later.splice(0, Math.max(0, BUSY_TREES - this.#waiting.length))) go();
         this.#arm();
       }
     });
+  }
+}
+
+/**
+ * The way of a node to the API server, with changes of its pods taken as there is room. Thousands of pods that all begin at once
+ * would each get so little of the thread that their requests end in timeouts, and begin again.
+ */
+export function pacedPods(kube: KubeApi, turns: FleetTurns): KubeApi {
+  return {
+    server: kube.server,
+    request: (request, opts) => kube.request(request, opts),
+    watch: async (request, opts) => {
+      const watch = await kube.watch(request, opts);
+      return watch.ok && resourceOf(request.path) === 'pods' ? { ok: true, lines: paced(watch.lines, turns) } : watch;
+    },
+    closeConnections: (of) => kube.closeConnections(of),
+    close: () => kube.close(),
+  };
+}
+
+async function* paced(lines: AsyncIterable<string>, turns: FleetTurns): AsyncGenerator<string, void, undefined> {
+  for await (const line of lines) {
+    await turns.room();
+    yield line;
   }
 }

@@ -62,3 +62,25 @@ it('a turn that throws costs nobody else theirs', () => {
   round();
   expect(order).toEqual(['a', 'b']);
 });
+
+it('new work comes in as there is room, in order, and never waits for good', async () => {
+  const { turns, order, lasts, round, asked } = loop();
+  for (let i = 0; i < 40; i++) turns.defer(lasts(`n${i}`, 4));
+  const came: number[] = [];
+  const all = Array.from({ length: 50 }, (_, i) => turns.room().then(() => came.push(i)));
+  await Promise.resolve();
+  expect(came).toEqual([]);
+  while (asked.length > 0) {
+    round();
+    await new Promise(setImmediate);
+    expect(came.length).toBeLessThanOrEqual(order.length + 32);
+  }
+  await Promise.all(all);
+  expect(came).toEqual(Array.from({ length: 50 }, (_, i) => i));
+});
+
+it('room there is, is given at once', async () => {
+  const { turns, asked } = loop();
+  await turns.room();
+  expect(asked).toHaveLength(0);
+});
