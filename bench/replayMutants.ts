@@ -1,6 +1,7 @@
 /**
  * How many changed lines a replay finds: for each mutant of the mutant table, a seed of the simulation is recorded without it and
- * replayed with it. A mutant counts where the seed does something else with it than without it.
+ * replayed with it. A mutant counts where the seed does something else with it than without it, up to
+ * where an invariant ends the seed.
  * Options: --from=1 --count=1000 --out=FILE: a part of the table, by its order.
  */
 import { type Found, replayedMutants } from '../test/replay/mutants/replayed.ts';
