@@ -132,6 +132,19 @@ spec:
     expect(lines(await kubectl('get', 'nodes', '--no-headers', '-l', 'topology.kubernetes.io/zone=a'))).toHaveLength(6);
   });
 
+  it('adopts its own nodes, and refuses names that others have', { timeout: 2 * LONG_MS }, async () => {
+    const refused = fleet('--nodes=3', '--prefix=a', '--name=other', '--port=0');
+    expect(await refused.ended).toBe(64);
+    expect(refused.text()).toContain('3 nodes are there that the fleet other did not make: a-0, a-1, a-2; choose other names');
+    const adopted = fleet('--nodes=6', '--prefix=a', '--name=zones', '--port=0', '--cleanup');
+    await until('they are Ready again', async () => adopted.text().includes('nodes 6/6 Ready'), { timeoutMs: LONG_MS });
+    adopted.child.kill('SIGINT');
+    expect(await adopted.ended).toBe(0);
+    expect(lines(await kubectl('get', 'nodes', '--no-headers'))).toHaveLength(4);
+    // The next fleet may have nodes of these names.
+    await kubectl('delete', 'nodes', '-l', 'actorlet.dev/fleet=zones');
+  });
+
   it('of the examples keeps nodes Ready through a herd of restarts', { timeout: 2 * LONG_MS }, async () => {
     const mine = fleet('run', 'examples/fleet/herd.yaml', '--port=0', '--cleanup');
     expect(await mine.ended, mine.text()).toBe(0);
@@ -145,17 +158,6 @@ spec:
     expect(mine.text()).toContain('stop: 4 nodes');
     expect(mine.text()).toMatch(/available while the zone is away within 50 s +\d +met after/);
     await kubectl('delete', 'deployment', 'shop');
-  });
-
-  it('adopts its own nodes, and refuses names that others have', { timeout: 2 * LONG_MS }, async () => {
-    const refused = fleet('--nodes=3', '--prefix=a', '--name=other', '--port=0');
-    expect(await refused.ended).toBe(64);
-    expect(refused.text()).toContain('3 nodes are there that the fleet other did not make: a-0, a-1, a-2; choose other names');
-    const adopted = fleet('--nodes=6', '--prefix=a', '--name=zones', '--port=0', '--cleanup');
-    await until('they are Ready again', async () => adopted.text().includes('nodes 6/6 Ready'), { timeoutMs: LONG_MS });
-    adopted.child.kill('SIGINT');
-    expect(await adopted.ended).toBe(0);
-    expect(lines(await kubectl('get', 'nodes', '--no-headers'))).toHaveLength(4);
   });
 
   it('says what is wrong with a file, by line and field', async () => {
