@@ -79,7 +79,8 @@ describe('device plugins', () => {
     const first = await plug(['gpu0']);
     daemon.put('one.yaml', asking('one'));
     const one = await ready('one');
-    expect(first.calls.map((c) => c.method)).toEqual(['Allocate', 'PreStartContainer']);
+    // Where it registered by the socket of plugins it was asked for its options first, as the kubelet does.
+    expect(first.calls.map((c) => c.method)).toEqual(['GetDevicePluginOptions', 'Allocate', 'PreStartContainer']);
     expect(await inside('one', 'echo $GPUS')).toBe('gpu0');
     expect(await inside('one', 'cat /opt/driver/driver.txt')).toBe('of the driver');
     expect((await exec(lab, await idOf('one'), 'touch /opt/driver/x')).err).toContain('Read-only file system');
