@@ -65,12 +65,6 @@ export const ALLOCATION_MUTANTS: readonly Mutant[] = [
     replace: '];',
   },
   {
-    id: 'a change of a pod as a whole that is carried out is not noted',
-    file: 'src/machines/pods/workers/setup.ts',
-    find: 'const gone = from === undefined && step.containerId !== WHOLE_POD;',
-    replace: 'const gone = from === undefined;',
-  },
-  {
     id: 'a pod as a whole is said to have what it had first',
     file: 'src/machines/pods/status/generate.ts',
     find: 'return resizing === undefined || old.resources === undefined ? shown',
