@@ -11,6 +11,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Component, type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { cleanUpOnce } from './lib/cleanUp.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, projectRoot, report, say, sleep, summary, until } from './lib/report.ts';
 
@@ -218,10 +219,14 @@ const plane = await startControlPlane({
   },
 });
 const bench = new Bench(plane);
-try {
-  await report('fleet', { nodes: nodesWanted, pods: podsWanted, watches, shards, ...(await bench.run()) });
-} finally {
+const cleanUp = cleanUpOnce(async () => {
   await bench.end();
   await plane.stop();
   rmSync(scratch, { recursive: true, force: true });
+  return [];
+});
+try {
+  await report('fleet', { nodes: nodesWanted, pods: podsWanted, watches, shards, ...(await bench.run()) });
+} finally {
+  await cleanUp();
 }
