@@ -19,6 +19,7 @@ export class Calls {
         return kube.watch(request, opts);
       },
       closeConnections: (of) => kube.closeConnections(of),
+      reload: async () => kube.reload?.(),
       close: () => kube.close(),
     };
   }

@@ -13,7 +13,7 @@ const BUSY_TREES = 32;
  * busy ones would hold it up for seconds: leases would end, and answers that are there would count as missing.
  */
 export class FleetTurns implements Yield {
-  /** As short as any: others wait. */
+  /** No turn grows with the wait for it, which is due to other trees. */
   readonly turnMsMax = 0;
   readonly #clock: Pick<Clock, 'monoMs'>;
   readonly #yield: Pick<Yield, 'defer'>;
@@ -74,6 +74,7 @@ export function pacedPods(kube: KubeApi, turns: FleetTurns): KubeApi {
       return watch.ok && resourceOf(request.path) === 'pods' ? { ok: true, lines: paced(watch.lines, turns) } : watch;
     },
     closeConnections: (of) => kube.closeConnections(of),
+    reload: async () => kube.reload?.(),
     close: () => kube.close(),
   };
 }

@@ -46,7 +46,7 @@ export interface Clock {
 export interface Yield {
   /** Runs `fn` after whatever I/O is ready now has had its turn (`setImmediate` in production). */
   defer(fn: () => void): void;
-  /** Longest turn of a tree that has more to do, however long it waited for it, in ms. Default 32. */
+  /** To how many ms a turn of a tree with more to do grows with its wait for it; below 4 it does not grow. Default 32. */
   readonly turnMsMax?: number;
 }
 
