@@ -38,7 +38,9 @@ export function replayedMutants(): ReplayedMutants {
       if (code !== 0) return { kind: 'unusable', why: out.slice(-500) };
       const changed = join(dir, 'changed');
       await copy.planted(m, () => record(copy, { seed, to: changed }));
-      const same = readdirSync(changed).every((name) => textOf(join(recording, name)).startsWith(textOf(join(changed, name))));
+      const names = readdirSync(changed);
+      if (names.length === 0) return { kind: 'unusable', why: 'the seed with it recorded nothing' };
+      const same = names.every((name) => textOf(join(recording, name)).startsWith(textOf(join(changed, name))));
       rmSync(changed, { recursive: true, force: true });
       return { kind: same ? 'same' : 'missed' };
     },
