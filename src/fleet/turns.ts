@@ -7,6 +7,8 @@ import { resourceOf } from './calls.ts';
 const TOGETHER_MS = 16;
 /** Trees that wait for a turn while new work comes in: enough to have always something to do. */
 const BUSY_TREES = 32;
+/** Requests under way while new work comes in: an API server that falls behind gets no more of it. */
+const REQUESTS_MAX = 100;
 
 /**
  * In the order in which they were asked for, some at a time. Were each tree to take its turn before the next I/O, a thousand
@@ -20,6 +22,7 @@ export class FleetTurns implements Yield {
   readonly #waiting: (() => void)[] = [];
   readonly #later: (() => void)[] = [];
   #armed = false;
+  #requests = 0;
 
   constructor(o: { clock: Pick<Clock, 'monoMs'>; yield: Pick<Yield, 'defer'> }) {
     this.#clock = o.clock;
@@ -31,17 +34,33 @@ export class FleetTurns implements Yield {
     this.#arm();
   }
 
-  /** Resolves once few trees wait, for one caller after the other. */
+  /** Resolves once few trees wait and few requests are under way, for one caller after the other. */
   async room(): Promise<void> {
-    if (this.#later.length === 0 && this.#waiting.length < BUSY_TREES) return;
+    if (this.#later.length === 0 && this.#free() > 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#later.push(resolve);
     this.#arm();
     await promise;
   }
 
+  /** Counts it as long as it is under way. */
+  async asking<T>(request: () => Promise<T>): Promise<T> {
+    this.#requests += 1;
+    try {
+      return await request();
+    } finally {
+      this.#requests -= 1;
+      this.#arm();
+    }
+  }
+
+  /** How much new work may come in. */
+  #free(): number {
+    return Math.max(0, Math.min(BUSY_TREES - this.#waiting.length, REQUESTS_MAX - this.#requests));
+  }
+
   #arm(): void {
-    if (this.#armed || this.#waiting.length + this.#later.length === 0) return;
+    if (this.#armed || (this.#waiting.length === 0 && (this.#later.length === 0 || this.#free() === 0))) return;
     this.#armed = true;
     this.#yield.defer(() => {
       this.#armed = false;
@@ -54,7 +73,7 @@ export class FleetTurns implements Yield {
         }
       } finally {
         this.#waiting.splice(0, taken);
-        for (const go of this.#later.splice(0, Math.max(0, BUSY_TREES - this.#waiting.length))) go();
+        for (const go of this.#later.splice(0, this.#free())) go();
         this.#arm();
       }
     });
@@ -68,7 +87,7 @@ export class FleetTurns implements Yield {
 export function pacedPods(kube: KubeApi, turns: FleetTurns): KubeApi {
   return {
     server: kube.server,
-    request: (request, opts) => kube.request(request, opts),
+    request: (request, opts) => turns.asking(() => kube.request(request, opts)),
     watch: async (request, opts) => {
       const watch = await kube.watch(request, opts);
       return watch.ok && resourceOf(request.path) === 'pods' ? { ok: true, lines: paced(watch.lines, turns) } : watch;

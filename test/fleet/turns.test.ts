@@ -84,3 +84,33 @@ it('room there is, is given at once', async () => {
   await turns.room();
   expect(asked).toHaveLength(0);
 });
+
+it('while a hundred requests are under way nothing new comes in, and each that ends lets one in', async () => {
+  const { turns, asked, round } = loop();
+  const ends: (() => void)[] = [];
+  const ask = () => turns.asking(() => new Promise<void>((resolve) => ends.push(resolve)));
+  const settle = async () => {
+    await new Promise(setImmediate);
+    while (asked.length > 0) {
+      round();
+      await new Promise(setImmediate);
+    }
+  };
+  const requests = Array.from({ length: 100 }, ask);
+  const all = [1, 2].map(() => turns.room().then(() => void requests.push(ask())));
+  await settle();
+  expect(requests).toHaveLength(100);
+  for (const count of [101, 102]) {
+    ends.shift()?.();
+    await settle();
+    expect(requests).toHaveLength(count);
+  }
+  for (const end of ends) end();
+  await Promise.all([...all, ...requests]);
+});
+
+it('a request that fails is none any more', async () => {
+  const { turns } = loop();
+  for (let i = 0; i < 150; i++) await expect(turns.asking(() => Promise.reject(new Error('no answer')))).rejects.toThrow('no answer');
+  await turns.room();
+});
