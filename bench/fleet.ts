@@ -25,10 +25,14 @@ const PORT = 20_250;
 const LOOK_MS = 1_000;
 const LEASES_MS = 10_000;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
-const LONG_MS = 900_000;
+const LONG_MS = 1_800_000;
 const REPLICAS_MAX = 1_000;
+/** In what fleets print every two seconds. */
+const PROGRESS = { nodes: /(?<=nodes )\d+\/\d+(?= Ready)/g, pods: /(?<=pods )\d+\/\d+(?= Ready)/g };
 /** Of what fleets print: its end. */
 const SAID_CHARS_MAX = 10_000;
+/** Kinds of requests of a phase: the most frequent. */
+const REQUESTS_SHOWN = 12;
 const COMPONENTS: readonly Component[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 
 interface Condition {
@@ -43,7 +47,8 @@ interface Item {
 class Bench {
   readonly plane: ControlPlane;
   readonly fleets: readonly ChildProcess[];
-  #said = '';
+  /** The end of what each printed. */
+  readonly #said: string[] = [];
 
   constructor(plane: ControlPlane) {
     this.plane = plane;
@@ -61,7 +66,7 @@ class Bench {
     // As it is started by hand, with the flags for V8 that it gets there.
     const fleet = spawn(join(projectRoot, 'bin', 'actorlet'), args, { stdio: ['ignore', 'ignore', 'pipe'] });
     fleet.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#said = (this.#said + text).slice(-SAID_CHARS_MAX);
+      this.#said[shard] = ((this.#said[shard] ?? '') + text).slice(-SAID_CHARS_MAX);
     });
     return fleet;
   }
@@ -79,8 +84,23 @@ class Bench {
     return Object.fromEntries([['fleet', this.#sum(({ pid }) => of(pid))], ...COMPONENTS.map((c) => [c, of(this.plane.pid(c))] as const)]);
   }
 
+  /** Requests that the API server has answered so far, of everybody, by verb and resource. */
+  async requests(): Promise<Map<string, number>> {
+    const { body } = await this.plane.request('GET', '/metrics', { timeoutMs: 60_000 });
+    const counts = new Map<string, number>();
+    for (const line of String(body).split('\n')) {
+      const { labels = '', count } = /^apiserver_request_total\{(?<labels>.*)\} (?<count>[0-9.e+]+)$/.exec(line)?.groups ?? {};
+      if (count === undefined) continue;
+      const of = (name: string): string => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1] ?? '';
+      const kind = `${of('verb')} ${of('resource')}${of('subresource') === '' ? '' : `/${of('subresource')}`}`;
+      counts.set(kind, (counts.get(kind) ?? 0) + Number(count));
+    }
+    return counts;
+  }
+
   /** What a phase took: its time, and of each process the share of one core. */
   async phase(what: string, act: () => Promise<void>): Promise<object> {
+    const asked = await this.requests();
     const before = this.cpu();
     const fromMs = performance.now();
     await act();
@@ -90,7 +110,9 @@ class Bench {
     const cpuSeconds = Object.fromEntries(used.map(([who, cpuMs]) => [who, round(cpuMs / 1000)]));
     // What other programs took shows in it, too.
     const loadAverage = round(loadavg()[0] ?? 0);
-    const took = { seconds: round(ms / 1000), percentOfOneCore: share, cpuSeconds, loadAverage, ...this.memory() };
+    const more = [...(await this.requests())].map(([kind, count]) => [kind, count - (asked.get(kind) ?? 0)] as const);
+    const requests = Object.fromEntries(more.sort(([, a], [, b]) => b - a).slice(0, REQUESTS_SHOWN));
+    const took = { seconds: round(ms / 1000), percentOfOneCore: share, cpuSeconds, loadAverage, ...this.memory(), requests };
     say(`${what}: ${JSON.stringify(took)}`);
     return took;
   }
@@ -108,11 +130,16 @@ class Bench {
     return { residentMiB: mib('VmRSS'), residentPeakMiB: mib('VmHWM') };
   }
 
-  async reach(what: string, path: string, count: number): Promise<void> {
+  /** So many Ready, by what the fleets print, and then by the API server: to ask it all the time would cost it more than the pods. */
+  async reach(what: 'nodes' | 'pods', count: number): Promise<void> {
     const hasEnded = () => this.fleets.some((f) => f.exitCode !== null || f.signalCode !== null);
-    const reached = async () => (hasEnded() ? 'ended' : (await this.ready(path)).length >= count ? 'reached' : undefined);
+    const printed = () => this.#said.reduce((sum, text) => sum + Number(text.match(PROGRESS[what])?.at(-1)?.split('/')[0] ?? 0), 0);
+    const reached = async () => {
+      if (hasEnded()) return 'ended';
+      return printed() >= count && (await this.ready(`/api/v1/${what}`)).length >= count ? 'reached' : undefined;
+    };
     if ((await until(what, reached, { timeoutMs: LONG_MS, everyMs: LOOK_MS })) === 'ended')
-      throw new Error(`the fleet ended: ${this.#said}`);
+      throw new Error(`the fleet ended: ${this.#said.join('\n')}`);
   }
 
   /** Once it has settled. */
@@ -154,12 +181,12 @@ class Bench {
   }
 
   async run(): Promise<object> {
-    const joined = await this.phase('nodes Ready', () => this.reach('nodes', '/api/v1/nodes', nodesWanted));
+    const joined = await this.phase('nodes Ready', () => this.reach('nodes', nodesWanted));
     const idle = await this.rest('rest without pods');
     const beganMs = Date.now();
     const bound = await this.phase('pods Ready', async () => {
       await this.deployments();
-      await this.reach('pods', '/api/v1/pods', podsWanted);
+      await this.reach('pods', podsWanted);
     });
     const steps = await this.steps(beganMs);
     const rest = await this.rest('rest with pods');
