@@ -107,7 +107,7 @@ export class Member {
     const { clock, yield: turns } = o.world;
     this.times = new PodTimes(clock);
     this.#runtime = createHollowRuntime(this.#runtimeOptions(o));
-    this.#disk = simDisk({ time: { yieldFor: () => turns }, clock });
+    this.#disk = simDisk({ time: { yieldFor: () => turns }, clock, lasting: true });
     this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);
     for (const dir of DIRS) this.#disk.makeDir(dir);
     this.#disk.put('/etc/hosts', '127.0.0.1 localhost\n');

@@ -9,6 +9,8 @@ const TOGETHER_MS = 16;
 const BUSY_TREES = 32;
 /** Requests under way while new work comes in: an API server that falls behind gets no more of it. */
 const REQUESTS_MAX = 100;
+/** A thread that takes longer from one look at I/O to the next is behind with its timers, leases among them. */
+const ROUND_MS = 100;
 
 /**
  * In the order in which they were asked for, some at a time. Were each tree to take its turn before the next I/O, a thousand
@@ -34,9 +36,11 @@ export class FleetTurns implements Yield {
     this.#arm();
   }
 
-  /** Resolves once few trees wait and few requests are under way, for one caller after the other. */
+  /**
+   * Resolves once few trees wait, few requests are under way and the thread is not behind, for one caller after the other. Where
+   * it always is, one comes in each time.
+   */
   async room(): Promise<void> {
-    if (this.#later.length === 0 && this.#free() > 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#later.push(resolve);
     this.#arm();
@@ -62,9 +66,11 @@ export class FleetTurns implements Yield {
   #arm(): void {
     if (this.#armed || (this.#waiting.length === 0 && (this.#later.length === 0 || this.#free() === 0))) return;
     this.#armed = true;
+    const armedMs = this.#clock.monoMs();
     this.#yield.defer(() => {
       this.#armed = false;
-      const untilMs = this.#clock.monoMs() + TOGETHER_MS;
+      const nowMs = this.#clock.monoMs();
+      const untilMs = nowMs + TOGETHER_MS;
       let taken = 0;
       try {
         while (taken < this.#waiting.length && (taken === 0 || this.#clock.monoMs() < untilMs)) {
@@ -73,7 +79,7 @@ export class FleetTurns implements Yield {
         }
       } finally {
         this.#waiting.splice(0, taken);
-        for (const go of this.#later.splice(0, this.#free())) go();
+        for (const go of this.#later.splice(0, Math.min(this.#free(), nowMs - armedMs > ROUND_MS ? 1 : BUSY_TREES))) go();
         this.#arm();
       }
     });

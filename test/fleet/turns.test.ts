@@ -79,10 +79,21 @@ it('new work comes in as there is room, in order, and never waits for good', asy
   expect(came).toEqual(Array.from({ length: 50 }, (_, i) => i));
 });
 
-it('room there is, is given at once', async () => {
-  const { turns, asked } = loop();
-  await turns.room();
-  expect(asked).toHaveLength(0);
+it('of a thread that is behind, new work comes in one by one', async () => {
+  const { turns, order, lasts, round, asked } = loop();
+  let came = 0;
+  const all = Array.from({ length: 20 }, () => turns.room().then(() => (came += 1)));
+  // Timers, which are none of the turns.
+  const late = lasts('timer', 150);
+  for (const count of [1, 2]) {
+    late();
+    round();
+    await new Promise(setImmediate);
+    expect(came).toBe(count);
+  }
+  round();
+  await Promise.all(all);
+  expect([came, order, asked]).toEqual([20, ['timer', 'timer'], []]);
 });
 
 it('while a hundred requests are under way nothing new comes in, and each that ends lets one in', async () => {
@@ -110,7 +121,9 @@ it('while a hundred requests are under way nothing new comes in, and each that e
 });
 
 it('a request that fails is none any more', async () => {
-  const { turns } = loop();
+  const { turns, round } = loop();
   for (let i = 0; i < 150; i++) await expect(turns.asking(() => Promise.reject(new Error('no answer')))).rejects.toThrow('no answer');
-  await turns.room();
+  const room = turns.room();
+  round();
+  await room;
 });

@@ -6,7 +6,7 @@
 import type { Clock, FsEvent, HostFs, Sys } from '../../../ports/ports.ts';
 import type { SimRng } from '../rng.ts';
 import type { Power, SimTime } from '../time.ts';
-import { failure, nameOf, type OpenFile, openFile, parentOf, sizeBelow } from './diskEntry.ts';
+import { failure, nameOf, type OpenFile, openFile, parentOf } from './diskEntry.ts';
 import { diskMount } from './diskMount.ts';
 import { DiskTree } from './diskTree.ts';
 import type { DiskTrouble, SimDisk } from './types.ts';
@@ -23,7 +23,8 @@ const NOWHERE = '(replaced)';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export function simDisk(o: { time: Pick<SimTime, 'yieldFor'>; clock: Clock }): SimDisk {
+/** `lasting`: without power losses, which takes less memory. */
+export function simDisk(o: { time: Pick<SimTime, 'yieldFor'>; clock: Clock; lasting?: boolean }): SimDisk {
   return new Disk(o);
 }
 
@@ -43,10 +44,11 @@ class Disk implements SimDisk {
   readonly #tree: DiskTree;
   readonly #watches = new Set<Watch>();
 
-  constructor(o: { time: Pick<SimTime, 'yieldFor'>; clock: Clock }) {
+  constructor(o: Parameters<typeof simDisk>[0]) {
     this.#time = o.time;
     this.#wallMs = () => o.clock.wallMs();
-    this.#tree = new DiskTree({ wallMs: this.#wallMs, onChange: (path, kind) => this.#tell(path, kind) });
+    const { lasting = false } = o;
+    this.#tree = new DiskTree({ wallMs: this.#wallMs, lasting, onChange: (path, kind) => this.#tell(path, kind) });
   }
 
   #tell(path: string, kind: FsEvent['kind']): void {
@@ -101,8 +103,7 @@ class Disk implements SimDisk {
   takeDir(path: string): boolean {
     const { live } = this.#tree;
     if (live.get(path)?.kind !== 'dir') return false;
-    const below = [...live.keys()].filter((p) => p.startsWith(`${path}/`));
-    for (const p of below.sort().reverse()) this.#tree.remove(p);
+    for (const p of this.#tree.below(path).sort().reverse()) this.#tree.remove(p);
     this.#tree.remove(path);
     this.#tree.forgetBelow(path);
     this.breakWatches('the directory was removed', (p) => p === path || p.startsWith(`${path}/`));
@@ -145,11 +146,11 @@ class Disk implements SimDisk {
   }
 
   sizeBelow(path: string): { bytes: number; inodes: number } {
-    return sizeBelow(this.#tree.live, path, this.isMountPoint);
+    return this.#tree.sizeBelow(path, this.isMountPoint);
   }
 
   emptyDir(path: string): void {
-    for (const p of [...this.#tree.live.keys()]) if (p.startsWith(`${path}/`)) this.#tree.unset(p);
+    for (const p of this.#tree.below(path)) this.#tree.unset(p);
     this.#tree.forgetBelow(path);
   }
 

@@ -49,15 +49,3 @@ export function openFile(file: Entry, o: { isAt: OpenFile['isAt']; wallMs(): num
     size: () => file.data.length,
   };
 }
-
-/** What lies at this path and below it, as far as nothing else is mounted there. */
-export function sizeBelow(
-  live: ReadonlyMap<string, Entry>,
-  path: string,
-  isMountPoint: (path: string) => boolean,
-): { bytes: number; inodes: number } {
-  const own = [...live].filter(([p]) => p === path || p.startsWith(`${path}/`));
-  const mounted = own.map(([p]) => p).filter((p) => p !== path && isMountPoint(p));
-  const counted = own.filter(([p]) => !mounted.some((m) => p === m || p.startsWith(`${m}/`)));
-  return { bytes: counted.reduce((sum, [, e]) => sum + e.data.length, 0), inodes: counted.length };
-}

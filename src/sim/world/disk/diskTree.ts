@@ -8,13 +8,15 @@ const LINKS_MAX = 16;
 
 export interface DiskTreeOptions {
   wallMs(): number;
+  /** Everything is on the platter at once, so no power loss can be played. */
+  lasting: boolean;
   /** Called after each change of a name or of a file. */
   onChange(path: string, kind: FsEvent['kind']): void;
 }
 
 export class DiskTree {
   readonly live = new Map<string, Entry>();
-  readonly durable = new Map<string, Entry>();
+  readonly durable: Map<string, Entry>;
   /** Names in each directory of `live`. */
   readonly #names = new Map<string, Set<string>>();
   readonly #o: DiskTreeOptions;
@@ -22,6 +24,7 @@ export class DiskTree {
 
   constructor(o: DiskTreeOptions) {
     this.#o = o;
+    this.durable = o.lasting ? this.live : new Map();
     this.makeDir('/', true);
   }
 
@@ -72,6 +75,29 @@ export class DiskTree {
     return [...(this.#names.get(path) ?? [])].sort();
   }
 
+  /** What lies below, each directory before what is in it. */
+  below(path: string): string[] {
+    const found: string[] = [];
+    const prefix = path === '/' ? '' : path;
+    for (const name of this.#names.get(path) ?? []) found.push(`${prefix}/${name}`, ...this.below(`${prefix}/${name}`));
+    return found;
+  }
+
+  /** Of what lies at this path and below it, as far as nothing else is mounted there. */
+  sizeBelow(path: string, isMountPoint: (path: string) => boolean): { bytes: number; inodes: number } {
+    let bytes = this.live.get(path)?.data.length ?? 0;
+    let inodes = this.live.has(path) ? 1 : 0;
+    const prefix = path === '/' ? '' : path;
+    for (const name of this.#names.get(path) ?? []) {
+      const at = `${prefix}/${name}`;
+      if (isMountPoint(at)) continue;
+      const below = this.sizeBelow(at, isMountPoint);
+      bytes += below.bytes;
+      inodes += below.inodes;
+    }
+    return { bytes, inodes };
+  }
+
   makeDir(path: string, lasting: boolean): void {
     if (this.live.has(path)) {
       if (this.follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
@@ -114,6 +140,7 @@ export class DiskTree {
   }
 
   forgetBelow(path: string): void {
+    if (this.#o.lasting) return;
     this.durable.delete(path);
     for (const p of [...this.durable.keys()]) if (p.startsWith(`${path}/`)) this.durable.delete(p);
   }
@@ -121,6 +148,7 @@ export class DiskTree {
   syncNames(dir: string): void {
     const now = this.#names.get(dir);
     if (now === undefined) throw failure('ENOENT', dir);
+    if (this.#o.lasting) return;
     for (const p of [...this.durable.keys()]) if (p !== '/' && parentOf(p) === dir && !now.has(nameOf(p))) this.forgetBelow(p);
     const prefix = dir === '/' ? '' : dir;
     for (const name of now) {
