@@ -13,9 +13,10 @@ import { Front } from './front/front.ts';
 import { Member } from './member.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
 import { imagesOf } from './pods/images.ts';
+import { pacedPods } from './pods/paced.ts';
 import { compiledRules } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
-import { FleetTurns, pacedPods } from './turns.ts';
+import { FleetTurns } from './turns.ts';
 import type { FleetWorld, Shard } from './types.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
@@ -62,12 +63,13 @@ export class Fleet {
           fleet: spec.name,
           group,
           behaviour,
+          making: turns,
           rng: { next: () => own.next() },
           world: {
             ...world,
             yield: turns,
             net: this.front.of(name, world.net),
-            connect: (...of) => this.calls.counting(pacedPods(world.connect(...of), turns)),
+            connect: (...of) => this.calls.counting(pacedPods(world.connect(...of), { turns, clock: world.clock })),
           },
           gates,
         });

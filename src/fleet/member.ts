@@ -30,7 +30,7 @@ import type { NodeOverview } from './overview.ts';
 import { type PodCount, PodCounts } from './pods/counts.ts';
 import { heldOf } from './pods/held.ts';
 import { type CompiledRule, PodRules } from './pods/rules.ts';
-import { PodTimes } from './pods/times.ts';
+import { type PodsBeingMade, PodTimes } from './pods/times.ts';
 import { withProc } from './proc.ts';
 import { type Delay, drawn } from './spec/delay.ts';
 import type { FleetWorld } from './types.ts';
@@ -67,6 +67,7 @@ export interface MemberOptions {
   gates: FeatureGates;
   /** Shared by the nodes of the group. */
   behaviour: Behaviour;
+  making: PodsBeingMade;
 }
 /** What pods, images and statuses do on the nodes of one group. */
 interface Behaviour {
@@ -105,7 +106,7 @@ export class Member {
     this.name = o.name;
     this.group = o.group;
     const { clock, yield: turns } = o.world;
-    this.times = new PodTimes(clock);
+    this.times = new PodTimes(clock, o.making);
     this.#runtime = createHollowRuntime(this.#runtimeOptions(o));
     this.#disk = simDisk({ time: { yieldFor: () => turns }, clock, lasting: true });
     this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);

@@ -1,7 +1,5 @@
-/** Turns of all trees of a fleet on the thread that they share, and new work at the pace at which they do it. */
-import type { KubeApi } from '../ports/kube.ts';
+/** Turns of all trees of a fleet on the thread that they share, and room for new work at the pace at which they do it. */
 import type { Clock, Yield } from '../ports/ports.ts';
-import { resourceOf } from './calls.ts';
 
 /** Time after which turns end and I/O gets its chance, also for those who have waited since. */
 const TOGETHER_MS = 16;
@@ -11,6 +9,12 @@ const BUSY_TREES = 32;
 const REQUESTS_MAX = 100;
 /** A thread that takes longer from one look at I/O to the next is behind with its timers, leases among them. */
 const ROUND_MS = 100;
+/** Where it always is, one comes in that often. */
+const BEHIND_EVERY_MS = 1_000;
+/** Pods that are being made while new ones come in. All that are begun together are Ready together, late. */
+const PODS_MAX = 256;
+/** After that time a pod is not waited for: it may be meant to take long. */
+const POD_MS = 15_000;
 
 /**
  * In the order in which they were asked for, some at a time. Were each tree to take its turn before the next I/O, a thousand
@@ -19,14 +23,18 @@ const ROUND_MS = 100;
 export class FleetTurns implements Yield {
   /** No turn grows with the wait for it, which is due to other trees. */
   readonly turnMsMax = 0;
-  readonly #clock: Pick<Clock, 'monoMs'>;
+  readonly #clock: Pick<Clock, 'monoMs' | 'setTimeout'>;
   readonly #yield: Pick<Yield, 'defer'>;
   readonly #waiting: (() => void)[] = [];
   readonly #later: (() => void)[] = [];
   #armed = false;
   #requests = 0;
+  /** By UID: since when they are being made, the oldest first. */
+  readonly #pods = new Map<string, number>();
+  #waitsForPods = false;
+  #cameMs = Number.NEGATIVE_INFINITY;
 
-  constructor(o: { clock: Pick<Clock, 'monoMs'>; yield: Pick<Yield, 'defer'> }) {
+  constructor(o: { clock: Pick<Clock, 'monoMs' | 'setTimeout'>; yield: Pick<Yield, 'defer'> }) {
     this.#clock = o.clock;
     this.#yield = o.yield;
   }
@@ -36,10 +44,7 @@ export class FleetTurns implements Yield {
     this.#arm();
   }
 
-  /**
-   * Resolves once few trees wait, few requests are under way and the thread is not behind, for one caller after the other. Where
-   * it always is, one comes in each time.
-   */
+  /** Resolves once there is little else to do: see the bounds above. One caller after the other. */
   async room(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#later.push(resolve);
@@ -58,13 +63,38 @@ export class FleetTurns implements Yield {
     }
   }
 
+  /** A node has this pod now. */
+  begun(uid: string): void {
+    this.#pods.set(uid, this.#clock.monoMs());
+  }
+
+  /** It is Ready, or gone. */
+  made(uid: string): void {
+    if (this.#pods.delete(uid)) this.#arm();
+  }
+
   /** How much new work may come in. */
   #free(): number {
-    return Math.max(0, Math.min(BUSY_TREES - this.#waiting.length, REQUESTS_MAX - this.#requests));
+    const nowMs = this.#clock.monoMs();
+    for (const [uid, sinceMs] of this.#pods) {
+      if (nowMs - sinceMs < POD_MS) break;
+      this.#pods.delete(uid);
+    }
+    return Math.max(0, Math.min(BUSY_TREES - this.#waiting.length, REQUESTS_MAX - this.#requests, PODS_MAX - this.#pods.size));
+  }
+
+  #mayCome(roundMs: number): number {
+    const late = roundMs > ROUND_MS;
+    if (late && this.#clock.monoMs() - this.#cameMs < BEHIND_EVERY_MS) return 0;
+    return Math.min(late ? 1 : BUSY_TREES, this.#free());
   }
 
   #arm(): void {
-    if (this.#armed || (this.#waiting.length === 0 && (this.#later.length === 0 || this.#free() === 0))) return;
+    if (this.#armed) return;
+    if (this.#waiting.length === 0 && (this.#later.length === 0 || this.#free() === 0)) {
+      this.#waitForPods();
+      return;
+    }
     this.#armed = true;
     const armedMs = this.#clock.monoMs();
     this.#yield.defer(() => {
@@ -79,34 +109,21 @@ export class FleetTurns implements Yield {
         }
       } finally {
         this.#waiting.splice(0, taken);
-        for (const go of this.#later.splice(0, Math.min(this.#free(), nowMs - armedMs > ROUND_MS ? 1 : BUSY_TREES))) go();
+        const coming = this.#later.splice(0, this.#mayCome(nowMs - armedMs));
+        if (coming.length > 0) this.#cameMs = nowMs;
+        for (const go of coming) go();
         this.#arm();
       }
     });
   }
-}
 
-/**
- * The way of a node to the API server, with changes of its pods taken as there is room. Thousands of pods that all begin at once
- * would each get so little of the thread that their requests end in timeouts, and begin again.
- */
-export function pacedPods(kube: KubeApi, turns: FleetTurns): KubeApi {
-  return {
-    server: kube.server,
-    request: (request, opts) => turns.asking(() => kube.request(request, opts)),
-    watch: async (request, opts) => {
-      const watch = await kube.watch(request, opts);
-      return watch.ok && resourceOf(request.path) === 'pods' ? { ok: true, lines: paced(watch.lines, turns) } : watch;
-    },
-    closeConnections: (of) => kube.closeConnections(of),
-    reload: async () => kube.reload?.(),
-    close: () => kube.close(),
-  };
-}
-
-async function* paced(lines: AsyncIterable<string>, turns: FleetTurns): AsyncGenerator<string, void, undefined> {
-  for await (const line of lines) {
-    await turns.room();
-    yield line;
+  /** Pods that take long say nothing when they are not waited for any more. */
+  #waitForPods(): void {
+    if (this.#waitsForPods || this.#later.length === 0 || this.#pods.size < PODS_MAX) return;
+    this.#waitsForPods = true;
+    this.#clock.setTimeout(() => {
+      this.#waitsForPods = false;
+      this.#arm();
+    }, POD_MS / 10);
   }
 }

@@ -6,8 +6,9 @@ import { FleetTurns } from '../../src/fleet/turns.ts';
 function loop() {
   let nowMs = 0;
   const asked: (() => void)[] = [];
+  const timers: { fn: () => void; ms: number }[] = [];
   const turns = new FleetTurns({
-    clock: { monoMs: () => nowMs },
+    clock: { monoMs: () => nowMs, setTimeout: (fn, ms) => timers.push({ fn, ms }) },
     yield: { defer: (fn) => asked.push(fn) },
   });
   const order: string[] = [];
@@ -15,6 +16,10 @@ function loop() {
     turns,
     order,
     asked,
+    timers,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
     lasts: (name: string, ms: number) => () => {
       nowMs += ms;
       order.push(name);
@@ -79,21 +84,51 @@ it('new work comes in as there is room, in order, and never waits for good', asy
   expect(came).toEqual(Array.from({ length: 50 }, (_, i) => i));
 });
 
-it('of a thread that is behind, new work comes in one by one', async () => {
-  const { turns, order, lasts, round, asked } = loop();
+it('of a thread that is behind, one comes in each second', async () => {
+  const { turns, round, pass, asked } = loop();
   let came = 0;
   const all = Array.from({ length: 20 }, () => turns.room().then(() => (came += 1)));
-  // Timers, which are none of the turns.
-  const late = lasts('timer', 150);
-  for (const count of [1, 2]) {
-    late();
+  const counts: number[] = [];
+  for (let i = 0; i < 16; i++) {
+    pass(150);
     round();
     await new Promise(setImmediate);
-    expect(came).toBe(count);
+    counts.push(came);
   }
+  expect(counts).toEqual([1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 3]);
   round();
   await Promise.all(all);
-  expect([came, order, asked]).toEqual([20, ['timer', 'timer'], []]);
+  expect([came, asked]).toEqual([20, []]);
+});
+
+it('while 256 pods are being made no other comes in; those that take 15 s are waited for no more', async () => {
+  const { turns, round, pass, asked, timers } = loop();
+  for (let i = 0; i < 256; i++) turns.begun(`pod-${i}`);
+  let came = 0;
+  const all = [1, 2, 3].map(async () => {
+    await turns.room();
+    came += 1;
+    turns.begun(`new-${came}`);
+  });
+  const settle = async () => {
+    await new Promise(setImmediate);
+    while (asked.length > 0) {
+      round();
+      await new Promise(setImmediate);
+    }
+  };
+  await settle();
+  expect(came).toBe(0);
+  turns.made('pod-7');
+  turns.made('of nobody');
+  await settle();
+  expect(came).toBe(1);
+  pass(15_000);
+  expect(timers).toHaveLength(1);
+  timers[0]?.fn();
+  await settle();
+  await Promise.all(all);
+  expect(came).toBe(3);
 });
 
 it('while a hundred requests are under way nothing new comes in, and each that ends lets one in', async () => {
@@ -108,7 +143,7 @@ it('while a hundred requests are under way nothing new comes in, and each that e
     }
   };
   const requests = Array.from({ length: 100 }, ask);
-  const all = [1, 2].map(() => turns.room().then(() => void requests.push(ask())));
+  const all = [1, 2].map(() => turns.room().then(() => requests.push(ask())));
   await settle();
   expect(requests).toHaveLength(100);
   for (const count of [101, 102]) {
