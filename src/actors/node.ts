@@ -1,5 +1,6 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
+import { apiView } from '../machines/api/messages.ts';
 import { chartOf } from '../machines/chart/definition.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { SIGNAL_FACTS } from '../machines/config/evictionSignals.ts';
@@ -123,6 +124,8 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
   });
   tree = built;
+  // Layers behind it start anew with it: none goes by versions and objects that the API server does not have any more.
+  built.registry.watch(apiView.restored, () => void built.kill('node/api', 'a restored API server'));
   addIdleFamilies(config, ports.metrics);
   if (history !== null) built.registry.watch(statusesView, (statuses) => history.see(statuses));
   return {

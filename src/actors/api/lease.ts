@@ -8,8 +8,18 @@
 import { fromPromise } from 'xstate';
 import { type LeaseOutcome, leaseMachine } from '../../machines/api/leaseMachine.ts';
 import { apiView, type LeaseEvent } from '../../machines/api/messages.ts';
-import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import {
+  isKubeObject,
+  isOlder,
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  kubePath,
+  TOO_LARGE,
+  wasAnswered,
+} from '../../machines/kube/request.ts';
 import type { WireLease, WireOwner } from '../../machines/kube/wire.ts';
+import { isRecord } from '../../machines/shape/conform.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -70,10 +80,19 @@ class LeaseCalls {
       const found = await this.#request({ verb: 'GET', path: kubePath.lease(NAMESPACE, this.#o.nodeName) }, signal);
       if (found.ok) {
         if (!isKubeObject(found.body)) return malformed();
+        const [had, has] = [versionOf(this.#lease), versionOf(found.body)];
+        // Only this node writes it.
+        if (isOlder(has, had)) return this.#restored(`its lease is of version ${has}, and was of version ${had}`);
         this.#lease = found.body;
         return this.renew(signal);
       }
       if (found.failure.code !== 404) return failed(found.failure);
+      if (this.#lease !== undefined) {
+        const why = await this.#lacksNode(signal);
+        if (typeof why === 'object') return failed(why);
+        if (why !== '') return this.#restored(why);
+        this.#lease = undefined;
+      }
       this.#absent = true;
     }
     const owner = this.#owner();
@@ -95,11 +114,38 @@ class LeaseCalls {
     const lease = this.#lease;
     if (lease === undefined) return this.acquire(signal);
     const owner = this.#owner();
-    const owned = Array.isArray(lease.metadata.ownerReferences) && lease.metadata.ownerReferences.length > 0;
-    const metadata = { ...lease.metadata, ...(owned || owner === null ? {} : { ownerReferences: [owner] }) };
+    const { ownerReferences: owners } = lease.metadata;
+    // It may be of a node object that there was before.
+    const owned = owner === null || (Array.isArray(owners) && owners.some((o) => isRecord(o) && o.uid === owner.uid));
+    const metadata = { ...lease.metadata, ...(owned ? {} : { ownerReferences: [owner] }) };
     const body = { ...lease, metadata, spec: this.#spec() };
     const path = kubePath.lease(NAMESPACE, this.#o.nodeName);
     return this.#took(await this.#request({ verb: 'PUT', path, body }, signal));
+  }
+
+  /**
+   * A backup may be from before this node. Then the server has not come to the version at which the node was seen, or had no node then.
+   * '' where it had one, which was deleted since, and where that is too long ago to tell.
+   */
+  async #lacksNode(signal: AbortSignal): Promise<string | KubeFailure> {
+    const seen = this.#ctx.registry.read(apiView.nodeObject)?.value.object ?? undefined;
+    if (seen === undefined) return '';
+    const at = { resourceVersion: versionOf(seen), resourceVersionMatch: 'Exact' };
+    const query = { fieldSelector: `metadata.name=${this.#o.nodeName}`, ...at };
+    const listed = await this.#request({ verb: 'GET', path: kubePath.nodes, query }, signal);
+    if (listed.ok) {
+      const items = isRecord(listed.body) && Array.isArray(listed.body.items) ? listed.body.items : [];
+      return items.length === 0 ? `it had no node ${this.#o.nodeName} at version ${at.resourceVersion}` : '';
+    }
+    if (listed.failure.reason === TOO_LARGE) return `it has not come to version ${at.resourceVersion} yet`;
+    return wasAnswered(listed.failure) ? '' : listed.failure;
+  }
+
+  #restored(why: string): LeaseOutcome {
+    const message = `the API server was restored from a backup: ${why}`;
+    this.#ctx.log.warn({}, `${message}; what is known of it is read anew`);
+    this.#ctx.publish(apiView.restored, { why });
+    return failed({ code: 0, reason: 'Restored', message, outcome: 'failed' });
   }
 
   #took(result: Awaited<ReturnType<KubeClient['request']>>): LeaseOutcome {
@@ -127,6 +173,7 @@ function failed(failure: KubeFailure): LeaseOutcome {
   // Gone, or written by somebody else: reading it again tells.
   return { ok: false, conflict: failure.code === 409 || failure.code === 404, failure };
 }
+const versionOf = (object: KubeObject | undefined): string => object?.metadata.resourceVersion ?? '';
 function malformed(): LeaseOutcome {
   return failed({ code: 0, reason: 'MalformedAnswer', message: 'the answer holds no lease', outcome: 'unknown' });
 }

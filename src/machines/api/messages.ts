@@ -58,6 +58,11 @@ export function isDeaf(heard: PodsHeardView | undefined, nowMonoMs: number): hea
   return heard !== undefined && nowMonoMs - heard.atMonoMs > DEAF_AFTER_MS;
 }
 
+/** The API server was put back to an older state, as etcd is from a backup: what is known of it is of a future that it does not have. */
+export interface RestoredView {
+  why: string;
+}
+
 export interface NodeView {
   name: string;
   /** As the API server gave it; '' before the first answer. */
@@ -109,6 +114,7 @@ export const apiView = {
   pods: viewKey<ApiPodsView>('apiPods'),
   podsHeard: viewKey<PodsHeardView>('apiPodsHeard'),
   node: viewKey<NodeView>('apiNode'),
+  restored: viewKey<RestoredView>('apiRestored'),
   nodeObject: viewKey<NodeObjectView>('apiNodeObject'),
   placement: viewKey<PlacementView>('apiPlacement'),
   volumes: viewKey<NodeVolumesView>('apiNodeVolumes'),

@@ -162,7 +162,7 @@ export function statusFailure(body: unknown, code: number, retryAfterMs?: number
 }
 
 /** The server does not know of the version that was asked for: its history is another one, or it lags behind another server. */
-const TOO_LARGE = 'ResourceVersionTooLarge';
+export const TOO_LARGE = 'ResourceVersionTooLarge';
 
 /** The server's own reason is `Timeout`, as it waits for the version first. */
 function isTooLarge(causes: unknown): boolean {

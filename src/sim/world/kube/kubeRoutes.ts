@@ -187,7 +187,8 @@ function list(store: KubeStore, request: KubeRequest, at: Route): { code: number
   const [version, given] = (query?.continue ?? '').split(':').map(Number);
   if (query?.continue !== undefined && (version ?? 0) < store.compactedTo)
     throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
-  const all = store.list(at.resource.name).filter(matches);
+  const exact = query?.resourceVersionMatch === 'Exact';
+  const all = (exact ? store.listAt(at.resource.name, Number(query.resourceVersion)) : store.list(at.resource.name)).filter(matches);
   const from = query?.continue === undefined ? 0 : (given ?? 0);
   const limit = Number(query?.limit ?? '0');
   const page = limit > 0 ? all.slice(from, from + limit) : all.slice(from);

@@ -74,12 +74,37 @@ export class KubeStore {
     this.#compacted = this.#rv;
     this.#history = [];
   }
+  /** Gives what puts this state back, as a restore of etcd does: versions are used again, and there is no history before it. */
+  backup(): () => void {
+    const rv = this.#rv;
+    const objects = [...this.#objects].map(([resource, table]) => [resource, new Map(table)] as const);
+    return () => {
+      this.#objects.clear();
+      for (const [resource, table] of objects) this.#objects.set(resource, new Map(table));
+      this.#rv = rv;
+      this.compact();
+    };
+  }
   since(rv: number): readonly StoreEvent[] {
     return this.#history.filter((e) => e.rv > rv);
   }
 
   list(resource: string): KubeObject[] {
     return [...this.#table(resource).entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, o]) => o);
+  }
+  /** As it was at that version, by what history there is. */
+  listAt(resource: string, rv: number): KubeObject[] {
+    if (rv > this.#rv) throw new ApiFault(504, 'ResourceVersionTooLarge', `Too large resource version: ${rv}, current: ${this.#rv}`);
+    if (rv < this.#compacted) throw new ApiFault(410, 'Expired', `The resourceVersion for the provided list is too old: ${rv}`);
+    const objects = new Map(this.list(resource).map((o) => [`${o.metadata.namespace ?? ''}/${o.metadata.name}`, o]));
+    for (const { object, before } of this.since(rv)
+      .filter((e) => e.resource === resource)
+      .reverse()) {
+      const key = `${object.metadata.namespace ?? ''}/${object.metadata.name}`;
+      if (before === undefined) objects.delete(key);
+      else objects.set(key, before);
+    }
+    return [...objects.values()];
   }
   get(r: Resource, namespace: string, name: string): KubeObject {
     const found = this.#table(r.name).get(`${namespace}/${name}`);

@@ -76,6 +76,8 @@ export class WatchStream {
   readonly #lines: { text: string; dueMs: number }[] = [];
   readonly #timers: unknown[] = [];
   readonly #stop: () => void;
+  /** A server whose etcd was restored is silent until it comes to this version again. */
+  readonly #from: number;
   #silent = false;
   #end: 'close' | 'truncate' | null = null;
   #wake: (() => void) | null = null;
@@ -85,6 +87,7 @@ export class WatchStream {
     this.#server = server;
     this.#o = o;
     this.#matches = selectorOf(o.request.query, o.at.namespace);
+    this.#from = Number(o.request.query?.resourceVersion ?? '0');
     this.#stop = server.kube.store.onEvent((e) => this.#show(e));
   }
 
@@ -153,7 +156,7 @@ export class WatchStream {
     const { store, initialEvents } = this.#server.kube;
     const { query } = this.#o.request;
     const initial = query?.sendInitialEvents === 'true' && initialEvents === 'send';
-    const from = Number(query?.resourceVersion ?? '0');
+    const from = this.#from;
     if (initial || from === 0) {
       for (const object of store.list(this.#o.at.resource.name)) if (this.#matches(object)) this.#push({ type: 'ADDED', object });
       if (initial && wantsBookmarks) this.#push(this.#bookmarkOf({ annotations: { [INITIAL_EVENTS_END]: 'true' } }));
@@ -164,7 +167,7 @@ export class WatchStream {
   }
 
   #show(e: StoreEvent): void {
-    if (e.resource !== this.#o.at.resource.name) return;
+    if (e.resource !== this.#o.at.resource.name || e.rv <= this.#from) return;
     const was = e.before !== undefined && this.#matches(e.before);
     const is = e.type !== 'DELETED' && this.#matches(e.object);
     if (is) this.#push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
@@ -172,7 +175,7 @@ export class WatchStream {
   }
 
   #bookmark(): void {
-    this.#push(this.#bookmarkOf({}));
+    if (this.#server.kube.store.resourceVersion >= this.#from) this.#push(this.#bookmarkOf({}));
     this.#timers.push(this.#server.clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
   }
 
