@@ -61,6 +61,26 @@ describe('an expectation', () => {
       1_000,
       3,
     ],
+    [
+      'at most: more than that is not met, however long',
+      { atMost: 4 },
+      [
+        [100, 5],
+        [1_000, 5],
+      ],
+      null,
+      5,
+    ],
+    [
+      'throughout: nothing could be seen',
+      { holds: 'throughout' },
+      [
+        [100, null],
+        [1_000, null],
+      ],
+      null,
+      null,
+    ],
   ] as const)('%s', (_, spec, looks, metMs, is) => {
     const e = of(spec);
     for (const [atMs, value] of looks) e.look(value, atMs, false);

@@ -127,6 +127,28 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(report.seconds.podStart?.count).toBe(2);
   });
 
+  it('loses the containers of a node whose power fails, and starts them again once it is back', async () => {
+    const { kube, given } = world();
+    await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 2 })) }), given);
+    for (const { name } of fleet.members)
+      kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: pod(`web-${name}`, name) });
+    type Status = { phase?: string; containerStatuses?: { restartCount: number; state: { running?: object } }[] };
+    const restarts = () =>
+      kube.store.list('pods').map((p) => {
+        const status = (p.status as Status).containerStatuses?.[0];
+        return status?.state.running === undefined ? null : status.restartCount;
+      });
+    const boots = () => kube.store.list('nodes').map((n) => (n.status as { nodeInfo: { bootID: string } }).nodeInfo.bootID);
+    await fleet.start();
+    await expect.poll(restarts, { timeout: 20_000 }).toEqual([0, 0]);
+    const off = fleet.members.slice(0, 1);
+    expect(await fleet.switchOff(off)).toEqual([]);
+    expect(fleet.nodes().map((n) => n.state === 'off')).toEqual([true, false]);
+    expect(await fleet.switchOn(off)).toEqual([]);
+    await expect.poll(restarts, { timeout: 20_000 }).toEqual([1, 0]);
+    expect(boots()).toEqual(['fleet-n-0-1', 'fleet-n-1']);
+  });
+
   it('that is interrupted while it starts stops what has begun, and begins nothing more', async () => {
     const around = world();
     const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) });
@@ -174,6 +196,10 @@ describe('a fleet', { timeout: 60_000 }, () => {
     const { given } = world();
     const names = () => new Fleet(spec(), given).select({ share: 0.5 }).map((m) => m.name);
     expect(names()).toEqual(names());
+    const drawn = (seed: number) =>
+      new Fleet(spec({ seed, groups: spec().groups.map((g) => ({ ...g, count: 40 })) }), given).select({ share: 0.5 });
+    expect(drawn(3).map((m) => m.name)).not.toEqual(drawn(4).map((m) => m.name));
+    expect(new Set(drawn(3)).size).toBe(20);
     await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 2 })) }), given);
     await fleet.start();
     const decoded = decodeScenario(

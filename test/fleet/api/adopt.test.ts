@@ -1,7 +1,7 @@
 /** A fleet whose process ended: the next one has its nodes, and pods go on as if nothing had been. */
 import { describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
-import { adopt } from '../../../src/boot/fleet/adopt.ts';
+import { adopt, removeNodes } from '../../../src/boot/fleet/adopt.ts';
 import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
@@ -9,6 +9,8 @@ import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../src/sim/world/rng.ts';
 
 const POLL = { timeout: 30_000 };
+/** Of nodes that are asked for at once. */
+const PAGE = 500;
 
 interface Status {
   phase?: string;
@@ -26,6 +28,13 @@ function lab() {
   const world = embeddedWorld({ connect, admin: connect('') }, { clock, socket: '', log: quietLog });
   const fleet = (name = 'mine') => new Fleet(plainFleet({ name, nodes: 2, prefix: 'n', seed: 1 }), world);
   const taken = (of: Fleet, name = 'mine') => adopt(of, name, { kube: world.admin, signal: AbortSignal.timeout(10_000) });
+  const removed = (of: Fleet) =>
+    removeNodes(
+      of.members.map((m) => m.name),
+      { kube: world.admin, signal: AbortSignal.timeout(10_000) },
+    );
+  const node = (name: string) => void kube.handle({ verb: 'POST', path: '/api/v1/nodes', body: { metadata: { name } } });
+  const nodes = () => kube.store.list('nodes');
   const pod = (name: string, node: string, o: { hollow?: string; spec?: object } = {}) => {
     const annotations = o.hollow === undefined ? {} : { 'actorlet.dev/hollow': o.hollow };
     const spec = { nodeName: node, serviceAccountName: 'default', containers: [{ name: 'c', image: 'i' }], ...o.spec };
@@ -33,7 +42,7 @@ function lab() {
     expect(ok).toBe(true);
   };
   const statuses = () => Object.fromEntries(kube.store.list('pods').map((p) => [p.metadata.name, p.status as Status]));
-  return { fleet, taken, pod, statuses };
+  return { fleet, taken, removed, node, nodes, pod, statuses };
 }
 
 describe('the next process of a fleet', { timeout: 90_000 }, () => {
@@ -88,5 +97,22 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
       '2 nodes are there that the fleet other did not make: n-0, n-1; choose other names of nodes',
     );
     await first.stop();
+  });
+
+  it('is refused where nodes have no label of a fleet, on whatever page of the list, and changes nothing', async () => {
+    const { fleet, taken, node, nodes } = lab();
+    // More than a page of them, of which the last one has a name of the fleet.
+    for (let i = 0; i < PAGE; i++) node(`a-${i}`);
+    node('n-1');
+    const before = nodes();
+    await expect(taken(fleet())).rejects.toThrow('1 node is there that the fleet mine did not make: n-1');
+    expect(nodes()).toEqual(before);
+  });
+
+  it('removes its own nodes at its end, and says how many there were', async () => {
+    const { fleet, removed, node, nodes } = lab();
+    for (const name of ['a-0', 'n-1', 'n-10']) node(name);
+    expect(await removed(fleet())).toBe(1);
+    expect(nodes().map((n) => n.metadata.name)).toEqual(['a-0', 'n-10']);
   });
 });
