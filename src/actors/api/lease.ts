@@ -66,6 +66,8 @@ class LeaseCalls {
   readonly #o: LeaseOptions;
   readonly #client: KubeClient;
   #lease: KubeObject | undefined;
+  /** At which the node was last seen when the lease was written; '': never. */
+  #nodeVersion = '';
   /** The API server said that there is none: it is made as soon as the node is registered, without another question. */
   #absent = false;
 
@@ -128,16 +130,15 @@ class LeaseCalls {
    * '' where it had one, which was deleted since, and where that is too long ago to tell.
    */
   async #lacksNode(signal: AbortSignal): Promise<string | KubeFailure> {
-    const seen = this.#ctx.registry.read(apiView.nodeObject)?.value.object ?? undefined;
-    if (seen === undefined) return '';
-    const at = { resourceVersion: versionOf(seen), resourceVersionMatch: 'Exact' };
-    const query = { fieldSelector: `metadata.name=${this.#o.nodeName}`, ...at };
+    const version = this.#nodeVersion;
+    if (version === '') return '';
+    const query = { fieldSelector: `metadata.name=${this.#o.nodeName}`, resourceVersion: version, resourceVersionMatch: 'Exact' };
     const listed = await this.#request({ verb: 'GET', path: kubePath.nodes, query }, signal);
     if (listed.ok) {
       const items = isRecord(listed.body) && Array.isArray(listed.body.items) ? listed.body.items : [];
-      return items.length === 0 ? `it had no node ${this.#o.nodeName} at version ${at.resourceVersion}` : '';
+      return items.length === 0 ? `it had no node ${this.#o.nodeName} at version ${version}` : '';
     }
-    if (listed.failure.reason === TOO_LARGE) return `it has not come to version ${at.resourceVersion} yet`;
+    if (listed.failure.reason === TOO_LARGE) return `it has not come to version ${version} yet`;
     return wasAnswered(listed.failure) ? '' : listed.failure;
   }
 
@@ -152,6 +153,8 @@ class LeaseCalls {
     if (!result.ok) return failed(result.failure);
     if (!isKubeObject(result.body)) return malformed();
     this.#lease = result.body;
+    const node = this.#ctx.registry.read(apiView.nodeObject)?.value.object ?? undefined;
+    if (node !== undefined) this.#nodeVersion = versionOf(node);
     return { ok: true };
   }
   #request(request: KubeRequest, signal: AbortSignal) {

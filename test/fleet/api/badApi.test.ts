@@ -42,7 +42,7 @@ const BAD_DAYS: readonly [string, (kube: SimKube) => Promise<void>][] = [
 ];
 
 describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_000 }, (watches) => {
-  it.each(BAD_DAYS)('goes on when its API server %s', async (_, begin) => {
+  const lab = () => {
     const clock = createClock();
     const kube = simKube({ clock, rng: simRng('bad'), latencyMs: () => 0 });
     kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', body: { metadata: { name: 'default' } } });
@@ -50,7 +50,12 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     const shared = new SharedWatches(connect(''), clock);
     const way = (node: string) => (watches === 'shared' ? shared.connect(connect(node)) : connect(node));
     const world = embeddedWorld({ connect: way, admin: connect('') }, { clock, socket: '', log: quietLog });
-    await using fleet = new Fleet(plainFleet({ name: 'bad', nodes: NODES, prefix: 'n', seed: 1 }), world);
+    return { kube, fleet: new Fleet(plainFleet({ name: 'bad', nodes: NODES, prefix: 'n', seed: 1 }), world) };
+  };
+
+  it.each(BAD_DAYS)('goes on when its API server %s', async (_, begin) => {
+    const { kube, fleet: started } = lab();
+    await using fleet = started;
     const pod = (name: string, node: number) => {
       const spec = { nodeName: `n-${node}`, serviceAccountName: 'default', containers: [{ name: 'c', image: 'i' }] };
       const { ok } = kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { metadata: { name }, spec } });
@@ -82,5 +87,20 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
         .flatMap((p) => (p.status as { containerStatuses?: { restartCount: number }[] }).containerStatuses ?? [])
         .map((c) => c.restartCount);
     await expect.poll(restarts, POLL).toEqual(Array.from({ length: NODES }, () => 0));
+  });
+
+  it('has its nodes again after a restore from a backup that lacks them', async () => {
+    const { kube, fleet: started } = lab();
+    await using fleet = started;
+    const restore = kube.store.backup();
+    const leases = () => kube.store.list('leases').length;
+    expect(await fleet.start()).toEqual([]);
+    await expect.poll(() => [fleet.overview().nodes.ready, leases()], POLL).toEqual([NODES, NODES]);
+    kube.trouble.down = true;
+    kube.cutWatches('truncate');
+    restore();
+    // Shared watches see that the nodes are gone before the nodes' leases are due.
+    kube.trouble.down = false;
+    await expect.poll(() => [kube.store.list('nodes').length, leases()], POLL).toEqual([NODES, NODES]);
   });
 });
