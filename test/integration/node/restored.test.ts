@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
+import { cluster, configMap, create, drop, inApi, isReady } from '../cluster/clusterPods.ts';
 import type { VirtualNode } from '../virtualNode.ts';
-import { cluster, configMap, create, drop, inApi, isReady } from './clusterPods.ts';
 
 const NODE = '/api/v1/nodes/n1';
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1';
