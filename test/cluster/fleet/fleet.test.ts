@@ -1,5 +1,5 @@
 /** A fleet against a real API server, with its scheduler and controllers: as a person starts it, from the command line. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -158,6 +158,23 @@ spec:
     expect(mine.text()).toContain('stop: 4 nodes');
     expect(mine.text()).toMatch(/available while the zone is away within 50 s +\d +met after/);
     await kubectl('delete', 'deployment', 'shop');
+  });
+
+  it('of the examples measures a burst of pods, here on 100 nodes in place of 1,000', { timeout: 5 * LONG_MS }, async () => {
+    cpSync('examples/fleet/manifests', join(dir, 'manifests'), { recursive: true });
+    const text = readFileSync('examples/fleet/scheduler.yaml', 'utf8');
+    const smaller = text
+      .replace('count: 900', 'count: 90')
+      .replace('count: 100,', 'count: 10,')
+      .replace('nodesReady: 1000', 'nodesReady: 100');
+    const mine = fleet('run', file('scheduler.yaml', smaller), '--port=0', '--cleanup');
+    expect(await mine.ended, mine.text()).toBe(0);
+    const said = mine.text();
+    expect(said).toMatch(/at least 100 nodes Ready within 90 s +100 +met after/);
+    expect(said).toMatch(/status\.availableReplicas.* 500 +met after/);
+    expect(said).toMatch(/PATCH pods\/status.* \d+ +met/);
+    expect(said).toContain('removed 100 nodes from the API');
+    await kubectl('delete', 'deployment', 'web');
   });
 
   it('says what is wrong with a file, by line and field', async () => {
