@@ -44,6 +44,7 @@ export class SharedWatches {
       request: (request, opts) => own.request(request, opts),
       watch: (request, opts) => this.#watch(own, request, opts),
       closeConnections: (of) => own.closeConnections(of),
+      reload: async () => own.reload?.(),
       close: () => own.close(),
     };
   }

@@ -8,6 +8,11 @@ export interface Line {
   text: string;
 }
 
+/** Says that nothing up to this version is missing. A watcher that hears nothing for 90 s lists all anew. */
+export function bookmarkAt(resourceVersion: string): Line {
+  return { version: versionOf(resourceVersion), text: JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion } } }) };
+}
+
 export class Subscription {
   readonly #queue: string[] = [];
   /** Came before its list had. */
@@ -45,6 +50,15 @@ export class Subscription {
       return;
     }
     if (line.version <= this.#from) return;
+    this.#send(line);
+  }
+
+  /** Also where nothing has changed since it listed. */
+  mark(bookmark: Line): void {
+    if (!this.#ended && this.#early === null && bookmark.version >= this.#from) this.#send(bookmark);
+  }
+
+  #send(line: Line): void {
     if (this.#queue.length < WAITING_MAX) this.#queue.push(line.text);
     else this.expire();
     this.#wake?.();

@@ -2,7 +2,7 @@
 import { isRecord } from '../../machines/shape/conform.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { type Line, type Subscription, versionOf } from './subscription.ts';
+import { bookmarkAt, type Line, type Subscription, versionOf } from './subscription.ts';
 
 /** For watchers that go on from a version. */
 const REMEMBERED_MAX = 2_000;
@@ -104,6 +104,7 @@ export class Upstream {
       return false;
     }
     this.#opened.resolve();
+    this.#mark();
     for await (const line of watch.lines) if (!this.#heard(line)) return false;
     return true;
   }
@@ -116,7 +117,10 @@ export class Upstream {
       return false;
     }
     this.#at = String(object.metadata.resourceVersion ?? this.#at);
-    if (type === 'BOOKMARK') return true;
+    if (type === 'BOOKMARK') {
+      this.#mark();
+      return true;
+    }
     const node = this.#o.nodeOf(object.metadata, object);
     const line = { version: versionOf(this.#at), text };
     const about = typeof node === 'string' ? node : null;
@@ -125,6 +129,12 @@ export class Upstream {
     for (const reader of this.#readers.get(null) ?? []) reader.offer(line);
     if (about !== null) for (const reader of this.#readers.get(about) ?? []) reader.offer(line);
     return true;
+  }
+
+  /** Whoever is told of few changes knows by it that the watch is alive. */
+  #mark(): void {
+    const bookmark = bookmarkAt(this.#at);
+    for (const reader of this.#keys.keys()) reader.mark(bookmark);
   }
 
   /** What changed meanwhile is not known: all that read begin anew. */

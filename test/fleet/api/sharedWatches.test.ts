@@ -95,6 +95,22 @@ describe('shared watches', () => {
     await after.over;
   });
 
+  it('pass bookmarks on, and give one when they were opened again: a node that hears nothing would list all anew', async () => {
+    const { server, kube, send } = settable();
+    const quiet = told(new SharedWatches(kube, clock).connect(kube), 'quiet');
+    await expect.poll(() => quiet.lines).toEqual(['BOOKMARK']);
+    for (const version of [100, 130])
+      send(JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } }));
+    await expect.poll(() => quiet.lines.length).toBe(3);
+    server.version = 130;
+    send(null);
+    await expect.poll(() => quiet.lines.length).toBe(4);
+    expect(new Set(quiet.lines)).toEqual(new Set(['BOOKMARK']));
+    expect(server.asked).toEqual(['100', '130']);
+    quiet.stop.abort();
+    await quiet.over;
+  });
+
   it('tell each node of its own pods alone, what is there first, over one watch', async () => {
     const { kube, shared, pod, node } = lab();
     pod('old-a', 'a');
@@ -140,7 +156,7 @@ describe('shared watches', () => {
     for (const [i, how] of (['close', 'truncate'] as const).entries()) {
       kube.cutWatches(how);
       pod(`after-${i}`, 'a');
-      await expect.poll(() => a.lines.slice(1 + i), { timeout: 5_000 }).toEqual([`ADDED after-${i}`]);
+      await expect.poll(() => a.lines.filter((l) => l !== 'BOOKMARK').slice(i), { timeout: 5_000 }).toEqual([`ADDED after-${i}`]);
     }
     a.stop.abort();
   });
