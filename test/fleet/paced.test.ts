@@ -27,8 +27,9 @@ function watching(lines: readonly string[], o: { path?: string; query?: Record<s
   const clock = { setTimeout: (fn: () => void) => (o.late === true ? setImmediate(fn) : null), clearTimeout() {} };
   const paced = pacedPods(kube, { turns: { room, asking: (request) => request() }, clock });
   const request = { path: o.path ?? '/api/v1/pods', query: o.query ?? { resourceVersion: '3' } };
-  const opened = paced.watch(request, { timeoutMs: null, signal: new AbortController().signal });
-  return { rooms, opened };
+  const stop = new AbortController();
+  const opened = paced.watch(request, { timeoutMs: null, signal: stop.signal });
+  return { rooms, opened, stop };
 }
 
 async function taken(opened: ReturnType<typeof watching>['opened'], count: number): Promise<string[]> {
@@ -77,4 +78,12 @@ it('watches of other objects do not wait', async () => {
   const { rooms, opened } = watching([line('ADDED', 5)], { path: '/api/v1/services' });
   await taken(opened, 1);
   expect(rooms).toHaveLength(0);
+});
+
+it('a watch that is given up does not wait for room', async () => {
+  const { rooms, opened, stop } = watching([line('ADDED', 5)]);
+  const all = taken(opened, 1);
+  while (rooms.length === 0) await new Promise(setImmediate);
+  stop.abort();
+  expect(await all).toHaveLength(1);
 });

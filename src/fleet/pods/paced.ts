@@ -24,7 +24,10 @@ export function pacedPods(kube: KubeApi, o: Pace): KubeApi {
       const watch = await kube.watch(request, opts);
       if (!watch.ok || resourceOf(request.path) !== 'pods') return watch;
       const { sendInitialEvents, resourceVersion } = request.query ?? {};
-      return { ok: true, lines: paced(watch.lines, { ...o, initial: sendInitialEvents === 'true', version: resourceVersion }) };
+      return {
+        ok: true,
+        lines: paced(watch.lines, { ...o, initial: sendInitialEvents === 'true', version: resourceVersion, signal: opts.signal }),
+      };
     },
     closeConnections: (of) => kube.closeConnections(of),
     reload: async () => kube.reload?.(),
@@ -33,12 +36,12 @@ export function pacedPods(kube: KubeApi, o: Pace): KubeApi {
 }
 
 /** `initial`: what is there already comes first, which is not held up. `version`: what was seen before. */
-async function* paced(lines: AsyncIterable<string>, o: Pace & { initial: boolean; version: string | undefined }) {
+async function* paced(lines: AsyncIterable<string>, o: Pace & { initial: boolean; version: string | undefined; signal: AbortSignal }) {
   let { initial, version } = o;
   for await (const line of lines) {
     if (!initial && line.startsWith('{"type":"ADDED"')) {
       const room = o.turns.room();
-      while (!(await within(room, o.clock))) if (version !== undefined) yield bookmark(version);
+      while (!(await within(room, o))) if (version !== undefined) yield bookmark(version);
     }
     if (initial && line.includes(INITIAL_EVENTS_END)) initial = false;
     version = /"resourceVersion":"(\d+)"/.exec(line)?.[1] ?? version;
@@ -46,11 +49,16 @@ async function* paced(lines: AsyncIterable<string>, o: Pace & { initial: boolean
   }
 }
 
-async function within(room: Promise<void>, clock: Pace['clock']): Promise<boolean> {
+/** A watch that is given up waits no longer: whoever reads it looks at the signal. */
+async function within(room: Promise<void>, { clock, signal }: Pick<Pace, 'clock'> & { signal: AbortSignal }): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const timer = clock.setTimeout(() => resolve(false), BOOKMARK_EVERY_MS);
-  void room.then(() => resolve(true));
+  const come = (): void => resolve(true);
+  void room.then(come);
+  signal.addEventListener('abort', come, { once: true });
+  if (signal.aborted) come();
   const came = await promise;
+  signal.removeEventListener('abort', come);
   clock.clearTimeout(timer);
   return came;
 }

@@ -131,7 +131,7 @@ export class Upstream {
     return true;
   }
 
-  /** Whoever is told of few changes knows by it that the watch is alive. */
+  /** To all: a node whose objects do not change must not take its watch for dead. */
   #mark(): void {
     const bookmark = bookmarkAt(this.#at);
     for (const reader of this.#keys.keys()) reader.mark(bookmark);
