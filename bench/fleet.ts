@@ -1,8 +1,8 @@
 /**
  * A fleet against a real control plane on the same machine (scripts/setup/control-plane-setup.sh, or KUBEBUILDER_ASSETS): nodes
  * Ready, at rest, pods bound and Ready, at rest with them. Of each phase the processor time of the fleet and of each component,
- * so it shows who is the bottleneck. The controller manager and the scheduler have their own limits of requests lifted. At rest
- * is a fleet some time after its last change ("settle"), and no lease may grow older than its duration.
+ * so it shows who is the bottleneck; and the age of the oldest lease. The controller manager and the scheduler have their own limits
+ * of requests lifted. At rest is a fleet some time after its last change ("settle").
  * Options: --nodes=1000 --pods=10000 --watches=own|shared --shards=1 (processes) --settle-seconds=60 --rest-seconds=60 --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -10,9 +10,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Component, type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
-import { usageOf } from './lib/procs.ts';
+import { tenths, UNLIMITED, usageIn } from './lib/onPlane.ts';
 import { numberOption, option, projectRoot, report, say, sleep, summary, until } from './lib/report.ts';
 
 const nodesWanted = numberOption('nodes', 1000);
@@ -25,7 +25,7 @@ const PORT = 20_250;
 const LOOK_MS = 1_000;
 const LEASES_MS = 10_000;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
-const LONG_MS = 1_800_000;
+const LONG_MS = 3_600_000;
 const REPLICAS_MAX = 1_000;
 /** In what fleets print every two seconds. */
 const PROGRESS = { nodes: /(?<=nodes )\d+\/\d+(?= Ready)/g, pods: /(?<=pods )\d+\/\d+(?= Ready)/g };
@@ -33,7 +33,6 @@ const PROGRESS = { nodes: /(?<=nodes )\d+\/\d+(?= Ready)/g, pods: /(?<=pods )\d+
 const SAID_CHARS_MAX = 10_000;
 /** Kinds of requests of a phase: the most frequent. */
 const REQUESTS_SHOWN = 12;
-const COMPONENTS: readonly Component[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 
 interface Condition {
   type: string;
@@ -78,12 +77,6 @@ class Bench {
     );
   }
 
-  /** Processor time so far, of everybody. */
-  cpu(): Record<string, number> {
-    const of = (pid: number | undefined): number => (pid === undefined ? 0 : usageOf(pid).cpuMs);
-    return Object.fromEntries([['fleet', this.#sum(({ pid }) => of(pid))], ...COMPONENTS.map((c) => [c, of(this.plane.pid(c))] as const)]);
-  }
-
   /** Requests that the API server has answered so far, of everybody, by verb and resource. */
   async requests(): Promise<Map<string, number>> {
     const { body } = await this.plane.request('GET', '/metrics', { timeoutMs: 60_000 });
@@ -101,18 +94,16 @@ class Bench {
   /** What a phase took: its time, and of each process the share of one core. */
   async phase(what: string, act: () => Promise<void>): Promise<object> {
     const asked = await this.requests();
-    const before = this.cpu();
-    const fromMs = performance.now();
-    await act();
-    const ms = performance.now() - fromMs;
-    const used = Object.entries(this.cpu()).map(([who, cpuMs]) => [who, cpuMs - (before[who] ?? 0)] as const);
-    const share = Object.fromEntries(used.map(([who, cpuMs]) => [who, percent(cpuMs / ms)]));
-    const cpuSeconds = Object.fromEntries(used.map(([who, cpuMs]) => [who, round(cpuMs / 1000)]));
+    let leaseAgeMaxSeconds = 0;
+    const own = { fleet: this.fleets.map(({ pid }) => pid) };
+    const usage = await usageIn(this.plane, own, async () => {
+      leaseAgeMaxSeconds = await this.#oldestLease(act);
+    });
     // What other programs took shows in it, too.
-    const loadAverage = round(loadavg()[0] ?? 0);
+    const loadAverage = tenths(loadavg()[0] ?? 0);
     const more = [...(await this.requests())].map(([kind, count]) => [kind, count - (asked.get(kind) ?? 0)] as const);
     const requests = Object.fromEntries(more.sort(([, a], [, b]) => b - a).slice(0, REQUESTS_SHOWN));
-    const took = { seconds: round(ms / 1000), percentOfOneCore: share, cpuSeconds, loadAverage, ...this.memory(), requests };
+    const took = { ...usage, loadAverage, ...this.memory(), leaseAgeMaxSeconds, requests };
     say(`${what}: ${JSON.stringify(took)}`);
     return took;
   }
@@ -145,21 +136,29 @@ class Bench {
   /** Once it has settled. */
   async rest(what: string): Promise<object> {
     await sleep(settleSeconds * 1000);
-    let leaseAgeMaxSeconds = 0;
-    const took = await this.phase(what, async () => {
-      for (const endMs = performance.now() + restSeconds * 1000; performance.now() < endMs; ) {
-        await sleep(Math.min(LEASES_MS, restSeconds * 1000));
-        leaseAgeMaxSeconds = Math.max(leaseAgeMaxSeconds, await this.leaseAge());
-      }
-    });
-    return { ...took, leaseAgeMaxSeconds };
+    return this.phase(what, () => sleep(restSeconds * 1000));
   }
 
-  /** Seconds since the lease that waits longest was renewed. */
-  async leaseAge(): Promise<number> {
+  /** While `act` goes on: seconds since the lease that waits longest was renewed, at most. */
+  async #oldestLease(act: () => Promise<void>): Promise<number> {
+    let [oldest, ended] = [0, false];
+    const acting = act().finally(() => {
+      ended = true;
+    });
+    const looking = async (): Promise<void> => {
+      while (!ended) {
+        oldest = Math.max(oldest, await this.#leaseAge());
+        await Promise.race([sleep(LEASES_MS), acting]);
+      }
+    };
+    await Promise.all([acting, looking()]);
+    return oldest;
+  }
+
+  async #leaseAge(): Promise<number> {
     const { body } = await this.plane.request('GET', LEASES, { timeoutMs: 60_000 });
     const { items } = body as { items: { spec: { renewTime: string } }[] };
-    return round(Math.max(...items.map((l) => Date.now() - Date.parse(l.spec.renewTime))) / 1000);
+    return tenths(Math.max(0, ...items.map((l) => Date.now() - Date.parse(l.spec.renewTime))) / 1000);
   }
 
   async deployments(): Promise<void> {
@@ -194,7 +193,7 @@ class Bench {
     return {
       joined,
       idle,
-      bound: { ...bound, ...steps, podsASecond: round(podsWanted / steps.readyAfterSeconds.max) },
+      bound: { ...bound, ...steps, podsASecond: tenths(podsWanted / steps.readyAfterSeconds.max) },
       rest,
       nodesReadyAtEnd: ready,
     };
@@ -224,26 +223,11 @@ class Bench {
   }
 }
 
-function percent(share: number): number {
-  return round(share * 100);
-}
-function round(n: number): number {
-  return Math.round(n * 10) / 10;
-}
-
 const scratch = mkdtempSync(join(tmpdir(), 'actorlet-bench-fleet-'));
 const plane = await startControlPlane({
   controllerManager: true,
   scheduler: true,
-  flags: {
-    'kube-controller-manager': [
-      '--kube-api-qps=1000',
-      '--kube-api-burst=2000',
-      '--concurrent-deployment-syncs=20',
-      '--concurrent-replicaset-syncs=20',
-    ],
-    'kube-scheduler': ['--kube-api-qps=1000', '--kube-api-burst=2000'],
-  },
+  flags: UNLIMITED,
 });
 const bench = new Bench(plane);
 const cleanUp = cleanUpOnce(async () => {

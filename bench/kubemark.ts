@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, openSync, readFileSync, rmdirSync } from 'node:f
 import { join } from 'node:path';
 import { freePort } from '../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { tried } from './lib/onPlane.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, projectRoot, report, say, sleep, until } from './lib/report.ts';
 
@@ -56,11 +57,6 @@ async function ended(children: readonly ChildProcess[]): Promise<void> {
 /** What is answered about a pod on that node. */
 async function answers(plane: ControlPlane, node: string): Promise<Record<string, string>> {
   const pod = `on-${node}`;
-  const tried = async (what: Promise<string>): Promise<string> =>
-    what.then(
-      (text) => `yes: ${text.trim().split('\n')[0]?.slice(0, 60)}`,
-      (error: Error & { stderr?: string }) => `no: ${(error.stderr ?? error.message).trim().split('\n').at(-1)?.slice(0, 120)}`,
-    );
   const metadata = { annotations: { 'actorlet.dev/exec': '{"*": "hollow\\n"}', 'actorlet.dev/hollow': 'run=3s,exit=1' } };
   const overrides = JSON.stringify({ metadata, spec: { nodeName: node, terminationGracePeriodSeconds: 1 } });
   const ready = await tried(plane.kubectl('run', pod, '--image=web', `--overrides=${overrides}`));

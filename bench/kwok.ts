@@ -8,8 +8,9 @@ import { once } from 'node:events';
 import { existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createHost } from '../src/boot/dependencies/machine/host.ts';
-import { type Component, type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
+import { tenths, tried, UNLIMITED, usageIn } from './lib/onPlane.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
 
@@ -22,8 +23,6 @@ const restMs = numberOption('rest-seconds', 30) * 1000;
 const PORT = 10_247;
 const AT_ONCE = 16;
 const LONG = { timeoutMs: 300_000, everyMs: 500 };
-const COMPONENTS: readonly Component[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
-const LIMITS = ['--kube-api-qps=1000', '--kube-api-burst=2000'];
 
 interface Item {
   status: { conditions?: { type: string; status: string }[] };
@@ -61,21 +60,10 @@ class Bench {
     await until(`${count} of ${path} that are Ready`, reached, LONG);
   }
 
-  #cpuMs(): [string, number][] {
-    const of = (pid: number | undefined): number => (pid === undefined ? 0 : usageOf(pid).cpuMs);
-    return [['kwok', of(this.kwok.pid)], ...COMPONENTS.map((c): [string, number] => [c, of(this.plane.pid(c))])];
-  }
-
   /** What a phase took: its time, and of each process the share of one core. */
   async phase(what: string, act: () => Promise<unknown>) {
-    const before = new Map(this.#cpuMs());
-    const fromMs = performance.now();
-    await act();
-    const ms = performance.now() - fromMs;
-    const percentOfOneCore = Object.fromEntries(
-      this.#cpuMs().map(([who, cpu]) => [who, round((100 * (cpu - (before.get(who) ?? 0))) / ms)]),
-    );
-    const took = { seconds: round(ms / 1000), percentOfOneCore, residentMiB: round(usageOf(this.kwok.pid ?? 0).rssBytes / 2 ** 20) };
+    const { seconds, percentOfOneCore } = await usageIn(this.plane, { kwok: [this.kwok.pid] }, act);
+    const took = { seconds, percentOfOneCore, residentMiB: tenths(usageOf(this.kwok.pid ?? 0).rssBytes / 2 ** 20) };
     say(`${what}: ${JSON.stringify(took)}`);
     return took;
   }
@@ -110,24 +98,20 @@ class Bench {
   /** About a pod on that node. */
   async answers(node: string): Promise<Record<string, string>> {
     const { plane } = this;
-    const tried = async (...args: string[]): Promise<string> =>
-      plane.kubectl(...args).then(
-        (text) => `yes: ${text.trim().split('\n')[0]?.slice(0, 60)}`,
-        (error: Error & { stderr?: string }) => `no: ${(error.stderr ?? error.message).trim().split('\n').at(-1)?.slice(0, 120)}`,
-      );
+    const kubectl = (...args: string[]): Promise<string> => tried(plane.kubectl(...args));
     const overrides = JSON.stringify({ spec: { nodeName: node, terminationGracePeriodSeconds: 1 } });
     const path = (of: string): string => `/api/v1/nodes/${node}/proxy/${of}`;
     return {
-      created: await tried('run', 'tried', '--image=web', `--overrides=${overrides}`),
-      running: await tried('wait', '--for=condition=Ready', 'pod/tried', '--timeout=60s'),
-      logs: await tried('logs', 'tried'),
-      exec: await tried('exec', 'tried', '--', 'echo', 'of this machine'),
-      summary: await tried('get', '--raw', path('stats/summary')),
-      resourceMetrics: await tried('get', '--raw', path('metrics/resource')),
-      resourceMetricsAtItsOwnPath: await tried('get', '--raw', path(`metrics/nodes/${node}/metrics/resource`)),
-      pods: await tried('get', '--raw', path('pods')),
-      lease: await tried('get', 'lease', node, '-n', 'kube-node-lease', '-o', 'jsonpath={.spec.holderIdentity}'),
-      deleted: await tried('delete', 'pod', 'tried', '--timeout=30s'),
+      created: await kubectl('run', 'tried', '--image=web', `--overrides=${overrides}`),
+      running: await kubectl('wait', '--for=condition=Ready', 'pod/tried', '--timeout=60s'),
+      logs: await kubectl('logs', 'tried'),
+      exec: await kubectl('exec', 'tried', '--', 'echo', 'of this machine'),
+      summary: await kubectl('get', '--raw', path('stats/summary')),
+      resourceMetrics: await kubectl('get', '--raw', path('metrics/resource')),
+      resourceMetricsAtItsOwnPath: await kubectl('get', '--raw', path(`metrics/nodes/${node}/metrics/resource`)),
+      pods: await kubectl('get', '--raw', path('pods')),
+      lease: await kubectl('get', 'lease', node, '-n', 'kube-node-lease', '-o', 'jsonpath={.spec.holderIdentity}'),
+      deleted: await kubectl('delete', 'pod', 'tried', '--timeout=30s'),
     };
   }
 
@@ -143,7 +127,7 @@ class Bench {
     });
     const rest = await this.rest('rest with pods');
     const answers = await this.answers('kwok-0');
-    const each = { nodesASecond: round(nodes / joined.seconds), podsASecond: round(pods / bound.seconds) };
+    const each = { nodesASecond: tenths(nodes / joined.seconds), podsASecond: tenths(pods / bound.seconds) };
     return { joined, idle, bound, rest, ...each, residentMiBPerNode: Math.round((100 * idle.residentMiB) / nodes) / 100, answers };
   }
 
@@ -155,13 +139,8 @@ class Bench {
   }
 }
 
-function round(n: number): number {
-  return Math.round(n * 10) / 10;
-}
-
 if (existsSync(program)) {
-  const flags = { 'kube-controller-manager': [...LIMITS, '--concurrent-replicaset-syncs=20'], 'kube-scheduler': LIMITS };
-  const plane = await startControlPlane({ controllerManager: true, scheduler: true, flags });
+  const plane = await startControlPlane({ controllerManager: true, scheduler: true, flags: UNLIMITED });
   await until('the default account', async () => (await plane.hasAccount()) || undefined, LONG);
   const bench = new Bench(plane, createHost().addresses()[0]?.ip ?? '127.0.0.1');
   const cleanUp = cleanUpOnce(async () => {
