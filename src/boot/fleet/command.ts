@@ -11,7 +11,6 @@ import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
 import { createLogger } from '../logging.ts';
-import { collectingHeap } from '../process/memory.ts';
 import { adopt, removeNodes } from './adopt.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { inputsOf } from './inputs.ts';
@@ -52,7 +51,6 @@ async function run(args: Args): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: (line) => void process.stderr.write(line) });
   const { world, announce, close } = await surroundings(args, spec.seed, log);
-  using _heap = collectingHeap(() => world.clock.monoMs());
   try {
     const fleet = new Fleet(spec, world, args.shard);
     await adopt(fleet, spec.name, { kube: world.admin, signal: interrupted.signal }).catch((error: unknown) => {

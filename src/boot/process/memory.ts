@@ -3,7 +3,7 @@
  * counted as resident (about 50 of 110 MiB): unchanged pages of a file, which come back from the page cache one by one if they
  * are ever used again. And what the C library keeps of freed memory for later.
  */
-import { closeSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import koffi from 'koffi';
 
@@ -79,9 +79,8 @@ export function releaseMemory(program: string): boolean {
   }
 }
 
-/** A process whose own memory has grown by less since it was last collected, also as a share of it, is left to V8. */
+/** A process whose own memory has grown by less since it was last collected is left to V8. */
 const GROWN_BYTES = 16 << 20;
-const GROWN_SHARE = 0.2;
 /** In a burst the heap is collected each time that its objects have grown by this much: half of them are garbage by then. */
 const BURST_GROWN_BYTES = 16 << 20;
 /**
@@ -95,7 +94,6 @@ const LARGE_GROWTH_PERCENT = 30;
 const IDLE_SHARE = 0.1;
 /** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
 const REST_MS = 30_000;
-const LOOK_EVERY_MS = 2_000;
 
 export interface HeapSource {
   /** Bytes of objects on the heap and of buffers beside it, garbage among them. */
@@ -148,7 +146,7 @@ export class HeapCollector {
     // What the C library freed went back after the collection.
     const resident = source.residentBytes();
     this.#settledBytes = Math.min(this.#settledBytes, resident);
-    if (resident - this.#settledBytes < Math.max(GROWN_BYTES, GROWN_SHARE * this.#settledBytes)) return false;
+    if (resident - this.#settledBytes < GROWN_BYTES) return false;
     source.collect('everything');
     this.#collectedMs = nowMs;
     this.#settledBytes = source.residentBytes();
@@ -169,17 +167,6 @@ export class HeapCollector {
     this.#collectedBytes = source.usedBytes();
     return true;
   }
-}
-
-/** Collects this process's heap whenever a burst of work is over, until that is disposed of. Without `--expose-gc` it does nothing. */
-export function collectingHeap(monoMs: () => number): Disposable {
-  const heap = ownHeap(monoMs);
-  const collector = heap === null ? null : new HeapCollector(heap);
-  const timer = setInterval(() => {
-    if (collector?.look() === true) releaseMemory(realpathSync(process.execPath));
-  }, LOOK_EVERY_MS);
-  timer.unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 /** This process's heap; null where V8 was started without `--expose-gc` and cannot be asked. */
