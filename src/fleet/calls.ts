@@ -1,4 +1,5 @@
 /** What the nodes ask of the API server, counted by verb and resource. */
+import type { KubeRequest } from '../machines/kube/request.ts';
 import type { KubeApi } from '../ports/kube.ts';
 
 export class Calls {
@@ -6,13 +7,15 @@ export class Calls {
   readonly byKind = new Map<string, number>();
   total = 0;
 
-  /** That way, with each request and each opening of a watch counted. */
-  counting(kube: KubeApi): KubeApi {
+  /** That way, with each request and each opening of a watch counted. `done`: told of requests that the API server carried out. */
+  counting(kube: KubeApi, done: (request: KubeRequest) => void): KubeApi {
     return {
       server: kube.server,
-      request: (request, opts) => {
+      request: async (request, opts) => {
         this.#count(request.verb, request.path);
-        return kube.request(request, opts);
+        const result = await kube.request(request, opts);
+        if (result.ok) done(request);
+        return result;
       },
       watch: (request, opts) => {
         this.#count('WATCH', request.path);

@@ -10,6 +10,7 @@ import { simRng } from '../sim/world/rng.ts';
 import { Calls } from './calls.ts';
 import { type FleetSpec, nodeNameOf } from './file.ts';
 import { Front } from './front/front.ts';
+import { Leases } from './leases.ts';
 import { Member } from './member.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
 import { imagesOf } from './pods/images.ts';
@@ -38,6 +39,7 @@ export class Fleet {
   readonly #byName: ReadonlyMap<string, Member>;
   #serving: Promise<Listening[]> | undefined;
   readonly #chance: Rng;
+  readonly #leases: Leases;
 
   constructor(spec: FleetSpec, world: FleetWorld, shard: Shard = { index: 0, count: 1 }) {
     const rng = simRng(`fleet-${spec.seed}`);
@@ -48,6 +50,12 @@ export class Fleet {
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.members.find((m) => m.hasPod(namespace, pod))?.name });
     const turns = new FleetTurns(world);
+    const { clock, log } = world;
+    this.#leases = new Leases({
+      clock,
+      onWait: (running) =>
+        log.warn({ running }, 'this machine, or the API server, is too busy for more nodes: they wait until leases are in time'),
+    });
     const places = spec.groups.flatMap((group) => {
       const { heartbeatMs } = spec;
       const behaviour = { rules: compiledRules(spec.pods, group.name), image: imagesOf(spec.images, group.bytesPerSecond), heartbeatMs };
@@ -69,7 +77,8 @@ export class Fleet {
             ...world,
             yield: turns,
             net: this.front.of(name, world.net),
-            connect: (...of) => this.calls.counting(pacedPods(world.connect(...of), { turns, clock: world.clock })),
+            connect: (node, disk) =>
+              this.calls.counting(pacedPods(world.connect(node, disk), { turns, clock }), (request) => this.#leases.done(node, request)),
           },
           gates,
         });
@@ -87,14 +96,18 @@ export class Fleet {
     for (const m of this.members) m.hold(pods.get(m.name) ?? []);
   }
 
-  /** Starts all daemons, some at a time. Those that cannot be made are told. @throws as {@link serve}. */
+  /** Starts all daemons, some at a time, as there is time for them. Those that cannot be made are told. @throws as {@link serve}. */
   async start(): Promise<NodeTrouble[]> {
     await this.serve();
-    return each(this.members, (m) => m.boot());
+    return each(this.members, async (m) => {
+      await this.#leases.inTime();
+      await m.boot();
+    });
   }
 
   /** Stops all daemons; nodes and pods stay in the API, as when machines are switched off. */
   async stop(): Promise<NodeTrouble[]> {
+    this.#leases.end();
     const troubles = await each(this.members, (m) => m.stop());
     const listening = await this.#serving?.catch(() => []);
     this.#serving = undefined;
@@ -140,7 +153,10 @@ export class Fleet {
 
   /** As when their power fails, all at once. */
   async switchOff(members: readonly Member[]): Promise<NodeTrouble[]> {
-    return each(members, (m) => m.switchOff());
+    return each(members, async (m) => {
+      await m.switchOff();
+      this.#leases.gone(m.name);
+    });
   }
 
   /** After {@link switchOff}. */
