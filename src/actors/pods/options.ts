@@ -2,6 +2,7 @@
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { SourceName } from '../../machines/pod/runtime/seen.ts';
+import { BACKOFF_BASE_MS } from '../../machines/pods/workers/container/crashBackoff.ts';
 import type { PodManagerOptions } from './manager/podManager.ts';
 import type { ConfigOptions } from './podConfig/podConfig.ts';
 import type { FileSourceOptions } from './sources/file.ts';
@@ -17,9 +18,6 @@ export interface PodsOptions {
   podManager: PodManagerOptions;
   workers: WorkersOptions;
 }
-
-/** First wait of the crash back-off (pod lifecycle 5.12); with its gate on, 1 s up to 60 s. */
-const BACKOFF_BASE_MS = 10_000;
 
 export function staticSourceOptions({ config: c, gates }: NodeConfig, nodeName: string): StaticSourceOptions {
   const decoding = { nodeName, preventApiReferences: gates.enabled('PreventStaticPodAPIReferences') };
@@ -60,6 +58,7 @@ export function podsOptions(
 }
 
 function crashBackoff({ config: c, gates }: NodeConfig): Pick<WorkersOptions, 'backoffBaseMs' | 'backoffMaxMs'> {
+  // Of the gate: 1 s up to 60 s.
   const reduced = gates.enabled('ReduceDefaultCrashLoopBackOffDecay');
   return {
     backoffBaseMs: reduced ? 1_000 : BACKOFF_BASE_MS,

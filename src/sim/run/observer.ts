@@ -14,9 +14,13 @@ export interface ObserverOptions {
   note(who: string, what: string): void;
 }
 
-/** The pods of a node, or the actor of a place: the same machine under many names is one. */
+/** Actors of pods, by where they stand: the same machine under many names is one. */
+const OF_PODS: readonly (readonly [below: string, kind: string])[] = [
+  ['node/pods/workers/', 'worker'],
+  ['node/api/podWriters/', 'podWriter'],
+];
 function kindOf(path: string): string {
-  return path.startsWith('node/pods/workers/') ? 'worker' : path;
+  return OF_PODS.find(([below]) => path.startsWith(below))?.[1] ?? path;
 }
 
 export class Observer implements NodeWatcher {

@@ -7,7 +7,7 @@ import type { Container } from '../../../kube/podTable.ts';
 import { hashNameAndImage, matchesHash } from '../../../pod/runtime/containerHash.ts';
 import type { CrashBackoffEntry, RuntimeContainer } from '../../../pod/runtime/seen.ts';
 
-/** First wait. The longest is the node's to say (`crashLoopBackOff.maxContainerRestartPeriod`, default 300 s). */
+/** First wait (pod lifecycle 5.12). The longest is the node's to say (`crashLoopBackOff.maxContainerRestartPeriod`, default 300 s). */
 export const BACKOFF_BASE_MS = 10_000;
 /** An instance that ended this long after the last advance was healthy: the series starts again. */
 export const BACKOFF_RESET_MS = 600_000;
