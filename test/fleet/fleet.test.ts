@@ -149,6 +149,19 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(boots()).toEqual(['fleet-n-0-1', 'fleet-n-1']);
   });
 
+  it('measures a pod once, however often the daemon of its node restarts', async () => {
+    const { kube, given } = world();
+    await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 1 })) }), given);
+    await fleet.start();
+    kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: pod('web', 'n-0') });
+    const ready = () => fleet.overview().pods.ready;
+    await expect.poll(() => fleet.podSeconds().podReady.length, { timeout: 20_000 }).toBe(1);
+    const before = fleet.podSeconds();
+    expect(await fleet.restart(fleet.members)).toEqual([]);
+    await expect.poll(ready, { timeout: 20_000 }).toBe(1);
+    expect(fleet.podSeconds()).toEqual(before);
+  });
+
   it('that is interrupted while it starts stops what has begun, and begins nothing more', async () => {
     const around = world();
     const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) });
