@@ -121,7 +121,10 @@ export const MEASURES = {
     'A percentile of seconds. nodeReady: from the start of a daemon until the node was seen Ready. podReady: from the creation of a pod, which the API server tells in whole seconds, until it was Ready. podStart: from the moment when its node saw it.',
     words('nodeReady', 'podReady', 'podStart'),
   ),
-  calls: about('Requests of the nodes to the API server, as VERB RESOURCE: `PATCH pods/status`, `* leases`.', string),
+  calls: about(
+    'Requests of the nodes to the API server, as VERB RESOURCE: `PATCH pods/status`, `* leases`. Verbs: GET (lists, too), POST, PUT, PATCH, DELETE, WATCH, *.',
+    string,
+  ),
 } as const;
 export const EXPECT = {
   name: about('For the report. Default: what is expected.', string),
