@@ -115,8 +115,11 @@ export const SELECTION = {
 
 /** What is counted or measured: exactly one in an expectation. */
 export const MEASURES = {
-  nodesReady: about('Nodes of this process that are Ready: at least so many.', COUNT),
-  podsReady: about('Pods on the nodes of this process that are Ready: at least so many.', COUNT),
+  nodesReady: about(
+    'Nodes of this process that are Ready and whose daemon runs and knows it: at least so many. For what the cluster sees while daemons restart: objects of the kind Node, with the condition Ready.',
+    COUNT,
+  ),
+  podsReady: about('Pods that are Ready and that running daemons of this process know: at least so many.', COUNT),
   seconds: about(
     'A percentile of seconds. nodeReady: from the start of a daemon until the node was seen Ready. podReady: from the creation of a pod, which the API server tells in whole seconds, until it was Ready. podStart: from the moment when its node saw it.',
     words('nodeReady', 'podReady', 'podStart'),
