@@ -1,4 +1,4 @@
-/** What the nodes ask of the API server, counted by verb and resource. */
+/** What is asked of the API server for the nodes, counted by verb and resource. A watch that all share counts once. */
 import { type KubeRequest, kubePath } from '../machines/kube/request.ts';
 import type { KubeApi } from '../ports/kube.ts';
 
@@ -8,7 +8,7 @@ export class Calls {
   total = 0;
 
   /** That way, with each request and each opening of a watch counted. `done`: told of requests that the API server carried out. */
-  counting(kube: KubeApi, done: (request: KubeRequest) => void): KubeApi {
+  counting(kube: KubeApi, done: (request: KubeRequest) => void = () => {}): KubeApi {
     return {
       server: kube.server,
       request: async (request, opts) => {
