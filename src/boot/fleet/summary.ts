@@ -34,7 +34,8 @@ function section(head: readonly string[], rows: readonly (readonly string[])[]):
   return rows.length === 0 ? [] : renderTable(head, rows);
 }
 
-function expected({ expected: { name, withinMs }, metMs, is }: ExpectReport): string[] {
+function expected({ expected: { name, withinMs }, metMs, decided, is }: ExpectReport): string[] {
   const within = withinMs === null ? '' : ` within ${withinMs / 1_000} s`;
-  return [`${name}${within}`, is === null ? '-' : String(is), metMs === null ? 'NOT MET' : `met after ${(metMs / 1_000).toFixed(1)} s`];
+  const unmet = decided ? 'NOT MET' : 'not decided';
+  return [`${name}${within}`, is === null ? '-' : String(is), metMs === null ? unmet : `met after ${(metMs / 1_000).toFixed(1)} s`];
 }

@@ -8,6 +8,8 @@ export interface ExpectReport {
   expected: ExpectSpec;
   /** Milliseconds since the start of the fleet at which it was met; null: it was not. */
   metMs: number | null;
+  /** False: the run was interrupted before. */
+  decided: boolean;
   /** What there was when it was decided; null: nothing could be seen. */
   is: number | null;
 }
@@ -60,7 +62,7 @@ export class Expectation {
   }
 
   report(): ExpectReport {
-    return { expected: this.spec, metMs: this.#decided?.metMs ?? null, is: this.#is };
+    return { expected: this.spec, metMs: this.#decided?.metMs ?? null, decided: this.decided, is: this.#is };
   }
 
   #within(value: number): boolean {

@@ -134,15 +134,15 @@ function wordsOf(measure: Measure, { atLeast, atMost }: { atLeast?: number; atMo
   const bounds = [atLeast === undefined ? '' : `at least ${atLeast}`, atMost === undefined ? '' : `at most ${atMost}`]
     .filter((b) => b !== '')
     .join(', ');
-  return `${bounds} ${nameOf(measure)}`;
+  return `${bounds} ${nameOf(measure, (atMost ?? atLeast) === 1)}`;
 }
 
-function nameOf(measure: Measure): string {
+function nameOf(measure: Measure, one: boolean): string {
   switch (measure.what) {
     case 'nodesReady':
-      return 'nodes Ready';
+      return one ? 'node Ready' : 'nodes Ready';
     case 'podsReady':
-      return 'pods Ready';
+      return one ? 'pod Ready' : 'pods Ready';
     case 'seconds':
       return `s to ${measure.of}, p${measure.percentile}`;
     case 'calls':

@@ -118,7 +118,7 @@ spec:
     expect(await mine.ended, mine.text()).toBe(1);
     const said = mine.text();
     expect(said).toMatch(/at least 10 nodes Ready within 60 s +10 +met after/);
-    expect(said).toMatch(/at least 1 pods Ready within 5 s +0 +NOT MET/);
+    expect(said).toMatch(/at least 1 pod Ready within 5 s +0 +NOT MET/);
     expect(said).toContain('restart: 6 nodes');
     expect(said).toContain('inject deaf: 2 nodes');
     const capacity = await kubectl(
