@@ -115,6 +115,24 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     expect(cut.text()).toMatch(/"running": 1,\s+"ready": 1/);
   });
 
+  it('names each file that is missing, by line and field', async () => {
+    const steps = '  steps:\n    - { at: 1s, do: apply, manifests: [a.yaml, b.yaml] }\n    - { at: 2s, do: inject, scenario: c.yaml }\n';
+    const groups = '  groups: [{ name: a, count: 1 }]\n';
+    const text = `apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec:\n${groups}  stages: d.yaml\n${steps}`;
+    const path = join(dir, file('lacks.yaml', text));
+    const args = await parsed([path, '--api=embedded']);
+    if (args === null) throw new Error('help was shown');
+    const told: unknown = await inputsOf(args).catch((error: unknown) => error);
+    const at = (line: number, field: string, name: string) => `${path}:${line}: spec.${field}: ${name} cannot be read: ENOENT`;
+    for (const missing of [
+      at(6, 'stages', 'd.yaml'),
+      at(8, 'steps[0].manifests', 'a.yaml'),
+      at(8, 'steps[0].manifests', 'b.yaml'),
+      at(9, 'steps[1].scenario', 'c.yaml'),
+    ])
+      expect(String(told)).toContain(missing);
+  });
+
   it.each([
     [[], 'give a FILE or --nodes N'],
     [['--nodes=abc', '--api=embedded'], '--nodes must be a whole number from 1 to 20000, is NaN'],
