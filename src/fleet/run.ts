@@ -19,12 +19,15 @@ const ASK_EVERY_MS = 1_000;
 const ASK_SHARE_MAX = 0.1;
 
 export interface StepReport {
+  /** When it began, and when it was done. */
   atMs: number;
+  doneMs: number;
   what: string;
   count: number;
   of: 'nodes' | 'objects';
   troubles: readonly NodeTrouble[];
 }
+type StepDone = Omit<StepReport, 'atMs' | 'doneMs'>;
 export interface FleetReport {
   /** All daemons had begun. */
   startedMs: number;
@@ -126,7 +129,8 @@ export class FleetRun {
       await this.#pause(step.atMs - this.#now());
       if (this.#o.signal.aborted) return;
       const atMs = this.#now();
-      const done = { atMs, ...('nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step)) };
+      const what = 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+      const done = { atMs, doneMs: this.#now(), ...what };
       // A step that the end of the run cut short has not failed.
       if (this.#o.signal.aborted) return;
       this.#steps.push(done);
@@ -134,20 +138,22 @@ export class FleetRun {
     }
   }
 
-  async #onNodes(step: NodeStep): Promise<Omit<StepReport, 'atMs'>> {
+  async #onNodes(step: NodeStep): Promise<StepDone> {
     const { fleet, scenarios } = this.#o;
-    const members = fleet.select(step.nodes);
-    const count = members.length;
+    const selected = fleet.select(step.nodes);
     if (step.do === 'inject') {
+      const count = selected.length;
       const scenario = scenarios.get(step.scenario);
       if (scenario === undefined) throw new Error(`the scenario ${step.scenario} was not read`);
-      return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(members, scenario) };
+      return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(selected, scenario) };
     }
     const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn' } as const;
-    return { what: step.do, count, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
+    // What is off can only be started, and what is on cannot.
+    const members = selected.filter((m) => m.off === (step.do === 'start'));
+    return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
   }
 
-  async #onObjects(step: ObjectStep): Promise<Omit<StepReport, 'atMs'>> {
+  async #onObjects(step: ObjectStep): Promise<StepDone> {
     const { cluster, manifests } = this.#o;
     const objects = [...step.manifests.flatMap((file) => manifests.get(file) ?? []), ...step.objects];
     const troubles: NodeTrouble[] = [];

@@ -99,6 +99,7 @@ describe('a fleet', { timeout: 60_000 }, () => {
       steps: [
         { atMs: 10, do: 'apply', manifests: ['pods.yaml'], objects: [] },
         { atMs: 20, do: 'stop', nodes: { share: 1, groups: ['nobody'] } },
+        { atMs: 30, do: 'start', nodes: { share: 1 } },
       ],
       expect: [
         {
@@ -117,6 +118,7 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(report.steps).toMatchObject([
       { what: 'apply', count: 2, of: 'objects', troubles: [] },
       { what: 'stop', count: 0, of: 'nodes' },
+      { what: 'start', count: 0, of: 'nodes' },
     ]);
     expect(report.expect.map(({ metMs, is }) => [metMs !== null, is])).toEqual([
       [true, 1],

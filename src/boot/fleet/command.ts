@@ -7,7 +7,6 @@ import { Fleet, type NodeTrouble } from '../../fleet/fleet.ts';
 import type { FleetOverview } from '../../fleet/overview.ts';
 import { Cluster } from '../../fleet/run/cluster.ts';
 import { type FleetReport, FleetRun } from '../../fleet/run.ts';
-import { counted } from '../../machines/text/counted.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
@@ -16,7 +15,7 @@ import { adopt, removeNodes } from './adopt.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
-import { summaryOf } from './summary.ts';
+import { counted, summaryOf } from './summary.ts';
 import { embeddedWorld, type RealWorld, realWorld } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
@@ -65,7 +64,7 @@ async function run(args: Args): Promise<number> {
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
       cluster: new Cluster(world.admin, interrupted.signal),
       onLook: progress(),
-      onStep: (s) => process.stderr.write(`${seconds(s.atMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
+      onStep: (s) => process.stderr.write(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
       onTrouble: troubleTeller(),
     }).toTheEnd();
     process.stderr.write(summaryOf(report));

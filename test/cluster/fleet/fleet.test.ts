@@ -148,7 +148,7 @@ spec:
   it('of the examples keeps nodes Ready through a herd of restarts', { timeout: 2 * LONG_MS }, async () => {
     const mine = fleet('run', 'examples/fleet/herd.yaml', '--port=0', '--cleanup');
     expect(await mine.ended, mine.text()).toBe(0);
-    expect(mine.text()).toMatch(/Ready for the cluster through the herd within 60 s +30 +met/);
+    expect(mine.text()).toMatch(/Ready for the cluster through the herd within 60 s +30 +held until 60\.0 s/);
     expect(mine.text()).toContain('restart: 30 nodes');
     expect(mine.text()).toContain('restart: 3 nodes');
   });
@@ -157,7 +157,7 @@ spec:
     const mine = fleet('examples/fleet/zone-away.yaml', '--port=0', '--cleanup');
     expect(await mine.ended, mine.text()).toBe(0);
     expect(mine.text()).toContain('stop: 4 nodes');
-    expect(mine.text()).toMatch(/available while the zone is away within 50 s +\d +met after/);
+    expect(mine.text()).toMatch(/available while the zone is away within 50 s +\d +held until/);
     await kubectl('delete', 'deployment', 'shop');
   });
 
