@@ -70,6 +70,9 @@ function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {
   checkFiles(spec, { field: 'stages', files: stages, unreadable });
   const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, unreadable }));
   const expect = spec.maps('expect').flatMap(decodeExpect);
+  // It would end before any pod is there, or any request is sent.
+  const endless = steps.length === 0 && expect.length > 0 && expect.every((e) => e.withinMs === null);
+  if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
   spec.finish();
   return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: [...steps].sort((a, b) => a.atMs - b.atMs), expect };
 }

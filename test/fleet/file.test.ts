@@ -113,6 +113,10 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { within: 1s }\n',
       ['8 spec.expect[0]: needs one of nodesReady, podsReady, seconds, calls, objects'],
     ],
+    [
+      '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { seconds: podReady, atMost: 3 }\n',
+      ['7 spec.expect: does not say how long the run lasts; add `within` to an expectation, or add a step'],
+    ],
   ])('that is wrong is told by line and field: %s', (spec, errors) => {
     expect(wrong(spec)).toEqual(errors);
   });

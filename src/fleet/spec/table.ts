@@ -137,7 +137,10 @@ export const EXPECT = {
   condition: about('Of objects: those count whose condition is True; `Ready=Unknown` for another status.', string),
   field: about('Of objects: the sum of the numbers at this path, such as status.availableReplicas.', string),
   after: about('It is not looked at before. Default 0s.', named('afterMs', filled(time(), 0))),
-  within: about('It is decided then. Seconds and calls have the end of the run as default.', named('withinMs', time())),
+  within: about(
+    'It is decided then. Seconds and calls have the end of the run as default: all steps are done, and all else is decided.',
+    named('withinMs', time()),
+  ),
   holds: about(
     'once: it must be seen at one moment. throughout: at every look. Default once.',
     filled(words('once', 'throughout'), 'once'),
