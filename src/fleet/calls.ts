@@ -1,5 +1,5 @@
-/** What the nodes ask of the API server, counted by verb and resource. */
-import type { KubeRequest } from '../machines/kube/request.ts';
+/** What is asked of the API server for the nodes, counted by verb and resource. A watch that all share counts once. */
+import { type KubeRequest, kubePath } from '../machines/kube/request.ts';
 import type { KubeApi } from '../ports/kube.ts';
 
 export class Calls {
@@ -8,7 +8,7 @@ export class Calls {
   total = 0;
 
   /** That way, with each request and each opening of a watch counted. `done`: told of requests that the API server carried out. */
-  counting(kube: KubeApi, done: (request: KubeRequest) => void): KubeApi {
+  counting(kube: KubeApi, done: (request: KubeRequest) => void = () => {}): KubeApi {
     return {
       server: kube.server,
       request: async (request, opts) => {
@@ -42,3 +42,13 @@ export function resourceOf(path: string): string {
   const [resource = '', , sub] = parts[0] === 'namespaces' && parts.length > 2 ? parts.slice(2) : parts;
   return sub === undefined ? resource : `${resource}/${sub}`;
 }
+
+/** As they are counted. A list is a GET. */
+export const VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'WATCH'] as const;
+
+/** All that a node may ask for: what has a path of its own in the API, and what follows. */
+export const RESOURCES: readonly string[] = [
+  ...new Set(Object.values(kubePath).map((path) => resourceOf(typeof path === 'string' ? path : path('x', 'x')))),
+  ...['persistentvolumeclaims/status', 'tokenreviews', 'subjectaccessreviews'],
+  ...['certificatesigningrequests', 'podcertificaterequests', 'clustertrustbundles'],
+];

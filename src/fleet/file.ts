@@ -4,7 +4,7 @@ import type { MapReader } from '../machines/faults/read/reader.ts';
 import type { ScenarioError } from '../machines/faults/types.ts';
 import type { PodRule } from './pods/rules.ts';
 import { decodeExpect, type ExpectSpec } from './spec/expect.ts';
-import { fieldsIn } from './spec/fields.ts';
+import { checkFiles, fieldsIn, type Unreadable } from './spec/fields.ts';
 import { checkGroups, checkName, DEFAULT_GROUP, decodeGroup, decodeImage, type GroupSpec, type ImageSpec } from './spec/groups.ts';
 import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
@@ -42,12 +42,12 @@ export function plainFleet(o: { name: string; nodes: number; prefix: string; see
 
 export type DecodedFleet = { ok: true; value: FleetSpec } | { ok: false; errors: readonly ScenarioError[] };
 
-/** Never throws. */
-export function decodeFleet(text: string): DecodedFleet {
-  return readDocument(text, FLEET_KIND, decodeRoot);
+/** Never throws. `unreadable`: of the files that it names; default: they are not looked at. */
+export function decodeFleet(text: string, unreadable: Unreadable = () => null): DecodedFleet {
+  return readDocument(text, FLEET_KIND, (root) => decodeRoot(root, unreadable));
 }
 
-function decodeRoot(root: MapReader): FleetSpec {
+function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {
   const metadata = root.map('metadata');
   if (metadata === undefined && !root.has('metadata')) root.wrong('metadata', 'is missing; a fleet needs metadata.name');
   const { name = '' } = metadata === undefined ? {} : fieldsIn(metadata, { name: NAME, description: DESCRIPTION });
@@ -67,8 +67,12 @@ function decodeRoot(root: MapReader): FleetSpec {
   const images = spec.maps('images').map(decodeImage);
   const pods = spec.maps('pods').map((rule) => decodeRule(rule, names));
   const stages = spec.read('stages', STAGES) ?? [];
-  const steps = spec.maps('steps').flatMap((step) => decodeStep(step, names));
+  checkFiles(spec, { field: 'stages', files: stages, unreadable });
+  const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, unreadable }));
   const expect = spec.maps('expect').flatMap(decodeExpect);
+  // It would end before any pod is there, or any request is sent.
+  const endless = steps.length === 0 && expect.length > 0 && expect.every((e) => e.withinMs === null);
+  if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
   spec.finish();
   return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: [...steps].sort((a, b) => a.atMs - b.atMs), expect };
 }

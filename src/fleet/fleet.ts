@@ -19,6 +19,7 @@ import { compiledRules } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
 import { FleetTurns } from './turns.ts';
 import type { FleetWorld, Shard } from './types.ts';
+import { SharedWatches } from './watches/shared.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
 const AT_ONCE = 50;
@@ -51,6 +52,11 @@ export class Fleet {
     this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.members.find((m) => m.hasPod(namespace, pod))?.name });
     const turns = new FleetTurns(world);
     const { clock, log } = world;
+    const shared = world.sharedWatches === undefined ? undefined : new SharedWatches(this.calls.counting(world.sharedWatches), clock);
+    const connect: FleetWorld['connect'] = (node, disk) => {
+      const own = this.calls.counting(world.connect(node, disk), (request) => this.#leases.done(node, request));
+      return pacedPods(shared?.connect(own) ?? own, { turns, clock });
+    };
     this.#leases = new Leases({
       clock,
       onWait: (running) =>
@@ -77,8 +83,7 @@ export class Fleet {
             ...world,
             yield: turns,
             net: this.front.of(name, world.net),
-            connect: (node, disk) =>
-              this.calls.counting(pacedPods(world.connect(node, disk), { turns, clock }), (request) => this.#leases.done(node, request)),
+            connect,
           },
           gates,
         });

@@ -138,6 +138,11 @@ export class Member {
     };
   }
 
+  /** It was switched off, or its fleet ended. */
+  get off(): boolean {
+    return this.#stopped;
+  }
+
   /** Undefined while its daemon is not running. */
   get node(): Node | undefined {
     return this.#node;

@@ -5,7 +5,7 @@ export interface FleetOverview {
     total: number;
     /** Their daemon runs. */
     running: number;
-    /** Ready is True on the object that the API server shows of it. */
+    /** Its daemon runs, and knows from the API server that Ready is True. */
     ready: number;
   };
   pods: {

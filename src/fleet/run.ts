@@ -11,19 +11,23 @@ import { callsOf, countOf, Expectation, type ExpectReport, percentile } from './
 import type { Measure } from './spec/expect.ts';
 import type { NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
 
-/** How often the fleet is looked at. */
+/** How often the fleet is looked at, and how often where nothing is to be decided. */
 const LOOK_EVERY_MS = 250;
+const IDLE_LOOK_EVERY_MS = 2_000;
 /** How often the API server is asked for objects, and what share of the time that may take at most. */
 const ASK_EVERY_MS = 1_000;
 const ASK_SHARE_MAX = 0.1;
 
 export interface StepReport {
+  /** When it began, and when it was done. */
   atMs: number;
+  doneMs: number;
   what: string;
   count: number;
   of: 'nodes' | 'objects';
   troubles: readonly NodeTrouble[];
 }
+type StepDone = Omit<StepReport, 'atMs' | 'doneMs'>;
 export interface FleetReport {
   /** All daemons had begun. */
   startedMs: number;
@@ -77,7 +81,10 @@ export class FleetRun {
     this.#expect = o.spec.expect.map((spec) => new Expectation(spec));
   }
 
-  /** Starts the fleet; ends when all steps are done and each expectation is decided. @throws as {@link Fleet.start}. */
+  /**
+   * Starts the fleet; ends when all steps are done and each expectation is decided, or with the signal. Without expectations it ends
+   * with the signal alone. @throws as {@link Fleet.start}.
+   */
   async toTheEnd(): Promise<FleetReport> {
     const { fleet, spec, signal } = this.#o;
     let started = false;
@@ -96,18 +103,21 @@ export class FleetRun {
         broken = true;
       });
     }
+    const idle = this.#expect.length === 0;
     for (let over = false; !over && !broken && !signal.aborted; ) {
       this.#look(false);
-      over = started && acted && !this.#expect.some((e) => e.open);
-      if (!over) await this.#pause(LOOK_EVERY_MS);
+      const done = started && acted;
+      over = done && !idle && !this.#expect.some((e) => e.open);
+      if (!over) await this.#pause(done && idle ? IDLE_LOOK_EVERY_MS : LOOK_EVERY_MS);
     }
     await this.#asking;
-    // Starts that are under way end with it.
-    if (signal.aborted || broken) await fleet.stop();
-    else await this.#ask(true);
+    const cut = signal.aborted || broken;
+    if (!cut) await this.#ask(true);
+    const overview = cut ? fleet.overview() : this.#look(true);
+    // Starts and steps that are under way end with it.
+    if (cut && !(started && acted)) await fleet.stop();
     const { startedMs, troubles } = await starting;
     await acting;
-    const overview = this.#look(true);
     const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
     const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(this.#seconds(kind)).map((p) => [kind, p])));
     const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
@@ -119,26 +129,31 @@ export class FleetRun {
       await this.#pause(step.atMs - this.#now());
       if (this.#o.signal.aborted) return;
       const atMs = this.#now();
-      const done = { atMs, ...('nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step)) };
+      const what = 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+      const done = { atMs, doneMs: this.#now(), ...what };
+      // A step that the end of the run cut short has not failed.
+      if (this.#o.signal.aborted) return;
       this.#steps.push(done);
       this.#o.onStep(done);
     }
   }
 
-  async #onNodes(step: NodeStep): Promise<Omit<StepReport, 'atMs'>> {
+  async #onNodes(step: NodeStep): Promise<StepDone> {
     const { fleet, scenarios } = this.#o;
-    const members = fleet.select(step.nodes);
-    const count = members.length;
+    const selected = fleet.select(step.nodes);
     if (step.do === 'inject') {
+      const count = selected.length;
       const scenario = scenarios.get(step.scenario);
       if (scenario === undefined) throw new Error(`the scenario ${step.scenario} was not read`);
-      return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(members, scenario) };
+      return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(selected, scenario) };
     }
     const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn' } as const;
-    return { what: step.do, count, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
+    // What is off can only be started, and what is on cannot.
+    const members = selected.filter((m) => m.off === (step.do === 'start'));
+    return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
   }
 
-  async #onObjects(step: ObjectStep): Promise<Omit<StepReport, 'atMs'>> {
+  async #onObjects(step: ObjectStep): Promise<StepDone> {
     const { cluster, manifests } = this.#o;
     const objects = [...step.manifests.flatMap((file) => manifests.get(file) ?? []), ...step.objects];
     const troubles: NodeTrouble[] = [];
@@ -190,7 +205,7 @@ export class FleetRun {
 
   /** Looks at the objects that are expected. Never rejects. */
   async #ask(last: boolean): Promise<void> {
-    const { cluster, onTrouble } = this.#o;
+    const { cluster, onTrouble, signal } = this.#o;
     const fromMs = this.#now();
     for (const e of this.#expect) {
       const { measure } = e.spec;
@@ -198,7 +213,7 @@ export class FleetRun {
       const value = await cluster.list(measure.of).then(
         (objects) => countOf(objects, measure),
         (error: unknown) => {
-          onTrouble(messageOf(error));
+          if (!signal.aborted) onTrouble(messageOf(error));
           return null;
         },
       );

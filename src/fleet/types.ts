@@ -26,6 +26,8 @@ export interface FleetWorld {
   stream?(container: ScriptedContainer, ask: StreamAsk): string;
   /** The way of one node to the API server, anew for each of its daemons. `disk`: of its machine. */
   connect(node: string, disk: HostFs): KubeApi;
+  /** One watch of each kind for all nodes is asked for with it. Absent: each node has watches of its own. */
+  sharedWatches?: KubeApi;
   /** Nodes ask for certificates of their own with it. Absent: the way has its credentials already. */
   certificates?: Certificates;
 }

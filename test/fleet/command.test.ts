@@ -93,6 +93,44 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     expect(await run.ended, run.text()).toBe(1);
     expect(run.text()).toMatch(/at least 2 nodes Ready within 30 s +2 +met after/);
     expect(run.text()).toContain('NOT MET');
+    expect(run.text()).toContain('exit code 1: 1 expectation not met');
+  });
+
+  it('says which step failed, and of Ctrl-C that it came before all was decided', async () => {
+    const of = (spec: string) =>
+      `apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec: { groups: [{ name: a, count: 1 }], ${spec} }\n`;
+    const object = '{ apiVersion: v1, kind: Nothing, metadata: { name: p } }';
+    const met = 'expect: [{ nodesReady: 1, within: 30s }]';
+    file('step.yaml', of(`steps: [{ at: 1s, do: apply, objects: [${object}] }], ${met}`));
+    const failed = fleet('step.yaml', '--api=embedded', '--socket=');
+    expect(await failed.ended, failed.text()).toBe(1);
+    expect(failed.text()).toContain('exit code 1: step apply failed on 1 object\n');
+    file('late.yaml', of('expect: [{ nodesReady: 1, within: 30s }, { podsReady: 1, within: 10m }]'));
+    const cut = fleet('late.yaml', '--api=embedded', '--socket=', '--json');
+    await cut.says('nodes 1/1 Ready');
+    cut.child.kill('SIGINT');
+    expect(await cut.ended, cut.text()).toBe(130);
+    expect(cut.text()).toMatch(/at least 1 node Ready within 30 s +1 +met after[\s\S]*at least 1 pod Ready within 600 s +0 +not decided/);
+    expect(cut.text()).toContain('exit code 130: interrupted before 1 expectation could be decided');
+    expect(cut.text()).toMatch(/"running": 1,\s+"ready": 1/);
+  });
+
+  it('names each file that is missing, by line and field', async () => {
+    const steps = '  steps:\n    - { at: 1s, do: apply, manifests: [a.yaml, b.yaml] }\n    - { at: 2s, do: inject, scenario: c.yaml }\n';
+    const groups = '  groups: [{ name: a, count: 1 }]\n';
+    const text = `apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec:\n${groups}  stages: d.yaml\n${steps}`;
+    const path = join(dir, file('lacks.yaml', text));
+    const args = await parsed([path, '--api=embedded']);
+    if (args === null) throw new Error('help was shown');
+    const told: unknown = await inputsOf(args).catch((error: unknown) => error);
+    const at = (line: number, field: string, name: string) => `${path}:${line}: spec.${field}: ${name} cannot be read: ENOENT`;
+    for (const missing of [
+      at(6, 'stages', 'd.yaml'),
+      at(8, 'steps[0].manifests', 'a.yaml'),
+      at(8, 'steps[0].manifests', 'b.yaml'),
+      at(9, 'steps[1].scenario', 'c.yaml'),
+    ])
+      expect(String(told)).toContain(missing);
   });
 
   it.each([

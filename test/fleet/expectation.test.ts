@@ -40,6 +40,16 @@ describe('an expectation', () => {
       4,
     ],
     [
+      'throughout: the last look comes late',
+      { holds: 'throughout' },
+      [
+        [100, 3],
+        [1_200, 4],
+      ],
+      1_000,
+      4,
+    ],
+    [
       'throughout: one look does not',
       { holds: 'throughout' },
       [

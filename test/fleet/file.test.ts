@@ -101,6 +101,7 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: a, count: 1, runtime: { pull: { from: 5s, to: 1s } } }\n',
       ['6 spec.groups[0].runtime.pull.to: must not be less than from'],
     ],
+    ['  groups:\n    - { name: a, count: 1, runtime: { pull: { p50: 5s } } }\n', ['6 spec.groups[0].runtime.pull.p99: is missing']],
     [
       '  groups:\n    - { name: a, count: 1 }\n  steps:\n    - { at: 1s, do: inject, nodes: { groups: [c] } }\n',
       [
@@ -112,7 +113,32 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { within: 1s }\n',
       ['8 spec.expect[0]: needs one of nodesReady, podsReady, seconds, calls, objects'],
     ],
+    [
+      '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { seconds: podReady, atMost: 3 }\n',
+      ['7 spec.expect: does not say how long the run lasts; add `within` to an expectation, or add a step'],
+    ],
   ])('that is wrong is told by line and field: %s', (spec, errors) => {
     expect(wrong(spec)).toEqual(errors);
+  });
+
+  it.each([
+    [
+      "calls: 'FOO bar'",
+      [
+        'calls: the verb must be one of GET, POST, PUT, PATCH, DELETE, WATCH, *; is FOO',
+        'calls: no node asks for bar; known: pods, pods/status,',
+      ],
+    ],
+    ["calls: 'WACH pods'", ['calls: the verb must be one of GET, POST, PUT, PATCH, DELETE, WATCH, *; is WACH (did you mean WATCH?)']],
+    ['calls: PATCH', ['calls: must be VERB RESOURCE, such as PATCH pods/status or * leases; is "PATCH"']],
+    ["calls: 'PATCH pod/status'", ['calls: no node asks for pod/status (did you mean pods/status?)']],
+    ['calls: GET pods, atLeast: 5', ['atMost: must not be less than the lower bound']],
+    ['podsReady: 4, within: 1s', ['atMost: must not be less than the lower bound']],
+    ['podsReady: 0, atLeast: 1, within: 1s', ['atLeast: stands beside podsReady, which says at least how many']],
+  ])('says of an expectation what is wrong with it: %s', (expected, errors) => {
+    const before = '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { nodesReady: 1, within: 1s }\n';
+    expect(wrong(`${before}    - { ${expected}, atMost: 3 }\n`)).toEqual(
+      errors.map((error) => expect.stringContaining(`9 spec.expect[1].${error}`)),
+    );
   });
 });

@@ -99,6 +99,7 @@ describe('a fleet', { timeout: 60_000 }, () => {
       steps: [
         { atMs: 10, do: 'apply', manifests: ['pods.yaml'], objects: [] },
         { atMs: 20, do: 'stop', nodes: { share: 1, groups: ['nobody'] } },
+        { atMs: 30, do: 'start', nodes: { share: 1 } },
       ],
       expect: [
         {
@@ -117,6 +118,7 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(report.steps).toMatchObject([
       { what: 'apply', count: 2, of: 'objects', troubles: [] },
       { what: 'stop', count: 0, of: 'nodes' },
+      { what: 'start', count: 0, of: 'nodes' },
     ]);
     expect(report.expect.map(({ metMs, is }) => [metMs !== null, is])).toEqual([
       [true, 1],
@@ -149,6 +151,19 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(boots()).toEqual(['fleet-n-0-1', 'fleet-n-1']);
   });
 
+  it('measures a pod once, however often the daemon of its node restarts', async () => {
+    const { kube, given } = world();
+    await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 1 })) }), given);
+    await fleet.start();
+    kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: pod('web', 'n-0') });
+    const ready = () => fleet.overview().pods.ready;
+    await expect.poll(() => fleet.podSeconds().podReady.length, { timeout: 20_000 }).toBe(1);
+    const before = fleet.podSeconds();
+    expect(await fleet.restart(fleet.members)).toEqual([]);
+    await expect.poll(ready, { timeout: 20_000 }).toBe(1);
+    expect(fleet.podSeconds()).toEqual(before);
+  });
+
   it('that is interrupted while it starts stops what has begun, and begins nothing more', async () => {
     const around = world();
     const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) });
@@ -159,7 +174,8 @@ describe('a fleet', { timeout: 60_000 }, () => {
       onLook: ({ nodes }) => nodes.running > 0 && interrupt.abort(),
     });
     const { troubles, overview } = await run.toTheEnd();
-    expect({ troubles, running: overview.nodes.running }).toEqual({ troubles: [], running: 0 });
+    // The report tells how it was before it was stopped.
+    expect([troubles, overview.nodes.running > 0, fleet.overview().nodes.running]).toEqual([[], true, 0]);
     expect(fleet.members.filter((m) => m.boots > 0).length).toBeLessThan(200);
   });
 

@@ -180,6 +180,24 @@ describe('Stages of KWOK', () => {
       `${PODS}  selector: { matchLabels: {} }\n  next: { finalizers: { empty: true } }`,
       'changes no status and deletes nothing',
     ],
+    [
+      'a field that no status has',
+      `${PODS}  selector: { matchLabels: {} }\n  next: { statusTemplate: "phase: Running\\nfoo: bar" }`,
+      'writes foo, which no node agent does',
+    ],
+    [
+      'labels',
+      `${PODS}  selector: { matchLabels: {} }\n  next: { patches: [{ root: metadata, template: "labels:\\n  a: b" }] }`,
+      'writes labels',
+    ],
+    ['what cannot be read', `${PODS}  selector: { matchLabels: {} }\n  next: { statusTemplate: '{"phase":"Running"}' }`, 'has a template'],
+    [
+      'a field of no node',
+      `  resourceRef: { apiGroup: v1, kind: Node }
+  selector: { matchExpressions: [{ key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: In, values: ['True'] }] }
+  next: { statusTemplate: "foo: bar" }`,
+      'writes foo',
+    ],
     ['none', `${PODS}  next: { delete: true }`, 'has no selector'],
   ])('that do something else are refused by name: %s', (_, spec, why) => {
     expect(stagesOf(stage('odd', spec)).refused).toEqual([expect.stringContaining(`Stage odd: ${why}`)]);

@@ -15,7 +15,7 @@ import { adopt, removeNodes } from './adopt.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
-import { summaryOf } from './summary.ts';
+import { counted, summaryOf } from './summary.ts';
 import { embeddedWorld, type RealWorld, realWorld } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
@@ -60,18 +60,15 @@ async function run(args: Args): Promise<number> {
     await fleet.serve();
     await announce();
     if (args.page !== 0) await overviewPage(fleet, world, args.page);
-    const say = progress();
     const report = await new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
       cluster: new Cluster(world.admin, interrupted.signal),
-      onLook: say,
-      onStep: (s) => process.stderr.write(`${seconds(s.atMs)} ${s.what}: ${s.count} ${s.of}${failedOf(s.troubles)}\n`),
+      onLook: progress(),
+      onStep: (s) => process.stderr.write(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
       onTrouble: troubleTeller(),
     }).toTheEnd();
     process.stderr.write(summaryOf(report));
-    const decided = spec.expect.length > 0;
-    if (!decided && !interrupted.signal.aborted) await watched(fleet, say, { from: world.clock.monoMs(), signal: interrupted.signal });
-    process.stderr.write(`stopping ${fleet.members.length} nodes\n`);
+    process.stderr.write(`stopping ${counted(fleet.members.length, 'nodes')}\n`);
     await fleet.stop();
     if (args.cleanup) await cleanUp(fleet, world);
     if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
@@ -120,20 +117,7 @@ async function surroundings(args: Args, seed: number, log: Logger): Promise<Surr
 async function cleanUp(fleet: Fleet, world: RealWorld): Promise<void> {
   const names = fleet.members.map((m) => m.name);
   const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
-  process.stderr.write(`removed ${removed} nodes from the API\n`);
-}
-
-/** Until the signal. */
-async function watched(
-  fleet: Fleet,
-  say: (o: FleetOverview, atMs: number) => void,
-  o: { from: number; signal: AbortSignal },
-): Promise<void> {
-  const { promise, resolve: ended } = Promise.withResolvers<void>();
-  const timer = setInterval(() => say(fleet.overview(), performance.now() - o.from), SAY_EVERY_MS);
-  o.signal.addEventListener('abort', () => ended(), { once: true });
-  await promise;
-  clearInterval(timer);
+  process.stderr.write(`removed ${counted(removed, 'nodes')} from the API\n`);
 }
 
 /** Says what changed, some seconds apart. */
@@ -165,8 +149,19 @@ function troubleTeller(): (why: string) => void {
   };
 }
 
-function codeOf(report: FleetReport): number {
-  const troubled = report.troubles.length > 0 || report.steps.some((s) => s.troubles.length > 0);
-  for (const t of report.troubles.slice(0, TROUBLES_SHOWN)) process.stderr.write(`${t.node} could not be started: ${t.why}\n`);
-  return troubled || report.expect.some((e) => e.metMs === null) ? EXIT.unmet : EXIT.ok;
+/** Says what made it another code than 0. */
+function codeOf({ troubles, steps, expect }: FleetReport): number {
+  for (const t of troubles.slice(0, TROUBLES_SHOWN)) process.stderr.write(`${t.node} could not be started: ${t.why}\n`);
+  const unmet = expect.filter((e) => e.decided && e.metMs === null).length;
+  const why = [
+    ...(unmet === 0 ? [] : [`${counted(unmet, 'expectations')} not met`]),
+    ...(troubles.length === 0 ? [] : [`${counted(troubles.length, 'nodes')} not started`]),
+    ...steps.flatMap((s) => (s.troubles.length === 0 ? [] : [`step ${s.what} failed on ${counted(s.troubles.length, s.of)}`])),
+  ];
+  const undecided = expect.filter((e) => !e.decided).length;
+  if (undecided > 0) why.push(`interrupted before ${counted(undecided, 'expectations')} could be decided`);
+  if (why.length === 0) return EXIT.ok;
+  const code = why.length > (undecided > 0 ? 1 : 0) ? EXIT.unmet : EXIT.interrupted;
+  process.stderr.write(`exit code ${code}: ${why.join('; ')}\n`);
+  return code;
 }

@@ -1,4 +1,5 @@
 /** What a run of a fleet reads: the fleet file, and the files beside it that it names. */
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { decodeFleet, type FleetSpec, plainFleet } from '../../fleet/file.ts';
@@ -27,11 +28,11 @@ export async function inputsOf(args: Args): Promise<Inputs> {
   const text = await readFile(args.file, 'utf8').catch((error: unknown) => {
     throw new UsageError(`the fleet file ${args.file} cannot be read: ${messageOf(error)}`);
   });
-  const read = decodeFleet(text);
-  if (!read.ok) throw new UsageError(told(args.file, read.errors));
   const beside = besideOf(args.file);
-  const { spec, notes } = await withStages(read.value, beside);
-  const scenarios = await all(
+  const read = decodeFleet(text, beside.unreadable);
+  if (!read.ok) throw new UsageError(told(args.file, read.errors));
+  const { spec, notes } = withStages(read.value, beside);
+  const scenarios = all(
     spec.steps.flatMap((step) => (step.do === 'inject' ? [step.scenario] : [])),
     beside,
     (text, path) => {
@@ -40,7 +41,7 @@ export async function inputsOf(args: Args): Promise<Inputs> {
       return decoded.scenario;
     },
   );
-  const manifests = await all(
+  const manifests = all(
     spec.steps.flatMap((step) => ('manifests' in step ? step.manifests : [])),
     beside,
     objectsIn,
@@ -48,26 +49,33 @@ export async function inputsOf(args: Args): Promise<Inputs> {
   return { spec, scenarios, manifests, notes };
 }
 
+/** Files that the fleet file names. */
 interface Beside {
   path(name: string): string;
-  text(name: string): Promise<string>;
+  /** Null: it was read. */
+  unreadable(name: string): string | null;
+  text(name: string): string;
 }
 
 function besideOf(file: string): Beside {
+  const texts = new Map<string, string>();
   const path = (name: string): string => resolve(dirname(file), name);
   return {
     path,
-    text: (name) =>
-      readFile(path(name), 'utf8').catch((error: unknown) => {
-        throw new UsageError(`${file} names ${name}: ${messageOf(error)}`);
-      }),
+    unreadable(name) {
+      try {
+        texts.set(name, readFileSync(path(name), 'utf8'));
+        return null;
+      } catch (error) {
+        return messageOf(error);
+      }
+    },
+    text: (name) => texts.get(name) ?? '',
   };
 }
 
-async function all<T>(names: readonly string[], beside: Beside, read: (text: string, path: string) => T): Promise<Map<string, T>> {
-  const found = new Map<string, T>();
-  for (const name of new Set(names)) found.set(name, read(await beside.text(name), beside.path(name)));
-  return found;
+function all<T>(names: readonly string[], beside: Beside, read: (text: string, path: string) => T): Map<string, T> {
+  return new Map([...new Set(names)].map((name) => [name, read(beside.text(name), beside.path(name))]));
 }
 
 function objectsIn(text: string, path: string): KubeObject[] {
@@ -79,8 +87,8 @@ function objectsIn(text: string, path: string): KubeObject[] {
 }
 
 /** Rules of the file come before those of Stages. */
-async function withStages(spec: FleetSpec, beside: Beside): Promise<{ spec: FleetSpec; notes: string[] }> {
-  const files = await all(spec.stages, beside, stagesOf);
+function withStages(spec: FleetSpec, beside: Beside): { spec: FleetSpec; notes: string[] } {
+  const files = all(spec.stages, beside, stagesOf);
   const refused = [...files].flatMap(([name, { refused: why }]) => why.map((one) => `${beside.path(name)}: ${one}`));
   if (refused.length > 0) throw new UsageError(refused.join('\n'));
   const stages = [...files.values()];

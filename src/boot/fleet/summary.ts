@@ -34,7 +34,14 @@ function section(head: readonly string[], rows: readonly (readonly string[])[]):
   return rows.length === 0 ? [] : renderTable(head, rows);
 }
 
-function expected({ expected: { name, withinMs }, metMs, is }: ExpectReport): string[] {
+function expected({ expected: { name, withinMs, holds }, metMs, decided, is }: ExpectReport): string[] {
   const within = withinMs === null ? '' : ` within ${withinMs / 1_000} s`;
-  return [`${name}${within}`, is === null ? '-' : String(is), metMs === null ? 'NOT MET' : `met after ${(metMs / 1_000).toFixed(1)} s`];
+  const unmet = decided ? 'NOT MET' : 'not decided';
+  const met = holds === 'throughout' ? 'held until' : 'met after';
+  return [`${name}${within}`, is === null ? '-' : String(is), metMs === null ? unmet : `${met} ${(metMs / 1_000).toFixed(1)} s`];
+}
+
+/** `1 node`, `2 nodes`. */
+export function counted(count: number, many: string): string {
+  return `${count} ${count === 1 ? many.replace(/s$/, '') : many}`;
 }

@@ -3,7 +3,6 @@
 import { readFile } from 'node:fs/promises';
 import type { BuildInfo } from '../../actors/edge/metrics/nodeMetrics.ts';
 import type { FleetWorld } from '../../fleet/types.ts';
-import { SharedWatches } from '../../fleet/watches/shared.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Clock, HostFs, Logger } from '../../ports/ports.ts';
 import { createClock, createEntropy, createYield } from '../dependencies/clock.ts';
@@ -83,7 +82,6 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
   const admin = createKubeApi({ ...base, ...OWN_LIMITS });
   // What is said of the kubeconfig is said once.
   const ofNodes = { ...NODE_LIMITS, log: quietLog };
-  const shared = o.shareWatches ? new SharedWatches(admin, clock) : undefined;
   const identities =
     o.bootstrapKubeconfig === '' ? undefined : await nodeCertificates(o.bootstrapKubeconfig, { http2, base: { ...base, ...ofNodes } });
   const own = (node: string, disk: HostFs): KubeApi =>
@@ -100,7 +98,8 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
     serving: o.port === 0 ? null : { port: o.port, ...(await certificates(config, address, clock.wallMs())) },
     ...(streams === undefined ? {} : { stream: streams.offer }),
     ...(identities === undefined ? {} : { certificates: identities.certificates }),
-    connect: (node, disk) => shared?.connect(own(node, disk)) ?? own(node, disk),
+    ...(o.shareWatches ? { sharedWatches: admin } : {}),
+    connect: own,
     admin,
     close() {
       sessions?.close();

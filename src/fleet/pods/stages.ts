@@ -51,8 +51,9 @@ function stageOf(name: string, spec: Fields, found: Stages): void {
   const { requirements, phase, ready } = selectionOf(spec.selector);
   const delay = delayOf(fieldsOf(spec.delay));
   if (kind === 'Node') {
+    if (ready === undefined) throw new Refusal('makes a node change its conditions; a step (stop, inject) does that to a node agent');
+    statusOf(spec, NODE_FIELDS);
     if (ready === 'notIn') return void noteDelay(found, name, delay);
-    if (ready !== 'in') throw new Refusal('makes a node change its conditions; a step (stop, inject) does that to a node agent');
     const ms = delay?.fromMs ?? 0;
     if (ms > 0) found.heartbeatMs = Math.min(ms, found.heartbeatMs ?? ms);
     return;
@@ -87,12 +88,9 @@ interface Effect {
 
 /** Null: a node agent does it by itself. */
 function effectOf(spec: Fields, from: string): Effect | null {
-  const next = fieldsOf(spec.next);
-  const steps = listOf(spec.steps);
-  if (next.delete === true || steps.some((step) => step.delete === true)) return { about: 'stop', which: 'every' };
-  const patches = [...listOf(next.patches), ...steps.map((step) => fieldsOf(step.patch))];
-  const template = [next.statusTemplate, ...patches.map((patch) => patch.template)].filter((t) => typeof t === 'string').join('\n');
-  if (template === '') throw new Refusal('changes no status and deletes nothing; finalizers, events and other objects are not made here');
+  const deletes = [fieldsOf(spec.next), ...listOf(spec.steps)].some((of) => of.delete === true);
+  if (deletes) return { about: 'stop', which: 'every' };
+  const template = statusOf(spec, POD_FIELDS);
   const ofInit = from === 'Pending' && template.includes('initContainerStatuses:');
   switch (/^\s*phase:\s*"?(\w+)/m.exec(template)?.[1]) {
     case 'Running':
@@ -109,6 +107,37 @@ function effectOf(spec: Fields, from: string): Effect | null {
   }
   if (!ofInit) return null;
   return /^\s*terminated:/m.test(template) ? { about: 'end', which: 'init', exit: 0 } : { about: 'start', which: 'init' };
+}
+
+/** Fields of a status. A node agent fills them by itself; a Stage that writes anything else would have no effect. */
+const CONTAINERS = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses', 'resourceClaimStatuses'];
+const POD_PLACE = ['hostIP', 'hostIPs', 'podIP', 'podIPs', 'nominatedNodeName', 'startTime', 'observedGeneration'];
+const POD_FIELDS = ['phase', 'conditions', 'message', 'reason', 'qosClass', 'resize', ...CONTAINERS, ...POD_PLACE];
+const NODE_HAS = ['addresses', 'allocatable', 'capacity', 'daemonEndpoints', 'features', 'images', 'nodeInfo', 'runtimeHandlers'];
+const NODE_FIELDS = ['phase', 'conditions', 'config', 'volumesAttached', 'volumesInUse', ...NODE_HAS];
+
+/** What the Stage writes into the status. */
+function statusOf(spec: Fields, fields: readonly string[]): string {
+  const { statusTemplate, patches } = fieldsOf(spec.next);
+  const written = [...listOf(patches), ...listOf(spec.steps).map((step) => fieldsOf(step.patch))].map((patch) => patch.template);
+  const templates = [statusTemplate, ...written].flatMap((text) => (typeof text === 'string' && text !== '' ? [text] : []));
+  if (templates.length === 0)
+    throw new Refusal('changes no status and deletes nothing; finalizers, events and other objects are not made here');
+  for (const keys of templates.map(keysOf)) {
+    const other = keys.filter((key) => !fields.includes(key));
+    if (other.length > 0) throw new Refusal(`writes ${other.join(', ')}, which no node agent does`);
+    if (keys.length === 0)
+      throw new Refusal('has a template without fields that can be read here; write one field a line, as `phase: Running`');
+  }
+  return templates.join('\n');
+}
+
+/** The outermost keys of a template, below `status:` where that stands around them. */
+function keysOf(template: string): string[] {
+  const lines = template.replace(/^\s*status:[ \t]*\n/, '').matchAll(/^( *)"?([A-Za-z]\w*)"?:(?:\s|$)/gm);
+  const keys = Array.from(lines, ([, indent = '', key = '']) => ({ depth: indent.length, key }));
+  const outermost = Math.min(...keys.map(({ depth }) => depth));
+  return keys.flatMap(({ depth, key }) => (depth === outermost ? [key] : []));
 }
 
 /** As a number, or as the default of the usual Stages that fail. */

@@ -1,6 +1,6 @@
 /** How long pods of one machine took until they were Ready, over restarts of its daemon. */
 import type { Registry } from '../../actors/supervision/types.ts';
-import type { PodStatus } from '../../machines/kube/types.ts';
+import type { Pod, PodStatus } from '../../machines/kube/types.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import type { Clock } from '../../ports/ports.ts';
@@ -19,9 +19,12 @@ export class PodTimes {
   readonly #clock: Clock;
   /** Pods that were created before are not measured. */
   readonly #sinceMs: number;
-  /** By UID: when it was seen, and when it was created. */
-  readonly #waiting = new Map<string, { seenMs: number; createdMs: number }>();
-  readonly #known = new Set<string>();
+  /** All that were ever seen, by UID: what a daemon knows begins empty at each of its starts. */
+  readonly #pods = new Map<string, PodTime>();
+  /** What the daemon has now. */
+  readonly #present = new Set<string>();
+  /** Those of them that are measured and not Ready yet. */
+  readonly #waiting = new Map<string, PodTime>();
   readonly #making = new Set<string>();
   readonly #heard: PodsBeingMade;
 
@@ -34,25 +37,17 @@ export class PodTimes {
   /** Until that is disposed of. */
   follow(registry: Pick<Registry, 'watch'>): Disposable {
     const pods = registry.watch(podsView, ({ records }) => {
-      for (const uid of this.#known) if (!records.has(uid)) this.#forget(uid);
-      for (const [uid, { pod }] of records) {
-        if (this.#known.has(uid)) continue;
-        this.#known.add(uid);
-        if (!isMade(pod.status)) {
-          this.#making.add(uid);
-          this.#heard.begun(uid);
-        }
-        const createdMs = Date.parse(pod.metadata.creationTimestamp ?? '');
-        if (createdMs >= this.#sinceMs) this.#waiting.set(uid, { seenMs: this.#clock.monoMs(), createdMs });
-      }
+      for (const uid of this.#present) if (!records.has(uid)) this.#gone(uid);
+      for (const [uid, { pod }] of records) if (!this.#present.has(uid)) this.#came(uid, pod);
     });
     const statuses = registry.watch(statusesView, (view) => {
       for (const uid of this.#making) if (isMade(view.get(uid)?.status)) this.#made(uid);
-      for (const [uid, { seenMs, createdMs }] of this.#waiting) {
+      for (const [uid, time] of this.#waiting) {
         if (!isReady(view.get(uid)?.status)) continue;
         this.#waiting.delete(uid);
-        this.createdSeconds.push(Math.max(0, this.#clock.wallMs() - createdMs) / 1_000);
-        this.seenSeconds.push((this.#clock.monoMs() - seenMs) / 1_000);
+        time.measured = true;
+        this.createdSeconds.push(Math.max(0, this.#clock.wallMs() - time.createdMs) / 1_000);
+        this.seenSeconds.push((this.#clock.monoMs() - time.seenMs) / 1_000);
       }
     });
     return {
@@ -63,15 +58,37 @@ export class PodTimes {
     };
   }
 
+  #came(uid: string, { metadata, status }: Pod): void {
+    this.#present.add(uid);
+    if (!isMade(status)) {
+      this.#making.add(uid);
+      this.#heard.begun(uid);
+    }
+    let time = this.#pods.get(uid);
+    if (time === undefined) {
+      const createdMs = Date.parse(metadata.creationTimestamp ?? '');
+      time = { seenMs: this.#clock.monoMs(), createdMs, measured: !(createdMs >= this.#sinceMs) };
+      this.#pods.set(uid, time);
+    }
+    if (!time.measured) this.#waiting.set(uid, time);
+  }
+
   #made(uid: string): void {
     if (this.#making.delete(uid)) this.#heard.made(uid);
   }
 
-  #forget(uid: string): void {
-    this.#known.delete(uid);
+  #gone(uid: string): void {
+    this.#present.delete(uid);
     this.#waiting.delete(uid);
     this.#made(uid);
   }
+}
+
+interface PodTime {
+  seenMs: number;
+  createdMs: number;
+  /** Or created too early to be measured. */
+  measured: boolean;
 }
 
 type Status = Pick<PodStatus, 'phase' | 'conditions'>;

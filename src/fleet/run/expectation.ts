@@ -8,6 +8,8 @@ export interface ExpectReport {
   expected: ExpectSpec;
   /** Milliseconds since the start of the fleet at which it was met; null: it was not. */
   metMs: number | null;
+  /** False: the run was interrupted before. */
+  decided: boolean;
   /** What there was when it was decided; null: nothing could be seen. */
   is: number | null;
 }
@@ -48,19 +50,21 @@ export class Expectation {
       else if (atMs >= afterMs) this.#base ??= value;
       is = this.#base === null ? null : value - this.#base;
     }
+    // The look that decides may come a little later.
+    const metMs = Math.min(atMs, withinMs ?? atMs);
     const over = last || atMs >= (withinMs ?? Number.POSITIVE_INFINITY);
     // A look that comes late says nothing of the time before it, but that it was too late.
     const seen = is !== null && (withinMs === null || atMs <= withinMs || atEnd(measure) || holds === 'throughout');
     if (seen) this.#is = is;
     const fits = is !== null && seen && this.#within(is);
     if (holds === 'throughout' && is !== null && !fits) this.#decided = { metMs: null };
-    else if (holds === 'once' && fits && (over || !atEnd(measure))) this.#decided = { metMs: atMs };
-    else if (over) this.#decided = { metMs: holds === 'throughout' && this.#is !== null ? atMs : null };
+    else if (holds === 'once' && fits && (over || !atEnd(measure))) this.#decided = { metMs };
+    else if (over) this.#decided = { metMs: holds === 'throughout' && this.#is !== null ? metMs : null };
     if (this.#is === null && over) this.#is = is;
   }
 
   report(): ExpectReport {
-    return { expected: this.spec, metMs: this.#decided?.metMs ?? null, is: this.#is };
+    return { expected: this.spec, metMs: this.#decided?.metMs ?? null, decided: this.decided, is: this.#is };
   }
 
   #within(value: number): boolean {

@@ -29,6 +29,7 @@ function uniformIn(range: MapReader): Delay {
 
 function logNormalIn(range: MapReader): Delay {
   const delay = fieldsIn(range, DELAY.logNormal, { p50Ms: 1, p99Ms: 1 });
+  if (!range.has('p50') || !range.has('p99')) return delay;
   if (delay.p50Ms <= 0) range.wrong('p50', 'must be longer than 0s');
   else if (delay.p99Ms < delay.p50Ms) range.wrong('p99', 'must not be less than p50');
   return delay;

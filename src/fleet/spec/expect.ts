@@ -1,6 +1,8 @@
 /** What a run of a fleet file must come to. */
 import type { MapReader } from '../../machines/faults/read/reader.ts';
 import { parseLabelSelector } from '../../machines/kube/read/labelSelector.ts';
+import { didYouMean } from '../../machines/text/nearest.ts';
+import { RESOURCES, VERBS } from '../calls.ts';
 import { fieldsIn } from './fields.ts';
 import { EXPECT, MEASURES, OBJECTS } from './table.ts';
 
@@ -51,11 +53,15 @@ export function decodeExpect(expected: MapReader): ExpectSpec[] {
   if (condition !== undefined && field !== undefined) expected.wrong('field', 'stands beside condition: one of them is counted');
   if (kind !== 'seconds' && kind !== 'calls' && !expected.has('within')) expected.wrong('within', 'is missing');
   if (withinMs !== undefined && withinMs < afterMs) expected.wrong('within', 'must not be less than after');
+  if (calls !== undefined) checkCalls(expected, calls);
   const bounds = {
     ...(count === undefined ? {} : { atLeast: count }),
     ...(atLeast === undefined ? {} : { atLeast }),
     ...(atMost === undefined ? {} : { atMost }),
   };
+  // The count is a lower bound itself.
+  if (count !== undefined && atLeast !== undefined) expected.wrong('atLeast', `stands beside ${kind}, which says at least how many`);
+  else if ((bounds.atLeast ?? 0) > (atMost ?? Number.POSITIVE_INFINITY)) expected.wrong('atMost', 'must not be less than the lower bound');
   if (
     kind !== undefined &&
     count === undefined &&
@@ -67,6 +73,21 @@ export function decodeExpect(expected: MapReader): ExpectSpec[] {
   const measure = measureOf({ seconds, calls, objects, nodesReady, podsReady, percentile, condition, field });
   if (measure === undefined) return [];
   return [{ name: name ?? wordsOf(measure, bounds), measure, ...bounds, afterMs, withinMs: withinMs ?? null, holds }];
+}
+
+/** A mistake here would count nothing, and nothing is at most what is allowed. */
+function checkCalls(expected: MapReader, calls: string): void {
+  const [verb = '', resource, ...more] = calls.split(' ');
+  if (resource === undefined || more.length > 0) {
+    expected.wrong('calls', `must be VERB RESOURCE, such as PATCH pods/status or * leases; is ${JSON.stringify(calls)}`);
+    return;
+  }
+  if (verb !== '*' && !VERBS.some((v) => v === verb)) {
+    expected.wrong('calls', `the verb must be one of ${VERBS.join(', ')}, *; is ${verb}${didYouMean(verb, VERBS)}`);
+  }
+  if (resource !== '*' && !RESOURCES.includes(resource)) {
+    expected.wrong('calls', `no node asks for ${resource}${didYouMean(resource, RESOURCES)}; known: ${RESOURCES.join(', ')}`);
+  }
 }
 
 interface Read {
@@ -113,15 +134,15 @@ function wordsOf(measure: Measure, { atLeast, atMost }: { atLeast?: number; atMo
   const bounds = [atLeast === undefined ? '' : `at least ${atLeast}`, atMost === undefined ? '' : `at most ${atMost}`]
     .filter((b) => b !== '')
     .join(', ');
-  return `${bounds} ${nameOf(measure)}`;
+  return `${bounds} ${nameOf(measure, (atMost ?? atLeast) === 1)}`;
 }
 
-function nameOf(measure: Measure): string {
+function nameOf(measure: Measure, one: boolean): string {
   switch (measure.what) {
     case 'nodesReady':
-      return 'nodes Ready';
+      return one ? 'node Ready' : 'nodes Ready';
     case 'podsReady':
-      return 'pods Ready';
+      return one ? 'pod Ready' : 'pods Ready';
     case 'seconds':
       return `s to ${measure.of}, p${measure.percentile}`;
     case 'calls':

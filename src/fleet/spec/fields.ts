@@ -16,3 +16,13 @@ export function textsOf(map: MapReader | undefined): Record<string, string> {
   const names = map.node.items.map(({ key }) => String(key));
   return Object.fromEntries(names.map((name) => [name, map.text(name) ?? '']));
 }
+
+/** Why the file of that name cannot be read; null: it can. */
+export type Unreadable = (file: string) => string | null;
+
+export function checkFiles(of: MapReader, o: { field: string; files: readonly string[]; unreadable: Unreadable }): void {
+  for (const file of o.files) {
+    const why = o.unreadable(file);
+    if (why !== null) of.wrong(o.field, `${file} cannot be read: ${why}`);
+  }
+}

@@ -2,7 +2,7 @@
 import { isMap } from 'yaml';
 import type { MapReader } from '../../machines/faults/read/reader.ts';
 import type { KubeObject } from '../../machines/kube/request.ts';
-import { fieldsIn } from './fields.ts';
+import { checkFiles, fieldsIn, type Unreadable } from './fields.ts';
 import { isManifest } from './objects.ts';
 import { SELECTION, STEP, type StepName } from './table.ts';
 
@@ -24,8 +24,10 @@ const FIELDS: Readonly<Record<'scenario' | 'manifests' | 'objects' | 'nodes', re
   nodes: ['restart', 'stop', 'start', 'inject'],
 };
 
-export function decodeStep(step: MapReader, groups: readonly string[]): StepSpec[] {
+export function decodeStep(step: MapReader, { groups, unreadable }: { groups: readonly string[]; unreadable: Unreadable }): StepSpec[] {
   const { atMs, do: does, scenario = '', manifests = [] } = fieldsIn(step, STEP, { atMs: 0 });
+  checkFiles(step, { field: 'scenario', files: scenario === '' ? [] : [scenario], unreadable });
+  checkFiles(step, { field: 'manifests', files: manifests, unreadable });
   const nodes = selectionIn(step, groups);
   const objects = step.maps('objects').flatMap((map) => objectIn(map));
   step.finish();

@@ -115,13 +115,19 @@ export const SELECTION = {
 
 /** What is counted or measured: exactly one in an expectation. */
 export const MEASURES = {
-  nodesReady: about('Nodes of this process that are Ready: at least so many.', COUNT),
-  podsReady: about('Pods on the nodes of this process that are Ready: at least so many.', COUNT),
+  nodesReady: about(
+    'Nodes of this process that are Ready and whose daemon runs and knows it: at least so many. For what the cluster sees while daemons restart: objects of the kind Node, with the condition Ready.',
+    COUNT,
+  ),
+  podsReady: about('Pods that are Ready and that running daemons of this process know: at least so many.', COUNT),
   seconds: about(
     'A percentile of seconds. nodeReady: from the start of a daemon until the node was seen Ready. podReady: from the creation of a pod, which the API server tells in whole seconds, until it was Ready. podStart: from the moment when its node saw it.',
     words('nodeReady', 'podReady', 'podStart'),
   ),
-  calls: about('Requests of the nodes to the API server, as VERB RESOURCE: `PATCH pods/status`, `* leases`.', string),
+  calls: about(
+    'Requests of the nodes to the API server, as VERB RESOURCE: `PATCH pods/status`, `* leases`. Verbs: GET (lists, too), POST, PUT, PATCH, DELETE, WATCH, *.',
+    string,
+  ),
 } as const;
 export const EXPECT = {
   name: about('For the report. Default: what is expected.', string),
@@ -131,7 +137,10 @@ export const EXPECT = {
   condition: about('Of objects: those count whose condition is True; `Ready=Unknown` for another status.', string),
   field: about('Of objects: the sum of the numbers at this path, such as status.availableReplicas.', string),
   after: about('It is not looked at before. Default 0s.', named('afterMs', filled(time(), 0))),
-  within: about('It is decided then. Seconds and calls have the end of the run as default.', named('withinMs', time())),
+  within: about(
+    'It is decided then. Seconds and calls have the end of the run as default: all steps are done, and all else is decided.',
+    named('withinMs', time()),
+  ),
   holds: about(
     'once: it must be seen at one moment. throughout: at every look. Default once.',
     filled(words('once', 'throughout'), 'once'),

@@ -118,7 +118,7 @@ spec:
     expect(await mine.ended, mine.text()).toBe(1);
     const said = mine.text();
     expect(said).toMatch(/at least 10 nodes Ready within 60 s +10 +met after/);
-    expect(said).toMatch(/at least 1 pods Ready within 5 s +0 +NOT MET/);
+    expect(said).toMatch(/at least 1 pod Ready within 5 s +0 +NOT MET/);
     expect(said).toContain('restart: 6 nodes');
     expect(said).toContain('inject deaf: 2 nodes');
     const capacity = await kubectl(
@@ -148,6 +148,7 @@ spec:
   it('of the examples keeps nodes Ready through a herd of restarts', { timeout: 2 * LONG_MS }, async () => {
     const mine = fleet('run', 'examples/fleet/herd.yaml', '--port=0', '--cleanup');
     expect(await mine.ended, mine.text()).toBe(0);
+    expect(mine.text()).toMatch(/Ready for the cluster through the herd within 60 s +30 +held until 60\.0 s/);
     expect(mine.text()).toContain('restart: 30 nodes');
     expect(mine.text()).toContain('restart: 3 nodes');
   });
@@ -156,7 +157,7 @@ spec:
     const mine = fleet('examples/fleet/zone-away.yaml', '--port=0', '--cleanup');
     expect(await mine.ended, mine.text()).toBe(0);
     expect(mine.text()).toContain('stop: 4 nodes');
-    expect(mine.text()).toMatch(/available while the zone is away within 50 s +\d +met after/);
+    expect(mine.text()).toMatch(/available while the zone is away within 50 s +\d +held until/);
     await kubectl('delete', 'deployment', 'shop');
   });
 

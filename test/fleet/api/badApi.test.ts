@@ -4,7 +4,6 @@ import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
-import { SharedWatches } from '../../../src/fleet/watches/shared.ts';
 import type { KubeRequest } from '../../../src/machines/kube/request.ts';
 import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
 import type { SimKube } from '../../../src/sim/world/kube/types.ts';
@@ -47,9 +46,8 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     const kube = simKube({ clock, rng: simRng('bad'), latencyMs: () => 0 });
     kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', body: { metadata: { name: 'default' } } });
     const connect = (node: string) => kube.connect({ power: { on: true }, clock, node });
-    const shared = new SharedWatches(connect(''), clock);
-    const way = (node: string) => (watches === 'shared' ? shared.connect(connect(node)) : connect(node));
-    const world = embeddedWorld({ connect: way, admin: connect('') }, { clock, socket: '', log: quietLog });
+    const own = embeddedWorld({ connect, admin: connect('') }, { clock, socket: '', log: quietLog });
+    const world = watches === 'shared' ? { ...own, sharedWatches: connect('') } : own;
     return { kube, fleet: new Fleet(plainFleet({ name: 'bad', nodes: NODES, prefix: 'n', seed: 1 }), world) };
   };
 
@@ -102,5 +100,16 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     // Shared watches see that the nodes are gone before the nodes' leases are due.
     kube.trouble.down = false;
     await expect.poll(() => [kube.store.list('nodes').length, leases()], POLL).toEqual([NODES, NODES]);
+  });
+
+  it('counts the watches that its API server has', async () => {
+    const { kube, fleet: started } = lab();
+    await using fleet = started;
+    expect(await fleet.start()).toEqual([]);
+    await expect.poll(() => fleet.overview().nodes.ready, POLL).toBe(NODES);
+    const asked = kube.calls.filter(({ request }) => request.query?.watch === 'true');
+    const counted = [...fleet.calls.byKind].filter(([kind]) => kind.startsWith('WATCH '));
+    expect(counted.reduce((sum, [, count]) => sum + count, 0)).toBe(asked.length);
+    expect(fleet.calls.byKind.get('WATCH pods')).toBe(watches === 'shared' ? 1 : NODES);
   });
 });

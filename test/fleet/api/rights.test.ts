@@ -9,7 +9,6 @@ import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { resourceOf } from '../../../src/fleet/calls.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
-import { SharedWatches } from '../../../src/fleet/watches/shared.ts';
 import type { KubeRequest } from '../../../src/machines/kube/request.ts';
 import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../src/sim/world/rng.ts';
@@ -46,7 +45,6 @@ it('the service account of packaging/fleet may do all that a fleet asks', { time
   put(`${inDefault}/configmaps`, { metadata: { name: 'c' }, data: { KEY: 'value' } });
   put(`${inDefault}/secrets`, { metadata: { name: 's' }, data: { key: 'dmFsdWU=' } });
   const connect = (node: string) => kube.connect({ power: { on: true }, clock, node });
-  const shared = new SharedWatches(connect(''), clock);
   const volumeMounts = ['s', 't'].map((name) => ({ name, mountPath: `/${name}` }));
   const spec = {
     ...{ nodeName: 'n-0', serviceAccountName: 'default', terminationGracePeriodSeconds: 1 },
@@ -56,8 +54,8 @@ it('the service account of packaging/fleet may do all that a fleet asks', { time
       { name: 't', projected: { sources: [{ serviceAccountToken: { path: 'token', expirationSeconds: 3600 } }] } },
     ],
   };
-  for (const connected of [connect, (node: string) => shared.connect(connect(node))]) {
-    const world = embeddedWorld({ connect: connected, admin: connect('') }, { clock, socket: '', log: quietLog });
+  const own = embeddedWorld({ connect, admin: connect('') }, { clock, socket: '', log: quietLog });
+  for (const world of [own, { ...own, sharedWatches: connect('') }]) {
     await using fleet = new Fleet(plainFleet({ name: 'mine', nodes: 2, prefix: 'n', seed: 1 }), world);
     const asking = { kube: world.admin, signal: AbortSignal.timeout(150_000) };
     await adopt(fleet, 'mine', asking);
