@@ -10,14 +10,14 @@ import { simRng } from '../sim/world/rng.ts';
 import { Calls } from './calls.ts';
 import { type FleetSpec, nodeNameOf } from './file.ts';
 import { Front } from './front/front.ts';
-import { Leases } from './leases.ts';
 import { Member } from './member.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
+import { Leases } from './pace/leases.ts';
+import { pacedPods } from './pace/pods.ts';
+import { FleetTurns } from './pace/turns.ts';
 import { imagesOf } from './pods/images.ts';
-import { pacedPods } from './pods/paced.ts';
 import { compiledRules } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
-import { FleetTurns } from './turns.ts';
 import type { FleetWorld, Shard } from './types.ts';
 import { SharedWatches } from './watches/shared.ts';
 

@@ -19,7 +19,7 @@ export class PodTimes {
   readonly #clock: Clock;
   /** Pods that were created before are not measured. */
   readonly #sinceMs: number;
-  /** All that were ever seen, by UID: what a daemon knows begins empty at each of its starts. */
+  /** By UID, over restarts of the daemon: what it knows begins empty at each of its starts. */
   readonly #pods = new Map<string, PodTime>();
   /** What the daemon has now. */
   readonly #present = new Set<string>();
@@ -36,6 +36,7 @@ export class PodTimes {
 
   /** Until that is disposed of. */
   follow(registry: Pick<Registry, 'watch'>): Disposable {
+    this.#present.clear();
     const pods = registry.watch(podsView, ({ records }) => {
       for (const uid of this.#present) if (!records.has(uid)) this.#gone(uid);
       for (const [uid, { pod }] of records) if (!this.#present.has(uid)) this.#came(uid, pod);
@@ -67,7 +68,7 @@ export class PodTimes {
     let time = this.#pods.get(uid);
     if (time === undefined) {
       const createdMs = Date.parse(metadata.creationTimestamp ?? '');
-      time = { seenMs: this.#clock.monoMs(), createdMs, measured: !(createdMs >= this.#sinceMs) };
+      time = { seenMs: this.#clock.monoMs(), createdMs, measured: isMade(status) || !(createdMs >= this.#sinceMs) };
       this.#pods.set(uid, time);
     }
     if (!time.measured) this.#waiting.set(uid, time);
@@ -79,6 +80,7 @@ export class PodTimes {
 
   #gone(uid: string): void {
     this.#present.delete(uid);
+    this.#pods.delete(uid);
     this.#waiting.delete(uid);
     this.#made(uid);
   }
@@ -87,7 +89,7 @@ export class PodTimes {
 interface PodTime {
   seenMs: number;
   createdMs: number;
-  /** Or created too early to be measured. */
+  /** Or made before it was seen, or created too early. */
   measured: boolean;
 }
 

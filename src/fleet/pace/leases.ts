@@ -2,9 +2,9 @@
  * When the leases of the nodes were written last. Nodes that start take time from those that run: a machine that is given more of them
  * than it can hold would make all of them NotReady, and none would come back.
  */
-import type { KubeRequest } from '../machines/kube/request.ts';
-import type { Clock } from '../ports/ports.ts';
-import { resourceOf } from './calls.ts';
+import type { KubeRequest } from '../../machines/kube/request.ts';
+import type { Clock } from '../../ports/ports.ts';
+import { resourceOf } from '../calls.ts';
 
 /** Half of a lease's duration: as long again, and the node is NotReady. */
 const LATE_MS = 20_000;

@@ -1,5 +1,5 @@
 /** Turns of all trees of a fleet on the thread that they share, and room for new work at the pace at which they do it. */
-import type { Clock, Yield } from '../ports/ports.ts';
+import type { Clock, Yield } from '../../ports/ports.ts';
 
 /** Time after which turns end and I/O gets its chance, also for those who have waited since. */
 const TOGETHER_MS = 16;

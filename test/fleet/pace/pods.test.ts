@@ -1,8 +1,8 @@
 /** New pods come to a node as there is room, on a watch that does not fall silent meanwhile. */
 import { expect, it } from 'vitest';
-import { pacedPods } from '../../src/fleet/pods/paced.ts';
-import { decodeWatchLine } from '../../src/machines/kube/request.ts';
-import type { KubeApi } from '../../src/ports/kube.ts';
+import { pacedPods } from '../../../src/fleet/pace/pods.ts';
+import { decodeWatchLine } from '../../../src/machines/kube/request.ts';
+import type { KubeApi } from '../../../src/ports/kube.ts';
 
 const line = (type: string, version: number, annotations = {}) =>
   JSON.stringify({ type, object: { metadata: { name: `pod-${version}`, resourceVersion: `${version}`, annotations } } });

@@ -1,6 +1,6 @@
 /** All trees of a fleet take their turns on one thread, and none of them holds up what comes from outside. */
 import { expect, it } from 'vitest';
-import { FleetTurns } from '../../src/fleet/turns.ts';
+import { FleetTurns } from '../../../src/fleet/pace/turns.ts';
 
 /** A clock that only turns move, and a loop that is told to go round. */
 function loop() {

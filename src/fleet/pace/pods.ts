@@ -6,7 +6,7 @@ import { INITIAL_EVENTS_END } from '../../machines/kube/request.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Clock } from '../../ports/ports.ts';
 import { resourceOf } from '../calls.ts';
-import type { FleetTurns } from '../turns.ts';
+import type { FleetTurns } from './turns.ts';
 
 /** A watch that says nothing for longer counts as dead: well below the shortest silence that a node bears. */
 const BOOKMARK_EVERY_MS = 10_000;

@@ -1,6 +1,6 @@
 /** Nodes of a fleet start while those that run hold their leases in time, and wait while the machine is behind. */
 import { expect, it } from 'vitest';
-import { Leases } from '../../src/fleet/leases.ts';
+import { Leases } from '../../../src/fleet/pace/leases.ts';
 
 const LEASE = (node: string) => `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node}`;
 
