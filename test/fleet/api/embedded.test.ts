@@ -6,12 +6,19 @@ import { startEmbeddedApi } from '../../../src/boot/fleet/embedded/server.ts';
 import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
+import { Cluster } from '../../../src/fleet/run/cluster.ts';
 import { chosenNode } from '../../../src/fleet/scheduler.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 
 interface Answer {
   status: number;
-  body: { kind?: string; rows?: { cells: string[] }[]; items?: { spec: { nodeName?: string } }[]; resources?: { name: string }[] };
+  body: {
+    kind?: string;
+    message?: string;
+    rows?: { cells: string[] }[];
+    items?: { spec: { nodeName?: string } }[];
+    resources?: { name: string }[];
+  };
 }
 
 function client(kubeconfig: string) {
@@ -20,12 +27,12 @@ function client(kubeconfig: string) {
     users: { user: { token: string } }[];
   };
   const token = users[0]?.user.token ?? '';
-  return (method: string, path: string, o: { body?: string; accept?: string; token?: string } = {}): Promise<Answer> =>
+  return (method: string, path: string, o: { body?: string; accept?: string; token?: string; type?: string } = {}): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const headers = {
         authorization: `Bearer ${o.token ?? token}`,
         accept: o.accept ?? 'application/json',
-        'content-type': 'application/json',
+        'content-type': o.type ?? 'application/json',
       };
       const req = request(`${clusters[0]?.cluster.server}${path}`, { method, headers, rejectUnauthorized: false, agent: false }, (res) => {
         let text = '';
@@ -82,6 +89,76 @@ describe('an embedded API server', () => {
       await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
     expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
+    await api.close();
+  });
+});
+
+describe('malformed objects', () => {
+  const containers = [{ name: 'main', image: 'web' }];
+  const pod = (spec: unknown, metadata: unknown = { name: 'p' }) => ({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
+  const nested = (depth: number): string => `{"metadata":{"name":"deep"},"data":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`;
+  it.each([
+    ['pods', pod({ containerz: [] }), 422, 'Pod "p" is invalid: spec.containers: at least one container is required'],
+    ['pods', pod({ containers: {} }), 400, 'cannot be handled as a Pod: spec.containers: must be a list, not a mapping'],
+    ['pods', pod({ containers: [null] }), 422, 'spec.containers[0].name: required'],
+    ['pods', pod({ containers: ['web'] }), 400, 'spec.containers[0]: must be a mapping, not a string'],
+    ['pods', pod({ containers, initContainers: 7 }), 400, 'spec.initContainers: must be a list'],
+    ['pods', pod({ containers, volumes: [null] }), 422, 'spec.volumes[0].name'],
+    ['pods', pod({ containers, tolerations: { a: 1 } }), 400, 'spec.tolerations: must be a list'],
+    ['pods', pod([]), 400, 'spec: must be a mapping, not a list'],
+    ['pods', pod(undefined), 422, 'spec.containers: at least one container is required'],
+    ['pods', pod({ containers }, null), 422, 'metadata.name: required'],
+    ['pods', pod({ containers }, { name: 7 }), 400, 'metadata.name: must be a string, not a number'],
+    ['pods', pod({ containers }, { name: 'A B' }), 422, 'metadata.name'],
+    ['pods', pod({ containers }, { name: 'p', labels: { a: 1 } }), 400, 'metadata.labels.a: must be a string'],
+    ['pods', pod({ containers }, []), 400, 'metadata: must be a mapping'],
+    ['configmaps', { metadata: { name: 'a/b' } }, 422, 'metadata.name'],
+    ['configmaps', { metadata: { name: 'c' }, data: [] }, 400, 'data: must be a mapping, not a list'],
+    ['events', { metadata: 'e' }, 400, 'metadata: must be a mapping'],
+    ['configmaps', [], 400, 'the body is no object'],
+    ['configmaps', null, 400, 'the body is no object'],
+    ['configmaps', nested(300), 400, 'nests deeper than'],
+    ['configmaps', nested(100_000), 400, ''],
+    ['pods/p', pod({ containers }), 405, 'does not allow this method'],
+  ])('are refused in %s: %j', async (where, body, code, message) => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const answer = await client(api.kubeconfig)('POST', `/api/v1/namespaces/default/${where}`, { body: text });
+    expect(answer.body.message).toContain(message);
+    expect(answer.status).toBe(code);
+    await api.close();
+  });
+
+  it('are refused where a patch makes them so, and a node needs no status', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const patch = (path: string, body: unknown) => ask('PATCH', path, { body: JSON.stringify(body), type: 'application/merge-patch+json' });
+    await ask('POST', '/api/v1/namespaces/default/pods', { body: JSON.stringify(pod({ containers })) });
+    expect((await ask('POST', '/api/v1/nodes', { body: '{"metadata":{"name":"bare"}}' })).status).toBe(201);
+    const path = '/api/v1/namespaces/default/pods/p';
+    const answers = [
+      await patch(path, { spec: { containers: null } }),
+      await patch(path, { spec: [] }),
+      await patch(path, { metadata: null }),
+      await patch(`${path}/status`, { status: { conditions: 'all' } }),
+      await patch('/api/v1/nodes/bare/status', { status: { conditions: [7] } }),
+      await patch(path, null),
+      await ask('GET', '/api/v1/nodes', { accept: TABLE }),
+      await ask('GET', '/api/v1/pods', { accept: TABLE }),
+      await ask('GET', '/api/v1/namespaces/%zz/pods'),
+    ];
+    expect(answers.map((a) => a.status)).toEqual([422, 400, 200, 400, 400, 400, 200, 200, 400]);
+    await api.close();
+  });
+
+  it('are told by the step of a fleet that applies them, which goes on', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const signal = new AbortController().signal;
+    const cluster = new Cluster(api.admin, signal);
+    await expect(cluster.apply(pod({ containerz: [] }) as unknown as KubeObject)).rejects.toThrow(
+      'Invalid: Pod "p" is invalid: spec.containers: at least one container is required',
+    );
+    await cluster.apply(pod({ containers }) as unknown as KubeObject);
     await api.close();
   });
 });

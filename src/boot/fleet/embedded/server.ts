@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { chosenNode } from '../../../fleet/scheduler.ts';
 import { type KubeObject, type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { simKube } from '../../../sim/world/kube/kubeApi.ts';
@@ -17,12 +18,17 @@ import { selfSignedCertificate } from '../../process/selfSigned.ts';
 import { discovery, tableOf, withDiscovery } from './discovery.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** Objects of Kubernetes nest some twenty deep. What goes through them recurses. */
+const BODY_DEPTH_MAX = 200;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
 const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 /** What an API server asks a node for. */
 const OF_A_NODE = /^\/api\/v1\/(?:namespaces\/[^/]+\/pods\/[^/]+\/(?:log|exec|attach|portforward|proxy)|nodes\/[^/]+\/proxy)(?:\/|$)/;
 const NO_NODE_ASKED = 'the embedded API server asks no nodes: no logs, exec, attach, port-forward or proxy. With a cluster they work';
+const JSON_TYPE = /^application\/(?:[a-z0-9.-]+\+)?json\b/;
+const notTaken = (type: string): string =>
+  `the body of the request is ${type}: this API server reads application/json alone. Use kubectl create -f FILE, or apply -f`;
 const NAMESPACES = ['default', 'kube-system', 'kube-node-lease'];
 
 export interface EmbeddedApi {
@@ -35,7 +41,7 @@ export interface EmbeddedApi {
 }
 
 export async function startEmbeddedApi(clock: Clock, seed: number): Promise<EmbeddedApi> {
-  const kube = simKube({ clock, rng: simRng(`embedded-${seed}`), latencyMs: () => 0 });
+  const kube = simKube({ clock, rng: simRng(`embedded-${seed}`), latencyMs: () => 0, forPeople: true });
   const connect = (node: string): KubeApi => kube.connect({ power: { on: true }, clock, node });
   for (const namespace of NAMESPACES) {
     kube.handle({ verb: 'POST', path: `/api/v1/namespaces/${namespace}/serviceaccounts`, body: { metadata: { name: 'default' } } });
@@ -46,7 +52,10 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
   const { cert, key } = await selfSignedCertificate('127.0.0.1', clock.wallMs());
   const http = createServer({ cert, key }, (req, res) => {
     const served = req.headers.authorization === `Bearer ${token}` ? answer(req, res, { kube, api, clock }) : refuse(res);
-    served.catch(() => res.destroy());
+    served.catch((error: unknown) => {
+      if (res.headersSent) res.destroy();
+      else send(res, 500, status(500, 'InternalError', messageOf(error)));
+    });
   });
   await new Promise<void>((resolve, reject) => {
     http.once('error', reject);
@@ -157,13 +166,14 @@ async function answer(
     return;
   }
   if (!VERBS.includes(req.method ?? '')) return send(res, 405, status(405, 'MethodNotAllowed', `${req.method} is not known here`));
+  const type = req.headers['content-type'] ?? '';
+  if (type !== '' && !JSON_TYPE.test(type)) return send(res, 415, status(415, 'UnsupportedMediaType', notTaken(type)));
   let body: unknown;
   try {
     body = await bodyOf(req);
-  } catch {
-    return send(res, 400, status(400, 'BadRequest', 'the body is no JSON, or too long'));
+  } catch (error) {
+    return send(res, 400, status(400, 'BadRequest', `the body: ${messageOf(error)}`));
   }
-  const type = req.headers['content-type'] ?? '';
   const patchType = (Object.keys(PATCH_TYPES) as PatchType[]).find((t) => type.startsWith(PATCH_TYPES[t]));
   if (req.method === 'PATCH' && patchType === undefined) return send(res, 415, status(415, 'UnsupportedMediaType', `no patch of ${type}`));
   const request: KubeRequest = {
@@ -184,7 +194,14 @@ async function bodyOf(req: IncomingMessage): Promise<unknown> {
   let text = '';
   for await (const chunk of req.setEncoding('utf8')) {
     text += chunk;
-    if (text.length > BODY_BYTES_MAX) throw new Error('too long');
+    if (text.length > BODY_BYTES_MAX) throw new Error(`is longer than ${BODY_BYTES_MAX} bytes`);
   }
-  return text === '' ? undefined : JSON.parse(text);
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  if (isDeeper(body, BODY_DEPTH_MAX)) throw new Error(`nests deeper than ${BODY_DEPTH_MAX}`);
+  return body;
+}
+
+function isDeeper(value: unknown, than: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return than === 0 || Object.values(value).some((part) => isDeeper(part, than - 1));
 }

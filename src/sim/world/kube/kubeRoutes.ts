@@ -6,8 +6,10 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { review } from '../identity/accounts.ts';
 import { SECRET } from '../identity/certificates.ts';
+import { ApiFault } from './apiFault.ts';
 import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
-import { ApiFault, type KubeStore, type Resource } from './kubeStore.ts';
+import type { KubeStore } from './kubeStore.ts';
+import type { Resource } from './resource.ts';
 
 export const RESOURCES: readonly (Resource & { group: string })[] = [
   core('pods', 'Pod', true),
@@ -65,15 +67,20 @@ export function route(path: string): Route {
   const found = RESOURCES.find((r) => path.startsWith(`${r.group}/`));
   const none = new ApiFault(404, 'NotFound', `the server could not find the requested resource: ${path}`);
   if (found === undefined) throw none;
-  const parts = path
-    .slice(found.group.length + 1)
-    .split('/')
-    .map(decodeURIComponent);
+  const parts = partsOf(path.slice(found.group.length + 1));
   const namespace = parts[0] === 'namespaces' && parts.length > 2 ? (parts[1] ?? '') : '';
   const rest = namespace === '' ? parts : parts.slice(2);
   const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === found.group);
   if (resource === undefined) throw none;
   return { resource, namespace, name: rest[1] ?? null, sub: rest[2] ?? null };
+}
+
+function partsOf(path: string): string[] {
+  try {
+    return path.split('/').map(decodeURIComponent);
+  } catch {
+    throw new ApiFault(400, 'BadRequest', `${path}: an escape that is none`);
+  }
 }
 
 /** `spec.nodeName=n1,metadata.name=x`: equality only, which is all that node agents use. */
@@ -127,6 +134,8 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
     case 'GET':
       return name === null ? list(store, request, at) : done(store.get(resource, namespace, name));
     case 'POST':
+      if (name !== null || (resource.namespaced && namespace === ''))
+        throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
       return done(store.create(resource, namespace, request.body), 201);
     case 'PUT':
       return done(store.update(resource, where, request.body));
@@ -136,6 +145,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       // The patched object is checked against the stored one, except where the patch itself names a version.
       const base: KubeObject = { ...before, metadata: { ...metadata } };
       delete base.metadata.resourceVersion;
+      if (request.patchType === 'json') throw new ApiFault(415, 'UnsupportedMediaType', 'merge and strategic merge patches are known here');
       let patched: unknown;
       try {
         patched = request.patchType === 'strategic' ? applyStrategicPatch(base, request.body) : applyMergePatch(base, request.body);
