@@ -16,7 +16,7 @@ interface Answer {
     kind?: string;
     message?: string;
     rows?: { cells: string[] }[];
-    items?: { spec: { nodeName?: string } }[];
+    items?: { metadata: { name: string }; spec: { nodeName?: string } }[];
     resources?: { name: string }[];
   };
 }
@@ -89,6 +89,44 @@ describe('an embedded API server', () => {
       await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
     expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
+    await api.close();
+  });
+});
+
+describe('selectors', () => {
+  it.each([
+    ['pods', 'fieldSelector=spec.nodeName=n1', ['a', 'b']],
+    ['pods', 'fieldSelector=spec.nodeName==n1,status.phase!=Failed,status.phase!=Succeeded', ['a']],
+    ['pods', 'fieldSelector=spec.nodeName!=', ['a', 'b']],
+    ['pods', 'fieldSelector=spec.nodeName=,metadata.name!=x', ['c']],
+    ['pods', 'fieldSelector=spec.hostNetwork=false', ['a', 'b', 'c']],
+    ['pods', 'fieldSelector=spec.tolerations=x', 'field label not supported: spec.tolerations'],
+    ['pods', 'fieldSelector=metadata.name', "invalid selector: can't understand 'metadata.name'"],
+    ['pods', 'watch=true&fieldSelector=x=y', 'field label not supported: x'],
+    ['pods', 'labelSelector=app=web', ['a']],
+    ['pods', 'labelSelector=app in (db,web),app!=web', ['b']],
+    ['pods', 'labelSelector=((', 'unable to parse requirement: (('],
+    ['nodes', 'fieldSelector=spec.unschedulable=false', ['n1']],
+    ['nodes', 'fieldSelector=metadata.name!=n1', []],
+    ['events', 'fieldSelector=involvedObject.name=a,reason!=Pulled', ['e1']],
+  ])('of %s: %s', async (resource, query, expected) => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const post = (path: string, body: object) => ask('POST', path, { body: JSON.stringify(body) });
+    const namespace = '/api/v1/namespaces/default';
+    await post('/api/v1/nodes', { metadata: { name: 'n1' } });
+    for (const [name, app, nodeName] of [
+      ['a', 'web', 'n1'],
+      ['b', 'db', 'n1'],
+      ['c', 'other', ''],
+    ])
+      await post(`${namespace}/pods`, { metadata: { name, labels: { app } }, spec: { ...POD.spec, nodeName } });
+    await ask('PATCH', `${namespace}/pods/b/status`, { body: '{"status":{"phase":"Failed"}}', type: 'application/merge-patch+json' });
+    await post(`${namespace}/events`, { metadata: { name: 'e1' }, involvedObject: { name: 'a' }, reason: 'Started' });
+    await post(`${namespace}/events`, { metadata: { name: 'e2' }, involvedObject: { name: 'a' }, reason: 'Pulled' });
+    const { status, body } = await ask('GET', `/api/v1/${resource}?${encodeURI(query)}`);
+    if (Array.isArray(expected)) expect(body.items?.map((o) => o.metadata.name)).toEqual(expected);
+    else expect({ status, message: body.message }).toEqual({ status: 400, message: expected });
     await api.close();
   });
 });

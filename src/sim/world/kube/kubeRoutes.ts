@@ -8,6 +8,7 @@ import { review } from '../identity/accounts.ts';
 import { SECRET } from '../identity/certificates.ts';
 import { ApiFault } from './apiFault.ts';
 import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
+import { selectorOf } from './kubeSelectors.ts';
 import type { KubeStore } from './kubeStore.ts';
 import type { Resource } from './resource.ts';
 
@@ -81,20 +82,6 @@ function partsOf(path: string): string[] {
   } catch {
     throw new ApiFault(400, 'BadRequest', `${path}: an escape that is none`);
   }
-}
-
-/** `spec.nodeName=n1,metadata.name=x`: equality only, which is all that node agents use. */
-export function selectorOf(query: KubeRequest['query'], namespace: string): (o: KubeObject) => boolean {
-  const terms = (query?.fieldSelector ?? '')
-    .split(',')
-    .filter((t) => t !== '')
-    .map((t) => t.split(/==?/));
-  return (o) =>
-    (namespace === '' || o.metadata.namespace === namespace) &&
-    terms.every(([field = '', value = '']) => {
-      const at = field.split('.').reduce<unknown>((v, key) => (isRecord(v) ? v[key] : undefined), o);
-      return String(at ?? '') === value;
-    });
 }
 
 export function statusOf(code: number, reason: string, message: string): object {
@@ -172,7 +159,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
 
 function deleteAll(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const listed = list(store, request, at);
-  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(request.query, at.namespace)))
+  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(at.resource, request.query, at.namespace)))
     store.delete(at.resource, { namespace: metadata.namespace ?? '', name: metadata.name }, {});
   return listed;
 }
@@ -193,7 +180,7 @@ function token(store: KubeStore, clock: Clock, o: Question): { code: number; bod
 /** Pages are named `VERSION:COUNT`: so many were given already. */
 function list(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const { query } = request;
-  const matches = selectorOf(query, at.namespace);
+  const matches = selectorOf(at.resource, query, at.namespace);
   const [version, given] = (query?.continue ?? '').split(':').map(Number);
   if (query?.continue !== undefined && (version ?? 0) < store.compactedTo)
     throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
