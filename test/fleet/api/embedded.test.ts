@@ -9,15 +9,21 @@ import { Fleet } from '../../../src/fleet/fleet.ts';
 import { Cluster } from '../../../src/fleet/run/cluster.ts';
 import { chosenNode } from '../../../src/fleet/scheduler.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
+import { RESOURCES } from '../../../src/sim/world/kube/kubeRoutes.ts';
 
 interface Answer {
   status: number;
   body: {
     kind?: string;
     message?: string;
+    metadata?: { uid: string; deletionGracePeriodSeconds?: number };
     rows?: { cells: string[] }[];
     items?: { metadata: { name: string }; spec: { nodeName?: string } }[];
     resources?: { name: string }[];
+    paths?: Record<
+      string,
+      { serverRelativeURL?: string; patch?: { parameters: { name: string }[]; 'x-kubernetes-group-version-kind': object } }
+    >;
   };
 }
 
@@ -27,12 +33,17 @@ function client(kubeconfig: string) {
     users: { user: { token: string } }[];
   };
   const token = users[0]?.user.token ?? '';
-  return (method: string, path: string, o: { body?: string; accept?: string; token?: string; type?: string } = {}): Promise<Answer> =>
+  return (
+    method: string,
+    path: string,
+    o: { body?: string | Buffer; accept?: string; token?: string; type?: string } = {},
+  ): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const headers = {
         authorization: `Bearer ${o.token ?? token}`,
         accept: o.accept ?? 'application/json',
         'content-type': o.type ?? 'application/json',
+        'content-length': Buffer.byteLength(o.body ?? ''),
       };
       const req = request(`${clusters[0]?.cluster.server}${path}`, { method, headers, rejectUnauthorized: false, agent: false }, (res) => {
         let text = '';
@@ -93,6 +104,63 @@ describe('an embedded API server', () => {
   });
 });
 
+describe('kubectl', () => {
+  const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+  const field = (number: number, bytes: Buffer | string): Buffer => {
+    const content = Buffer.from(bytes);
+    return Buffer.concat([Buffer.from([number * 8 + 2, content.length]), content]);
+  };
+  const envelope = (raw: Buffer): Buffer =>
+    Buffer.concat([Buffer.from('k8s\0'), field(1, Buffer.concat([field(1, 'v1'), field(2, 'DeleteOptions')])), field(2, raw)]);
+
+  it('hears that bodies are JSON, and first that a resource is not there', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const create = async (path: string) => {
+      const { status, body } = await ask('POST', path, { body: envelope(Buffer.alloc(0)), type: PROTOBUF });
+      return `${status} ${body.message}`;
+    };
+    expect(await create('/api/v1/namespaces/default/configmaps')).toMatch(
+      /^415 .*reads application\/json alone. Use kubectl create -f FILE/,
+    );
+    for (const path of ['/api/v1/namespaces', '/apis/apps/v1/namespaces/default/deployments'])
+      expect(await create(path)).toBe(`404 the server could not find the requested resource: ${path}`);
+    await api.close();
+  });
+
+  it('drains a node: options of a deletion are read in protobuf too', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/pods';
+    const pod = { ...POD, metadata: { name: 'p' }, spec: { ...POD.spec, nodeName: 'n' } };
+    const uid = (await ask('POST', path, { body: JSON.stringify(pod) })).body.metadata?.uid ?? '';
+    const remove = async (raw: Buffer, body = envelope(raw)) => ask('DELETE', `${path}/p`, { body, type: PROTOBUF });
+    const grace = Buffer.from([8, 7]);
+    expect((await remove(field(2, field(1, 'another')))).status).toBe(409);
+    expect((await remove(grace, envelope(grace).subarray(0, -1))).body.message).toBe('the body: ends inside a field');
+    expect((await remove(grace, Buffer.from('{}'))).body.message).toBe('the body: is no protobuf of Kubernetes');
+    const { status, body } = await remove(Buffer.concat([grace, field(2, field(1, uid))]));
+    expect({ status, grace: body.metadata?.deletionGracePeriodSeconds }).toEqual({ status: 200, grace: 7 });
+    await api.close();
+  });
+
+  it('finds in OpenAPI that the server itself judges objects of every kind', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const { paths = {} } = (await ask('GET', '/openapi/v3')).body;
+    const pages = await Promise.all(Object.values(paths).map(async (p) => (await ask('GET', p.serverRelativeURL ?? '')).body.paths ?? {}));
+    const kinds = pages.flatMap((page) => Object.values(page)).map(({ patch }) => patch);
+    expect(kinds.length).toBe(RESOURCES.length);
+    for (const patch of kinds) expect(patch?.parameters[0]?.name).toBe('fieldValidation');
+    expect(kinds.map((patch) => patch?.['x-kubernetes-group-version-kind'])).toContainEqual({
+      group: 'coordination.k8s.io',
+      version: 'v1',
+      kind: 'Lease',
+    });
+    await api.close();
+  });
+});
+
 describe('selectors', () => {
   it.each([
     ['pods', 'fieldSelector=spec.nodeName=n1', ['a', 'b']],
@@ -136,29 +204,30 @@ describe('malformed objects', () => {
   const pod = (spec: unknown, metadata: unknown = { name: 'p' }) => ({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
   const nested = (depth: number): string => `{"metadata":{"name":"deep"},"data":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`;
   it.each([
-    ['pods', pod({ containerz: [] }), 422, 'Pod "p" is invalid: spec.containers: at least one container is required'],
-    ['pods', pod({ containers: {} }), 400, 'cannot be handled as a Pod: spec.containers: must be a list, not a mapping'],
-    ['pods', pod({ containers: [null] }), 422, 'spec.containers[0].name: required'],
-    ['pods', pod({ containers: ['web'] }), 400, 'spec.containers[0]: must be a mapping, not a string'],
-    ['pods', pod({ containers, initContainers: 7 }), 400, 'spec.initContainers: must be a list'],
-    ['pods', pod({ containers, volumes: [null] }), 422, 'spec.volumes[0].name'],
-    ['pods', pod({ containers, tolerations: { a: 1 } }), 400, 'spec.tolerations: must be a list'],
-    ['pods', pod([]), 400, 'spec: must be a mapping, not a list'],
-    ['pods', pod(undefined), 422, 'spec.containers: at least one container is required'],
-    ['pods', pod({ containers }, null), 422, 'metadata.name: required'],
-    ['pods', pod({ containers }, { name: 7 }), 400, 'metadata.name: must be a string, not a number'],
-    ['pods', pod({ containers }, { name: 'A B' }), 422, 'metadata.name'],
-    ['pods', pod({ containers }, { name: 'p', labels: { a: 1 } }), 400, 'metadata.labels.a: must be a string'],
-    ['pods', pod({ containers }, []), 400, 'metadata: must be a mapping'],
-    ['configmaps', { metadata: { name: 'a/b' } }, 422, 'metadata.name'],
-    ['configmaps', { metadata: { name: 'c' }, data: [] }, 400, 'data: must be a mapping, not a list'],
-    ['events', { metadata: 'e' }, 400, 'metadata: must be a mapping'],
-    ['configmaps', [], 400, 'the body is no object'],
-    ['configmaps', null, 400, 'the body is no object'],
-    ['configmaps', nested(300), 400, 'nests deeper than'],
-    ['configmaps', nested(100_000), 400, ''],
-    ['pods/p', pod({ containers }), 405, 'does not allow this method'],
-  ])('are refused in %s: %j', async (where, body, code, message) => {
+    ['pods', 422, 'Pod "p" is invalid: spec.containers: at least one container is required', pod({ containerz: [] })],
+    ['pods', 400, 'cannot be handled as a Pod: spec.containers: must be a list, not a mapping', pod({ containers: {} })],
+    ['pods', 422, 'spec.containers[0].name: required', pod({ containers: [null] })],
+    ['pods', 400, 'spec.containers[0]: must be a mapping, not a string', pod({ containers: ['web'] })],
+    ['pods', 400, 'spec.initContainers: must be a list', pod({ containers, initContainers: 7 })],
+    ['pods', 422, 'spec.volumes[0].name', pod({ containers, volumes: [null] })],
+    ['pods', 400, 'spec.tolerations: must be a list', pod({ containers, tolerations: { a: 1 } })],
+    ['pods', 400, 'spec: must be a mapping, not a list', pod([])],
+    ['pods', 422, 'spec.containers: at least one container is required', pod(undefined)],
+    ['pods', 422, 'metadata.name: required', pod({ containers }, null)],
+    ['pods', 400, 'metadata.name: must be a string, not a number', pod({ containers }, { name: 7 })],
+    ['pods', 422, 'metadata.name', pod({ containers }, { name: 'A B' })],
+    ['pods', 400, 'metadata.labels.a: must be a string', pod({ containers }, { name: 'p', labels: { a: 1 } })],
+    ['pods', 400, 'metadata: must be a mapping', pod({ containers }, [])],
+    ['configmaps', 422, 'metadata.name', { metadata: { name: 'a/b' } }],
+    ['configmaps', 400, 'data: must be a mapping, not a list', { metadata: { name: 'c' }, data: [] }],
+    ['events', 400, 'metadata: must be a mapping', { metadata: 'e' }],
+    ['configmaps', 400, 'the body is no object', []],
+    ['configmaps', 400, 'the body is no object', null],
+    ['configmaps', 400, 'nests deeper than', nested(300)],
+    ['configmaps', 400, 'nests deeper than', nested(100_000)],
+    ['configmaps', 400, 'is longer than', ' '.repeat(4 * 1024 * 1024 + 1)],
+    ['pods/p', 405, 'does not allow this method', pod({ containers })],
+  ])('are refused in %s with %s: %s', async (where, code, message, body) => {
     const api = await startEmbeddedApi(createClock(), 1);
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const answer = await client(api.kubeconfig)('POST', `/api/v1/namespaces/default/${where}`, { body: text });
