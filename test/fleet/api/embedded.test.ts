@@ -17,7 +17,7 @@ interface Answer {
     kind?: string;
     message?: string;
     metadata?: { uid: string; deletionGracePeriodSeconds?: number };
-    rows?: { cells: string[] }[];
+    rows?: { cells: string[]; object?: { metadata: { labels?: Record<string, string> } } }[];
     items?: { metadata: { name: string }; spec: { nodeName?: string } }[];
     resources?: { name: string }[];
     paths?: Record<
@@ -79,6 +79,9 @@ describe('an embedded API server', () => {
     const table = async () =>
       (await ask('GET', '/api/v1/pods', { accept: TABLE })).body.rows?.map((r) => r.cells.slice(0, 4).join(' ')).sort();
     await expect.poll(table, { timeout: 30_000 }).toEqual(['a 1/1 Running 0', 'b 1/1 Running 0', 'early 1/1 Running 0']);
+    const { rows = [] } = (await ask('GET', '/api/v1/nodes', { accept: TABLE })).body;
+    expect(rows.map((r) => r.object?.metadata.labels?.['actorlet.dev/fleet'])).toEqual(['demo', 'demo', 'demo']);
+    expect(api.connect('n-0').server).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const { items = [] } = (await ask('GET', '/api/v1/pods')).body;
     expect(new Set(items.map((p) => p.spec.nodeName)).size).toBe(3);
     expect((await ask('GET', '/api/v1')).body.resources?.map((r) => r.name)).toContain('pods');

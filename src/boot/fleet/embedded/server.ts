@@ -73,10 +73,13 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
     http.listen(0, '127.0.0.1', resolve);
   });
   const { port } = http.address() as AddressInfo;
+  const server = `https://127.0.0.1:${port}`;
+  // Nodes are in this process; what they say of their API server is what people can reach.
+  const reachable = (node: string): KubeApi => ({ ...connect(node), server });
   return {
-    kubeconfig: kubeconfigOf(`https://127.0.0.1:${port}`, token),
-    connect,
-    admin: withDiscovery(connect('')),
+    kubeconfig: kubeconfigOf(server, token),
+    connect: reachable,
+    admin: withDiscovery(reachable('')),
     close: () => {
       stopScheduling();
       http.closeAllConnections();
@@ -151,7 +154,7 @@ const status = (code: number, reason: string, message: string): object => ({
 });
 
 async function refuse(res: ServerResponse): Promise<void> {
-  send(res, 401, status(401, 'Unauthorized', 'the token is that of .actorlet/fleet.kubeconfig'));
+  send(res, 401, status(401, 'Unauthorized', 'the token is that of the kubeconfig that the fleet wrote'));
 }
 
 async function answer(
