@@ -39,9 +39,16 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     );
     expect(second.text()).not.toMatch(/^ +at /m);
     expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
+    const beside = fleet('--nodes=1', '--api=embedded', '--socket=.actorlet/other.sock');
+    await beside.says('kubectl --kubeconfig .actorlet/other.kubeconfig get nodes');
+    beside.child.kill('SIGINT');
+    await beside.ended;
+    expect(existsSync(join(dir, '.actorlet/other.kubeconfig'))).toBe(false);
+    expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
     first.child.kill('SIGINT');
     expect(await first.ended).toBe(0);
     expect(first.text()).toContain('stopping 2 nodes');
+    expect(existsSync(join(dir, '.actorlet/fleet.kubeconfig'))).toBe(false);
     await using taken = createServer();
     await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done));
     const at = taken.address();
@@ -142,6 +149,8 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     [['--nodes=2', '--api=embedded', '--prefix=My_Nodes'], '--prefix "My_Nodes" must be lower-case letters'],
     [['--nodes=2', '--api=embedded', '--seed=-1'], '--seed must be a whole number'],
     [['--nodes=2', '--api=embedded', '--cuont=3'], 'Unknown argument: cuont'],
+    [['--nodes=2', '--api=embedded', '--port=20300'], '--port and --address: with --api embedded nodes have no port'],
+    [['--nodes=2', '--api=embedded', '--address=10.0.0.1'], '--port and --address: with --api embedded nodes have no port'],
     [['a.yaml', 'b.yaml'], 'one FILE at most; b.yaml is another one'],
     [['--nodes=2', '--api=embedded', '--shard=2/2'], '--shard must be I/N with I from 0 to N-1'],
   ])('refuses %j with a word of what is wrong', async (argv, why) => {

@@ -52,7 +52,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     .option('name', { type: 'string', default: 'fleet', describe: 'Name of the fleet, without a FILE: a label of its nodes' })
     .option('prefix', { type: 'string', default: 'fleet', describe: 'What names of nodes begin with, without a FILE' })
     .option('seed', { type: 'number', default: 1, describe: 'Draws delays and shares, without a FILE' })
-    .option('port', { type: 'number', default: PORT, describe: 'Port of the APIs of all nodes; 0: none' })
+    .option('port', { type: 'number', describe: `Port of the APIs of all nodes; 0: none; default ${PORT}` })
     .option('address', { type: 'string', default: '', describe: 'At which the API server reaches that port; default: of this machine' })
     .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
     .option('bootstrap-kubeconfig', {
@@ -84,24 +84,50 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
   if (shown) return null;
   const [file, more] = args._.map(String).slice(args._[0] === RUN ? 1 : 0);
   if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
-  const { nodes, kubeconfig, name, prefix, seed, port, address, asNodes, bootstrapKubeconfig, shareWatches, socket, page, cleanup, json } =
-    args;
+  const {
+    api,
+    nodes,
+    kubeconfig,
+    name,
+    prefix,
+    seed,
+    port = PORT,
+    address,
+    asNodes,
+    bootstrapKubeconfig,
+    shareWatches,
+    socket,
+    page,
+    cleanup,
+    json,
+  } = args;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   if (nodes !== undefined) inRange('--nodes', nodes, { min: 1, max: NODES_MAX });
   inRange('--port', port, { min: 0, max: PORT_MAX });
   inRange('--seed', seed, { min: 0, max: SEED_MAX });
-  for (const [option, value] of Object.entries({ name, prefix })) {
+  checkNames({ name, prefix });
+  checkApi(args);
+  inRange('--page', page, { min: 0, max: PORT_MAX });
+  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
+  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
+}
+
+function checkApi(
+  o: Pick<Args, 'api' | 'kubeconfig' | 'address' | 'asNodes' | 'bootstrapKubeconfig'> & { port?: number | undefined },
+): void {
+  if (o.api === 'embedded' && ((o.port ?? 0) !== 0 || o.address !== ''))
+    throw new UsageError('--port and --address: with --api embedded nodes have no port, since that API server asks no nodes');
+  if (o.api === 'cluster' && o.kubeconfig === '')
+    throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
+  if (o.asNodes && o.bootstrapKubeconfig !== '')
+    throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
+}
+
+function checkNames(names: Readonly<Record<string, string>>): void {
+  for (const [option, value] of Object.entries(names)) {
     const wrong = wrongName(value);
     if (wrong !== null) throw new UsageError(`--${option} ${JSON.stringify(value)} ${wrong}`);
   }
-  const { api } = args;
-  if (api === 'cluster' && kubeconfig === '')
-    throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
-  inRange('--page', page, { min: 0, max: PORT_MAX });
-  if (asNodes && bootstrapKubeconfig !== '')
-    throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
-  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
-  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
 }
 
 function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {

@@ -1,8 +1,9 @@
 /** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
 
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, parse } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import { FLEET_SOCKET } from '../../ctl/socketPath.ts';
 import { Fleet, type NodeTrouble } from '../../fleet/fleet.ts';
 import type { FleetOverview } from '../../fleet/overview.ts';
 import { Cluster } from '../../fleet/run/cluster.ts';
@@ -24,8 +25,6 @@ const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as cons
 const SAY_EVERY_MS = 2_000;
 const TROUBLES_SHOWN = 5;
 const CLEAN_UP_MS = 600_000;
-/** Of `--api embedded`. */
-const EMBEDDED_KUBECONFIG = '.actorlet/fleet.kubeconfig';
 
 /** The heap grows by this share before it is collected: a thousand nodes have much that stays, and V8 would double it. */
 const HEAP_GROWING_PERCENT = 40;
@@ -106,12 +105,25 @@ async function surroundings(args: Args, seed: number, log: Logger): Promise<Surr
   const { startEmbeddedApi } = await import('./embedded/server.ts');
   const clock = createClock();
   const api = await startEmbeddedApi(clock, seed);
+  const kubeconfig = kubeconfigBeside(args.socket);
+  let written = false;
   const announce = async (): Promise<void> => {
-    await mkdir(dirname(EMBEDDED_KUBECONFIG), { recursive: true });
-    await writeFile(EMBEDDED_KUBECONFIG, api.kubeconfig, { mode: 0o600 });
-    process.stderr.write(`embedded API server: kubectl --kubeconfig ${EMBEDDED_KUBECONFIG} get nodes\n`);
+    await mkdir(dirname(kubeconfig), { recursive: true });
+    await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
+    written = true;
+    process.stderr.write(`embedded API server: kubectl --kubeconfig ${kubeconfig} get nodes\n`);
   };
-  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close: api.close };
+  const close = async (): Promise<void> => {
+    if (written) await rm(kubeconfig, { force: true });
+    await api.close();
+  };
+  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close };
+}
+
+/** Two fleets of one folder have two sockets, so each has a kubeconfig of its own. */
+function kubeconfigBeside(socket: string): string {
+  const { dir, name } = parse(socket === '' ? FLEET_SOCKET : socket);
+  return join(dir, `${name}.kubeconfig`);
 }
 
 async function cleanUp(fleet: Fleet, world: RealWorld): Promise<void> {

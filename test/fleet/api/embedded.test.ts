@@ -6,12 +6,25 @@ import { startEmbeddedApi } from '../../../src/boot/fleet/embedded/server.ts';
 import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
+import { Cluster } from '../../../src/fleet/run/cluster.ts';
 import { chosenNode } from '../../../src/fleet/scheduler.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
+import { RESOURCES } from '../../../src/sim/world/kube/kubeRoutes.ts';
 
 interface Answer {
   status: number;
-  body: { kind?: string; rows?: { cells: string[] }[]; items?: { spec: { nodeName?: string } }[]; resources?: { name: string }[] };
+  body: {
+    kind?: string;
+    message?: string;
+    metadata?: { uid: string; deletionGracePeriodSeconds?: number };
+    rows?: { cells: string[]; object?: { metadata: { labels?: Record<string, string> } } }[];
+    items?: { metadata: { name: string }; spec: { nodeName?: string } }[];
+    resources?: { name: string }[];
+    paths?: Record<
+      string,
+      { serverRelativeURL?: string; patch?: { parameters: { name: string }[]; 'x-kubernetes-group-version-kind': object } }
+    >;
+  };
 }
 
 function client(kubeconfig: string) {
@@ -20,12 +33,17 @@ function client(kubeconfig: string) {
     users: { user: { token: string } }[];
   };
   const token = users[0]?.user.token ?? '';
-  return (method: string, path: string, o: { body?: string; accept?: string; token?: string } = {}): Promise<Answer> =>
+  return (
+    method: string,
+    path: string,
+    o: { body?: string | Buffer; accept?: string; token?: string; type?: string } = {},
+  ): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const headers = {
         authorization: `Bearer ${o.token ?? token}`,
         accept: o.accept ?? 'application/json',
-        'content-type': 'application/json',
+        'content-type': o.type ?? 'application/json',
+        'content-length': Buffer.byteLength(o.body ?? ''),
       };
       const req = request(`${clusters[0]?.cluster.server}${path}`, { method, headers, rejectUnauthorized: false, agent: false }, (res) => {
         let text = '';
@@ -61,6 +79,9 @@ describe('an embedded API server', () => {
     const table = async () =>
       (await ask('GET', '/api/v1/pods', { accept: TABLE })).body.rows?.map((r) => r.cells.slice(0, 4).join(' ')).sort();
     await expect.poll(table, { timeout: 30_000 }).toEqual(['a 1/1 Running 0', 'b 1/1 Running 0', 'early 1/1 Running 0']);
+    const { rows = [] } = (await ask('GET', '/api/v1/nodes', { accept: TABLE })).body;
+    expect(rows.map((r) => r.object?.metadata.labels?.['actorlet.dev/fleet'])).toEqual(['demo', 'demo', 'demo']);
+    expect(api.connect('n-0').server).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const { items = [] } = (await ask('GET', '/api/v1/pods')).body;
     expect(new Set(items.map((p) => p.spec.nodeName)).size).toBe(3);
     expect((await ask('GET', '/api/v1')).body.resources?.map((r) => r.name)).toContain('pods');
@@ -82,6 +103,172 @@ describe('an embedded API server', () => {
       await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
     expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
+    await api.close();
+  });
+});
+
+describe('kubectl', () => {
+  const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+  const field = (number: number, bytes: Buffer | string): Buffer => {
+    const content = Buffer.from(bytes);
+    return Buffer.concat([Buffer.from([number * 8 + 2, content.length]), content]);
+  };
+  const envelope = (raw: Buffer): Buffer =>
+    Buffer.concat([Buffer.from('k8s\0'), field(1, Buffer.concat([field(1, 'v1'), field(2, 'DeleteOptions')])), field(2, raw)]);
+
+  it('hears that bodies are JSON, and first that a resource is not there', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const create = async (path: string) => {
+      const { status, body } = await ask('POST', path, { body: envelope(Buffer.alloc(0)), type: PROTOBUF });
+      return `${status} ${body.message}`;
+    };
+    expect(await create('/api/v1/namespaces/default/configmaps')).toMatch(
+      /^415 .*reads application\/json alone. Use kubectl create -f FILE/,
+    );
+    for (const path of ['/api/v1/namespaces', '/apis/apps/v1/namespaces/default/deployments'])
+      expect(await create(path)).toBe(`404 the server could not find the requested resource: ${path}`);
+    await api.close();
+  });
+
+  it('drains a node: options of a deletion are read in protobuf too', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/pods';
+    const pod = { ...POD, metadata: { name: 'p' }, spec: { ...POD.spec, nodeName: 'n' } };
+    const uid = (await ask('POST', path, { body: JSON.stringify(pod) })).body.metadata?.uid ?? '';
+    const remove = async (raw: Buffer, body = envelope(raw)) => ask('DELETE', `${path}/p`, { body, type: PROTOBUF });
+    const grace = Buffer.from([8, 7]);
+    expect((await remove(field(2, field(1, 'another')))).status).toBe(409);
+    expect((await remove(grace, envelope(grace).subarray(0, -1))).body.message).toBe('the body: ends inside a field');
+    expect((await remove(grace, Buffer.from('{}'))).body.message).toBe('the body: is no protobuf of Kubernetes');
+    const { status, body } = await remove(Buffer.concat([grace, field(2, field(1, uid))]));
+    expect({ status, grace: body.metadata?.deletionGracePeriodSeconds }).toEqual({ status: 200, grace: 7 });
+    await api.close();
+  });
+
+  it('finds in OpenAPI that the server itself judges objects of every kind', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const { paths = {} } = (await ask('GET', '/openapi/v3')).body;
+    const pages = await Promise.all(Object.values(paths).map(async (p) => (await ask('GET', p.serverRelativeURL ?? '')).body.paths ?? {}));
+    const kinds = pages.flatMap((page) => Object.values(page)).map(({ patch }) => patch);
+    expect(kinds.length).toBe(RESOURCES.length);
+    for (const patch of kinds) expect(patch?.parameters[0]?.name).toBe('fieldValidation');
+    expect(kinds.map((patch) => patch?.['x-kubernetes-group-version-kind'])).toContainEqual({
+      group: 'coordination.k8s.io',
+      version: 'v1',
+      kind: 'Lease',
+    });
+    await api.close();
+  });
+});
+
+describe('selectors', () => {
+  it.each([
+    ['pods', 'fieldSelector=spec.nodeName=n1', ['a', 'b']],
+    ['pods', 'fieldSelector=spec.nodeName==n1,status.phase!=Failed,status.phase!=Succeeded', ['a']],
+    ['pods', 'fieldSelector=spec.nodeName!=', ['a', 'b']],
+    ['pods', 'fieldSelector=spec.nodeName=,metadata.name!=x', ['c']],
+    ['pods', 'fieldSelector=spec.hostNetwork=false', ['a', 'b', 'c']],
+    ['pods', 'fieldSelector=spec.tolerations=x', 'field label not supported: spec.tolerations'],
+    ['pods', 'fieldSelector=metadata.name', "invalid selector: can't understand 'metadata.name'"],
+    ['pods', 'watch=true&fieldSelector=x=y', 'field label not supported: x'],
+    ['pods', 'labelSelector=app=web', ['a']],
+    ['pods', 'labelSelector=app in (db,web),app!=web', ['b']],
+    ['pods', 'labelSelector=((', 'unable to parse requirement: (('],
+    ['nodes', 'fieldSelector=spec.unschedulable=false', ['n1']],
+    ['nodes', 'fieldSelector=metadata.name!=n1', []],
+    ['events', 'fieldSelector=involvedObject.name=a,reason!=Pulled', ['e1']],
+  ])('of %s: %s', async (resource, query, expected) => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const post = (path: string, body: object) => ask('POST', path, { body: JSON.stringify(body) });
+    const namespace = '/api/v1/namespaces/default';
+    await post('/api/v1/nodes', { metadata: { name: 'n1' } });
+    for (const [name, app, nodeName] of [
+      ['a', 'web', 'n1'],
+      ['b', 'db', 'n1'],
+      ['c', 'other', ''],
+    ])
+      await post(`${namespace}/pods`, { metadata: { name, labels: { app } }, spec: { ...POD.spec, nodeName } });
+    await ask('PATCH', `${namespace}/pods/b/status`, { body: '{"status":{"phase":"Failed"}}', type: 'application/merge-patch+json' });
+    await post(`${namespace}/events`, { metadata: { name: 'e1' }, involvedObject: { name: 'a' }, reason: 'Started' });
+    await post(`${namespace}/events`, { metadata: { name: 'e2' }, involvedObject: { name: 'a' }, reason: 'Pulled' });
+    const { status, body } = await ask('GET', `/api/v1/${resource}?${encodeURI(query)}`);
+    if (Array.isArray(expected)) expect(body.items?.map((o) => o.metadata.name)).toEqual(expected);
+    else expect({ status, message: body.message }).toEqual({ status: 400, message: expected });
+    await api.close();
+  });
+});
+
+describe('malformed objects', () => {
+  const containers = [{ name: 'main', image: 'web' }];
+  const pod = (spec: unknown, metadata: unknown = { name: 'p' }) => ({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
+  const nested = (depth: number): string => `{"metadata":{"name":"deep"},"data":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`;
+  it.each([
+    ['pods', 422, 'Pod "p" is invalid: spec.containers: at least one container is required', pod({ containerz: [] })],
+    ['pods', 400, 'cannot be handled as a Pod: spec.containers: must be a list, not a mapping', pod({ containers: {} })],
+    ['pods', 422, 'spec.containers[0].name: required', pod({ containers: [null] })],
+    ['pods', 400, 'spec.containers[0]: must be a mapping, not a string', pod({ containers: ['web'] })],
+    ['pods', 400, 'spec.initContainers: must be a list', pod({ containers, initContainers: 7 })],
+    ['pods', 422, 'spec.volumes[0].name', pod({ containers, volumes: [null] })],
+    ['pods', 400, 'spec.tolerations: must be a list', pod({ containers, tolerations: { a: 1 } })],
+    ['pods', 400, 'spec: must be a mapping, not a list', pod([])],
+    ['pods', 422, 'spec.containers: at least one container is required', pod(undefined)],
+    ['pods', 422, 'metadata.name: required', pod({ containers }, null)],
+    ['pods', 400, 'metadata.name: must be a string, not a number', pod({ containers }, { name: 7 })],
+    ['pods', 422, 'metadata.name', pod({ containers }, { name: 'A B' })],
+    ['pods', 400, 'metadata.labels.a: must be a string', pod({ containers }, { name: 'p', labels: { a: 1 } })],
+    ['pods', 400, 'metadata: must be a mapping', pod({ containers }, [])],
+    ['configmaps', 422, 'metadata.name', { metadata: { name: 'a/b' } }],
+    ['configmaps', 400, 'data: must be a mapping, not a list', { metadata: { name: 'c' }, data: [] }],
+    ['events', 400, 'metadata: must be a mapping', { metadata: 'e' }],
+    ['configmaps', 400, 'the body is no object', []],
+    ['configmaps', 400, 'the body is no object', null],
+    ['configmaps', 400, 'nests deeper than', nested(300)],
+    ['configmaps', 400, 'nests deeper than', nested(100_000)],
+    ['configmaps', 400, 'is longer than', ' '.repeat(4 * 1024 * 1024 + 1)],
+    ['pods/p', 405, 'does not allow this method', pod({ containers })],
+  ])('are refused in %s with %s: %s', async (where, code, message, body) => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const answer = await client(api.kubeconfig)('POST', `/api/v1/namespaces/default/${where}`, { body: text });
+    expect(answer.body.message).toContain(message);
+    expect(answer.status).toBe(code);
+    await api.close();
+  });
+
+  it('are refused where a patch makes them so, and a node needs no status', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const patch = (path: string, body: unknown) => ask('PATCH', path, { body: JSON.stringify(body), type: 'application/merge-patch+json' });
+    await ask('POST', '/api/v1/namespaces/default/pods', { body: JSON.stringify(pod({ containers })) });
+    expect((await ask('POST', '/api/v1/nodes', { body: '{"metadata":{"name":"bare"}}' })).status).toBe(201);
+    const path = '/api/v1/namespaces/default/pods/p';
+    const answers = [
+      await patch(path, { spec: { containers: null } }),
+      await patch(path, { spec: [] }),
+      await patch(path, { metadata: null }),
+      await patch(`${path}/status`, { status: { conditions: 'all' } }),
+      await patch('/api/v1/nodes/bare/status', { status: { conditions: [7] } }),
+      await patch(path, null),
+      await ask('GET', '/api/v1/nodes', { accept: TABLE }),
+      await ask('GET', '/api/v1/pods', { accept: TABLE }),
+      await ask('GET', '/api/v1/namespaces/%zz/pods'),
+    ];
+    expect(answers.map((a) => a.status)).toEqual([422, 400, 200, 400, 400, 400, 200, 200, 400]);
+    await api.close();
+  });
+
+  it('are told by the step of a fleet that applies them, which goes on', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const signal = new AbortController().signal;
+    const cluster = new Cluster(api.admin, signal);
+    await expect(cluster.apply(pod({ containerz: [] }) as unknown as KubeObject)).rejects.toThrow(
+      'Invalid: Pod "p" is invalid: spec.containers: at least one container is required',
+    );
+    await cluster.apply(pod({ containers }) as unknown as KubeObject);
     await api.close();
   });
 });

@@ -66,9 +66,9 @@ export function tableOf(body: unknown, nowMs: number): object | undefined {
     priority: 0,
   }));
   const rows = objects.map((object) => {
-    const { name, namespace, uid, creationTimestamp } = object.metadata;
+    const { name, namespace, uid, creationTimestamp, labels } = object.metadata;
     const age = `${Math.max(0, Math.round((nowMs - Date.parse(String(creationTimestamp ?? ''))) / 1_000))}s`;
-    const metadata = { name, namespace, uid, resourceVersion: object.metadata.resourceVersion, creationTimestamp };
+    const metadata = { name, namespace, uid, resourceVersion: object.metadata.resourceVersion, creationTimestamp, labels };
     const cells = [name, ...Object.values(columns).map((of) => of(object)), age];
     return { cells, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };
   });

@@ -7,22 +7,39 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { chosenNode } from '../../../fleet/scheduler.ts';
-import { type KubeObject, type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../machines/kube/request.ts';
+import {
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  type KubeVerb,
+  PATCH_TYPES,
+  type PatchType,
+} from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { simKube } from '../../../sim/world/kube/kubeApi.ts';
+import { failureOf, route } from '../../../sim/world/kube/kubeRoutes.ts';
 import { simRng } from '../../../sim/world/rng.ts';
 import { selfSignedCertificate } from '../../process/selfSigned.ts';
+import { deleteOptionsOf } from './deleteOptions.ts';
 import { discovery, tableOf, withDiscovery } from './discovery.ts';
+import { openapi } from './openapi.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** Objects of Kubernetes nest some twenty deep. What goes through them recurses. */
+const BODY_DEPTH_MAX = 200;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
 const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 /** What an API server asks a node for. */
 const OF_A_NODE = /^\/api\/v1\/(?:namespaces\/[^/]+\/pods\/[^/]+\/(?:log|exec|attach|portforward|proxy)|nodes\/[^/]+\/proxy)(?:\/|$)/;
 const NO_NODE_ASKED = 'the embedded API server asks no nodes: no logs, exec, attach, port-forward or proxy. With a cluster they work';
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+const JSON_TYPE = /^application\/(?:[a-z0-9.-]+\+)?json\b/;
+const notTaken = (type: string): string =>
+  `the body of the request is ${type}: this API server reads application/json alone. Use kubectl create -f FILE or apply -f FILE`;
 const NAMESPACES = ['default', 'kube-system', 'kube-node-lease'];
 
 export interface EmbeddedApi {
@@ -35,7 +52,7 @@ export interface EmbeddedApi {
 }
 
 export async function startEmbeddedApi(clock: Clock, seed: number): Promise<EmbeddedApi> {
-  const kube = simKube({ clock, rng: simRng(`embedded-${seed}`), latencyMs: () => 0 });
+  const kube = simKube({ clock, rng: simRng(`embedded-${seed}`), latencyMs: () => 0, forPeople: true });
   const connect = (node: string): KubeApi => kube.connect({ power: { on: true }, clock, node });
   for (const namespace of NAMESPACES) {
     kube.handle({ verb: 'POST', path: `/api/v1/namespaces/${namespace}/serviceaccounts`, body: { metadata: { name: 'default' } } });
@@ -46,17 +63,23 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
   const { cert, key } = await selfSignedCertificate('127.0.0.1', clock.wallMs());
   const http = createServer({ cert, key }, (req, res) => {
     const served = req.headers.authorization === `Bearer ${token}` ? answer(req, res, { kube, api, clock }) : refuse(res);
-    served.catch(() => res.destroy());
+    served.catch((error: unknown) => {
+      if (res.headersSent) res.destroy();
+      else send(res, 500, status(500, 'InternalError', messageOf(error)));
+    });
   });
   await new Promise<void>((resolve, reject) => {
     http.once('error', reject);
     http.listen(0, '127.0.0.1', resolve);
   });
   const { port } = http.address() as AddressInfo;
+  const server = `https://127.0.0.1:${port}`;
+  // Nodes are in this process; what they say of their API server is what people can reach.
+  const reachable = (node: string): KubeApi => ({ ...connect(node), server });
   return {
-    kubeconfig: kubeconfigOf(`https://127.0.0.1:${port}`, token),
-    connect,
-    admin: withDiscovery(connect('')),
+    kubeconfig: kubeconfigOf(server, token),
+    connect: reachable,
+    admin: withDiscovery(reachable('')),
     close: () => {
       stopScheduling();
       http.closeAllConnections();
@@ -131,7 +154,7 @@ const status = (code: number, reason: string, message: string): object => ({
 });
 
 async function refuse(res: ServerResponse): Promise<void> {
-  send(res, 401, status(401, 'Unauthorized', 'the token is that of .actorlet/fleet.kubeconfig'));
+  send(res, 401, status(401, 'Unauthorized', 'the token is that of the kubeconfig that the fleet wrote'));
 }
 
 async function answer(
@@ -142,7 +165,7 @@ async function answer(
   const url = new URL(req.url ?? '/', 'http://h');
   const path = url.pathname;
   const query = Object.fromEntries(url.searchParams);
-  const found = req.method === 'GET' ? discovery(path) : undefined;
+  const found = req.method === 'GET' ? (discovery(path) ?? openapi(path)) : undefined;
   if (found !== undefined) return send(res, 200, found);
   if (OF_A_NODE.test(path)) return send(res, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
   if (query.watch === 'true') {
@@ -157,13 +180,21 @@ async function answer(
     return;
   }
   if (!VERBS.includes(req.method ?? '')) return send(res, 405, status(405, 'MethodNotAllowed', `${req.method} is not known here`));
+  const type = req.headers['content-type'] ?? '';
+  const isProtobuf = type.startsWith(PROTOBUF);
+  if (type !== '' && !JSON_TYPE.test(type) && !(isProtobuf && req.method === 'DELETE')) {
+    // A resource that is not there matters more than how its object is written.
+    const missing = missingAt(path);
+    if (missing !== undefined) return send(res, missing.code, status(missing.code, missing.reason, missing.message));
+    return send(res, 415, status(415, 'UnsupportedMediaType', notTaken(type)));
+  }
   let body: unknown;
   try {
-    body = await bodyOf(req);
-  } catch {
-    return send(res, 400, status(400, 'BadRequest', 'the body is no JSON, or too long'));
+    const bytes = await bytesOf(req);
+    body = bytes.length === 0 ? undefined : isProtobuf ? deleteOptionsOf(bytes) : parsed(bytes);
+  } catch (error) {
+    return send(res, 400, status(400, 'BadRequest', `the body: ${messageOf(error)}`));
   }
-  const type = req.headers['content-type'] ?? '';
   const patchType = (Object.keys(PATCH_TYPES) as PatchType[]).find((t) => type.startsWith(PATCH_TYPES[t]));
   if (req.method === 'PATCH' && patchType === undefined) return send(res, 415, status(415, 'UnsupportedMediaType', `no patch of ${type}`));
   const request: KubeRequest = {
@@ -180,11 +211,34 @@ async function answer(
   send(res, result.code, table ?? result.body);
 }
 
-async function bodyOf(req: IncomingMessage): Promise<unknown> {
-  let text = '';
-  for await (const chunk of req.setEncoding('utf8')) {
-    text += chunk;
-    if (text.length > BODY_BYTES_MAX) throw new Error('too long');
+async function bytesOf(req: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    // What is too long is read to its end, else the client gets no answer.
+    if (length <= BODY_BYTES_MAX) chunks.push(chunk);
   }
-  return text === '' ? undefined : JSON.parse(text);
+  if (length > BODY_BYTES_MAX) throw new Error(`is longer than ${BODY_BYTES_MAX} bytes`);
+  return Buffer.concat(chunks);
+}
+
+function parsed(bytes: Buffer): unknown {
+  const body: unknown = JSON.parse(bytes.toString('utf8'));
+  if (isDeeper(body, BODY_DEPTH_MAX)) throw new Error(`nests deeper than ${BODY_DEPTH_MAX}`);
+  return body;
+}
+
+function missingAt(path: string): KubeFailure | undefined {
+  try {
+    route(path);
+    return undefined;
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function isDeeper(value: unknown, than: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return than === 0 || Object.values(value).some((part) => isDeeper(part, than - 1));
 }

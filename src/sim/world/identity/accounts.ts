@@ -1,7 +1,7 @@
 /** Users of a simulated cluster, what they may do on its nodes, and what the API server says when a node asks about them. */
 
 import { isRecord } from '../../../machines/shape/conform.ts';
-import { ApiFault } from '../kube/kubeStore.ts';
+import { ApiFault } from '../kube/apiFault.ts';
 
 export interface Account {
   name: string;

@@ -5,6 +5,7 @@
  */
 
 import type { KubeRequest, KubeResult } from '../../../machines/kube/request.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { SimRng } from '../rng.ts';
@@ -33,6 +34,11 @@ export interface SimKubeOptions {
   latencyMs(): number;
   /** Longest life of a token. Default: what is asked for. */
   tokenSecondsMax?: number | undefined;
+  /**
+   * People use it: pods are validated, and an error of its own code is answered with 500. A simulation gives nodes pods that no
+   * real server lets through, and ends with such an error.
+   */
+  forPeople?: boolean;
 }
 
 export function simKube(o: SimKubeOptions): SimKube {
@@ -51,7 +57,7 @@ class Kube implements SimKube {
 
   constructor(o: SimKubeOptions) {
     this.#o = o;
-    this.store = new KubeStore({ newUid: uidsFrom(o.rng), wallMs: () => o.clock.wallMs() });
+    this.store = new KubeStore({ newUid: uidsFrom(o.rng), wallMs: () => o.clock.wallMs(), validates: o.forPeople === true });
     this.#watches = new KubeWatches({ kube: this, clock: o.clock, latencyMs: o.latencyMs });
   }
 
@@ -60,7 +66,12 @@ class Kube implements SimKube {
   }
 
   handle(request: KubeRequest): KubeResult {
-    return carryOut(this.store, this.#o.clock, request, this.#o.tokenSecondsMax);
+    try {
+      return carryOut(this.store, this.#o.clock, request, this.#o.tokenSecondsMax);
+    } catch (error) {
+      if (this.#o.forPeople !== true) throw error;
+      return { ok: false, failure: { code: 500, reason: 'InternalError', message: messageOf(error), outcome: 'unknown' } };
+    }
   }
 
   connect(daemon: KubeDaemon): KubeApi {

@@ -6,8 +6,11 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { review } from '../identity/accounts.ts';
 import { SECRET } from '../identity/certificates.ts';
+import { ApiFault } from './apiFault.ts';
 import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
-import { ApiFault, type KubeStore, type Resource } from './kubeStore.ts';
+import { selectorOf } from './kubeSelectors.ts';
+import type { KubeStore } from './kubeStore.ts';
+import type { Resource } from './resource.ts';
 
 export const RESOURCES: readonly (Resource & { group: string })[] = [
   core('pods', 'Pod', true),
@@ -65,10 +68,7 @@ export function route(path: string): Route {
   const found = RESOURCES.find((r) => path.startsWith(`${r.group}/`));
   const none = new ApiFault(404, 'NotFound', `the server could not find the requested resource: ${path}`);
   if (found === undefined) throw none;
-  const parts = path
-    .slice(found.group.length + 1)
-    .split('/')
-    .map(decodeURIComponent);
+  const parts = partsOf(path.slice(found.group.length + 1));
   const namespace = parts[0] === 'namespaces' && parts.length > 2 ? (parts[1] ?? '') : '';
   const rest = namespace === '' ? parts : parts.slice(2);
   const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === found.group);
@@ -76,18 +76,12 @@ export function route(path: string): Route {
   return { resource, namespace, name: rest[1] ?? null, sub: rest[2] ?? null };
 }
 
-/** `spec.nodeName=n1,metadata.name=x`: equality only, which is all that node agents use. */
-export function selectorOf(query: KubeRequest['query'], namespace: string): (o: KubeObject) => boolean {
-  const terms = (query?.fieldSelector ?? '')
-    .split(',')
-    .filter((t) => t !== '')
-    .map((t) => t.split(/==?/));
-  return (o) =>
-    (namespace === '' || o.metadata.namespace === namespace) &&
-    terms.every(([field = '', value = '']) => {
-      const at = field.split('.').reduce<unknown>((v, key) => (isRecord(v) ? v[key] : undefined), o);
-      return String(at ?? '') === value;
-    });
+function partsOf(path: string): string[] {
+  try {
+    return path.split('/').map(decodeURIComponent);
+  } catch {
+    throw new ApiFault(400, 'BadRequest', `${path}: an escape that is none`);
+  }
 }
 
 export function statusOf(code: number, reason: string, message: string): object {
@@ -127,6 +121,8 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
     case 'GET':
       return name === null ? list(store, request, at) : done(store.get(resource, namespace, name));
     case 'POST':
+      if (name !== null || (resource.namespaced && namespace === ''))
+        throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
       return done(store.create(resource, namespace, request.body), 201);
     case 'PUT':
       return done(store.update(resource, where, request.body));
@@ -136,6 +132,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       // The patched object is checked against the stored one, except where the patch itself names a version.
       const base: KubeObject = { ...before, metadata: { ...metadata } };
       delete base.metadata.resourceVersion;
+      if (request.patchType === 'json') throw new ApiFault(415, 'UnsupportedMediaType', 'merge and strategic merge patches are known here');
       let patched: unknown;
       try {
         patched = request.patchType === 'strategic' ? applyStrategicPatch(base, request.body) : applyMergePatch(base, request.body);
@@ -162,7 +159,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
 
 function deleteAll(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const listed = list(store, request, at);
-  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(request.query, at.namespace)))
+  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(at.resource, request.query, at.namespace)))
     store.delete(at.resource, { namespace: metadata.namespace ?? '', name: metadata.name }, {});
   return listed;
 }
@@ -183,7 +180,7 @@ function token(store: KubeStore, clock: Clock, o: Question): { code: number; bod
 /** Pages are named `VERSION:COUNT`: so many were given already. */
 function list(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const { query } = request;
-  const matches = selectorOf(query, at.namespace);
+  const matches = selectorOf(at.resource, query, at.namespace);
   const [version, given] = (query?.continue ?? '').split(':').map(Number);
   if (query?.continue !== undefined && (version ?? 0) < store.compactedTo)
     throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');

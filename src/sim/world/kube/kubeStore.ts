@@ -8,13 +8,10 @@ import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { ApiFault } from './apiFault.ts';
+import { checkName, checkPod, readable } from './kubeChecks.ts';
+import type { Resource } from './resource.ts';
 
-export interface Resource {
-  name: string;
-  kind: string;
-  apiVersion: string;
-  namespaced: boolean;
-}
 export interface StoreEvent {
   rv: number;
   resource: string;
@@ -22,17 +19,6 @@ export interface StoreEvent {
   object: KubeObject;
   /** Before the change; what decides whether a watch with a selector ever saw it. */
   before: KubeObject | undefined;
-}
-
-/** An answer that is no success; `reason` is that of the Status object. */
-export class ApiFault extends Error {
-  readonly code: number;
-  readonly reason: string;
-  constructor(code: number, reason: string, message: string) {
-    super(message);
-    this.code = code;
-    this.reason = reason;
-  }
 }
 
 export interface DeleteOptions {
@@ -53,8 +39,11 @@ export class KubeStore {
   leavesOut: ReadonlySet<string> = new Set();
   readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
+  readonly #validates: boolean;
 
-  constructor(o: { newUid: (resource: string) => string; wallMs: () => number }) {
+  /** `validates`: pods that make no sense are refused. */
+  constructor(o: { newUid: (resource: string) => string; wallMs: () => number; validates: boolean }) {
+    this.#validates = o.validates;
     this.#newUid = o.newUid;
     this.#wallMs = o.wallMs;
   }
@@ -113,8 +102,7 @@ export class KubeStore {
   }
 
   create(r: Resource, namespace: string, given: unknown): KubeObject {
-    if (!isRecord(given)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
-    const object = structuredClone(given) as Record<string, unknown>;
+    const object = structuredClone(readable(r, given));
     const metadata = isRecord(object.metadata) ? object.metadata : {};
     const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid(r.name).slice(0, 5)}` : undefined;
     const name = typeof metadata.name === 'string' && metadata.name !== '' ? metadata.name : generated;
@@ -135,9 +123,13 @@ export class KubeStore {
         creationTimestamp: this.#now(),
       },
     };
+    checkName(r, name);
     if (r.name === 'pods') {
-      defaultPod(made);
-      made.status = this.#keptOf(made.status);
+      // A test's pod has what a pod must have; the rest is filled in as the real server does.
+      applyApiDefaults(made as unknown as Pod);
+      if (this.#validates) checkPod(made);
+      made.metadata.generation = 1;
+      made.status = this.#keptOf(made.status ?? { phase: 'Pending' });
     }
     return this.#put(r, made, undefined);
   }
@@ -145,8 +137,9 @@ export class KubeStore {
   /** Replaces all but the status, or with `status` the status (and labels and annotations) only. */
   update(r: Resource, at: { namespace: string; name: string; status: boolean }, given: unknown): KubeObject {
     const before = this.get(r, at.namespace, at.name);
-    if (!isRecord(given) || !isRecord(given.metadata)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
-    const { uid, resourceVersion } = given.metadata;
+    const asked = readable(r, given);
+    const askedMetadata = isRecord(asked.metadata) ? asked.metadata : {};
+    const { uid, resourceVersion } = askedMetadata;
     const conflict = (what: string): ApiFault =>
       new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on ${r.name} "${at.name}": ${what}`);
     if (uid !== undefined && uid !== before.metadata.uid)
@@ -154,7 +147,7 @@ export class KubeStore {
     if (resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== before.metadata.resourceVersion)
       throw conflict('the object has been modified; please apply your changes to the latest version and try again');
     const fixed = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'];
-    const metadata: Record<string, unknown> = { ...structuredClone(given.metadata), resourceVersion: before.metadata.resourceVersion };
+    const metadata: Record<string, unknown> = { ...structuredClone(askedMetadata), resourceVersion: before.metadata.resourceVersion };
     for (const field of fixed) {
       if (before.metadata[field] === undefined) delete metadata[field];
       else metadata[field] = before.metadata[field];
@@ -162,7 +155,7 @@ export class KubeStore {
     const hasStatus = r.name === 'pods' || r.name === 'nodes';
     const kept: Record<string, unknown> = at.status ? { spec: before.spec } : hasStatus ? { status: before.status } : {};
     const next: KubeObject = {
-      ...structuredClone(given),
+      ...structuredClone(asked),
       apiVersion: r.apiVersion,
       kind: r.kind,
       metadata: metadata as KubeObject['metadata'],
@@ -173,7 +166,13 @@ export class KubeStore {
     }
     if (r.name === 'pods') next.status = this.#keptOf(next.status);
     if (sameData(next, before)) return before;
-    if (r.name === 'pods' && !sameData(next.spec, before.spec)) next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
+    if (r.name === 'pods' && !sameData(next.spec, before.spec)) {
+      if (this.#validates) {
+        applyApiDefaults(next as unknown as Pod);
+        checkPod(next);
+      }
+      next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
+    }
     // The last finalizer of an object that was asked to go.
     if (next.metadata.deletionTimestamp && r.name !== 'pods' && finalizersOf(next).length === 0) return this.#remove(r, next);
     return this.#put(r, next, before);
@@ -266,11 +265,4 @@ function podGrace(pod: KubeObject, asked: number | undefined): number {
   if (!spec.nodeName || phase === 'Failed' || phase === 'Succeeded') return 0;
   if (asked !== undefined) return Math.max(0, asked);
   return typeof spec.terminationGracePeriodSeconds === 'number' ? spec.terminationGracePeriodSeconds : 30;
-}
-
-function defaultPod(object: KubeObject): void {
-  // A test's pod has what a pod must have; the rest is filled in as the real server does.
-  applyApiDefaults(object as unknown as Pod);
-  object.metadata.generation = 1;
-  object.status ??= { phase: 'Pending' };
 }

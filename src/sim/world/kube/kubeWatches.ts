@@ -1,9 +1,10 @@
 /** Open watches of the simulated API server: initial events, changes, bookmarks, and their ends. */
 
-import { INITIAL_EVENTS_END, type KubeFailure, type KubeObject, type KubeRequest } from '../../../machines/kube/request.ts';
+import { INITIAL_EVENTS_END, type KubeFailure, type KubeRequest } from '../../../machines/kube/request.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Power } from '../time.ts';
-import { failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
+import { failureOf, type Route, route, statusOf } from './kubeRoutes.ts';
+import { type Matches, selectorOf } from './kubeSelectors.ts';
 import type { StoreEvent } from './kubeStore.ts';
 import type { SimKube } from './types.ts';
 
@@ -29,15 +30,17 @@ export class KubeWatches {
 
   open(request: KubeRequest, power: Power): { failure: KubeFailure } | { watch: WatchStream } {
     let at: Route;
+    let matches: Matches;
     try {
       at = route(request.path);
+      matches = selectorOf(at.resource, request.query, at.namespace);
     } catch (error) {
       return { failure: failureOf(error) };
     }
     const { initialEvents } = this.#o.kube;
     const invalid = initialEvents === 'ignore' ? null : invalidWatch(request, initialEvents === 'send');
     if (invalid !== null) return { failure: { code: 422, reason: 'Invalid', message: invalid, outcome: 'failed' } };
-    const watch = new WatchStream(this.#o, { request, at, power, onClose: (closed) => void this.#open.delete(closed) });
+    const watch = new WatchStream(this.#o, { request, at, matches, power, onClose: (closed) => void this.#open.delete(closed) });
     this.#open.add(watch);
     watch.begin();
     return { watch };
@@ -64,6 +67,7 @@ export class KubeWatches {
 interface WatchOptions {
   request: KubeRequest;
   at: Route;
+  matches: Matches;
   power: Power;
   onClose(watch: WatchStream): void;
 }
@@ -72,7 +76,6 @@ export class WatchStream {
   readonly power: Power;
   readonly #server: KubeWatchesOptions;
   readonly #o: WatchOptions;
-  readonly #matches: (object: KubeObject) => boolean;
   readonly #lines: { text: string; dueMs: number }[] = [];
   readonly #timers: unknown[] = [];
   readonly #stop: () => void;
@@ -86,7 +89,6 @@ export class WatchStream {
     this.power = o.power;
     this.#server = server;
     this.#o = o;
-    this.#matches = selectorOf(o.request.query, o.at.namespace);
     this.#from = Number(o.request.query?.resourceVersion ?? '0');
     this.#stop = server.kube.store.onEvent((e) => this.#show(e));
   }
@@ -158,7 +160,7 @@ export class WatchStream {
     const initial = query?.sendInitialEvents === 'true' && initialEvents === 'send';
     const from = this.#from;
     if (initial || from === 0) {
-      for (const object of store.list(this.#o.at.resource.name)) if (this.#matches(object)) this.#push({ type: 'ADDED', object });
+      for (const object of store.list(this.#o.at.resource.name)) if (this.#o.matches(object)) this.#push({ type: 'ADDED', object });
       if (initial && wantsBookmarks) this.#push(this.#bookmarkOf({ annotations: { [INITIAL_EVENTS_END]: 'true' } }));
     } else if (from < store.compactedTo) {
       this.#push({ type: 'ERROR', object: statusOf(410, 'Expired', `too old resource version: ${from} (${store.compactedTo})`) });
@@ -168,8 +170,8 @@ export class WatchStream {
 
   #show(e: StoreEvent): void {
     if (e.resource !== this.#o.at.resource.name || e.rv <= this.#from) return;
-    const was = e.before !== undefined && this.#matches(e.before);
-    const is = e.type !== 'DELETED' && this.#matches(e.object);
+    const was = e.before !== undefined && this.#o.matches(e.before);
+    const is = e.type !== 'DELETED' && this.#o.matches(e.object);
     if (is) this.#push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
     else if (was) this.#push({ type: 'DELETED', object: e.object });
   }

@@ -1,0 +1,36 @@
+/** What the API server refuses to keep: objects that cannot be read as their kind (400), and those that make no sense (422). */
+import { KINDS } from '../../../machines/kube/read/kinds.ts';
+import { readShape } from '../../../machines/kube/read/read.ts';
+import type { KubeObject } from '../../../machines/kube/request.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { validatePod } from '../../../machines/pods/sources/validate.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
+import { object } from '../../../machines/shape/shape.ts';
+import { quoted } from '../../../machines/text/errorList.ts';
+import { ApiFault } from './apiFault.ts';
+import type { Resource } from './resource.ts';
+
+/** Of a kind without a table: what all objects have. */
+const ANY_OBJECT = KINDS.serviceaccounts?.shape ?? object({});
+
+/** The object as it was given. @throws ApiFault 400 */
+export function readable(r: Resource, given: unknown): Record<string, unknown> {
+  if (!isRecord(given)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
+  const read = readShape(given, KINDS[r.name]?.shape ?? ANY_OBJECT);
+  if (!read.ok)
+    throw new ApiFault(400, 'BadRequest', `${r.kind} in version "${r.apiVersion}" cannot be handled as a ${r.kind}: ${read.problem}`);
+  // A null in a list is an empty element; the rest stays as it was sent.
+  return r.name === 'pods' ? { ...given, spec: (read.value as KubeObject).spec } : given;
+}
+
+/** The name stands in paths. @throws ApiFault 422 */
+export function checkName(r: Resource, name: string): void {
+  if (name !== '.' && name !== '..' && !/[/%]/.test(name)) return;
+  throw new ApiFault(422, 'Invalid', `${r.kind} ${quoted(name)} is invalid: metadata.name: may not be '.' or '..', nor contain '/' or '%'`);
+}
+
+/** Of a pod with its defaults. @throws ApiFault 422 */
+export function checkPod(object: KubeObject): void {
+  const problems = validatePod(object as unknown as Pod).list();
+  if (problems.length > 0) throw new ApiFault(422, 'Invalid', `Pod ${quoted(object.metadata.name)} is invalid: ${problems.join('; ')}`);
+}
