@@ -71,6 +71,7 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
   const recorded = await learned(file);
   const { header, script, pods } = recorded;
   const dropped = droppedBy(o.drop, { script, uidsOf: (pod) => pods.all.filter((one) => fullNameOf(one) === pod).map((one) => one.uid) });
+  const changed = withFaults(configWith(header.config, o.set), scenario);
   // The node lives on after the end of its recording.
   const stops = script.done.filter(({ input }) => isStop(input)).map((one) => one.order);
   const without = await lived(recorded, {
@@ -78,7 +79,6 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
     edit: new Edit({ inputs: new Set(stops) }),
     scenario: null,
   });
-  const changed = withFaults(configWith(header.config, o.set), scenario);
   const now = await lived(recorded, {
     config: changed,
     edit: new Edit({ pods: dropped.pods, inputs: new Set([...stops, ...dropped.inputs]) }),
