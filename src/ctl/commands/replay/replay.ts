@@ -35,14 +35,17 @@ function stopWith(until: string, inspectBrk: string | undefined): ReturnType<typ
 export async function runReplay(io: CtlIo, o: ReplayOptions): Promise<number> {
   if (o.inspectBrk !== undefined && o.until === undefined) throw new CtlError(EXIT.usage, '--inspect-brk: say with --until where.');
   let worst: number = EXIT.ok;
+  let stopped = false;
   for (const file of await inputFiles(o.path)) {
-    const code = await replayFile(io, file, o);
-    worst = Math.max(worst, code);
+    const one = await replayFile(io, file, o);
+    worst = Math.max(worst, one.code);
+    stopped ||= one.stopped;
   }
+  if (o.until !== undefined && !stopped) throw new CtlError(EXIT.no, `--until ${o.until}: no actor comes there.`);
   return worst;
 }
 
-async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<number> {
+async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ code: number; stopped: boolean }> {
   const { header, next, more, cut } = await openInputs(file);
   const remarks = [];
   if (header.actorlet !== GIT_VERSION)
@@ -69,7 +72,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
       `${JSON.stringify({ file, startedAt: header.startedAt, same, remarks, tookMs: Math.round(tookMs), ...result, parted: undefined, stopped: shownStop(result) }, null, 2)}\n`,
     );
   else io.out(shown(file, { result, remarks, tookMs, startedAt: header.startedAt }));
-  return same ? EXIT.ok : EXIT.no;
+  return { code: same ? EXIT.ok : EXIT.no, stopped: result.stopped !== null };
 }
 
 function shown(file: string, o: { result: Replayed; remarks: readonly string[]; tookMs: number; startedAt: string }): string {
