@@ -8,6 +8,7 @@ import { type Input, isInput, type Json, type Outcome } from '../entries.ts';
 import type { Edit } from '../loose/edit.ts';
 import { Bodies } from '../player/bodies.ts';
 import type { Parted } from '../player/divergence.ts';
+import { renamedEntry } from './renamed.ts';
 
 /** Milliseconds by which timers and times may be apart, since less is done before them. */
 const APART_MS_MAX = 50;
@@ -26,8 +27,7 @@ export class Meeting {
   #done: Outcome[] | null = null;
 
   constructor({ parted, monoMs, edit }: { parted: Parted; monoMs: number; edit: Edit }) {
-    const renamed = <T extends Outcome | null>(outcome: T): T =>
-      outcome === null ? outcome : (edit.into(outcome as Json) as unknown as T);
+    const renamed = <T extends Outcome | null>(outcome: T): T => (outcome === null ? outcome : renamedEntry(outcome, edit));
     this.#parted = {
       ...parted,
       done: parted.done.filter((one) => !isDraw(JSON.stringify(one))).map(renamed),

@@ -120,12 +120,25 @@ function testAt(path: string): TestFile {
   throw new CtlError(EXIT.usage, `--to-test ${path}: it must lie in a checkout of actorlet, below its folder test.`);
 }
 
-function testText({ recording, support }: TestFile, { divergence, end }: Minimized): string {
+/** Formatted like the checkout's other tests: its lint reads it, too. */
+export function testText(
+  { recording, support }: Pick<TestFile, 'recording' | 'support'>,
+  { divergence, end }: Pick<Minimized, 'divergence' | 'end'>,
+): string {
   const what = divergence === null ? `ends as it did: ${end}` : `does what it did: ${divergence.was}`;
   return `/** Written by \`actorctl replay --to-test\`: a node of this checkout does again what is recorded beside this file. */
 import { it } from 'vitest';
 import { livesAgain } from '${support}';
 
-it(${JSON.stringify(what)}, () => livesAgain(new URL('./${basename(recording)}', import.meta.url)));
+it(${quoted(what)}, async () => {
+  await livesAgain(new URL('./${basename(recording)}', import.meta.url));
+});
 `;
+}
+
+/** In the quotes that need fewer escapes; in single ones where both need as many. */
+function quoted(text: string): string {
+  const count = (quote: string): number => text.split(quote).length;
+  const quote = count("'") > count('"') ? '"' : "'";
+  return quote + JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll(quote, `\\${quote}`) + quote;
 }
