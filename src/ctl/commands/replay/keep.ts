@@ -24,7 +24,7 @@ export interface KeepOptions {
   runs: number;
 }
 
-const LEVEL = 19;
+const PARAMS = { [constants.ZSTD_c_compressionLevel]: 19, [constants.ZSTD_c_checksumFlag]: 1 };
 /** What a test imports, from the folder of the checkout. */
 const SUPPORT = 'test/replay/regression.ts';
 
@@ -40,7 +40,7 @@ export async function runMinimize(io: CtlIo, o: KeepOptions): Promise<number> {
       `${o.path}: ${files.length} recordings; name the one that shows it. Without --minimize, replay says which.`,
     );
   const small = await minimized(io, file, o);
-  const bytes = zstdCompressSync(`${small.lines.join('\n')}\n`, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } });
+  const bytes = zstdCompressSync(`${small.lines.join('\n')}\n`, { params: PARAMS });
   await written(out, bytes);
   if (test !== null) await written(test.file, testText(test, small));
   if (o.json)

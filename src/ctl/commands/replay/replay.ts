@@ -7,7 +7,7 @@ import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
 import { debuggerAt } from './debuggerAt.ts';
-import { inputFiles, openInputs } from './file.ts';
+import { damageOf, inputFiles, openInputs } from './file.ts';
 import { surroundings } from './surroundings.ts';
 import { stopAt, stopLines } from './until.ts';
 
@@ -46,7 +46,8 @@ export async function runReplay(io: CtlIo, o: ReplayOptions): Promise<number> {
 }
 
 async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ code: number; stopped: boolean }> {
-  const { header, next, more, cut } = await openInputs(file);
+  const opened = await openInputs(file);
+  const { header, next, more, cut } = opened;
   const remarks = [];
   if (header.actorlet !== GIT_VERSION)
     remarks.push(`it was recorded by ${header.actorlet}, and this is ${GIT_VERSION}: differences may be changes between them`);
@@ -66,6 +67,9 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
   const tookMs = performance.now() - began;
   if (cut()) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
   if (io.signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
+  // A damaged byte may show first as something else that was done. The checksum stands at the end of the file.
+  const damage = result.divergence === null ? null : await damageOf(opened);
+  if (damage !== null) remarks.push(`THE FILE IS DAMAGED: the divergence may come of that. ${damage}`);
   const same = result.divergence === null && result.failure === null;
   if (o.json)
     io.out(
