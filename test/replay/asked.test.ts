@@ -28,3 +28,15 @@ it('a state that no actor comes to is said, unless one of the files has it', asy
   const some = await ctl('replay', dir, '--until', 'foundation state=running');
   expect(some).toEqual({ code: 0, text: expect.stringContaining('STOPPED at') });
 });
+
+it.each([
+  ['a plain replay', []],
+  ['cutting down', ['--minimize', '--pod', 'default/p0-n1', '--out', '/dev/null']],
+  ['a what-if', ['--set', 'syncFrequency=1s']],
+])('Ctrl-C ends %s', async (_, more) => {
+  const io = toldTo();
+  const interrupted = new AbortController();
+  setTimeout(() => interrupted.abort(), 1);
+  const code = await runCtl({ ...io, signal: interrupted.signal, argv: ['replay', file, ...more] });
+  expect({ code, text: io.told() }).toEqual({ code: 5, text: expect.stringMatching(/interrupted\n$/) });
+});

@@ -66,7 +66,7 @@ async function minimized(io: CtlIo, file: string, o: KeepOptions): Promise<Minim
         return () => entries[at++] ?? null;
       },
       own: { log: silentLogger, metrics: silentMetrics },
-      around: surroundings,
+      around: surroundings(io),
       ...{ pod: o.pod, runsMax: o.runs },
       on: ({ runs, lines }) => (io.columns > 0 ? io.err(`\rrun ${runs}: ${lines} lines   `) : undefined),
     });

@@ -52,13 +52,13 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
   if (header.actorlet !== GIT_VERSION)
     remarks.push(`it was recorded by ${header.actorlet}, and this is ${GIT_VERSION}: differences may be changes between them`);
   if (header.node !== process.version) remarks.push(`it was recorded on Node ${header.node}, and this is Node ${process.version}`);
+  const around = surroundings(io);
   const began = performance.now();
   const run = replay({
     ...{ header, next, more },
     own: { log: silentLogger, metrics: silentMetrics },
-    entropy: surroundings.hashes,
-    drain: surroundings.drain,
-    ended: () => io.signal.aborted,
+    entropy: around.hashes,
+    drain: () => around.drain(),
     ...(o.until === undefined ? {} : { stopAt: stopWith(o.until, o.inspectBrk) }),
   });
   const result = await run.catch((error: unknown) => {
@@ -66,7 +66,6 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
   });
   const tookMs = performance.now() - began;
   if (cut()) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
-  if (io.signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
   // A damaged byte may show first as something else that was done. The checksum stands at the end of the file.
   const damage = result.divergence === null ? null : await damageOf(opened);
   if (damage !== null) remarks.push(`THE FILE IS DAMAGED: the divergence may come of that. ${damage}`);
