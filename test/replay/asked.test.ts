@@ -40,3 +40,12 @@ it.each([
   const code = await runCtl({ ...io, signal: interrupted.signal, argv: ['replay', file, ...more] });
   expect({ code, text: io.told() }).toEqual({ code: 5, text: expect.stringMatching(/interrupted\n$/) });
 });
+
+it.each([
+  [['--pod', 'default/p0-n1'], '--pod: say it with --minimize or --to-test.'],
+  [['--out', 'x'], '--out: say it with --minimize or --to-test.'],
+  [['--port', '8080'], '--port, --open: say it with --ui.'],
+  [['--minimize', '--out', 'x', '--set', 'syncFrequency=1s'], 'do not go together: say one of them.'],
+])('%j would have no effect, and is refused', async (more, why) => {
+  expect(await ctl('replay', file, ...more)).toEqual({ code: 2, text: expect.stringContaining(why) });
+});

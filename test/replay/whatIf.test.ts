@@ -66,7 +66,7 @@ it.each([
   [{ set: ['maxPods=-3'] }, '--set maxPods=-3: maxPods (--max-pods): '],
   [{ set: ['evictionHard=3'] }, 'evictionHard must be an object, not "3"'],
   [{ set: ['featureGates.ContextualLogging=maybe'] }, 'say true or false'],
-  [{ drop: ['pod=default/none'] }, 'the recording has nothing of it'],
+  [{ drop: ['pod=default/none'] }, 'the recording has nothing of it. It has the pods default/'],
   [{ drop: ['all'] }, 'say pod=NAMESPACE/NAME'],
   [{ fault: '/none.yaml' }, 'the scenario /none.yaml cannot be read'],
 ])('%o is refused in words', async (o, why) => {

@@ -175,7 +175,7 @@ class Minimizer {
         },
       },
     );
-    if (end !== goal.end) throw new Error('the pod does not end like that before the end of the recording');
+    if (end !== goal.end) throw new Error('the pod is still on its way when the recording ends, so its end cannot be kept');
     return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs }, this.#known.length);
   }
 

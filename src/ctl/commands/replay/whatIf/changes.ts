@@ -92,14 +92,20 @@ export interface Dropped {
 }
 
 /** `pod=NAMESPACE/NAME`, `port=NAME` (its events), `kind=CODE` (inputs of this kind that nobody asked for). */
-export function droppedBy(drops: readonly string[], o: { script: Script; uidsOf(pod: string): readonly string[] }): Dropped {
+export function droppedBy(
+  drops: readonly string[],
+  o: { script: Script; uidsOf(pod: string): readonly string[]; pods: readonly string[] },
+): Dropped {
   const pods: string[] = [];
   const inputs = new Set<number>();
   for (const drop of drops) {
     const [, by, name = ''] = /^(pod|port|kind)=(.+)$/.exec(drop) ?? [];
     const found = by === 'pod' ? o.uidsOf(name) : by === 'port' ? eventsOf(o.script, name) : by === 'kind' ? ofKind(o.script, name) : null;
     if (found === null) throw new CtlError(EXIT.usage, `--drop ${drop}: say pod=NAMESPACE/NAME, port=NAME or kind=killed.`);
-    if (found.length === 0) throw new CtlError(EXIT.usage, `--drop ${drop}: the recording has nothing of it.`);
+    if (found.length === 0) {
+      const pods = by === 'pod' ? ` It has the pods ${o.pods.join(', ')}.` : '';
+      throw new CtlError(EXIT.usage, `--drop ${drop}: the recording has nothing of it.${pods}`);
+    }
     for (const one of found) {
       if (typeof one === 'string') pods.push(one);
       else inputs.add(one);

@@ -71,7 +71,11 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
   const around = surroundings(io);
   const recorded = await learned(file, around);
   const { header, script, pods } = recorded;
-  const dropped = droppedBy(o.drop, { script, uidsOf: (pod) => pods.all.filter((one) => fullNameOf(one) === pod).map((one) => one.uid) });
+  const dropped = droppedBy(o.drop, {
+    script,
+    pods: pods.all.map(fullNameOf),
+    uidsOf: (pod) => pods.all.filter((one) => fullNameOf(one) === pod).map((one) => one.uid),
+  });
   const changed = withFaults(configWith(header.config, o.set), scenario);
   // The node lives on after the end of its recording.
   const stops = script.done.filter(({ input }) => isStop(input)).map((one) => one.order);
