@@ -106,7 +106,7 @@ function addAddresses(text: string, words: Map<string, string>): void {
 }
 
 /** Both ways: each stand-in is of one word, and no text has it already. The words of the format stay. */
-export function renaming(words: ReadonlyMap<string, string>): Renaming {
+function renaming(words: ReadonlyMap<string, string>): Renaming {
   const back = new Map([...words].map(([word, standIn]) => [standIn, word]));
   return { into: replacer(words), back: replacer(back) };
 }
