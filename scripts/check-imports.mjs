@@ -118,11 +118,23 @@ export const RULES = [
     may: ['machines/', 'ports/', 'actors/', 'admin/', 'ctl/', 'replay/', 'sim/', 'process/'],
     packages: ANY,
   },
-  // What a replay leaves of its recording, the simulation plays.
+  // What a replay leaves of its recording, the simulation plays. A changed configuration is checked as the daemon checks it.
   {
     folder: '`ctl/commands/replay*`',
     in: /^ctl\/commands\/replay/,
-    may: ['machines/', 'ports/', 'actors/', 'admin/', 'ctl/', 'replay/', 'recorder/', 'inspect/', 'sandbox/hollow/', 'sim/'],
+    may: [
+      'machines/',
+      'ports/',
+      'actors/',
+      'admin/',
+      'ctl/',
+      'replay/',
+      'recorder/',
+      'inspect/',
+      'sandbox/hollow/',
+      'sim/',
+      'boot/config/',
+    ],
     packages: ANY,
   },
   // A recording is opened without a daemon.
@@ -133,7 +145,7 @@ export const RULES = [
     packages: ANY,
   },
   { folder: '`ctl`', in: /^ctl\//, may: ['machines/', 'admin/', 'ctl/', 'process/'], packages: ANY },
-  { folder: '`boot`; nothing imports it', in: /^boot\//, may: [''], packages: ANY },
+  { folder: '`boot`; nothing else imports it', in: /^boot\//, may: [''], packages: ANY },
 ];
 
 /** An actor folder may import the supervision, its own files, and of a sibling only what it offers on purpose: `client.ts`. */

@@ -21,8 +21,6 @@ export interface ReplayInput {
   entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
   /** Resolves once every promise that can settle has settled. */
   drain(): Promise<void>;
-  /** Called after each input; true ends the replay there. */
-  ended?(): boolean;
   /** Called at each step of an actor; true ends the replay after the input that the step belongs to. */
   stopAt?(step: Extract<SupervisionEvent, { kind: 'transition' }>, node: Node): boolean;
   /** Hears what crosses between the tree and its ports. */
@@ -118,7 +116,7 @@ export class Replay {
   }
 
   get #isOver(): boolean {
-    return this.#player.divergence !== null || this.#stopped !== null || this.#o.ended?.() === true;
+    return this.#player.divergence !== null || this.#stopped !== null;
   }
 
   async #create(): Promise<void> {

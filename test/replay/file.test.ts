@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InputFile, recordingsIn } from '../../src/boot/replay/inputFile.ts';
-import { inputFiles, openInputs } from '../../src/ctl/commands/replay/file.ts';
+import { damageOf, inputFiles, openInputs } from '../../src/ctl/commands/replay/file.ts';
 import type { Entry } from '../../src/replay/entries.ts';
 
 const HEADER = {
@@ -110,5 +110,25 @@ describe('a file that is no recording', () => {
     expect(all(next).length).toBeGreaterThan(0);
     expect(cut()).toBe(true);
     expect(zstdDecompressSync(bytes).length).toBeGreaterThan(0);
+    writeFileSync(path, bytes.subarray(0, 20));
+    await expect(openInputs(path)).rejects.toThrow('it was cut before the end of its first line');
+    writeFileSync(path, '');
+    await expect(openInputs(path)).rejects.toThrow('it is empty');
+  });
+
+  it('that has a changed byte is damaged and not cut, at the latest by its checksum', async () => {
+    const file = await InputFile.open({ dir, name: 'now', bytesMax: 1 << 20, onBroken: () => expect.unreachable() });
+    file.write(JSON.stringify(HEADER));
+    for (let i = 0; i < 1_000; i++) file.write(JSON.stringify(['end', Math.random().toString(36)]));
+    await file.end();
+    const bytes = readFileSync(file.path);
+    for (let i = 1; i < 20; i++) {
+      const changed = Buffer.from(bytes);
+      const at = Math.floor((bytes.length * i) / 20);
+      changed[at] = (changed[at] ?? 0) ^ (1 << (i % 8));
+      writeFileSync(file.path, changed);
+      const found = await openInputs(file.path).then(damageOf, (error: Error) => error.message);
+      expect(found).toMatch(/damaged|no line of a recording/);
+    }
   });
 });

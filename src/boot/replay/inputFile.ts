@@ -13,7 +13,7 @@ const FLUSH_EVERY_MS = 200;
 /** What waits for a slow disk; the daemon keeps no more for it. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 /** The window is smaller than the level's own: equal bodies are written once, and a daemon has better use for the memory. */
-const PARAMS = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_windowLog]: 19 };
+const PARAMS = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_windowLog]: 19, [constants.ZSTD_c_checksumFlag]: 1 };
 /** Why a recording ended whose disk does not keep up. */
 const SLOW = 'the disk does not keep up';
 const SUFFIX = '.inputs.zst';

@@ -8,7 +8,10 @@ import { type Input, isInput, type Json, type Outcome } from '../entries.ts';
 import type { Edit } from '../loose/edit.ts';
 import { Bodies } from '../player/bodies.ts';
 import type { Parted } from '../player/divergence.ts';
+import { renamedEntry } from './renamed.ts';
 
+/** All that was done is there. */
+export const ENDED = '["end","cut down"]';
 /** Milliseconds by which timers and times may be apart, since less is done before them. */
 const APART_MS_MAX = 50;
 
@@ -26,8 +29,7 @@ export class Meeting {
   #done: Outcome[] | null = null;
 
   constructor({ parted, monoMs, edit }: { parted: Parted; monoMs: number; edit: Edit }) {
-    const renamed = <T extends Outcome | null>(outcome: T): T =>
-      outcome === null ? outcome : (edit.into(outcome as Json) as unknown as T);
+    const renamed = <T extends Outcome | null>(outcome: T): T => (outcome === null ? outcome : renamedEntry(outcome, edit));
     this.#parted = {
       ...parted,
       done: parted.done.filter((one) => !isDraw(JSON.stringify(one))).map(renamed),
@@ -90,8 +92,8 @@ export class Meeting {
     // What was drawn for what is done now.
     while (isDraw(this.lines.at(-1) ?? '')) this.lines.pop();
     const { was } = this.#parted;
-    if (was === null) return;
-    this.lines.push(JSON.stringify(this.#spelled(was)), '["open"]');
+    if (was === null) this.lines.push(ENDED);
+    else this.lines.push(JSON.stringify(this.#spelled(was)), '["open"]');
   }
 
   #spelled(was: Outcome): Outcome {

@@ -11,7 +11,7 @@ import { runLoosely, type Surroundings } from '../loose/run.ts';
 import { Learner, type Script } from '../loose/script.ts';
 import type { Divergence, Parted } from '../player/divergence.ts';
 import { type Replayed, replay } from '../replay.ts';
-import { Meeting } from './meeting.ts';
+import { ENDED, Meeting } from './meeting.ts';
 import { standIns } from './names.ts';
 import { Digests, renamedLines } from './renamed.ts';
 import { fewest } from './subsets.ts';
@@ -175,7 +175,7 @@ class Minimizer {
         },
       },
     );
-    if (end !== goal.end) throw new Error('the pod does not end like that before the end of the recording');
+    if (end !== goal.end) throw new Error('the pod is still on its way when the recording ends, so its end cannot be kept');
     return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs }, this.#known.length);
   }
 
@@ -243,7 +243,7 @@ class Minimizer {
     meeting?.end();
     const same = meeting === null ? goal.kind === 'end' && run.node !== null && howIs(run.node, goal.pod.uid) === goal.end : meeting.met;
     if (!same || [...this.#lives].some(([uid, steps]) => lives.get(uid)?.join() !== steps.join())) return null;
-    const made = meeting?.lines ?? [...lines, '["end","cut down"]'];
+    const made = meeting?.lines ?? [...lines, ENDED];
     const again = await strictly({ ...this.#o, header: JSON.parse(made[0] ?? '') as Header, entries: () => entriesOf(made) });
     if (again.failure !== null || !this.#isGoal(again, edit)) return null;
     on?.({ runs: this.#runs, lines: made.length, pods: this.#known.length });
@@ -300,8 +300,7 @@ function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extra
     if (inputs === divergence.input && outcome && done++ > parted.done.length) continue;
     lines.push(lineOf(entry));
   }
-  if (parted.was !== null) lines.push('["open"]');
-  return lines;
+  return [...lines, parted.was === null ? ENDED : '["open"]'];
 }
 
 function cutAfter({ header, entries }: MinimizeInput, endMs: number): string[] {
@@ -314,7 +313,7 @@ function cutAfter({ header, entries }: MinimizeInput, endMs: number): string[] {
     if (isInput(entry) && atMs > endMs) break;
     lines.push(lineOf(entry));
   }
-  return [...lines, '["end","cut down"]'];
+  return [...lines, ENDED];
 }
 
 function lived(lives: Map<string, string[]>, e: SupervisionEvent): void {

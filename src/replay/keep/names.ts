@@ -17,6 +17,8 @@ const IMAGE_LISTS = /"repo(?:Tags|Digests)\\*":\[([^\]]*)\]/g;
 /** RFC 5737 and RFC 3849. */
 const ADDRESS_RANGES = ['192.0.2', '198.51.100', '203.0.113'];
 const ADDRESSES_EACH = 254;
+/** Words of the recording's own: kinds of values, names of functions and of classes of errors, and getters. */
+const FORMAT = String.raw`"\$":"\w*"(?:,"v":-?\d+,"n":"[^"\\]*"|,"c":"\w*","n":"[^"\\]*")?|"get [^"\\]*":`;
 
 /** @param o `texts`: all there is, as JSON text. `node`: names of the node and its API server. */
 export function standIns(o: {
@@ -103,7 +105,7 @@ function addAddresses(text: string, words: Map<string, string>): void {
       words.set(address, `2001:db8::${words.size.toString(16)}:1`);
 }
 
-/** Both ways: each stand-in is of one word, and no text has it already. */
+/** Both ways: each stand-in is of one word, and no text has it already. The words of the format stay. */
 function renaming(words: ReadonlyMap<string, string>): Renaming {
   const back = new Map([...words].map(([word, standIn]) => [standIn, word]));
   return { into: replacer(words), back: replacer(back) };
@@ -114,6 +116,6 @@ function replacer(words: ReadonlyMap<string, string>): (text: string) => string 
   const longestFirst = [...words.keys()].sort((a, b) => b.length - a.length);
   // A whole word, also after an escape of JSON, and no key of an object: `"name":` stays where a container is called `name`.
   const any = longestFirst.map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|');
-  const pattern = new RegExp(`(?:(?<![A-Za-z0-9-])|(?<=\\\\[bfnrt]))(?:${any})(?![A-Za-z0-9-]|\\\\*":)`, 'g');
+  const pattern = new RegExp(`${FORMAT}|(?:(?<![A-Za-z0-9-])|(?<=\\\\[bfnrt]))(?:${any})(?![A-Za-z0-9-]|\\\\*":)`, 'g');
   return (text) => text.replace(pattern, (word) => words.get(word) ?? word);
 }

@@ -2,7 +2,7 @@
 import type { Entropy } from '../../ports/ports.ts';
 import { shortDigest } from '../border.ts';
 import { entryOfLine, lineOf } from '../check.ts';
-import type { Entry, Header, Json } from '../entries.ts';
+import type { Entry, Header, Json, Now } from '../entries.ts';
 import type { Edit } from '../loose/edit.ts';
 
 /** Digests of what a tree says under the new names, and those of then. */
@@ -35,9 +35,31 @@ function renamedLine(line: string, edit: Edit): string {
   const entry = entryOfLine(line);
   if (entry === null) return line;
   if (entry[0] === 'body') return lineOf(['body', JSON.stringify(edit.into(JSON.parse(entry[1]) as Json))]);
-  const [code, ...values] = entry as readonly Json[];
-  const [what, ...more] = values;
-  // Names of ports are none of a pod.
-  const renamed = code === 'ask' ? [what, ...(edit.into(more as Json) as Json[])] : (edit.into(values as Json) as Json[]);
-  return lineOf([code, ...renamed] as unknown as Entry);
+  return lineOf(renamedEntry(entry, edit));
+}
+
+/** Its code, and what else the recording or a machine calls so, is no name. */
+export function renamedEntry<T extends Exclude<Entry, readonly ['body', string]>>(entry: T, edit: Edit): T {
+  const into = (json: Json): Json => edit.into(json);
+  const renamed = (of: Exclude<Entry, readonly ['body', string]>): Entry => {
+    switch (of[0]) {
+      case 'told':
+      case 'answer':
+        return of;
+      case 'ask': {
+        const [code, name, digest, now, ...brief] = of;
+        const then = typeof now === 'string' ? now : (into(now as Json) as unknown as Now);
+        return [code, name, digest, then, ...(brief as readonly string[]).map(into)] as unknown as Entry;
+      }
+      case 'step': {
+        const [code, path, from, to, event, reason] = of;
+        return [code, into(path) as string, from, to, event, into(reason) as string];
+      }
+      default: {
+        const [code, ...values] = of as readonly Json[];
+        return [code, ...(into(values as Json) as Json[])] as unknown as Entry;
+      }
+    }
+  };
+  return renamed(entry) as T;
 }

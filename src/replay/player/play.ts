@@ -44,6 +44,8 @@ export class Player {
   #seen = 0;
   /** What the tree does after this input is known in part only. */
   #open = false;
+  /** The recording was cut after this input: what the tree did then may not have been written any more. */
+  #cut = false;
   #clocks: { look: number; ms: number }[] = [];
   #next: Input | null = null;
   #nextWallMs: number | null = null;
@@ -177,6 +179,7 @@ export class Player {
       else if (entry[0] === 'open') this.#open = true;
       else this.#expected.push(entry);
     }
+    this.#cut = this.endedBecause === null;
   }
 
   #act(input: Input): void {
@@ -259,7 +262,7 @@ export class Player {
       this.#seen += 1;
       return then;
     }
-    if (then !== undefined || !this.#open) this.#diverge(then ?? null, now);
+    if (then !== undefined || !(this.#open || this.#cut)) this.#diverge(then ?? null, now);
     return null;
   }
 

@@ -14,6 +14,9 @@ const NEWLINE = 10;
 const EMPTY_BYTES_MAX = 32;
 /** RFC 8878. */
 const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+/** Codes of errors of zlib: the stream stops before its end; it is none. */
+const UNEXPECTED_END = 'Z_BUF_ERROR';
+const NO_ZSTD = 'ZSTD_error_prefix_unknown';
 const CHUNK_BYTES = 256 * 1024;
 /** What is read ahead; small files are read whole. */
 const AHEAD_BYTES = 4 * 1024 * 1024;
@@ -49,7 +52,8 @@ export async function openInputs(path: string): Promise<OpenedInputs> {
   const { value } = await lines.next();
   const [first = '', ...rest] = typeof value === 'string' ? [] : value;
   const header = jsonOf(first);
-  const problem = header === undefined ? 'line 1 is damaged' : headerProblem(header);
+  const isEmpty = value === 'cut' && (await stat(path)).size === 0;
+  const problem = isEmpty ? 'it is empty' : value === 'cut' ? 'it was cut before the end of its first line' : headerOrDamage(header);
   if (problem !== null) {
     await lines.return('whole');
     throw new CtlError(EXIT.no, `${path}: ${problem}.`);
@@ -57,6 +61,20 @@ export async function openInputs(path: string): Promise<OpenedInputs> {
   const ahead = new Ahead(path, lines, rest);
   await ahead.read();
   return { header: header as Header, next: () => ahead.next(), more: () => ahead.more(), cut: () => ahead.cut };
+}
+
+function headerOrDamage(header: unknown): string | null {
+  return header === undefined ? 'line 1 is damaged' : headerProblem(header);
+}
+
+/** Reads to the end. Null: the rest of the file is not damaged; else what is, in words. */
+export async function damageOf({ next, more }: OpenedInputs): Promise<string | null> {
+  try {
+    while (next() !== null) await more();
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 /** Entries that were read and not taken yet. */
@@ -158,10 +176,8 @@ async function* linesOf(path: string): AsyncGenerator<string[], 'whole' | 'cut'>
   file.on('error', (error) => unzip.destroy(error));
   let parts: Buffer[] = [];
   let size = 0;
-  let some = false;
   try {
     for await (const chunk of file.pipe(unzip) as AsyncIterable<Buffer>) {
-      some = true;
       const end = chunk.lastIndexOf(NEWLINE) + 1;
       if (end > 0) {
         const text = Buffer.concat([...parts, chunk.subarray(0, end - 1)]).toString();
@@ -176,9 +192,11 @@ async function* linesOf(path: string): AsyncGenerator<string[], 'whole' | 'cut'>
     }
   } catch (error) {
     if (error instanceof CtlError) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     // What was flushed before the end is whole.
-    if (some) return 'cut';
-    throw new CtlError(EXIT.no, `${path}: it is no recording of inputs (${messageOf(error)}).`);
+    if (code === UNEXPECTED_END) return 'cut';
+    const isDamaged = code.startsWith('ZSTD_error_') && code !== NO_ZSTD;
+    throw new CtlError(EXIT.no, `${path}: it is ${isDamaged ? 'damaged' : 'no recording of inputs'} (${messageOf(error)}).`);
   } finally {
     file.destroy();
     unzip.destroy();

@@ -24,7 +24,7 @@ export interface KeepOptions {
   runs: number;
 }
 
-const LEVEL = 19;
+const PARAMS = { [constants.ZSTD_c_compressionLevel]: 19, [constants.ZSTD_c_checksumFlag]: 1 };
 /** What a test imports, from the folder of the checkout. */
 const SUPPORT = 'test/replay/regression.ts';
 
@@ -40,7 +40,7 @@ export async function runMinimize(io: CtlIo, o: KeepOptions): Promise<number> {
       `${o.path}: ${files.length} recordings; name the one that shows it. Without --minimize, replay says which.`,
     );
   const small = await minimized(io, file, o);
-  const bytes = zstdCompressSync(`${small.lines.join('\n')}\n`, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } });
+  const bytes = zstdCompressSync(`${small.lines.join('\n')}\n`, { params: PARAMS });
   await written(out, bytes);
   if (test !== null) await written(test.file, testText(test, small));
   if (o.json)
@@ -66,7 +66,7 @@ async function minimized(io: CtlIo, file: string, o: KeepOptions): Promise<Minim
         return () => entries[at++] ?? null;
       },
       own: { log: silentLogger, metrics: silentMetrics },
-      around: surroundings,
+      around: surroundings(io),
       ...{ pod: o.pod, runsMax: o.runs },
       on: ({ runs, lines }) => (io.columns > 0 ? io.err(`\rrun ${runs}: ${lines} lines   `) : undefined),
     });
@@ -120,12 +120,25 @@ function testAt(path: string): TestFile {
   throw new CtlError(EXIT.usage, `--to-test ${path}: it must lie in a checkout of actorlet, below its folder test.`);
 }
 
-function testText({ recording, support }: TestFile, { divergence, end }: Minimized): string {
+/** Formatted like the checkout's other tests: its lint reads it, too. */
+export function testText(
+  { recording, support }: Pick<TestFile, 'recording' | 'support'>,
+  { divergence, end }: Pick<Minimized, 'divergence' | 'end'>,
+): string {
   const what = divergence === null ? `ends as it did: ${end}` : `does what it did: ${divergence.was}`;
   return `/** Written by \`actorctl replay --to-test\`: a node of this checkout does again what is recorded beside this file. */
 import { it } from 'vitest';
 import { livesAgain } from '${support}';
 
-it(${JSON.stringify(what)}, () => livesAgain(new URL('./${basename(recording)}', import.meta.url)));
+it(${quoted(what)}, async () => {
+  await livesAgain(new URL('./${basename(recording)}', import.meta.url));
+});
 `;
+}
+
+/** In the quotes that need fewer escapes; in single ones where both need as many. */
+function quoted(text: string): string {
+  const count = (quote: string): number => text.split(quote).length;
+  const quote = count("'") > count('"') ? '"' : "'";
+  return quote + JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll(quote, `\\${quote}`) + quote;
 }

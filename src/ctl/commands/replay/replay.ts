@@ -7,7 +7,7 @@ import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
 import { debuggerAt } from './debuggerAt.ts';
-import { inputFiles, openInputs } from './file.ts';
+import { damageOf, inputFiles, openInputs } from './file.ts';
 import { surroundings } from './surroundings.ts';
 import { stopAt, stopLines } from './until.ts';
 
@@ -35,26 +35,30 @@ function stopWith(until: string, inspectBrk: string | undefined): ReturnType<typ
 export async function runReplay(io: CtlIo, o: ReplayOptions): Promise<number> {
   if (o.inspectBrk !== undefined && o.until === undefined) throw new CtlError(EXIT.usage, '--inspect-brk: say with --until where.');
   let worst: number = EXIT.ok;
+  let stopped = false;
   for (const file of await inputFiles(o.path)) {
-    const code = await replayFile(io, file, o);
-    worst = Math.max(worst, code);
+    const one = await replayFile(io, file, o);
+    worst = Math.max(worst, one.code);
+    stopped ||= one.stopped;
   }
+  if (o.until !== undefined && !stopped) throw new CtlError(EXIT.no, `--until ${o.until}: no actor comes there.`);
   return worst;
 }
 
-async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<number> {
-  const { header, next, more, cut } = await openInputs(file);
+async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ code: number; stopped: boolean }> {
+  const opened = await openInputs(file);
+  const { header, next, more, cut } = opened;
   const remarks = [];
   if (header.actorlet !== GIT_VERSION)
     remarks.push(`it was recorded by ${header.actorlet}, and this is ${GIT_VERSION}: differences may be changes between them`);
   if (header.node !== process.version) remarks.push(`it was recorded on Node ${header.node}, and this is Node ${process.version}`);
+  const around = surroundings(io);
   const began = performance.now();
   const run = replay({
     ...{ header, next, more },
     own: { log: silentLogger, metrics: silentMetrics },
-    entropy: surroundings.hashes,
-    drain: surroundings.drain,
-    ended: () => io.signal.aborted,
+    entropy: around.hashes,
+    drain: () => around.drain(),
     ...(o.until === undefined ? {} : { stopAt: stopWith(o.until, o.inspectBrk) }),
   });
   const result = await run.catch((error: unknown) => {
@@ -62,14 +66,16 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<nu
   });
   const tookMs = performance.now() - began;
   if (cut()) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
-  if (io.signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
+  // A damaged byte may show first as something else that was done. The checksum stands at the end of the file.
+  const damage = result.divergence === null ? null : await damageOf(opened);
+  if (damage !== null) remarks.push(`THE FILE IS DAMAGED: the divergence may come of that. ${damage}`);
   const same = result.divergence === null && result.failure === null;
   if (o.json)
     io.out(
       `${JSON.stringify({ file, startedAt: header.startedAt, same, remarks, tookMs: Math.round(tookMs), ...result, parted: undefined, stopped: shownStop(result) }, null, 2)}\n`,
     );
   else io.out(shown(file, { result, remarks, tookMs, startedAt: header.startedAt }));
-  return same ? EXIT.ok : EXIT.no;
+  return { code: same ? EXIT.ok : EXIT.no, stopped: result.stopped !== null };
 }
 
 function shown(file: string, o: { result: Replayed; remarks: readonly string[]; tookMs: number; startedAt: string }): string {

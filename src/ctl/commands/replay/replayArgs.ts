@@ -1,5 +1,6 @@
 /** The command line of `actorctl replay`. */
 import type { Argv } from 'yargs';
+import { CtlError, EXIT } from '../../../admin/client.ts';
 import type { Common, Runner } from '../../asked.ts';
 
 /** Runs of the node that cutting a recording down may take. */
@@ -46,22 +47,26 @@ export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runn
         .option('port', { type: 'number', default: 0, describe: 'with --ui: the port of the page; 0: a free one' })
         .option('open', { type: 'boolean', default: false, describe: 'with --ui: opens a browser' })
         .option('inspect-brk', { type: 'string', describe: "with --until: opens Node's debugger there, at [HOST:]PORT; 0: a free one" })
-        .example('$0 replay x.inputs.zst --set crashLoopBackOff.maxContainerRestartPeriod=5s', 'what becomes of each pod then')
         .example('$0 replay /var/log/actorlet/inputs', '')
+        .example('$0 replay x.inputs.zst --set crashLoopBackOff.maxContainerRestartPeriod=5s', 'what becomes of each pod then')
         .example('$0 replay x.inputs.zst --to-test test/replay/found/backOff.test.ts', ''),
     async (args) => {
       const json = args.json || args.output === 'json';
+      const isKept = args.minimize || args.toTest !== undefined;
+      const isWhatIf = args.set.length + args.drop.length > 0 || args.fault !== undefined;
+      const wrong = wrongTogether({ ...args, isKept, isWhatIf });
+      if (wrong !== null) return run(() => Promise.reject(new CtlError(EXIT.usage, wrong)))(args);
       if (args.ui) {
         const { runReplayUi } = await import('./ui.ts');
         const { path, until, port, open } = args;
         return run(() => runReplayUi(io, { path, until, port, open }))(args);
       }
-      if (args.minimize || args.toTest !== undefined) {
+      if (isKept) {
         const { runMinimize } = await import('./keep.ts');
         const { path, pod, out, toTest, runs } = args;
         return run(() => runMinimize(io, { path, json, pod, out, toTest, runs }))(args);
       }
-      if (args.set.length + args.drop.length > 0 || args.fault !== undefined) {
+      if (isWhatIf) {
         const { runWhatIf } = await import('./whatIf/whatIf.ts');
         const { path, set, drop, fault } = args;
         return run(() => runWhatIf(io, { path, json, set, drop, fault }))(args);
@@ -70,4 +75,23 @@ export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runn
       return run(() => runReplay(io, { path: args.path, json, until: args.until, inspectBrk: args.inspectBrk }))(args);
     },
   );
+}
+
+/** Options that would have no effect, in words; null: there are none. */
+function wrongTogether(o: {
+  isKept: boolean;
+  isWhatIf: boolean;
+  ui: boolean;
+  port: number;
+  open: boolean;
+  pod?: string | undefined;
+  out?: string | undefined;
+}): string | null {
+  if (!o.isKept && o.pod !== undefined) return '--pod: say it with --minimize or --to-test.';
+  if (!o.isKept && o.out !== undefined) return '--out: say it with --minimize or --to-test.';
+  if (!o.ui && (o.port !== 0 || o.open)) return '--port, --open: say it with --ui.';
+  const runs = [o.ui ? '--ui' : '', o.isKept ? '--minimize or --to-test' : '', o.isWhatIf ? '--set, --drop or --fault' : ''].filter(
+    Boolean,
+  );
+  return runs.length > 1 ? `${runs.join(' and ')} do not go together: say one of them.` : null;
 }

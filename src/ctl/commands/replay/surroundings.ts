@@ -1,11 +1,20 @@
 /** The process around a replay. */
 import { hash } from 'node:crypto';
+import { CtlError, EXIT } from '../../../admin/client.ts';
 import type { Surroundings } from '../../../replay/loose/run.ts';
+import type { CtlIo } from '../../io.ts';
 
 const hashed = (kind: 'md5' | 'sha256') => (text: string | Uint8Array) => hash(kind, text, 'hex');
 
-export const surroundings: Surroundings = {
-  hashes: { md5Hex: hashed('md5'), sha256Hex: hashed('sha256') },
-  drain: () => new Promise((resolve) => void setImmediate(resolve)),
-  afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
-};
+/** A run of the node ends with {@link CtlError} once `signal` aborts. */
+export function surroundings({ signal }: Pick<CtlIo, 'signal'>): Surroundings {
+  return {
+    hashes: { md5Hex: hashed('md5'), sha256Hex: hashed('sha256') },
+    async drain() {
+      // Ctrl-C is heard in a turn of the event loop, and this is one.
+      await new Promise((resolve) => void setImmediate(resolve));
+      if (signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
+    },
+    afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
+  };
+}

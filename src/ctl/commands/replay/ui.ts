@@ -22,6 +22,7 @@ import { surroundings } from './surroundings.ts';
 import { stopAt } from './until.ts';
 
 const EVENTS_MAX = 500;
+const AROUND = surroundings({ signal: new AbortController().signal });
 
 export interface ReplayUi {
   path: string;
@@ -144,7 +145,7 @@ type SeenStep = NonNullable<ConstructorParameters<typeof Replay>[0]['stopAt']>;
 async function replayOf(file: string, o: { step?: (...seen: Parameters<SeenStep>) => void }): Promise<{ replay: Replay; fromMs: number }> {
   const { header, next, more } = await openInputs(file);
   const replay = new Replay({
-    ...{ header, next, more, entropy: surroundings.hashes, drain: () => surroundings.drain(), lookedAt: true },
+    ...{ header, next, more, entropy: AROUND.hashes, drain: () => AROUND.drain(), lookedAt: true },
     own: { log: silentLogger, metrics: silentMetrics },
     stopAt(...seen) {
       o.step?.(...seen);

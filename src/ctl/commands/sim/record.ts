@@ -1,7 +1,7 @@
 /** Writes what came in to the daemons of a seed as recordings, which `actorctl replay` runs. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { zstdCompressSync } from 'node:zlib';
+import { constants, zstdCompressSync } from 'node:zlib';
 import type { Node } from '../../../actors/node.ts';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import type { NodeConfig } from '../../../machines/config/config.ts';
@@ -47,7 +47,7 @@ export async function recordSeed(io: CtlIo, o: SimOptions, dir: string): Promise
     await mkdir(dir, { recursive: true, mode: 0o700 });
     for (const { name, lines } of daemons) {
       const file = join(dir, `seed-${o.seed}-${name}.inputs.zst`);
-      await writeFile(file, zstdCompressSync(`${lines.join('\n')}\n`), { mode: 0o600 });
+      await writeFile(file, zstdCompressSync(`${lines.join('\n')}\n`, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }), { mode: 0o600 });
       io.out(`${file}: ${lines.length} lines\n`);
     }
   } catch (error) {

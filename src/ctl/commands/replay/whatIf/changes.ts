@@ -1,8 +1,12 @@
 /** What an experiment changes: `--set`, `--drop` and `--fault`, as people write them. */
 import { CtlError, EXIT } from '../../../../admin/client.ts';
-import type { NodeConfig } from '../../../../machines/config/config.ts';
-import { isRecord } from '../../../../machines/shape/conform.ts';
-import { parseGoDuration } from '../../../../machines/text/go/goDuration.ts';
+import { decodeMerged } from '../../../../boot/config/decode.ts';
+import { applyDefaults } from '../../../../boot/config/merge.ts';
+import { getPath, isTree, type Tree, withPath } from '../../../../boot/config/paths.ts';
+import { runnable } from '../../../../boot/config/runnable.ts';
+import { validate } from '../../../../boot/config/validate.ts';
+import type { GateState, NodeConfig } from '../../../../machines/config/config.ts';
+import { createFeatureGates, gateRefusals } from '../../../../machines/config/gates.ts';
 import { didYouMean } from '../../../../machines/text/nearest.ts';
 import { configOf } from '../../../../replay/border.ts';
 import type { Json } from '../../../../replay/entries.ts';
@@ -10,19 +14,36 @@ import type { Script } from '../../../../replay/loose/script.ts';
 
 const GATES = 'featureGates.';
 
-/** The recorded configuration with `path=value` in it: fields as in the kubelet's file, gates as `featureGates.NAME`. */
+/** The recorded configuration with `path=value` in it: fields and values as in the kubelet's file, gates as `featureGates.NAME`. */
 export function configWith(recorded: Json, sets: readonly string[]): NodeConfig {
-  const json = structuredClone(recorded) as { config: Record<string, unknown>; gates: { name: string; enabled: boolean }[] };
+  const json = structuredClone(recorded) as unknown as { config: Tree; gates: GateState[] };
   for (const set of sets) {
     const [, path, text] = /^([\w.]+)=(.*)$/s.exec(set) ?? [];
     if (path === undefined || text === undefined) throw new CtlError(EXIT.usage, `--set ${set}: say it like syncFrequency=10s.`);
     if (path.startsWith(GATES)) setGate(json.gates, path.slice(GATES.length), text);
-    else setField(json.config, { path, text });
+    else json.config = withPath(json.config, path, decodedField(json.config, { path, text }));
   }
-  return configOf(json as unknown as Json);
+  const config = configOf(json as unknown as Json);
+  // What is wrong with the recorded one was so when its daemon ran.
+  const before = problemsOf(configOf(recorded));
+  const found = problemsOf(config).filter((problem) => !before.includes(problem));
+  if (found.length > 0) throw new CtlError(EXIT.usage, `--set ${sets.join(' --set ')}: ${found.join('; ')}.`);
+  return config;
 }
 
-function setGate(gates: { name: string; enabled: boolean }[], name: string, text: string): void {
+/** Why the daemon would refuse to start, or start with something else. */
+function problemsOf({ flags, config, gates: recorded }: NodeConfig): string[] {
+  const set = recorded.list().filter((gate) => gate.enabled !== gate.default);
+  const made = createFeatureGates(Object.fromEntries(set.map((gate) => [gate.name, gate.enabled])));
+  const { gates } = made;
+  const problems = [
+    ...runnable({ config, flags, gates }).warnings,
+    ...validate({ flags, config, gates, origins: new Map(), given: new Map() }),
+  ];
+  return [...gateRefusals(made).map(({ what }) => what), ...problems.map(({ where, what }) => `${where}: ${what}`)];
+}
+
+function setGate(gates: GateState[], name: string, text: string): void {
   const gate = gates.find((one) => one.name === name);
   if (gate === undefined)
     throw new CtlError(
@@ -36,28 +57,27 @@ function setGate(gates: { name: string; enabled: boolean }[], name: string, text
   gate.enabled = text === 'true';
 }
 
-function setField(config: Record<string, unknown>, { path, text }: { path: string; text: string }): void {
-  const parts = path.split('.');
-  let at = config;
-  for (const part of parts.slice(0, -1)) {
-    const next = Object.hasOwn(at, part) ? at[part] : undefined;
-    if (!isRecord(next)) throw noSuch(path, part, at);
-    at = next;
+/** As the daemon reads it from a file: zero and null are the default, where the field has one. */
+function decodedField(config: Tree, { path, text }: { path: string; text: string }): unknown {
+  const plain = typeof fieldAt(config, path) === 'string' ? text : jsonOf(text);
+  const { values, errors } = decodeMerged(withPath({}, path, plain), new Map());
+  if (errors.length > 0) throw new CtlError(EXIT.usage, `--set ${path}=${text}: ${errors.map(({ what }) => what).join('; ')}.`);
+  return getPath(applyDefaults(values), path);
+}
+
+function fieldAt(config: Tree, path: string): unknown {
+  let at: unknown = config;
+  for (const part of path.split('.')) {
+    if (!isTree(at) || !Object.hasOwn(at, part)) {
+      const near = isTree(at) ? didYouMean(part, Object.keys(at)) : '';
+      throw new CtlError(EXIT.usage, `--set ${path}: the configuration has no ${part} there${near}.`);
+    }
+    at = at[part];
   }
-  const last = parts.at(-1) ?? '';
-  if (!Object.hasOwn(at, last)) throw noSuch(path, last, at);
-  at[last] = valueIn(text, at[last]);
+  return at;
 }
 
-function noSuch(path: string, part: string, at: object): CtlError {
-  return new CtlError(EXIT.usage, `--set ${path}: the configuration has no ${part} there${didYouMean(part, Object.keys(at))}.`);
-}
-
-/** Durations are milliseconds in a recording. */
-function valueIn(text: string, was: unknown): unknown {
-  const duration = typeof was === 'number' || was === null ? parseGoDuration(text) : undefined;
-  if (duration !== undefined) return duration;
-  if (typeof was === 'string') return text;
+function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -72,14 +92,20 @@ export interface Dropped {
 }
 
 /** `pod=NAMESPACE/NAME`, `port=NAME` (its events), `kind=CODE` (inputs of this kind that nobody asked for). */
-export function droppedBy(drops: readonly string[], o: { script: Script; uidsOf(pod: string): readonly string[] }): Dropped {
+export function droppedBy(
+  drops: readonly string[],
+  o: { script: Script; uidsOf(pod: string): readonly string[]; pods: readonly string[] },
+): Dropped {
   const pods: string[] = [];
   const inputs = new Set<number>();
   for (const drop of drops) {
     const [, by, name = ''] = /^(pod|port|kind)=(.+)$/.exec(drop) ?? [];
     const found = by === 'pod' ? o.uidsOf(name) : by === 'port' ? eventsOf(o.script, name) : by === 'kind' ? ofKind(o.script, name) : null;
     if (found === null) throw new CtlError(EXIT.usage, `--drop ${drop}: say pod=NAMESPACE/NAME, port=NAME or kind=killed.`);
-    if (found.length === 0) throw new CtlError(EXIT.usage, `--drop ${drop}: the recording has nothing of it.`);
+    if (found.length === 0) {
+      const pods = by === 'pod' ? ` It has the pods ${o.pods.join(', ')}.` : '';
+      throw new CtlError(EXIT.usage, `--drop ${drop}: the recording has nothing of it.${pods}`);
+    }
     for (const one of found) {
       if (typeof one === 'string') pods.push(one);
       else inputs.add(one);

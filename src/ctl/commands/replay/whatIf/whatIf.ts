@@ -17,7 +17,7 @@ import type { Header, Input } from '../../../../replay/entries.ts';
 import { defaultAnswers } from '../../../../replay/loose/defaults.ts';
 import { Edit } from '../../../../replay/loose/edit.ts';
 import { fullNameOf, howIs, KnownPods } from '../../../../replay/loose/pods.ts';
-import { runLoosely } from '../../../../replay/loose/run.ts';
+import { runLoosely, type Surroundings } from '../../../../replay/loose/run.ts';
 import { Learner, type Script } from '../../../../replay/loose/script.ts';
 import { silentLogger, silentMetrics } from '../../../../replay/player/silent.ts';
 import { replay } from '../../../../replay/replay.ts';
@@ -68,21 +68,28 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
   const [file] = files;
   if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
   const scenario = o.fault === undefined ? null : await readScenario(o.fault);
-  const recorded = await learned(file);
+  const around = surroundings(io);
+  const recorded = await learned(file, around);
   const { header, script, pods } = recorded;
-  const dropped = droppedBy(o.drop, { script, uidsOf: (pod) => pods.all.filter((one) => fullNameOf(one) === pod).map((one) => one.uid) });
+  const dropped = droppedBy(o.drop, {
+    script,
+    pods: pods.all.map(fullNameOf),
+    uidsOf: (pod) => pods.all.filter((one) => fullNameOf(one) === pod).map((one) => one.uid),
+  });
+  const changed = withFaults(configWith(header.config, o.set), scenario);
   // The node lives on after the end of its recording.
   const stops = script.done.filter(({ input }) => isStop(input)).map((one) => one.order);
   const without = await lived(recorded, {
     config: withFaults(configWith(header.config, []), scenario),
     edit: new Edit({ inputs: new Set(stops) }),
     scenario: null,
+    around,
   });
-  const changed = withFaults(configWith(header.config, o.set), scenario);
   const now = await lived(recorded, {
     config: changed,
     edit: new Edit({ pods: dropped.pods, inputs: new Set([...stops, ...dropped.inputs]) }),
     scenario,
+    around,
   });
   const difference = firstDifference(without.steps, now.steps);
   const rows = pods.all.map((pod) => ({
@@ -111,7 +118,7 @@ async function readScenario(file: string): Promise<Scenario> {
   throw new CtlError(EXIT.usage, decoded.errors.map((e) => scenarioErrorText(file, e)).join('\n'));
 }
 
-async function learned(file: string): Promise<Recorded> {
+async function learned(file: string, around: Surroundings): Promise<Recorded> {
   const { header, next, more } = await openInputs(file);
   let live: Node | null = null;
   // How pods were before the daemon was told to stop.
@@ -121,7 +128,7 @@ async function learned(file: string): Promise<Recorded> {
   const pods = new KnownPods();
   const ends = new Map<string, string>();
   const { failure, divergence } = await replay({
-    ...{ header, next, more, own: OWN, entropy: surroundings.hashes, drain: () => surroundings.drain(), watch: learner },
+    ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain(), watch: learner },
     stopAt(e, node) {
       live = node;
       pods.see(e.path, node);
@@ -163,13 +170,16 @@ function endsOf(node: Node, pods: KnownPods, ends: Map<string, string>): void {
   for (const { uid } of pods.all) ends.set(uid, howIs(node, uid));
 }
 
-async function lived({ header, script, pods }: Recorded, o: { config: NodeConfig; edit: Edit; scenario: Scenario | null }): Promise<Lived> {
+async function lived(
+  { header, script, pods }: Recorded,
+  o: { config: NodeConfig; edit: Edit; scenario: Scenario | null; around: Surroundings },
+): Promise<Lived> {
   const steps: Step[] = [];
   const known = knownRuntime(script);
   let runtime: PlayedRuntime | null = null;
   let failure: string | null = null;
   const { node, ...run } = await runLoosely({
-    ...{ header, script, edit: o.edit, own: OWN, hashes: surroundings.hashes, around: surroundings, config: o.config },
+    ...{ header, script, edit: o.edit, own: OWN, hashes: o.around.hashes, around: o.around, config: o.config },
     endMs: script.endMs + MORE_MS,
     otherwise: defaultAnswers,
     played(clock) {
