@@ -52,9 +52,13 @@ const isPacked = ({ tuning }: Taken): boolean => tuning.numa === null;
 
 /** Each option's breach, where what was free lets no doubt. Under a topology policy CPUs come of some NUMA nodes alone: less is certain. */
 const UNHEEDED: Partial<Record<CpuOption, (taken: Taken) => string | undefined>> = {
-  'full-pcpus-only'({ cpus, infos, tuning }) {
-    const halves = [...counts(infos, cpus, coreOf)].filter(([, n]) => n < tuning.threads);
-    return halves.length > 0 ? `${halves.length} cores are not whole` : undefined;
+  'full-pcpus-only'(taken) {
+    const { cpus, infos, tuning } = taken;
+    const halvesOf = (set: CpuSet): number => [...counts(infos, set, coreOf).values()].filter((n) => n < tuning.threads).length;
+    const halves = halvesOf(cpus);
+    // As in the reference: where NUMA nodes were chosen, the other threads of cores that are reserved in part are given too.
+    if (!isPacked(taken) && halvesOf(tuning.reserved) > 0) return undefined;
+    return halves > 0 ? `${halves} cores are not whole` : undefined;
   },
   'distribute-cpus-across-cores'(taken) {
     const { cpus, free, infos, tuning } = taken;
