@@ -9,7 +9,7 @@ export const UNLIMITED = {
   'kube-controller-manager': [...LIMITS, '--concurrent-deployment-syncs=20', '--concurrent-replicaset-syncs=20'],
   'kube-scheduler': LIMITS,
 };
-const SAID_CHARS_MAX = 120;
+const [PRINTED_CHARS_MAX, FAILED_CHARS_MAX] = [60, 120];
 
 export interface PhaseUsage {
   seconds: number;
@@ -41,13 +41,10 @@ export async function usageIn(
 
 /** What a command of a person printed or why it failed, in short. */
 export async function tried(printed: Promise<string>): Promise<string> {
+  const line = (text: string, at: number, charsMax: number): string => text.trim().split('\n').at(at)?.slice(0, charsMax) ?? '';
   return printed.then(
-    (text) =>
-      `yes: ${text
-        .trim()
-        .split('\n')[0]
-        ?.slice(0, SAID_CHARS_MAX / 2)}`,
-    (error: Error & { stderr?: string }) => `no: ${(error.stderr ?? error.message).trim().split('\n').at(-1)?.slice(0, SAID_CHARS_MAX)}`,
+    (text) => `yes: ${line(text, 0, PRINTED_CHARS_MAX)}`,
+    (error: Error & { stderr?: string }) => `no: ${line(error.stderr ?? error.message, -1, FAILED_CHARS_MAX)}`,
   );
 }
 

@@ -33,6 +33,7 @@ it.each([
   ['a plain replay', []],
   ['cutting down', ['--minimize', '--pod', 'default/p0-n1', '--out', '/dev/null']],
   ['a what-if', ['--set', 'syncFrequency=1s']],
+  ['the first run of the page', ['--ui']],
 ])('Ctrl-C ends %s', async (_, more) => {
   const io = toldTo();
   const interrupted = new AbortController();
@@ -44,6 +45,7 @@ it.each([
 it.each([
   [['--pod', 'default/p0-n1'], '--pod: say it with --minimize or --to-test.'],
   [['--out', 'x'], '--out: say it with --minimize or --to-test.'],
+  [['--until', 'foundation state=running', '--set', 'syncFrequency=1s'], '--until: say it without'],
   [['--port', '8080'], '--port, --open: say it with --ui.'],
   [['--minimize', '--out', 'x', '--set', 'syncFrequency=1s'], 'do not go together: say one of them.'],
 ])('%j would have no effect, and is refused', async (more, why) => {

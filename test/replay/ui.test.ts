@@ -6,12 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { surroundings } from '../../src/ctl/commands/replay/surroundings.ts';
 import { Past, ReplayFeed } from '../../src/ctl/commands/replay/ui.ts';
 import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
 import { recorded } from './simulated/recordedSim.ts';
 import { toldTo } from './toldTo.ts';
 
+const AROUND = surroundings({ signal: new AbortController().signal });
 let dir: string;
 let path: string;
 beforeAll(async () => {
@@ -41,7 +43,7 @@ function viewer(past: Past) {
 }
 
 it('shows any moment, back and on, with contexts in full', async () => {
-  const past = await Past.of(path, undefined);
+  const past = await Past.of(path, undefined, AROUND);
   expect(past.remark).toBe('');
   const page = viewer(past);
   await past.at(past.toMs, () => {});
@@ -62,9 +64,9 @@ it('shows any moment, back and on, with contexts in full', async () => {
 });
 
 it('begins at a state, and says where no actor comes to it', async () => {
-  const [from, to] = await Promise.all([Past.of(path, 'foundation state=running'), Past.of(path, undefined)]);
+  const [from, to] = await Promise.all([Past.of(path, 'foundation state=running', AROUND), Past.of(path, undefined, AROUND)]);
   expect(from.startMs).toBeLessThan(to.startMs);
-  await expect(Past.of(path, 'pods/podManager state=nowhere')).rejects.toThrow('no actor comes there');
+  await expect(Past.of(path, 'pods/podManager state=nowhere', AROUND)).rejects.toThrow('no actor comes there');
 });
 
 it('steps from one input to the next, also where the clock moved while the node took one', async () => {
@@ -76,7 +78,7 @@ it('steps from one input to the next, also where the clock moved while the node 
   });
   const moving = join(dir, 'moving.inputs.zst');
   writeFileSync(moving, zstdCompressSync(`${daemons[0]?.lines.join('\n')}\n`));
-  const past = await Past.of(moving, undefined);
+  const past = await Past.of(moving, undefined, AROUND);
   expect(past.remark).toBe('');
   let seen = -1;
   for (let ms: number | null = past.fromMs; ms !== null; ms = past.steps(ms).afterMs) {

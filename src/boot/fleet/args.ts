@@ -113,10 +113,12 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
 }
 
 function checkApi(
-  o: Pick<Args, 'api' | 'kubeconfig' | 'address' | 'asNodes' | 'bootstrapKubeconfig'> & { port?: number | undefined },
+  o: Pick<Args, 'api' | 'kubeconfig' | 'address' | 'asNodes' | 'bootstrapKubeconfig' | 'shareWatches'> & { port?: number | undefined },
 ): void {
   if (o.api === 'embedded' && ((o.port ?? 0) !== 0 || o.address !== ''))
     throw new UsageError('--port and --address: with --api embedded nodes have no port, since that API server asks no nodes');
+  if (o.api === 'embedded' && (o.asNodes || o.bootstrapKubeconfig !== '' || o.shareWatches))
+    throw new UsageError('--as-nodes, --bootstrap-kubeconfig and --share-watches: with --api embedded they have no effect');
   if (o.api === 'cluster' && o.kubeconfig === '')
     throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
   if (o.asNodes && o.bootstrapKubeconfig !== '')

@@ -165,15 +165,15 @@ function troubleTeller(): (why: string) => void {
 function codeOf({ troubles, steps, expect }: FleetReport): number {
   for (const t of troubles.slice(0, TROUBLES_SHOWN)) process.stderr.write(`${t.node} could not be started: ${t.why}\n`);
   const unmet = expect.filter((e) => e.decided && e.metMs === null).length;
-  const why = [
+  const failed = [
     ...(unmet === 0 ? [] : [`${counted(unmet, 'expectations')} not met`]),
     ...(troubles.length === 0 ? [] : [`${counted(troubles.length, 'nodes')} not started`]),
     ...steps.flatMap((s) => (s.troubles.length === 0 ? [] : [`step ${s.what} failed on ${counted(s.troubles.length, s.of)}`])),
   ];
   const undecided = expect.filter((e) => !e.decided).length;
-  if (undecided > 0) why.push(`interrupted before ${counted(undecided, 'expectations')} could be decided`);
-  if (why.length === 0) return EXIT.ok;
-  const code = why.length > (undecided > 0 ? 1 : 0) ? EXIT.unmet : EXIT.interrupted;
-  process.stderr.write(`exit code ${code}: ${why.join('; ')}\n`);
+  const cut = undecided === 0 ? [] : [`interrupted before ${counted(undecided, 'expectations')} could be decided`];
+  if (failed.length + cut.length === 0) return EXIT.ok;
+  const code = failed.length > 0 ? EXIT.unmet : EXIT.interrupted;
+  process.stderr.write(`exit code ${code}: ${[...failed, ...cut].join('; ')}\n`);
   return code;
 }

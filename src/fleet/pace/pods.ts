@@ -49,7 +49,7 @@ async function* paced(lines: AsyncIterable<string>, o: Pace & { initial: boolean
   }
 }
 
-/** A watch that is given up waits no longer: whoever reads it looks at the signal. */
+/** An aborted watch waits no longer: whoever reads it looks at the signal. */
 async function within(room: Promise<void>, { clock, signal }: Pick<Pace, 'clock'> & { signal: AbortSignal }): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const timer = clock.setTimeout(() => resolve(false), BOOKMARK_EVERY_MS);

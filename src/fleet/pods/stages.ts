@@ -136,7 +136,7 @@ function statusOf(spec: Fields, fields: readonly string[]): string {
 function keysOf(template: string): string[] {
   const lines = template.replace(/^\s*status:[ \t]*\n/, '').matchAll(/^( *)"?([A-Za-z]\w*)"?:(?:\s|$)/gm);
   const keys = Array.from(lines, ([, indent = '', key = '']) => ({ depth: indent.length, key }));
-  const outermost = Math.min(...keys.map(({ depth }) => depth));
+  const outermost = keys.reduce((least, { depth }) => Math.min(least, depth), Number.POSITIVE_INFINITY);
   return keys.flatMap(({ depth, key }) => (depth === outermost ? [key] : []));
 }
 

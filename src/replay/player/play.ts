@@ -44,8 +44,6 @@ export class Player {
   #seen = 0;
   /** What the tree does after this input is known in part only. */
   #open = false;
-  /** The recording was cut after this input: what the tree did then may not have been written any more. */
-  #cut = false;
   #clocks: { look: number; ms: number }[] = [];
   #next: Input | null = null;
   #nextWallMs: number | null = null;
@@ -179,7 +177,6 @@ export class Player {
       else if (entry[0] === 'open') this.#open = true;
       else this.#expected.push(entry);
     }
-    this.#cut = this.endedBecause === null;
   }
 
   #act(input: Input): void {
@@ -262,7 +259,9 @@ export class Player {
       this.#seen += 1;
       return then;
     }
-    if (then !== undefined || !(this.#open || this.#cut)) this.#diverge(then ?? null, now);
+    // What the tree did after the last input may not have been written any more.
+    const isCut = this.#next === null && this.endedBecause === null;
+    if (then !== undefined || !(this.#open || isCut)) this.#diverge(then ?? null, now);
     return null;
   }
 

@@ -84,11 +84,14 @@ function wrongTogether(o: {
   ui: boolean;
   port: number;
   open: boolean;
+  until?: string | undefined;
   pod?: string | undefined;
   out?: string | undefined;
 }): string | null {
   if (!o.isKept && o.pod !== undefined) return '--pod: say it with --minimize or --to-test.';
   if (!o.isKept && o.out !== undefined) return '--out: say it with --minimize or --to-test.';
+  const isPlain = !o.isKept && !o.isWhatIf;
+  if (!isPlain && o.until !== undefined) return '--until: say it without --minimize, --to-test, --set, --drop and --fault.';
   if (!o.ui && (o.port !== 0 || o.open)) return '--port, --open: say it with --ui.';
   const runs = [o.ui ? '--ui' : '', o.isKept ? '--minimize or --to-test' : '', o.isWhatIf ? '--set, --drop or --fault' : ''].filter(
     Boolean,

@@ -13,6 +13,7 @@ import { eventsView } from '../../../machines/foundation/messages.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { printable } from '../../../machines/text/table.ts';
 import type { Inspected } from '../../../recorder/source.ts';
+import type { Surroundings } from '../../../replay/loose/run.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { Replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
@@ -22,7 +23,6 @@ import { surroundings } from './surroundings.ts';
 import { stopAt } from './until.ts';
 
 const EVENTS_MAX = 500;
-const AROUND = surroundings({ signal: new AbortController().signal });
 
 export interface ReplayUi {
   path: string;
@@ -37,7 +37,7 @@ export async function runReplayUi(io: CtlIo, o: ReplayUi): Promise<number> {
   const files = await inputFiles(o.path);
   const [file] = files;
   if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
-  const past = await Past.of(file, o.until);
+  const past = await Past.of(file, o.until, surroundings(io));
   if (past.remark !== '') io.err(`${printable(past.remark)}\n`);
   const server = new PageServer({ log: silentLogger, targets: { feed: new ReplayFeed(past) } });
   try {
@@ -63,13 +63,15 @@ export class Past {
   /** Times of steps, each once. */
   readonly #stepsMs: number[] = [];
   readonly #file: string;
+  readonly #around: Surroundings;
   #replay: Replay;
   /** When the last input of `#replay` came. */
   #inputMs: number;
   #turn: Promise<unknown> = Promise.resolve();
 
-  private constructor(file: string, first: { replay: Replay; fromMs: number }) {
+  private constructor(file: string, first: { replay: Replay; fromMs: number; around: Surroundings }) {
     this.#file = file;
+    this.#around = first.around;
     this.#replay = first.replay;
     this.fromMs = first.fromMs;
     this.toMs = first.fromMs;
@@ -78,9 +80,9 @@ export class Past {
   }
 
   /** Runs it once: to know its end, its steps, and the moment of `until`. */
-  static async of(file: string, until: string | undefined): Promise<Past> {
-    const opened = await replayOf(file, {});
-    const past = new Past(file, opened);
+  static async of(file: string, until: string | undefined, around: Surroundings): Promise<Past> {
+    const opened = await replayOf(file, { around });
+    const past = new Past(file, { ...opened, around });
     await past.#lookThrough(until);
     return past;
   }
@@ -100,7 +102,7 @@ export class Past {
   /** One after the other: `look` sees the node as it was at this moment. */
   at(atMs: number, look: () => void): Promise<void> {
     const next = this.#turn.then(async () => {
-      if (atMs < this.#inputMs) this.#replay = (await replayOf(this.#file, {})).replay;
+      if (atMs < this.#inputMs) this.#replay = (await replayOf(this.#file, { around: this.#around })).replay;
       await runTo(this.#replay, atMs, (ms) => {
         this.#inputMs = ms;
       });
@@ -116,6 +118,7 @@ export class Past {
     // The clock moves while the node takes an input, and a moment shows an input as a whole.
     let inputMs = this.fromMs;
     const { replay } = await replayOf(this.#file, {
+      around: this.#around,
       step: (e, node) => {
         if (this.#stepsMs.at(-1) !== inputMs) this.#stepsMs.push(inputMs);
         if (foundMs === null && isThere?.(e, node) === true) foundMs = inputMs;
@@ -142,10 +145,13 @@ async function runTo(replay: Replay, atMs: number, comes: (ms: number) => void):
 
 type SeenStep = NonNullable<ConstructorParameters<typeof Replay>[0]['stopAt']>;
 
-async function replayOf(file: string, o: { step?: (...seen: Parameters<SeenStep>) => void }): Promise<{ replay: Replay; fromMs: number }> {
+async function replayOf(
+  file: string,
+  o: { around: Surroundings; step?: (...seen: Parameters<SeenStep>) => void },
+): Promise<{ replay: Replay; fromMs: number }> {
   const { header, next, more } = await openInputs(file);
   const replay = new Replay({
-    ...{ header, next, more, entropy: AROUND.hashes, drain: () => AROUND.drain(), lookedAt: true },
+    ...{ header, next, more, entropy: o.around.hashes, drain: () => o.around.drain(), lookedAt: true },
     own: { log: silentLogger, metrics: silentMetrics },
     stopAt(...seen) {
       o.step?.(...seen);
