@@ -50,7 +50,7 @@ function client(kubeconfig: string) {
         res.setEncoding('utf8').on('data', (part: string) => {
           text += part;
         });
-        res.on('end', () => resolve({ status: res.statusCode ?? 0, body: JSON.parse(text) as Answer['body'] }));
+        res.on('end', () => resolve({ status: res.statusCode ?? 0, body: JSON.parse(text || '{}') as Answer['body'] }));
       });
       req.once('error', reject);
       req.end(o.body);
@@ -154,6 +154,7 @@ describe('kubectl', () => {
     const pages = await Promise.all(Object.values(paths).map(async (p) => (await ask('GET', p.serverRelativeURL ?? '')).body.paths ?? {}));
     const kinds = pages.flatMap((page) => Object.values(page)).map(({ patch }) => patch);
     expect(kinds.length).toBe(RESOURCES.length);
+    expect(await ask('GET', '/openapi/v2')).toEqual({ status: 200, body: {} });
     for (const patch of kinds) expect(patch?.parameters[0]?.name).toBe('fieldValidation');
     expect(kinds.map((patch) => patch?.['x-kubernetes-group-version-kind'])).toContainEqual({
       group: 'coordination.k8s.io',

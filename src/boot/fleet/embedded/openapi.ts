@@ -4,6 +4,8 @@
  */
 import { RESOURCES } from '../../../sim/world/kube/kubeRoutes.ts';
 
+/** The document before version 3, with nothing in it: kubectl asks for it to check a `List`, and lets pass what has no schema there. */
+export const NO_SCHEMAS = { path: '/openapi/v2', type: 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf' };
 const ROOT = '/openapi/v3';
 const FIELD_VALIDATION = { name: 'fieldValidation', in: 'query', schema: { type: 'string' } };
 

@@ -25,7 +25,7 @@ import { simRng } from '../../../sim/world/rng.ts';
 import { selfSignedCertificate } from '../../process/selfSigned.ts';
 import { deleteOptionsOf } from './deleteOptions.ts';
 import { discovery, tableOf, withDiscovery } from './discovery.ts';
-import { openapi } from './openapi.ts';
+import { NO_SCHEMAS, openapi } from './openapi.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** Objects of Kubernetes nest some twenty deep. What goes through them recurses. */
@@ -167,6 +167,10 @@ async function answer(
   const query = Object.fromEntries(url.searchParams);
   const found = req.method === 'GET' ? (discovery(path) ?? openapi(path)) : undefined;
   if (found !== undefined) return send(res, 200, found);
+  if (req.method === 'GET' && path === NO_SCHEMAS.path) {
+    res.writeHead(200, { 'content-type': NO_SCHEMAS.type }).end();
+    return;
+  }
   if (OF_A_NODE.test(path)) return send(res, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
   if (query.watch === 'true') {
     const gone = new AbortController();
