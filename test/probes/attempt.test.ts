@@ -117,7 +117,7 @@ describe('HTTP', () => {
       kind: 'failure',
       output: expect.stringContaining('stopped after 10 redirects'),
     });
-    expect(hits).toHaveLength(11);
+    expect(hits).toHaveLength(10);
   });
 
   it('reads no more than 10 KiB, and that is fine', async () => {
