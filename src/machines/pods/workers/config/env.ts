@@ -78,10 +78,14 @@ export function containerEnv(input: EnvInput, room: ExecRoom = new ExecRoom()): 
   return built([...result].map(([key, value]) => ({ key, value })));
 }
 
-/** By name. */
-export function envVariables(input: EnvInput): Built<ReadonlyMap<string, string>> {
+/** By name, for what is expanded beside the environment. `given`: of device plugins; variables of the pod win. */
+export function envVariables(input: EnvInput, given: readonly KeyValue[]): Built<ReadonlyMap<string, string>> {
   const env = containerEnv(input);
-  return env.ok ? built(new Map(env.value.map(({ key, value }) => [key, value]))) : env;
+  return env.ok ? built(byName([...given, ...env.value])) : env;
+}
+
+export function byName(variables: readonly KeyValue[]): ReadonlyMap<string, string> {
+  return new Map(variables.map(({ key, value }) => [key, value]));
 }
 
 const NAME_CHARS_SHOWN = 64;
