@@ -93,6 +93,14 @@ describe('the image puller', () => {
     });
   });
 
+  it('pulls under policy Always without asking what is there, which may be damaged', async () => {
+    await start();
+    w.cri.answer('ImageStatus', () => fail(2, 'store is broken'));
+    void ensure('u', 'a:1', { policy: 'Always' });
+    await w.ports.settle();
+    expect([w.cri.of('ImageStatus').length, pulls().length]).toEqual([0, 1]);
+  });
+
   it('pulls without a deadline and reports times and size', async () => {
     await start();
     const result = ensure('u', 'a:1');

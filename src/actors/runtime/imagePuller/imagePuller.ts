@@ -156,17 +156,19 @@ class ImagePuller {
     }
     const { image } = named;
     work.image = image;
-    let present: Image | null;
-    try {
-      present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
-    } catch (error) {
-      if (!(error instanceof CriError)) throw error;
-      if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(image, error.details));
-      return failed(imageFailures.inspect(image, error.details));
+    let present: Image | null = null;
+    // With Always the presence decides nothing. A pull also mends an image of which the runtime can tell nothing.
+    if (event.policy !== 'Always') {
+      try {
+        present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
+      } catch (error) {
+        if (!(error instanceof CriError)) throw error;
+        if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(image, error.details));
+        return failed(imageFailures.inspect(image, error.details));
+      }
+      seen.present = present !== null;
     }
     const decision = decideImage(event.policy, present !== null);
-    // With Always the presence decides nothing, and the kubelet does not ask for it.
-    if (event.policy !== 'Always') seen.present = present !== null;
     if (decision === 'present' && present !== null && !(await this.#mustPull(event, image, present))) {
       seen.pullRequired = false;
       this.#say(event, this.#records === null ? imageEvents.present(image) : imageEvents.accessible(image));
