@@ -67,7 +67,7 @@ describe('the image puller', () => {
   it('uses an image that is present, with :latest added, and says so', async () => {
     await start({ present: ['busybox:latest'] });
     expect(await settled(ensure('u', 'busybox'))).toMatchObject({ ok: true, imageRef: 'busybox:latest', pulled: false });
-    expect(said()).toEqual(['Normal Pulled: Container image "busybox:latest" already present on machine']);
+    expect(said()).toEqual(['Normal Pulled: Container image "busybox" already present on machine']);
     expect(w.events[0]?.event.fieldPath).toBe('spec.containers{main}');
   });
 
