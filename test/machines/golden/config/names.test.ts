@@ -127,4 +127,9 @@ goldenTable('host names are as recorded', 'config/hostnames', {
   'fully qualified': hostname(FQDN),
   'fully qualified, of 64 characters': hostname(FQDN, {}, 'd'.repeat(64 - 'p.sub.ns.svc.'.length)),
   'fully qualified, of 65 characters': hostname(FQDN, {}, 'd'.repeat(65 - 'p.sub.ns.svc.'.length)),
+  'fully qualified, of 65 characters, on the network of the host': hostname(
+    { ...FQDN, hostNetwork: true },
+    {},
+    'd'.repeat(65 - 'p.sub.ns.svc.'.length),
+  ),
 });
