@@ -202,10 +202,11 @@ describe('names and resolver', () => {
   });
 
   it('reads resolv.conf', () => {
-    expect(parseResolvConf('# c\nnameserver 1.1.1.1\nsearch a.\nsearch b. .\nnameserver ::1 \noptions ndots:1 edns0\n')).toEqual({
+    const text = '# c\nnameserver 1.1.1.1\nsearch a.\nsearch b. .\nnameserver ::1 \noptions ndots:1 edns0\noptions ndots:2\n';
+    expect(parseResolvConf(text)).toEqual({
       servers: ['1.1.1.1', '::1'],
-      searches: ['b', '.'],
-      options: ['ndots:1', 'edns0'],
+      searches: ['b'],
+      options: ['ndots:2', 'edns0'],
     });
     expect(() => parseResolvConf('search a\nnameserver\n')).toThrow('line 2');
   });
