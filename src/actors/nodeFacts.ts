@@ -60,6 +60,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
     seccompDefault: c.seccompDefault,
+    thermalFolders: await thermalFolders(ports),
     userNamespaceIds: c.userNamespaces.idsPerPod,
     ...(ports.host.subordinateIds == null ? {} : { subordinateIds: ports.host.subordinateIds }),
     hugePageSizes: [],
@@ -148,6 +149,16 @@ async function storageBytes(rootDir: string, ports: Ports): Promise<number | nul
       return null;
     }
   }
+}
+
+const CPUS_DIR = '/sys/devices/system/cpu';
+
+/** Of the CPUs that have one: virtual machines have none. */
+async function thermalFolders({ fs }: Ports): Promise<string[]> {
+  const cpus = (await fs.readdir(CPUS_DIR).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
+  const folders = cpus.map((cpu) => `${CPUS_DIR}/${cpu}/thermal_throttle`);
+  const there = await Promise.allSettled(folders.map((folder) => fs.stat(folder)));
+  return folders.filter((_, i) => there[i]?.status === 'fulfilled');
 }
 
 const HUGE_PAGES_DIR = '/sys/kernel/mm/hugepages';

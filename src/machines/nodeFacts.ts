@@ -35,6 +35,8 @@ export interface NodeFacts {
   cpuCFSQuota: boolean;
   cpuCFSQuotaPeriodMs: number;
   seccompDefault: boolean;
+  /** Where the kernel counts how often each CPU was too hot: hidden from containers. Absent: nowhere. */
+  thermalFolders?: readonly string[];
   /** Ids that a pod with a user namespace of its own gets; default 65536. */
   userNamespaceIds?: number;
   /** Ids of the host for user namespaces of pods; absent: all beyond the host's own. */
