@@ -3,6 +3,7 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { codeOf } from '../../../machines/text/errors.ts';
 import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../ports/prober.ts';
+import { lookup } from './lookup.ts';
 import { type TunnelOf, throughTunnel } from './tunnel.ts';
 
 function message(error: unknown): string {
@@ -29,6 +30,7 @@ export const probeHttp = async (url: string, o: Parameters<Prober['httpGet']>[1]
     headers: { ...o.headers, ...(o.host === null ? {} : { Host: o.host }), Connection: 'close' },
     signal: o.signal,
     agent: false,
+    lookup,
     maxHeaderSize: HEADER_BYTES_MAX,
     // Small servers end their lines with LF alone, which Go takes. Nothing else comes on this connection.
     insecureHTTPParser: true,
