@@ -5,11 +5,10 @@ import { chooseNodeIPs, namesAddresses } from '../machines/api/node/nodeAddresse
 import { nodeResources } from '../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
-import { parseResolvConf } from '../machines/pods/workers/config/dns.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Ports } from '../ports/ports.ts';
+import { readHostDns } from './pods/workers/sandbox/hostDns.ts';
 
-const RESOLV_CONF_BYTES_MAX = 1 << 20;
 const SELINUX_BYTES_MAX = 1 << 16;
 /** The start waits for it. */
 const LOOKUP_MS = 2_000;
@@ -50,7 +49,8 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     containerLogsDir: containerLogsDirOf(c.podLogsDir),
     clusterDomain: c.clusterDomain,
     clusterDNS: [...c.clusterDNS],
-    hostDns: await readHostDns(c.resolvConf, ports),
+    hostDns: await hostDnsAtStart(c.resolvConf, ports),
+    resolvConf: c.resolvConf,
     hostsFile: '/etc/hosts',
     memoryCapacityBytes: memoryBytes,
     ...memoryControlOf(config, ports),
@@ -60,6 +60,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
     seccompDefault: c.seccompDefault,
+    thermalFolders: await thermalFolders(ports),
     userNamespaceIds: c.userNamespaces.idsPerPod,
     ...(ports.host.subordinateIds == null ? {} : { subordinateIds: ports.host.subordinateIds }),
     hugePageSizes: [],
@@ -150,6 +151,16 @@ async function storageBytes(rootDir: string, ports: Ports): Promise<number | nul
   }
 }
 
+const CPUS_DIR = '/sys/devices/system/cpu';
+
+/** Of the CPUs that have one: virtual machines have none. */
+async function thermalFolders({ fs }: Ports): Promise<string[]> {
+  const cpus = (await fs.readdir(CPUS_DIR).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
+  const folders = cpus.map((cpu) => `${CPUS_DIR}/${cpu}/thermal_throttle`);
+  const there = await Promise.allSettled(folders.map((folder) => fs.stat(folder)));
+  return folders.filter((_, i) => there[i]?.status === 'fulfilled');
+}
+
 const HUGE_PAGES_DIR = '/sys/kernel/mm/hugepages';
 const KIB = 1024;
 
@@ -177,11 +188,11 @@ function hugePageSize(kib: number): string {
   return `${value}${units[unit]}`;
 }
 
-/** '' disables it. An unreadable or malformed file is said once; pods then get no host resolver configuration. */
-async function readHostDns(path: string, ports: Ports): Promise<NodeFacts['hostDns']> {
+/** '' disables it. An unreadable or malformed file is reported once; pods get nothing from the host while it stays so. */
+async function hostDnsAtStart(path: string, ports: Ports): Promise<NodeFacts['hostDns']> {
   if (path === '') return null;
   try {
-    return parseResolvConf(new TextDecoder().decode(await ports.fs.readFile(path, { bytesMax: RESOLV_CONF_BYTES_MAX })));
+    return await readHostDns(ports.fs, path);
   } catch (error) {
     const err = messageOf(error);
     ports.log.warn({ err, file: path, field: 'resolvConf' }, 'the resolver configuration cannot be read; pods get none from this host');

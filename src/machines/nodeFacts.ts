@@ -21,8 +21,10 @@ export interface NodeFacts {
   containerLogsDir: string;
   clusterDomain: string;
   clusterDNS: string[];
-  /** Parsed host resolv.conf; null when resolvConf is ''. */
+  /** The host's resolver configuration as it was at the start; null when there was none. */
   hostDns: { servers: string[]; searches: string[]; options: string[] } | null;
+  /** Its file, which each new sandbox reads again; absent or '': none. */
+  resolvConf?: string;
   hostsFile: string;
   memoryCapacityBytes: number;
   /** Absent in worlds that do not tell: containers are told their limits alone. */
@@ -33,6 +35,8 @@ export interface NodeFacts {
   cpuCFSQuota: boolean;
   cpuCFSQuotaPeriodMs: number;
   seccompDefault: boolean;
+  /** Where the kernel counts how often each CPU was too hot: hidden from containers. Absent: nowhere. */
+  thermalFolders?: readonly string[];
   /** Ids that a pod with a user namespace of its own gets; default 65536. */
   userNamespaceIds?: number;
   /** Ids of the host for user namespaces of pods; absent: all beyond the host's own. */

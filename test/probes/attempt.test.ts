@@ -1,7 +1,7 @@
 /** One try after another through the real port: HTTP, TCP and gRPC on loopback; commands through a registry that answers. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { createServer as createTcpServer, type Socket } from 'node:net';
+import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Attempts } from '../../src/actors/services/probes/attempt.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const end of enders.splice(0)) await end();
 });
 
-function listen(server: Server): Promise<number> {
+function listen(server: TcpServer): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (s: Socket) => void sockets.add(s));
   enders.push(() => {
@@ -117,13 +117,25 @@ describe('HTTP', () => {
       kind: 'failure',
       output: expect.stringContaining('stopped after 10 redirects'),
     });
-    expect(hits).toHaveLength(11);
+    expect(hits).toHaveLength(10);
   });
 
   it('reads no more than 10 KiB, and that is fine', async () => {
     const port = await serve((_, res) => res.end('x'.repeat(1_000_000)));
     const outcome = await attempt(get(port));
     expect([outcome.kind, outcome.output.length]).toEqual(['success', 10 * 1024]);
+  });
+
+  it('takes an answer whose lines end with LF alone, and one with long headers, as Go does', async () => {
+    const raw = async (text: string) => {
+      const server = createTcpServer((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => socket.end(text));
+      });
+      return attempt(get(await listen(server)));
+    };
+    expect(await raw('HTTP/1.1 200 OK\nContent-Type: text/plain\n\nfine')).toEqual({ kind: 'success', output: 'fine' });
+    expect(await raw(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(100_000)}\r\n\r\nfine`)).toEqual({ kind: 'success', output: 'fine' });
   });
 
   it('takes silence for a failure, and a body that breaks off for an error', async () => {
@@ -149,7 +161,7 @@ describe('HTTP', () => {
 describe('TCP', () => {
   it('is about the connection only', async () => {
     const server = createTcpServer((s) => s.on('error', () => {}));
-    const port = await listen(server as unknown as Server);
+    const port = await listen(server);
     expect(await attempt({ tcpSocket: { port } })).toEqual({ kind: 'success', output: '' });
     expect(await attempt({ tcpSocket: { port: await closedPort() } })).toMatchObject({ kind: 'failure' });
   });
@@ -227,7 +239,7 @@ describe('gRPC', () => {
     });
     // Something that listens and says nothing.
     const mute = createTcpServer((s) => s.on('error', () => {}));
-    const mutePort = await listen(mute as unknown as Server);
+    const mutePort = await listen(mute);
     expect(await attempt({ grpc: { port: mutePort }, timeoutSeconds: 1 })).toEqual({
       kind: 'failure',
       output: 'timeout: health rpc did not complete within 1s',

@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import type { Prober } from '../../ports/prober.ts';
 import { probeHttp } from './probe/http.ts';
+import { lookup } from './probe/lookup.ts';
 import { throughTunnel, tunnelOf } from './probe/tunnel.ts';
 
 /** Holds nothing between calls. `tunnelSocket`: of the runtime that alone reaches its pods. */
@@ -13,7 +14,7 @@ export function createProber(tunnelSocket: string | null = null): Prober {
       const socketPath = tunnel(host);
       if (socketPath !== null) return void (await throughTunnel(socketPath, { host, port }, signal)).destroy();
       return new Promise((resolve, reject) => {
-        const socket = connect({ host, port, signal });
+        const socket = connect({ host, port, signal, lookup });
         socket.once('connect', () => {
           socket.destroy();
           resolve();

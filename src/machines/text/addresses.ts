@@ -22,3 +22,9 @@ export function onePerFamily(ips: readonly string[]): string[] {
   const other = ips.find((ip) => isIPv6(ip) !== isIPv6(first));
   return other === undefined ? [first] : [first, other];
 }
+
+/** Addresses of a pod as its status and its containers are told them: one of each family, that of the node's first address first. */
+export function podAddresses(ips: readonly string[], nodeIPs: readonly string[]): string[] {
+  const primaryV6 = isIPv6(nodeIPs[0] ?? '');
+  return onePerFamily([...ips].sort((a, b) => Number(isIPv6(a) !== primaryV6) - Number(isIPv6(b) !== primaryV6)));
+}

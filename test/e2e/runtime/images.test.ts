@@ -82,7 +82,7 @@ describe('an image of a registry that wants credentials', () => {
     expect(JSON.parse(asked()[0] ?? '')).toEqual({
       kind: 'CredentialProviderRequest',
       apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-      image: registry.image,
+      image: `${registry.host}/team/app`,
     });
     expect(registry.users.length).toBeGreaterThan(0);
     expect(new Set(registry.users)).toEqual(new Set(['']));

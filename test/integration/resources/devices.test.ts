@@ -68,6 +68,19 @@ describe('device plugins', () => {
     await h.until('the node shows them', () => shown(h).capacity === '2' && shown(h).allocatable === '2');
   });
 
+  it('gives variables that arguments and parts of volumes may name, and other variables may not, as in the kubelet', async () => {
+    await using h = await node();
+    const { container } = asking(1, {
+      env: [{ name: 'OWN', value: '$(GPU_IDS)' }],
+      args: ['--ids=$(GPU_IDS)'],
+      volumeMounts: [{ name: 'scratch', mountPath: '/scratch', subPathExpr: '$(GPU_IDS)' }],
+    });
+    create(h, 'one', { container, spec: { volumes: [{ name: 'scratch', emptyDir: {} }] } });
+    await h.until('it is ready', () => isReady(h, 'one'));
+    const config = created(h, 'one')[0];
+    expect([config?.args, envOf(config).OWN]).toEqual([['--ids=a'], '$(GPU_IDS)']);
+  });
+
   it('says in the status of a pod how its devices are, when that changes too', async () => {
     await using h = await node();
     create(h, 'one', asking(1));

@@ -128,6 +128,14 @@ describe('an answer', () => {
     };
     expect(authsFor(read(answer({ auth })), 'r.example/team/app').map((a) => a.auth.username)).toEqual(['narrow', 'wide']);
   });
+  it('holds for a registry that is written with its scheme', () => {
+    const auth = {
+      'https://index.docker.io/v1/': { username: 'hub', password: '1' },
+      'https://r.example': { username: 'r', password: '2' },
+    };
+    const users = (image: string) => authsFor(read(answer({ auth })), image).map((a) => a.auth.username);
+    expect([users('busybox'), users('r.example/a')]).toEqual([['hub'], ['r']]);
+  });
   it.each([
     ['no JSON', 'secret-word'],
     ['another kind', answer({ kind: 'Secret' })],
@@ -173,7 +181,7 @@ describe('what programs know', () => {
   }
 
   it.each([
-    ['Image', ['r.example/a:1', 'r.example/a:2', 'r.example/b:1', 'q.example/a:1'], 4],
+    ['Image', ['r.example/a:1', 'r.example/a:2', 'r.example/b:1', 'q.example/a:1'], 3],
     ['Registry', ['r.example/a:1', 'r.example/a:2', 'r.example/b:1', 'q.example/a:1'], 2],
     ['Global', ['r.example/a:1', 'r.example/a:2', 'r.example/b:1', 'q.example/a:1'], 1],
   ])('is kept by %s', async (cacheKeyType, images, runs) => {
@@ -181,6 +189,13 @@ describe('what programs know', () => {
     const k = keyring([provider({ matchImages: ['*.example'] })], async () => answer({ cacheKeyType, auth }));
     for (const image of [...images, ...images]) expect(await k.of(image)).toEqual(['u']);
     expect(k.asked).toHaveLength(runs);
+  });
+
+  it('is asked for by the repository, whole and without its tag', async () => {
+    const auth = { 'docker.io': { username: 'u', password: 'p' } };
+    const k = keyring([provider({ matchImages: ['docker.io'] })], async () => answer({ auth }));
+    expect(await k.of('busybox:1.36')).toEqual(['u']);
+    expect(k.asked).toEqual(['p docker.io/library/busybox']);
   });
 
   it('holds as long as the answer says, else as long as the configuration says; 0: for once', async () => {

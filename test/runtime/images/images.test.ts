@@ -67,7 +67,7 @@ describe('the image puller', () => {
   it('uses an image that is present, with :latest added, and says so', async () => {
     await start({ present: ['busybox:latest'] });
     expect(await settled(ensure('u', 'busybox'))).toMatchObject({ ok: true, imageRef: 'busybox:latest', pulled: false });
-    expect(said()).toEqual(['Normal Pulled: Container image "busybox:latest" already present on machine']);
+    expect(said()).toEqual(['Normal Pulled: Container image "busybox" already present on machine']);
     expect(w.events[0]?.event.fieldPath).toBe('spec.containers{main}');
   });
 
@@ -91,6 +91,14 @@ describe('the image puller', () => {
       ok: false,
       failure: { reason: 'ImageInspectError', message: 'Failed to inspect image "a:1": store is broken' },
     });
+  });
+
+  it('pulls under policy Always without asking what is there, which may be damaged', async () => {
+    await start();
+    w.cri.answer('ImageStatus', () => fail(2, 'store is broken'));
+    void ensure('u', 'a:1', { policy: 'Always' });
+    await w.ports.settle();
+    expect([w.cri.of('ImageStatus').length, pulls().length]).toEqual([0, 1]);
   });
 
   it('pulls without a deadline and reports times and size', async () => {

@@ -85,7 +85,7 @@ describe('a provider', () => {
   });
   function keyring(
     t: Partial<TokenAttributes>,
-    o: { annotations?: Record<string, string>; refuse?: 'account' | 'token'; alone?: boolean; keyType?: string } = {},
+    o: { annotations?: Record<string, string>; refuse?: 'account' | 'token'; alone?: boolean; keyType?: string; echo?: boolean } = {},
   ) {
     const provider: CredentialProvider = {
       ...{ name: 'p', matchImages: ['r.example'], defaultCacheMs: 60_000, apiVersion: SPOKEN, args: [], env: [] },
@@ -113,10 +113,11 @@ describe('a provider', () => {
       programs: {
         providers: [provider],
         run: async (_, input) => {
-          given.push(JSON.parse(input) as Record<string, unknown>);
+          const asked = JSON.parse(input) as Record<string, unknown>;
+          given.push(asked);
           return JSON.stringify({
             ...{ kind: 'CredentialProviderResponse', apiVersion: SPOKEN, cacheKeyType: o.keyType ?? 'Registry' },
-            auth: { 'r.example': { username: 'u', password: 'p' } },
+            auth: { 'r.example': { username: 'u', password: o.echo === true ? asked.serviceAccountToken : 'p' } },
           });
         },
       },
@@ -136,7 +137,7 @@ describe('a provider', () => {
       {
         kind: 'CredentialProviderRequest',
         apiVersion: SPOKEN,
-        image: 'r.example/a:1',
+        image: 'r.example/a',
         serviceAccountToken: 'secret-of-uid-web',
         serviceAccountAnnotations: { role: 'puller', team: 'blue' },
       },
@@ -163,6 +164,15 @@ describe('a provider', () => {
       for (const who of ['web', 'db', 'web', 'db']) expect((await k.ask(of(who)))[0]?.owner?.kind).toBe(kind);
       expect([keyType, k.given.length]).toEqual([keyType, runs]);
     }
+  });
+  it.each([
+    ['ServiceAccount', [], ['warn']],
+    ['Token', ['secret-of-uid-web'], []],
+  ] as const)('with cacheType %s that gives the token back gives %j', async (cacheType, passwords, levels) => {
+    const k = keyring({ cacheType }, { echo: true });
+    expect((await k.ask(of('web'))).map((a) => a.auth.password)).toEqual(passwords);
+    expect(k.lines.map((l) => l.level)).toEqual(levels);
+    expect(JSON.stringify(k.lines)).not.toContain('secret-of');
   });
   it('is run anew for another account, and after its annotations have changed', async () => {
     const annotations = { team: 'blue' };

@@ -200,10 +200,11 @@ export class Effects implements WorkerIo {
     const cluster = await envSources(this.ctx, job, signal);
     const files = await readEnvFiles(fs, container, () => mountedVolumes(this.ctx.registry, pod, signal));
     const envFrom = { files, ...(cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {}) };
-    const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }) : cluster);
+    const share = await containerShare(this.ctx, job, signal);
+    const given = share.ok ? share.value.envs : [];
+    const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }, given) : cluster);
     const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
     const devices = await volumeDevices(this.ctx.registry, job, signal);
-    const share = await containerShare(this.ctx, job, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
       ? mounts

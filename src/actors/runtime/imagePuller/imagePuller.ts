@@ -71,6 +71,7 @@ interface ImageRequest {
   event: ImageEvent;
 }
 
+/** Events and reasons name an image as the pod does; the runtime is told it with its tag. */
 class ImagePuller {
   readonly #ctx: ActorCtx<PullerMessage>;
   readonly #cri: CriClient;
@@ -156,26 +157,28 @@ class ImagePuller {
     }
     const { image } = named;
     work.image = image;
-    let present: Image | null;
-    try {
-      present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
-    } catch (error) {
-      if (!(error instanceof CriError)) throw error;
-      if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(image, error.details));
-      return failed(imageFailures.inspect(image, error.details));
+    let present: Image | null = null;
+    // With Always the presence decides nothing. A pull also mends an image of which the runtime can tell nothing.
+    if (event.policy !== 'Always') {
+      try {
+        present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
+      } catch (error) {
+        if (!(error instanceof CriError)) throw error;
+        if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(event.image, error.details));
+        return failed(imageFailures.inspect(event.image, error.details));
+      }
+      seen.present = present !== null;
     }
     const decision = decideImage(event.policy, present !== null);
-    // With Always the presence decides nothing, and the kubelet does not ask for it.
-    if (event.policy !== 'Always') seen.present = present !== null;
     if (decision === 'present' && present !== null && !(await this.#mustPull(event, image, present))) {
       seen.pullRequired = false;
-      this.#say(event, this.#records === null ? imageEvents.present(image) : imageEvents.accessible(image));
+      this.#say(event, (this.#records === null ? imageEvents.present : imageEvents.accessible)(event.image));
       return { result: { ok: true, imageRef: present.id, image: present, pulled: false }, backOffMs: 0 };
     }
     if (present !== null || event.policy !== 'Never') seen.pullRequired = true;
     if (decision === 'pull' || (decision === 'present' && event.policy === 'IfNotPresent')) return this.#heldBack(event, image);
-    this.#say(event, imageEvents.never(image));
-    return failed(imageFailures.never(image));
+    this.#say(event, imageEvents.never(event.image));
+    return failed(imageFailures.never(event.image));
   }
 
   /** Null: no back-off is in force. */
@@ -183,8 +186,8 @@ class ImagePuller {
     const waiting = this.#backoffs.get(event.uid, image);
     const backOffMs = remainingMs(waiting, this.#ctx.ports.clock.monoMs());
     if (waiting === undefined || backOffMs <= 0) return null;
-    this.#say(event, imageEvents.backOff(image));
-    return failed(imageFailures.backOff(image, waiting.previous), backOffMs);
+    this.#say(event, imageEvents.backOff(event.image));
+    return failed(imageFailures.backOff(event.image, waiting.previous), backOffMs);
   }
 
   async #mustPull(event: ImageEvent, image: string, present: Image): Promise<boolean> {
@@ -198,7 +201,7 @@ class ImagePuller {
     const { event } = request;
     const work = this.#worked(request);
     const { image } = work;
-    this.#say(event, imageEvents.pulling(image));
+    this.#say(event, imageEvents.pulling(event.image));
     // The pod's own secrets first, then what the node has.
     const own = event.credentials ?? { ok: true, auths: [] };
     if (!own.ok) return this.#settled(event, work, { ok: false, error: own.message, beganMonoMs: null });
@@ -206,8 +209,8 @@ class ImagePuller {
     try {
       await this.#records?.begin(image);
     } catch (error) {
-      const failure = imageFailures.unrecorded(image, messageOf(error));
-      this.#say(event, imageEvents.pullFailed(image, failure.message));
+      const failure = imageFailures.unrecorded(event.image, messageOf(error));
+      this.#say(event, imageEvents.pullFailed(event.image, failure.message));
       return failed(failure);
     }
     return null;
@@ -227,20 +230,20 @@ class ImagePuller {
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
     if (!result.ok) {
-      const failure = imageFailures.pull(image, result.error);
+      const failure = imageFailures.pull(event.image, result.error);
       const known = this.#backoffs.get(event.uid, image);
       // Another container of this pod shared the pull: its failure counts once.
       const counted = known !== undefined && result.beganMonoMs !== null && known.failedAtMonoMs >= result.beganMonoMs;
       if (!counted)
         this.#backoffs.failed({ uid: event.uid, image, nowMonoMs: clock.monoMs(), previous: `${failure.reason}: ${failure.message}` });
-      this.#say(event, imageEvents.pullFailed(image, result.error));
+      this.#say(event, imageEvents.pullFailed(event.image, result.error));
       return failed(failure, remainingMs(this.#backoffs.get(event.uid, image), clock.monoMs()));
     }
     const { pullMs } = result;
     const totalMs = clock.monoMs() - askedMonoMs;
     this.#metrics.pulled(Number(result.image?.size ?? 0), pullMs / 1000);
     this.#spent(event.uid, totalMs);
-    this.#say(event, imageEvents.pulled(image, { pullMs, totalMs, bytes: result.image?.size ?? '0' }));
+    this.#say(event, imageEvents.pulled(event.image, { pullMs, totalMs, bytes: result.image?.size ?? '0' }));
     this.#backoffs.collect(clock.monoMs());
     return { result: { ok: true, imageRef: result.imageRef, image: result.image, pulled: true }, backOffMs: 0 };
   }

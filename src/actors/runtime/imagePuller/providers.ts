@@ -9,11 +9,13 @@ import {
   authsFor,
   type CredentialProvider,
   cacheKeys,
+  echoes,
   isAsked,
   type ProviderAccount,
   type ProviderAnswer,
   providerRequest,
   readAnswer,
+  repositoryOf,
   sharedBy,
 } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
@@ -75,16 +77,23 @@ export class ProviderKeyring {
   }
 
   /** Asks every provider that knows this image, in the order of the configuration. Never rejects. */
-  async credentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
-    const asked = this.#programs.providers.filter((p) => isAsked(p, image));
-    return (await Promise.all(asked.map((p) => this.#of(p, image, of)))).flat();
+  credentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
+    return this.#among(this.#programs.providers, image, of);
   }
 
   /** Asks only providers that are told of the pod: what shows that this pod may use an image that is there. Never rejects. */
   async accountCredentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
     if (of.serviceAccount === '') return [];
-    const asked = this.#programs.providers.filter((p) => p.tokenAttributes !== undefined && isAsked(p, image));
-    return (await Promise.all(asked.map((p) => this.#of(p, image, of)))).flat();
+    const told = this.#programs.providers.filter((p) => p.tokenAttributes !== undefined);
+    return this.#among(told, image, of);
+  }
+
+  /** They are asked about the repository, without tag and digest: `docker.io/library/busybox` for `busybox:1.36`. */
+  async #among(providers: readonly CredentialProvider[], image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
+    const { repository } = repositoryOf(image) ?? {};
+    if (repository === undefined) return [];
+    const asked = providers.filter((p) => isAsked(p, repository));
+    return (await Promise.all(asked.map((p) => this.#of(p, repository, of)))).flat();
   }
 
   async #of(provider: CredentialProvider, image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
@@ -157,6 +166,7 @@ export class ProviderKeyring {
         .run(provider, providerRequest(provider, image, account), call)
         .finally(() => this.#durations.observe((this.#ports.clock.monoMs() - beganMs) / 1000, { plugin_name: name }));
       const answer = readAnswer(provider, text, parseGoDuration);
+      if (echoes(answer, provider, account)) throw new Error('gave the token of the pod back, which only cacheType Token allows');
       const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
       const key = `${cacheKeys(image)[answer.keyType]} ${shared}`;
       if (cacheMs > 0) this.#keep(name, key, { answer, untilMonoMs: this.#ports.clock.monoMs() + cacheMs });

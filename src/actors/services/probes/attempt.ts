@@ -105,7 +105,7 @@ export class Attempts {
         });
         const next = redirectOf({ first, present: asked }, answer);
         if (next !== null) {
-          if (hops >= REDIRECTS_MAX) return failed(`stopped after ${REDIRECTS_MAX} redirects`);
+          if (hops + 1 >= REDIRECTS_MAX) return failed(`stopped after ${REDIRECTS_MAX} redirects`);
           present = next;
           continue;
         }

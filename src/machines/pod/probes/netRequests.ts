@@ -10,6 +10,7 @@ import type { ProbeOutcome, ProbeTarget } from './probes.ts';
 export const USER_AGENT = 'kube-probe/1.36';
 /** So much of an answer is read and kept; a longer one is no failure. */
 export const BODY_BYTES_MAX = 10 * 1024;
+/** As Go's client counts: the tenth answer that is a redirect is not followed. */
 export const REDIRECTS_MAX = 10;
 /** The API server's default. */
 const TIMEOUT_SECONDS = 1;

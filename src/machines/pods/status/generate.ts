@@ -8,7 +8,7 @@ import { qosClass } from '../../pod/resources/qos.ts';
 import { type ShownResources, shownResources } from '../../pod/resources/shown.ts';
 import { ALL_RESTARTING, isCleared, restartsAll } from '../../pod/runtime/restartAll.ts';
 import type { PodRuntimeStatus, StartFailures } from '../../pod/runtime/seen.ts';
-import { isIPv6, onePerFamily } from '../../text/addresses.ts';
+import { onePerFamily, podAddresses } from '../../text/addresses.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
 import { checkSandbox } from '../workers/podActions.ts';
 import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
@@ -89,7 +89,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
   const conditions = stampTransitions([...foreign, ...own], old, input.nowWallMs).map((c) =>
     generation === undefined || !isOwnedCondition(c.type) || c.type === ALL_RESTARTING ? c : { ...c, observedGeneration: generation },
   );
-  const podIPs = podAddresses(input, old);
+  const podIPs = addressesOf(input, old);
   const hostIPs = onePerFamily(facts.hostIPs);
   return {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
@@ -156,16 +156,15 @@ function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondi
  * Addresses of the sandbox, the node's primary family first, one of each family. A pod without a ready sandbox keeps
  * those it had. Host network: the node's own addresses, fixed once set, except that a second family may join.
  */
-function podAddresses(input: GenerateStatusInput, old: PodStatus): string[] {
+function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
   const { pod, status } = input;
   const before = old.podIPs?.map((p) => p.ip) ?? (old.podIP === undefined ? [] : [old.podIP]);
-  const nodeIPs = onePerFamily(input.facts.hostIPs);
+  const { hostIPs } = input.facts;
   if (pod.spec.hostNetwork === true) {
-    const [first] = before.length > 0 ? before : nodeIPs;
+    const [first] = before.length > 0 ? before : hostIPs;
     if (first === undefined || before.length > 1) return before;
-    return onePerFamily([first, ...nodeIPs]);
+    return onePerFamily([first, ...hostIPs]);
   }
   const seen = status.ips.length > 0 || status.sandboxes.some((s) => s.ready) ? status.ips : before;
-  const primaryV6 = nodeIPs[0] !== undefined && isIPv6(nodeIPs[0]);
-  return onePerFamily([...seen].sort((a, b) => Number(isIPv6(a) !== primaryV6) - Number(isIPv6(b) !== primaryV6)));
+  return podAddresses(seen, hostIPs);
 }

@@ -6,7 +6,7 @@
 import { parseImageRef } from '../../kube/imageRef.ts';
 import { isRecord } from '../../shape/conform.ts';
 import { recordOf, textOf } from '../../shape/lenient.ts';
-import { type Credential, credentialsAmong, locationMatches, type OwnedAuth } from './keyring.ts';
+import { type Credential, credentialsAmong, keyOf, locationMatches, type OwnedAuth } from './keyring.ts';
 
 const GROUP = 'credentialprovider.kubelet.k8s.io';
 const CONFIG_GROUP = 'kubelet.config.k8s.io';
@@ -206,7 +206,7 @@ export function sharedBy(provider: CredentialProvider, account: ProviderAccount 
   return JSON.stringify([namespace, name, uid, annotations, own]);
 }
 
-/** What the program reads. Secret where an account is given. */
+/** What the program reads. `image`: its repository, as the kubelet tells. Secret where an account is given. */
 export function providerRequest(provider: CredentialProvider, image: string, account: ProviderAccount | null = null): string {
   const { token: serviceAccountToken, annotations: serviceAccountAnnotations } = account ?? {};
   const ofPod = account === null ? {} : { serviceAccountToken, serviceAccountAnnotations };
@@ -245,9 +245,15 @@ export function readAnswer(
   const credentials = Object.entries(auth).map(([key, entry]): Credential => {
     const { username, password } = recordOf(entry);
     if (typeof username !== 'string' || typeof password !== 'string') throw new Error('printed an auth without a username and a password');
-    return { key, auth: { username, password } };
+    return { key: keyOf(key), auth: { username, password } };
   });
   return { keyType, cacheMs, credentials };
+}
+
+/** The program gave the token back. That is its pod's own, and must not be shared with pods of the account. */
+export function echoes({ credentials }: ProviderAnswer, provider: CredentialProvider, account: ProviderAccount | null): boolean {
+  if (account === null || provider.tokenAttributes?.cacheType !== 'ServiceAccount') return false;
+  return credentials.some(({ auth }) => auth.password === account.token);
 }
 
 /** Under which key an answer for this image is kept, narrowest first. */

@@ -101,7 +101,7 @@ function authOf(entry: Record<string, unknown>): AuthConfig | null {
 }
 
 /** Scheme gone, and the version that the path of a registry's API begins with. */
-function keyOf(location: string): string {
+export function keyOf(location: string): string {
   const [bare = ''] = location.replace(/^https?:\/\//, '').split(/[?#]/, 1);
   const slash = bare.indexOf('/');
   if (slash < 0) return bare;

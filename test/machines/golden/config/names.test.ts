@@ -82,8 +82,8 @@ goldenTable('resolv.conf is read as recorded', 'config/resolvConf', {
   'nameservers add up': read('nameserver 1.1.1.1\nnameserver fd00::1\n'),
   'a nameserver without an address': read('nameserver 1.1.1.1\nnameserver\n'),
   'the last line of search domains counts': read('search a b\nsearch c\n'),
-  'one dot at the end goes': read('search a. b.. .\n'),
-  'the last line of options counts': read('options ndots:1\noptions edns0 rotate\n'),
+  'one dot at the end goes, and a lone dot': read('search a. b.. .\n'),
+  'options add up, the last of each name': read('options ndots:1 rotate\noptions edns0 ndots:2\n'),
   'blanks and tabs': read('  nameserver\t1.1.1.1  \n\tsearch\ta\tb\n'),
   'what is not known': read('domain example.org\nsortlist 1.1.1.1\n'),
 });
@@ -127,4 +127,9 @@ goldenTable('host names are as recorded', 'config/hostnames', {
   'fully qualified': hostname(FQDN),
   'fully qualified, of 64 characters': hostname(FQDN, {}, 'd'.repeat(64 - 'p.sub.ns.svc.'.length)),
   'fully qualified, of 65 characters': hostname(FQDN, {}, 'd'.repeat(65 - 'p.sub.ns.svc.'.length)),
+  'fully qualified, of 65 characters, on the network of the host': hostname(
+    { ...FQDN, hostNetwork: true },
+    {},
+    'd'.repeat(65 - 'p.sub.ns.svc.'.length),
+  ),
 });

@@ -190,7 +190,7 @@ goldenTable('what a sandbox is told is as recorded', 'config/sandbox', {
   },
   '5.6 resolv.conf: servers add up': () => parsed('nameserver 192.0.2.1', 'nameserver 192.0.2.2'),
   '5.6 resolv.conf: the last search line, without dots at the end': () => parsed('search a.example', 'search b.example. c.example .'),
-  '5.6 resolv.conf: the last line of options': () => parsed('options ndots:1', 'options ndots:2 edns0'),
+  '5.6 resolv.conf: options, the last of each name': () => parsed('options ndots:1', 'options ndots:2 edns0'),
   '5.6 resolv.conf: comments': () => parsed('# nameserver 192.0.2.1', '; nameserver 192.0.2.2', '  # x', ''),
   '5.6 resolv.conf: a server without an address': () => parsed('', 'nameserver'),
 });

@@ -63,6 +63,17 @@ describe('environment', () => {
     expect(values([field('A', 'status.phase')])).toContain('status.phase');
   });
 
+  it('names the addresses of the pod as its status does: the family of the node first, one of each', () => {
+    const variables = ['status.podIP', 'status.podIPs'].map((fieldPath) => ({ name: fieldPath, valueFrom: { fieldRef: { fieldPath } } }));
+    const told = (hostIPs: string[]) => {
+      const podIPs = ['10.0.0.5', 'fd00::5', '10.9.9.9'];
+      const made = containerEnv({ pod: pod(), container: container('web', { env: variables }), podIPs, facts: { ...FACTS, hostIPs } });
+      return made.ok ? made.value.map(({ value }) => value) : made.message;
+    };
+    expect(told(['fd00::10', '192.0.2.10'])).toEqual(['fd00::5', 'fd00::5,10.0.0.5']);
+    expect(told(['192.0.2.10'])).toEqual(['10.0.0.5', '10.0.0.5,fd00::5']);
+  });
+
   it('trap 50: resource references round up and fall back to what the node can give', () => {
     const ref = (name: string, resource: string, divisor?: string): EnvVar => ({
       name,
@@ -191,10 +202,11 @@ describe('names and resolver', () => {
   });
 
   it('reads resolv.conf', () => {
-    expect(parseResolvConf('# c\nnameserver 1.1.1.1\nsearch a.\nsearch b. .\nnameserver ::1 \noptions ndots:1 edns0\n')).toEqual({
+    const text = '# c\nnameserver 1.1.1.1\nsearch a.\nsearch b. .\nnameserver ::1 \noptions ndots:1 edns0\noptions ndots:2\n';
+    expect(parseResolvConf(text)).toEqual({
       servers: ['1.1.1.1', '::1'],
-      searches: ['b', '.'],
-      options: ['ndots:1', 'edns0'],
+      searches: ['b'],
+      options: ['ndots:2', 'edns0'],
     });
     expect(() => parseResolvConf('search a\nnameserver\n')).toThrow('line 2');
   });

@@ -72,7 +72,7 @@ async function runHttp(runner: HookRunner, job: HookJob, signal: AbortSignal): P
 /** Follows redirects to the same host, as probes do. @throws when there is no answer */
 async function follow({ ctx }: HookRunner, first: HttpProbe, signal: AbortSignal): Promise<void> {
   let present = first;
-  for (let hops = 0; hops <= REDIRECTS_MAX; hops++) {
+  for (let hops = 0; hops < REDIRECTS_MAX; hops++) {
     const { url, headers, host } = present;
     const answer = await ctx.ports.prober.httpGet(url, { headers, host, bytesMax: BODY_BYTES_MAX, signal });
     const next = redirectOf({ first: first.url, present }, answer);

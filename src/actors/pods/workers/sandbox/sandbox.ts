@@ -3,6 +3,7 @@ import type { Pod } from '../../../../machines/kube/types.ts';
 import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
 import { generateSandboxConfig, type SandboxConfigResult } from '../../../../machines/pods/workers/config/sandboxConfig.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
+import { presentHostDns } from './hostDns.ts';
 import { podGroupOf } from './podGroup.ts';
 import { runtimeHandler } from './runtimeClass.ts';
 import { claimUserNamespace, heldUserNamespace } from './userNamespace.ts';
@@ -14,7 +15,7 @@ interface Wanted {
 }
 
 export async function newSandbox(
-  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal' | 'log'>,
   { pod, attempt, facts }: Wanted,
   signal: AbortSignal,
 ): Promise<(Extract<SandboxConfigResult, { ok: true }> & { handler: string }) | { ok: false; message: string }> {
@@ -25,7 +26,7 @@ export async function newSandbox(
   if (!ids.ok) return ids;
   const config = generateSandboxConfig(pod, {
     attempt,
-    facts,
+    facts: { ...facts, hostDns: await presentHostDns(ctx, facts) },
     ...groupOf(facts, pod),
     ...(ids.value === undefined ? {} : { userNamespace: ids.value }),
   });

@@ -25,7 +25,7 @@ import {
   type Mount,
   type UserNamespace,
 } from '../../../wire/cri.ts';
-import { containerEnv, type EnvSources } from './env.ts';
+import { byName, containerEnv, type EnvSources } from './env.ts';
 import type { EnvFiles } from './envFile.ts';
 import { podLabels } from './sandboxConfig.ts';
 import { containerSecurity, type ImageUser } from './security.ts';
@@ -113,7 +113,9 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
   }
   const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...sources }, room);
   if (!env.ok) return env;
-  const variables = new Map(env.value.map(({ key, value }) => [key, value]));
+  // Variables of the pod come later, and win.
+  const envs = [...given, ...env.value];
+  const variables = byName(envs);
   const expanded = (what: 'command' | 'args') =>
     expandAll(container[what] ?? [], (name) => variables.get(name), { room, what: `container "${container.name}": ${what}` });
   const command = expanded('command');
@@ -138,8 +140,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       command: command.value,
       args: args.value,
       workingDir: container.workingDir ?? '',
-      // Variables of the pod come later, and win.
-      envs: [...given, ...env.value],
+      envs,
       mounts: [...share.mounts, ...input.mounts].map((m) => mapped(m, input.userNamespace)),
       devices: [...share.devices, ...(input.devices ?? [])],
       labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },

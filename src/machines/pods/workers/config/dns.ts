@@ -104,14 +104,14 @@ export function podDns(pod: Pod, facts: DnsFacts): PodDns {
 }
 
 /**
- * Reads resolv.conf: nameservers add up; of several search or options lines the last counts; a trailing dot is dropped
- * from a search domain, a lone dot is kept.
+ * Reads resolv.conf. Nameservers and options add up, the last option of each name. Of several search lines the last counts;
+ * a trailing dot of a domain is dropped, and so is a lone dot: some resolvers find nothing with it.
  * @throws Error naming the line, for a nameserver line without an address
  */
 export function parseResolvConf(text: string): { servers: string[]; searches: string[]; options: string[] } {
   const servers: string[] = [];
   let searches: string[] = [];
-  let options: string[] = [];
+  const options = new Map<string, string>();
   for (const [index, line] of text.split('\n').entries()) {
     if (/^\s*[#;]/.test(line)) continue;
     const [keyword, ...values] = line.trim().split(/\s+/);
@@ -120,10 +120,10 @@ export function parseResolvConf(text: string): { servers: string[]; searches: st
       if (server === undefined) throw new Error(`line ${index + 1}: nameserver without an address`);
       servers.push(server);
     } else if (keyword === 'search') {
-      searches = values.map((domain) => (domain === '.' ? domain : domain.replace(/\.$/, '')));
+      searches = values.filter((domain) => domain !== '.').map((domain) => domain.replace(/\.$/, ''));
     } else if (keyword === 'options') {
-      options = values;
+      for (const option of values) options.set(option.split(':', 1)[0] ?? '', option);
     }
   }
-  return { servers, searches, options };
+  return { servers, searches, options: [...options.values()] };
 }

@@ -10,7 +10,7 @@ import { EXEC_STRING_BYTES_MAX, ExecRoom, expand } from '../../../pod/execLimits
 import { podLevel } from '../../../pod/resources/podLevel.ts';
 import { kindWord, type ObjectRef, refKey } from '../../../pod/volumes/references.ts';
 import { type Built, built, refused } from '../../../result.ts';
-import { onePerFamily } from '../../../text/addresses.ts';
+import { onePerFamily, podAddresses } from '../../../text/addresses.ts';
 import { goQuote } from '../../../text/go/goQuote.ts';
 import type { KeyValue } from '../../../wire/cri.ts';
 import { type EnvFiles, fileKeyValue } from './envFile.ts';
@@ -78,10 +78,14 @@ export function containerEnv(input: EnvInput, room: ExecRoom = new ExecRoom()): 
   return built([...result].map(([key, value]) => ({ key, value })));
 }
 
-/** By name. */
-export function envVariables(input: EnvInput): Built<ReadonlyMap<string, string>> {
+/** By name, for what is expanded beside the environment. `given`: of device plugins; variables of the pod win. */
+export function envVariables(input: EnvInput, given: readonly KeyValue[]): Built<ReadonlyMap<string, string>> {
   const env = containerEnv(input);
-  return env.ok ? built(new Map(env.value.map(({ key, value }) => [key, value]))) : env;
+  return env.ok ? built(byName([...given, ...env.value])) : env;
+}
+
+export function byName(variables: readonly KeyValue[]): ReadonlyMap<string, string> {
+  return new Map(variables.map(({ key, value }) => [key, value]));
 }
 
 const NAME_CHARS_SHOWN = 64;
@@ -225,9 +229,9 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
     case 'status.hostIPs':
       return built(onePerFamily(input.facts.hostIPs).join(','));
     case 'status.podIP':
-      return built(input.podIPs[0] ?? '');
+      return built(podAddresses(input.podIPs, input.facts.hostIPs)[0] ?? '');
     case 'status.podIPs':
-      return built(input.podIPs.join(','));
+      return built(podAddresses(input.podIPs, input.facts.hostIPs).join(','));
     default:
       return refused(`fieldRef.fieldPath "${path}" cannot be resolved`);
   }

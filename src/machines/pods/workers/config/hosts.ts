@@ -23,7 +23,9 @@ export function podHostname(pod: Pod, clusterDomain: string): Built<PodHostname>
   const hostname = (spec.hostname || metadata.name).slice(0, HOSTNAME_CHARS_MAX).replace(/[-.]+$/, '');
   if (hostname === '') return refused(`pod name "${metadata.name}" leaves no host name`);
   const domain = spec.subdomain ? `${spec.subdomain}.${metadata.namespace}.svc.${clusterDomain}` : '';
-  if (spec.setHostnameAsFQDN !== true || domain === '') return built({ hostname, domain, kernelHostname: hostname });
+  // On the network of the host no kernel is told a name.
+  const asFqdn = spec.setHostnameAsFQDN === true && spec.hostNetwork !== true;
+  if (!asFqdn || domain === '') return built({ hostname, domain, kernelHostname: hostname });
   const fqdn = `${hostname}.${domain}`;
   if (fqdn.length > KERNEL_HOSTNAME_CHARS_MAX) {
     return refused(

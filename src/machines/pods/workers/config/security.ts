@@ -24,8 +24,11 @@ import type {
   UserNamespace,
 } from '../../../wire/cri.ts';
 
+/** Beside them, the folders of {@link SecurityFacts}: each machine has others. */
 export const MASKED_PATHS = [
+  '/proc/asound',
   '/proc/acpi',
+  '/proc/interrupts',
   '/proc/kcore',
   '/proc/keys',
   '/proc/latency_stats',
@@ -34,15 +37,16 @@ export const MASKED_PATHS = [
   '/proc/sched_debug',
   '/proc/scsi',
   '/sys/firmware',
+  '/sys/devices/virtual/powercap',
 ];
-export const READONLY_PATHS = ['/proc/asound', '/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
+export const READONLY_PATHS = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 
 /** The user an image asks for: a number, a name, or neither. */
 export interface ImageUser {
   uid: number | null;
   username: string;
 }
-export type SecurityFacts = Pick<NodeFacts, 'rootDir' | 'seccompDefault'>;
+export type SecurityFacts = Pick<NodeFacts, 'rootDir' | 'seccompDefault' | 'thermalFolders'>;
 
 function namespaceOptions(pod: Pod, users?: UserNamespace): NamespaceOption {
   const { spec } = pod;
@@ -201,7 +205,7 @@ export function containerSecurity(input: {
       supplementalGroups: supplementalGroups(pod.spec.securityContext),
       supplementalGroupsPolicy: groupsPolicy(pod.spec.securityContext),
       noNewPrivs: effective.allowPrivilegeEscalation === false,
-      maskedPaths: unmasked ? [] : [...MASKED_PATHS],
+      maskedPaths: unmasked ? [] : [...MASKED_PATHS, ...(facts.thermalFolders ?? [])],
       readonlyPaths: unmasked ? [] : [...READONLY_PATHS],
       seccomp: seccompProfile.value,
       apparmor: apparmor.value,
