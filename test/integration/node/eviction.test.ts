@@ -6,7 +6,7 @@ import type { KubeletConfiguration } from '../../../src/machines/config/config.t
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 
-import { cluster, create, events, inApi, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -140,6 +140,21 @@ describe('a node that is short of memory', () => {
     await failed(h, 'asked');
     await h.advance(LOOKS_MS);
     expect([h.phase('static'), inApi(h, 'guarded')?.status.phase]).toEqual(['Running', 'Running']);
+  });
+
+  it('goes by containers that run: one that has ended does not make its pod the first to go', async () => {
+    await using h = await start();
+    listEnded(h, 0);
+    create(h, 'prepared', { ...requests('1Gi'), inits: [{}], lives: { 'init-0': 'run=1s,exit=0' } });
+    create(h, 'restarted', { ...requests('1Gi'), lives: { main: 'run=1s,exit=1;run=forever' } });
+    create(h, 'greedy');
+    for (const name of ['prepared', 'restarted', 'greedy']) await up(h, name);
+    await h.until('it has restarted', () => inApi(h, 'restarted')?.status.containerStatuses?.[0]?.restartCount === 1);
+    h.memory.availableBytes = SHORT;
+    await h.until('a pod is evicted', () => events(h, 'Evicted').length > 0);
+    h.memory.availableBytes = ENOUGH;
+    await failed(h, 'greedy');
+    expect(['prepared', 'restarted'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running']);
   });
 
   it('resources trap 4: evicts one pod at a time, and looks again only when that one has ended', async () => {

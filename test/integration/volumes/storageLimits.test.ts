@@ -1,7 +1,7 @@
 /** Pods that write more to the disk than their own limits allow, on a whole node in virtual time that is short of nothing. */
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { cluster, create, dirOf, events, inApi } from '../cluster/clusterPods.ts';
+import { cluster, create, dirOf, events, inApi, listEnded } from '../cluster/clusterPods.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -54,6 +54,17 @@ describe('a pod that writes more than it may', () => {
     expect(events(h, 'Evicted')).toEqual([message, message]);
     await h.advance(LOOKS_MS);
     expect(inApi(h, 'c')?.status.phase).toBe('Running');
+  });
+
+  it('is not held to what its ended containers wrote', async () => {
+    await using h = await cluster();
+    listEnded(h, MIB);
+    const lives = { 'init-0': 'run=1s,exit=0', main: `run=1s,exit=1;run=forever,writes=${MIB / 2}` };
+    create(h, 'a', { ...limit('1Mi'), inits: [{}], lives });
+    await runs(h, 'a');
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'a')?.status.phase).toBe('Running');
+    expect(events(h, 'Evicted')).toEqual([]);
   });
 
   it('is not evicted when it is static or critical, nor where the feature is switched off', async () => {

@@ -10,7 +10,7 @@ import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { Parts } from '../../../machines/reclaim/eviction/disks.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
-import { CRI_LABELS } from '../../../machines/wire/cri.ts';
+import { CRI_LABELS, type CriContainerStats } from '../../../machines/wire/cri.ts';
 import { listIfThere } from '../../../ports/ifThere.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -43,13 +43,25 @@ async function walkOf({ ports: { fs, mounter }, rootDir, podLogsDir, signal }: O
   return { fs, mounted: new Set(tables.flat().map((e) => e.path)), signal };
 }
 
+/**
+ * Of containers that run. Runtimes may list ended ones too, without their memory and beside the instance that runs under
+ * their name: they would make their pod one of unknown usage. @throws CriError
+ */
+async function runningStats({ cri, signal }: Pick<UsageOptions, 'cri' | 'signal'>): Promise<CriContainerStats[]> {
+  const [{ stats }, { containers }] = await Promise.all([
+    cri.read('ListContainerStats', {}, { signal }),
+    cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
+  ]);
+  const running = new Set(containers.map((c) => c.id));
+  return stats.filter(({ attributes }) => attributes !== null && running.has(attributes.id));
+}
+
 /** @throws CriError */
 export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
   const ranked = STARVED[SIGNAL_FACTS[about].resource].figure;
   if (ranked === null) return new Map();
-  const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
   const containers = new Map<string, Map<string, Usage & { layer: Sum }>>();
-  for (const s of stats) {
+  for (const s of await runningStats(o)) {
     const labels = s.attributes?.labels;
     const uid = labels?.[CRI_LABELS.podUid];
     const name = labels?.[CRI_LABELS.containerName];
@@ -102,11 +114,10 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
 
 /** What pods wrote, of which each part may have a limit. @throws CriError */
 export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions, 'parts'>): Promise<ReadonlyMap<string, StorageUse>> {
-  const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
   const layers = new Map<string, number>();
-  for (const { attributes, writableLayer } of stats) {
+  for (const { attributes, writableLayer } of await runningStats(o)) {
     const key = `${attributes?.labels[CRI_LABELS.podUid] ?? ''} ${attributes?.labels[CRI_LABELS.containerName] ?? ''}`;
-    layers.set(key, (layers.get(key) ?? 0) + (figure(writableLayer?.usedBytes) ?? 0));
+    layers.set(key, figure(writableLayer?.usedBytes) ?? 0);
   }
   const use = new Map<string, StorageUse>();
   const walk = await walkOf(o);
