@@ -28,6 +28,9 @@ function running(h: VirtualNode, name: string): number {
   const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
   return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
 }
+/** Containers of a pod of the API, also those that have ended. */
+const left = (h: VirtualNode, name: string) =>
+  h.runtime.dump().containers.filter((c) => c.labels['io.kubernetes.pod.name'] === name).length;
 const recordOf = (h: VirtualNode, uid: string) => h.tree.registry.read(podsView)?.value.records.get(uid);
 const statusOf = (h: VirtualNode, uid: string) => h.tree.registry.read(statusesView)?.value.get(uid)?.status;
 const requests = (memory: string) => ({ container: { resources: { requests: { memory } } } });
@@ -276,6 +279,45 @@ describe('a node that is short of disk', () => {
     expect(inApi(h, 'web')?.status.phase).toBe('Running');
     await says(h, 'DiskPressure', 'False');
     expect(condition(h, 'DiskPressure')?.reason).toBe('KubeletHasNoDiskPressure');
+  });
+
+  it('collects what ended pods left before it evicts one, not of static pods', async () => {
+    await using h = await start();
+    const once = { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } };
+    const { uid } = create(h, 'job', once).metadata;
+    create(h, 'web');
+    h.write('static', pod('static', once));
+    await up(h, 'web');
+    await h.until('both have ended', () => inApi(h, 'job')?.status.phase === 'Succeeded' && h.phase('static') === 'Succeeded');
+    const log = `${h.node.facts.podLogsDir}/default_job_${uid}/main/0.log`;
+    h.fs.put(log, 'a line\n');
+    await h.advance(70_000);
+    // With room on the disk its log stays readable.
+    expect([left(h, 'job'), h.fs.has(log)]).toEqual([1, true]);
+    h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
+    await h.until('nothing of it is left', () => left(h, 'job') === 0);
+    h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
+    await h.advance(LOOKS_MS);
+    expect(['job', 'web'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Succeeded', 'Running']);
+    expect(h.containers('static')).toHaveLength(1);
+    // Nor does it run again.
+    await h.crash();
+    await h.boot();
+    await h.advance(LOOKS_MS);
+    expect([inApi(h, 'job')?.status.phase, left(h, 'job')]).toEqual(['Succeeded', 0]);
+  });
+
+  it('collects what a pod left that it evicted, its logs too, though the pod is not deleted', async () => {
+    await using h = await start();
+    const { uid } = create(h, 'web').metadata;
+    await up(h, 'web');
+    const log = `${h.node.facts.podLogsDir}/default_web_${uid}/main/0.log`;
+    h.fs.put(log, 'a line\n');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
+    await failed(h, 'web');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
+    await h.until('nothing of it is left', () => left(h, 'web') === 0 && !h.fs.has(log), 70_000);
+    expect(inApi(h, 'web')?.status).toMatchObject({ phase: 'Failed', reason: 'Evicted' });
   });
 
   it('evicts when collecting did not help, and says which threshold is met', async () => {
