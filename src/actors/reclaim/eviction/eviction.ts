@@ -12,7 +12,7 @@ import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { isCritical, isTerminal } from '../../../machines/pod/phase.ts';
-import { isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
+import { type Eviction, isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { countedParts, type DiskLayout, garbageOf, layersElsewhere } from '../../../machines/reclaim/eviction/disks.ts';
 import {
@@ -286,27 +286,30 @@ class EvictionManager {
   }
 
   evictOffenders(offenders: readonly Offender[]): void {
-    for (const { pod, exceeded: found } of offenders)
-      this.#evict(pod, { message: found.message, graceSeconds: HARD_GRACE_SECONDS, signal: found.signal, why: found.message.trim() });
+    for (const { pod, exceeded: found } of offenders) {
+      const eviction = { reason: EVICTED, message: found.message, graceSeconds: HARD_GRACE_SECONDS };
+      this.#evict(pod, { eviction, signal: found.signal, why: found.message.trim() });
+    }
   }
 
   evict(victim: Victim | null): void {
     if (victim === null) return;
     const { pod, met, message, graceSeconds } = victim;
-    this.#evict(pod, { message, graceSeconds, signal: met.threshold.signal, why: metText(met) });
+    const eviction = { reason: EVICTED, message, graceSeconds, disruption: message };
+    this.#evict(pod, { eviction, signal: met.threshold.signal, why: metText(met) });
   }
 
-  #evict(pod: Pod, o: { message: string; graceSeconds: number; signal: string; why: string }): void {
-    const { message, graceSeconds, why } = o;
+  #evict(pod: Pod, { eviction, signal, why }: { eviction: Eviction; signal: string; why: string }): void {
+    const { message, graceSeconds } = eviction;
     const { registry, path, ports, log } = this.#ctx;
     log.warn({ ...podRef(pod), why, graceSeconds }, 'evicting a pod');
     registry.send(podManagerAddr, {
       type: 'pods.evict',
       uid: pod.metadata.uid,
-      eviction: { reason: EVICTED, message, graceSeconds },
+      eviction,
       causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `evicted: ${why}` }),
     });
     registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: EVICTED, message, pod: podRef(pod) } });
-    this.#evictions.inc({ eviction_signal: o.signal });
+    this.#evictions.inc({ eviction_signal: signal });
   }
 }
