@@ -84,6 +84,23 @@ describe('a pod that writes more than it may', () => {
     expect(inApi(off, 'free')?.status.phase).toBe('Running');
   });
 
+  it('is held to what its files take of the disk: holes take nothing, and a file of two names counts once', async () => {
+    await using h = await cluster();
+    const [sparse, linked] = [create(h, 'sparse', volume('1Mi')), create(h, 'linked', volume('1Mi'))];
+    for (const name of ['sparse', 'linked']) await runs(h, name);
+    filled(h, sparse, 2 * MIB);
+    const names = ['one', 'two'].map((name) => `${dirOf(linked, 'empty-dir', 'scratch')}/${name}`);
+    for (const path of names) h.fs.put(path, 'x'.repeat(0.75 * MIB));
+    const { lstat } = h.fs;
+    h.fs.lstat = async (path) => {
+      const info = await lstat(path);
+      if (names.includes(path)) return { ...info, links: 2, ino: 7 };
+      return path === `${dirOf(sparse, 'empty-dir', 'scratch')}/file` ? { ...info, diskBytes: 4096 } : info;
+    };
+    await h.advance(LOOKS_MS);
+    expect(['sparse', 'linked'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running']);
+  });
+
   it('beside what a dead server serves inside its volume is measured without a look at that', async () => {
     await using h = await cluster();
     const pod = create(h, 'a', volume('1Mi'));

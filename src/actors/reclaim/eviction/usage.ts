@@ -144,11 +144,15 @@ export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions,
 
 const NOTHING: Sum = { bytes: 0, inodes: 0 };
 
-/** Sizes of files below a folder on its file system; what goes meanwhile, or cannot be read, counts for nothing. */
+/**
+ * What a folder and all below it take of its file system, as du(1) counts: no holes, and a file of several names once. What
+ * goes meanwhile, or cannot be read, counts for nothing.
+ */
 async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Sum> {
   const top = await fs.lstat(root).catch(() => null);
   if (top === null || top.kind !== 'dir') return NOTHING;
-  const sum = { bytes: 0, inodes: 1 };
+  const sum = { bytes: top.diskBytes, inodes: 1 };
+  const counted = new Set<number>();
   const open = [root];
   for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
     signal.throwIfAborted();
@@ -156,10 +160,11 @@ async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Su
       const path = `${dir}/${name}`;
       const info = mounted.has(path) ? null : await fs.lstat(path).catch(() => null);
       // What was mounted since takes nothing of this file system either.
-      if (info === null || info.dev !== top.dev) continue;
+      if (info === null || info.dev !== top.dev || counted.has(info.ino)) continue;
       sum.inodes += 1;
+      sum.bytes += info.diskBytes;
       if (info.kind === 'dir') open.push(path);
-      else sum.bytes += info.size;
+      else if (info.links > 1) counted.add(info.ino);
     }
   }
   return sum;
