@@ -337,6 +337,30 @@ describe('a node that is short of disk', () => {
   });
 });
 
+describe('a node that is short of process ids', () => {
+  it('evicts the pod that has most of them, of those with the lowest priority', async () => {
+    const tasks = { current: 500, max: 32_768 };
+    await using h = await cluster({
+      cgroups: true,
+      config: { evictionPressureTransitionPeriod: 60_000, evictionHard: { 'pid.available': '1000' } },
+      ports: (ports) => ({ ...ports, host: { ...ports.host, tasks: () => tasks } }),
+    });
+    const has = { first: 3, bomb: 31_000, last: 20, guarded: 40_000 };
+    const priorities: Record<string, number> = { guarded: 1 };
+    for (const [name, count] of Object.entries(has)) {
+      const { uid } = create(h, name, { spec: { priority: priorities[name] ?? 0 } }).metadata;
+      await up(h, name);
+      h.cgroups.write(`/kubepods/besteffort/pod${uid}`, 'pids.current', `${count}\n`);
+    }
+    tasks.current = 32_000;
+    await h.until('a pod is evicted', () => events(h, 'Evicted').length > 0);
+    tasks.current = 500;
+    await failed(h, 'bomb');
+    expect(inApi(h, 'bomb')?.status.message).toBe('The node was low on resource: pids. Threshold quantity: 1k, available: 768. ');
+    expect(['first', 'last', 'guarded'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running', 'Running']);
+  });
+});
+
 describe('a node with images and writable layers on two disks', () => {
   const IMAGES = '/var/lib/hollow';
   const LAYERS = '/var/lib/layers';

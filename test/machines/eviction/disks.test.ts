@@ -87,7 +87,8 @@ describe('who is evicted first is whom the kubelet 1.36 evicts', () => {
     const cri = { read: async () => ({ stats, containers }) } as unknown as CriClient;
     const { signal: ending } = new AbortController();
     const parts = countedParts(layout, signal);
-    return measure(pods, signal, { ports: fakePorts({ fs }), cri, rootDir: '/root', podLogsDir: '/logs', parts, signal: ending });
+    const dirs = { rootDir: '/root', podLogsDir: '/logs' };
+    return measure(pods, signal, { ports: fakePorts({ fs }), cri, ...dirs, parts, podGroup: () => undefined, signal: ending });
   };
   const available = Object.entries(recorded.ranked).filter(([key]) => key.endsWith('.available'));
   it.each(available)('%s', async (key, wanted) => {

@@ -62,6 +62,8 @@ export interface EvictionOptions {
   podLogsDir: string;
   /** Path of the group of all pods; undefined where there is none, or the runtime has not said its driver. */
   podsGroup(): string | undefined;
+  /** The same of one pod. */
+  podGroup(pod: Pod): string | undefined;
   /** localStorageCapacityIsolation: pods are held to the limits of what they may write. */
   limits: boolean;
   /** kernelMemcgNotification: memory is looked at often, and not every 10 s alone. */
@@ -258,6 +260,7 @@ class EvictionManager {
       rootDir,
       podLogsDir,
       parts: countedParts(this.readings.disks.layout, met.threshold.signal),
+      podGroup: (pod) => this.#o.podGroup(pod),
       signal,
     });
   }

@@ -16,16 +16,19 @@ import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 export interface UsageOptions {
-  ports: Pick<Ports, 'fs' | 'mounter'>;
+  ports: Pick<Ports, 'fs' | 'mounter' | 'cgroups'>;
   cri: CriClient;
   rootDir: string;
   podLogsDir: string;
   /** What counts of each pod's disk. */
   parts: Parts;
+  /** Path of the group of one pod; undefined: it has none. */
+  podGroup(pod: Pod): string | undefined;
   signal: AbortSignal;
 }
 /** Files of one pod that are counted; what is beyond is not. */
 const FILES_MAX = 20_000;
+const TASKS = { controller: 'pids', file: 'pids.current' };
 /** Names in directories of kinds whose volumes are the pod's own. */
 const SCRATCH = INLINE_KINDS.filter((kind) => kind.scratch).map((kind) => kind.plugin);
 
@@ -38,7 +41,9 @@ interface Walk {
   mounted: ReadonlySet<string>;
   signal: AbortSignal;
 }
-async function walkOf({ ports: { fs, mounter }, rootDir, podLogsDir, signal }: Omit<UsageOptions, 'cri' | 'parts'>): Promise<Walk> {
+async function walkOf(o: Pick<UsageOptions, 'ports' | 'rootDir' | 'podLogsDir' | 'signal'>): Promise<Walk> {
+  const { ports, rootDir, podLogsDir, signal } = o;
+  const { fs, mounter } = ports;
   const tables = await Promise.all([rootDir, podLogsDir].map((dir) => mounter?.list(dir) ?? []));
   return { fs, mounted: new Set(tables.flat().map((e) => e.path)), signal };
 }
@@ -59,7 +64,7 @@ async function runningStats({ cri, signal }: Pick<UsageOptions, 'cri' | 'signal'
 /** @throws CriError */
 export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
   const ranked = STARVED[SIGNAL_FACTS[about].resource].figure;
-  if (ranked === null) return new Map();
+  if (ranked === 'tasks') return tasksOf(pods, o);
   const containers = new Map<string, Map<string, Usage & { layer: Sum }>>();
   for (const s of await runningStats(o)) {
     const labels = s.attributes?.labels;
@@ -77,6 +82,18 @@ export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptio
     const mine = containers.get(pod.metadata.uid);
     if (mine === undefined) continue;
     usage.set(pod.metadata.uid, walk === null ? memoryOf(mine) : await diskOf(pod, mine, { ...o, walk }));
+  }
+  return usage;
+}
+
+async function tasksOf(pods: readonly Pod[], o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
+  const usage = new Map<string, PodUsage>();
+  for (const pod of pods) {
+    o.signal.throwIfAborted();
+    const path = o.podGroup(pod);
+    const read = path === undefined ? undefined : o.ports.cgroups?.read(path, [TASKS]);
+    const [text = ''] = (await read?.catch(() => [])) ?? [];
+    if (/^\d+\s*$/.test(text)) usage.set(pod.metadata.uid, { tasks: Number(text), containers: new Map() });
   }
   return usage;
 }
@@ -113,7 +130,10 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
 }
 
 /** What pods wrote, of which each part may have a limit. @throws CriError */
-export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions, 'parts'>): Promise<ReadonlyMap<string, StorageUse>> {
+export async function measureStorage(
+  pods: readonly Pod[],
+  o: Omit<UsageOptions, 'parts' | 'podGroup'>,
+): Promise<ReadonlyMap<string, StorageUse>> {
   const layers = new Map<string, number>();
   for (const { attributes, writableLayer } of await runningStats(o)) {
     const key = `${attributes?.labels[CRI_LABELS.podUid] ?? ''} ${attributes?.labels[CRI_LABELS.containerName] ?? ''}`;

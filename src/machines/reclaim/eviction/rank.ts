@@ -14,6 +14,8 @@ export interface Usage {
   memoryBytes?: number;
   diskBytes?: number;
   inodes?: number;
+  /** Processes and threads. */
+  tasks?: number;
 }
 /** What a pod uses just now. A figure that nobody knows is absent. */
 export interface PodUsage extends Usage {
@@ -27,14 +29,16 @@ function podRequest(pod: Pod, resource: StarvedResource): number {
   return resource === 'memory' || resource === 'ephemeral-storage' ? requestOf(pod, resource) : 0;
 }
 
-/** First who uses more than it asked for, then the lower priority, then who is furthest above. A pod of unknown usage goes first. */
+/**
+ * First who uses more than it asked for, then the lower priority, then who is furthest above. A pod of unknown usage goes first.
+ * No pod asks for processes: there the lower priority goes first, then who has most.
+ */
 export function rank(pods: readonly Pod[], usage: ReadonlyMap<string, PodUsage>, resource: StarvedResource): Pod[] {
   const figure = STARVED[resource].figure;
   const keys = (pod: Pod): [number, number, number, number] => {
     const priority = pod.spec.priority ?? 0;
-    if (figure === null) return [0, 0, priority, 0];
     const used = usage.get(pod.metadata.uid)?.[figure];
-    if (used === undefined) return [0, 0, priority, 0];
+    if (used === undefined || resource === 'pids') return [0, 0, priority, -(used ?? 0)];
     const above = used - podRequest(pod, resource);
     return [1, above > 0 ? 0 : 1, priority, -above];
   };
@@ -49,8 +53,8 @@ export function evictionMessage(pod: Pod, usage: PodUsage | undefined, { thresho
   const { resource } = SIGNAL_FACTS[threshold.signal];
   const wanted = thresholdText(threshold.value, observation.capacity);
   const head = `The node was low on resource: ${resource}. Threshold quantity: ${wanted}, available: ${amountText(observation.available)}. `;
-  const figure = STARVED[resource].figure;
-  if (figure === null || figure === 'inodes') return head;
+  const { figure, bytes } = STARVED[resource];
+  if (!bytes) return head;
   const counted = [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always')];
   const parts = counted.flatMap((c) => {
     const used = usage?.containers.get(c.name)?.[figure];

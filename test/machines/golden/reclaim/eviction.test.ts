@@ -179,9 +179,11 @@ goldenTable('eviction is as recorded', 'reclaim/eviction', {
     [named('few', asks('ephemeral-storage', '1Gi')), { inodes: 5 }],
     [named('many', asks('ephemeral-storage', '1Gi')), { inodes: 500 }],
   ]),
-  'processes: by priority alone, since no runtime counts them': ranked('pids', [
-    [named('seven', { priority: 7 }), {}],
-    [named('none'), {}],
+  'processes: by priority, then by how many there are': ranked('pids', [
+    [named('seven', { priority: 7 }), { tasks: 900 }],
+    [named('unknown'), null],
+    [named('few'), { tasks: 3 }],
+    [named('many'), { tasks: 30 }],
     [named('minus', { priority: -1 }), {}],
   ]),
 
