@@ -1,8 +1,8 @@
 /** Which pod is evicted first, and what is said of it (resources 3.5, 3.6). Pure. */
 import { SIGNAL_FACTS, STARVED, type StarvedResource } from '../../config/evictionSignals.ts';
-import type { Container } from '../../kube/podTable.ts';
-import { quantityToInteger } from '../../kube/quantity.ts';
-import type { Pod } from '../../kube/types.ts';
+import { canonicalQuantity, quantityToInteger } from '../../kube/quantity.ts';
+import type { Pod, Quantity } from '../../kube/types.ts';
+import { podLevel } from '../../pod/resources/podLevel.ts';
 import { requestOf } from '../../pod/resources/requests.ts';
 import type { Met } from './pass.ts';
 import { amountText, thresholdText } from './thresholds.ts';
@@ -22,9 +22,6 @@ export interface PodUsage extends Usage {
   containers: ReadonlyMap<string, Usage>;
 }
 
-function ownRequest(c: Container, resource: StarvedResource): number {
-  return resource === 'memory' || resource === 'ephemeral-storage' ? quantityToInteger(c.resources?.requests?.[resource]) : 0;
-}
 function podRequest(pod: Pod, resource: StarvedResource): number {
   return resource === 'memory' || resource === 'ephemeral-storage' ? requestOf(pod, resource) : 0;
 }
@@ -48,23 +45,24 @@ export function rank(pods: readonly Pod[], usage: ReadonlyMap<string, PodUsage>,
     .map(({ pod }) => pod);
 }
 
-/** Status and event of an evicted pod, in the reference's words. */
+/** Status and event of an evicted pod, in the reference's words: a pod with a request of its own is named whatever it uses. */
 export function evictionMessage(pod: Pod, usage: PodUsage | undefined, { threshold, observation }: Met): string {
   const { resource } = SIGNAL_FACTS[threshold.signal];
   const wanted = thresholdText(threshold.value, observation.capacity);
   const head = `The node was low on resource: ${resource}. Threshold quantity: ${wanted}, available: ${amountText(observation.available)}. `;
   const { figure, bytes } = STARVED[resource];
-  if (!bytes) return head;
-  const counted = [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always')];
-  const parts = counted.flatMap((c) => {
-    const used = usage?.containers.get(c.name)?.[figure];
-    const request = ownRequest(c, resource);
-    if (used === undefined || used <= request) return [];
-    return [
-      `Container ${c.name} was using ${amountText(used)}, request is ${amountText(request)}, has larger consumption of ${resource}. `,
-    ];
+  if (!bytes || usage === undefined) return head;
+  const larger = (who: string, used: number, request: Quantity) =>
+    `${who} was using ${amountText(used)}, request is ${canonicalQuantity(request)}, has larger consumption of ${resource}. `;
+  const whole = podLevel(pod, 'requests', resource);
+  const used = usage[figure];
+  const ofPod = whole === undefined || used === undefined ? [] : [larger(`Pod ${pod.metadata.name}`, used, whole)];
+  const ofContainers = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].flatMap(({ name, resources }) => {
+    const own = usage.containers.get(name)?.[figure];
+    const request = resources?.requests?.[resource] ?? '0';
+    return own === undefined || own <= quantityToInteger(request) ? [] : [larger(`Container ${name}`, own, request)];
   });
-  return `${head}${parts.join('')}`;
+  return [head, ...ofPod, ...ofContainers].join('');
 }
 
 /** Seconds: next to none where a hard threshold is met, else the pod's own up to `maxSeconds`. */

@@ -73,6 +73,10 @@ const met = (signal: Signal, o: { soft?: boolean; value?: Threshold['value']; av
 const web = container('web', { resources: { requests: { memory: '64Mi', 'ephemeral-storage': '1Gi' } } });
 const proxy = sidecar('proxy', { resources: { requests: { memory: '10Mi' } } });
 const VICTIM = pod({ initContainers: [proxy, container('init')], containers: [web, container('log')] });
+const WHOLE = pod({
+  resources: { requests: { memory: '1G' } },
+  containers: [container('web', { resources: { requests: { memory: '100M' } } })],
+});
 const USAGE: PodUsage = {
   memoryBytes: 300 * MIB,
   containers: new Map([
@@ -194,6 +198,7 @@ goldenTable('eviction is as recorded', 'reclaim/eviction', {
   'message: disk of images': () => evictionMessage(VICTIM, USAGE, met('imagefs.available')),
   'message: inodes name no container': () => evictionMessage(VICTIM, USAGE, met('nodefs.inodesFree', { available: 7 })),
   'message: processes name no container': () => evictionMessage(VICTIM, USAGE, met('pid.available', { available: 7 })),
+  'message: a pod with a request of its own, and amounts as they are written': () => evictionMessage(WHOLE, USAGE, met('memory.available')),
   'message: of one that is not known': () => evictionMessage(VICTIM, undefined, met('memory.available')),
 
   'grace: hard': grace(false, 60, 30),
