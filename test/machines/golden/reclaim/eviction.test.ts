@@ -120,6 +120,7 @@ goldenTable('eviction is as recorded', 'reclaim/eviction', {
   'threshold: neither': parsed({ evictionHard: { 'memory.available': 'much' } }),
   'threshold: soft, with its grace': parsed(SOFT),
   'threshold: soft, without a grace': parsed({ evictionSoft: { 'memory.available': '100' } }),
+  'threshold: soft, with a grace of zero': parsed({ ...SOFT, evictionSoftGracePeriod: { 'memory.available': '0s' } }),
   'threshold: soft, with a grace below zero': parsed({ ...SOFT, evictionSoftGracePeriod: { 'memory.available': '-1s' } }),
   'threshold: what is to be reclaimed is of both': parsed({ ...RECLAIM, ...SOFT }),
   'threshold: of what only groups tell': parsed({ evictionHard: { 'allocatableMemory.available': '1Gi' } }),
