@@ -6,7 +6,7 @@ import type { KubeletConfiguration } from '../../../src/machines/config/config.t
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 
-import { cluster, create, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, drop, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -174,6 +174,21 @@ describe('a node that is short of memory', () => {
         return names.filter((name) => running(h, name) === 0).length === ended;
       });
     }
+  });
+
+  it('ends a deleted pod that uses most sooner than its grace period, and leaves the others alone', async () => {
+    await using h = await start();
+    create(h, 'asked', requests('1Gi'));
+    const { uid } = create(h, 'greedy', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 600 } }).metadata;
+    for (const name of ['asked', 'greedy']) await up(h, name);
+    drop(h, 'pods/greedy');
+    await h.until('it is being stopped', () => recordOf(h, uid)?.worker?.phase === 'terminating');
+    h.memory.availableBytes = SHORT;
+    await h.until('a pod is evicted', () => events(h, 'Evicted').length > 0);
+    h.memory.availableBytes = ENOUGH;
+    await h.until('it is gone', () => inApi(h, 'greedy') === undefined, 60_000);
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'asked')?.status.phase).toBe('Running');
   });
 
   it('waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows', async () => {

@@ -33,6 +33,7 @@ import { HARD_GRACE_SECONDS } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { containerGcAddr, type ImageGcEvent, imageGcAddr } from '../../../machines/reclaim/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
@@ -238,15 +239,20 @@ class EvictionManager {
     this.#ctx.log.warn({ why: metText(met) }, 'no pod of this node may be evicted: static pods and critical ones are left alone');
   }
 
-  /** Pods that run and are nobody's idea of critical; what has ended by itself gives nothing back, and keeps the end it came to. */
+  /**
+   * Pods that run and are nobody's idea of critical; what has ended by itself gives nothing back, and keeps the end it came to.
+   * A deleted pod may run on for a long grace period: eviction shortens it, where another pod would have to go instead.
+   */
   candidates(): readonly Pod[] {
     const pods: Pod[] = [];
     const statuses = this.#ctx.registry.read(statusesView)?.value;
+    const listed = this.#ctx.registry.read(runtimePodsView)?.value.pods;
+    const runs = ({ metadata: { uid } }: Pod) => listed?.get(uid)?.containers.some((c) => c.state === 'running') === true;
     for (const record of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
       const { pod, worker } = record;
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
-      const active = (worker === null || worker.phase === 'syncing') && !isTerminal(phase);
-      if (isWanted(record) && verdictOf(record) === null && active && !isCritical(pod)) pods.push(pod);
+      const active = worker === null || worker.phase === 'syncing' || (worker.phase === 'terminating' && runs(pod));
+      if (isWanted(record) && verdictOf(record) === null && active && !isTerminal(phase) && !isCritical(pod)) pods.push(pod);
     }
     return pods;
   }
