@@ -54,6 +54,10 @@ export interface FileInfo {
   kind: 'file' | 'dir' | 'symlink' | 'other';
   /** In bytes. The kernel says 4096 for every file below /sys and 0 below /proc and in cgroups, however long it is. */
   size: number;
+  /** What it takes of the disk, in bytes: less than its size where it has holes. */
+  diskBytes: number;
+  /** How many names it has. */
+  links: number;
   mode: number;
   mtimeMs: number;
   /** When anything about it changed last, by the system's own clock: nobody can set it. */

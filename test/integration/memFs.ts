@@ -81,7 +81,8 @@ export function memFs(clock: Clock): MemFs {
   const diskAt = (path: string) => [...self.disks].find(([dir]) => path === dir || path.startsWith(`${dir}/`))?.[1];
   const info = (path: string, e: Entry): FileInfo => {
     const { kind, data, mode, mtimeMs, ino } = e;
-    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: diskAt(path)?.dev ?? 1, ino };
+    const size = sizeSaid(path, data.length);
+    return { kind, size, diskBytes: data.length, links: 1, mode, mtimeMs, ctimeMs: mtimeMs, dev: diskAt(path)?.dev ?? 1, ino };
   };
   const makeDir = (path: string) => {
     if (path === '' || entries.has(path)) return;

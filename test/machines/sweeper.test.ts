@@ -13,8 +13,10 @@ const ASK: SweeperEvent = { type: 'gc.run', why: 'a pod has ended' };
 function bench({ tookMs = 0, isDue = (): boolean => true } = {}) {
   const time = virtualTime();
   const beganMs: number[] = [];
-  const sweep = async (): Promise<string> => {
+  const urgent: boolean[] = [];
+  const sweep = async (_: AbortSignal, how: { urgent: boolean }): Promise<string> => {
     beganMs.push(time.clock.monoMs());
+    urgent.push(how.urgent);
     if (tookMs > 0) await new Promise<void>((done) => time.clock.setTimeout(done, tookMs));
     return '';
   };
@@ -25,7 +27,7 @@ function bench({ tookMs = 0, isDue = (): boolean => true } = {}) {
   };
   const actor = createActor(logic, { clock, input: { everyMs: EVERY_MS, quietMs: QUIET_MS } }).start();
   const from = time.clock.monoMs();
-  return { time, actor, began: () => beganMs.map((ms) => (ms - from) / 1000) };
+  return { time, actor, urgent, began: () => beganMs.map((ms) => (ms - from) / 1000) };
 }
 
 it('sweeps from time to time though nobody asks', async () => {
@@ -53,13 +55,16 @@ it('lets nobody wait for longer than 15 s, however many ask', async () => {
   expect(began()).toEqual([15, 30]);
 });
 
-it('sweeps at once for whoever cannot wait', async () => {
-  const { time, actor, began } = bench();
+it('sweeps at once for whoever cannot wait, and says so to that sweep alone', async () => {
+  const { time, actor, began, urgent } = bench();
   actor.send(ASK);
   await time.advance(1_000);
   actor.send({ ...ASK, urgent: true });
   await time.advance(10_000);
   expect(began()).toEqual([1]);
+  actor.send(ASK);
+  await time.advance(10_000);
+  expect(urgent).toEqual([true, false]);
 });
 
 it('sweeps once more when it is asked during a sweep', async () => {

@@ -52,8 +52,8 @@ function nodeStatusOptions(
     register: c.registerNode,
     updateFrequencyMs: c.nodeStatusUpdateFrequency,
     reportFrequencyMs: c.nodeStatusReportFrequency,
-    // Where nobody named them, the cloud's controller says them alone.
-    addresses: flags.cloudProvider === 'external' && !namesAddresses(flags.nodeIPs) ? [] : facts.hostIPs,
+    // Where nobody named one, the cloud's controller finds them by the host name.
+    addresses: flags.cloudProvider === 'external' && flags.nodeIPs.length === 0 ? [] : facts.hostIPs,
     capacity: facts.capacity,
     allocatable: facts.allocatable,
     needed: c.localStorageCapacityIsolation ? ['ephemeral-storage'] : [],

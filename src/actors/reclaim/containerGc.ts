@@ -16,7 +16,14 @@ import {
   podUidOfLogDir,
 } from '../../machines/pod/runtime/logNames.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
-import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
+import {
+  containersToCollect,
+  deadLinks,
+  type GcPolicy,
+  isGarbage,
+  logDirsToRemove,
+  sandboxesToCollect,
+} from '../../machines/reclaim/containerGc.ts';
 import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -52,18 +59,24 @@ export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGc
     backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 64, key: ({ urgent }) => (urgent === true ? 'urgent' : 'run') },
     start: (ctx) => ({
-      logic: sweeperLogic(ctx.ports.clock, { sweep: (signal) => sweep(ctx, opts, signal) }),
+      logic: sweeperLogic(ctx.ports.clock, { sweep: (signal, how) => sweep(ctx, opts, { signal, ...how }) }),
       input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
     }),
   };
 }
 
-async function sweep(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, signal: AbortSignal): Promise<string> {
+/** `urgent`: pods that have ended keep no container. */
+interface How {
+  signal: AbortSignal;
+  urgent: boolean;
+}
+
+async function sweep(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, how: How): Promise<string> {
   try {
-    return await new Sweep(ctx, opts, signal).run();
+    return await new Sweep(ctx, opts, how).run();
   } catch (error) {
     const message = messageOf(error);
-    if (!signal.aborted)
+    if (!how.signal.aborted)
       ctx.registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: 'ContainerGCFailed', message } });
     throw error;
   }
@@ -73,12 +86,14 @@ class Sweep {
   private readonly ctx: ActorCtx<ContainerGcEvent>;
   private readonly opts: ContainerGcOptions;
   private readonly signal: AbortSignal;
+  private readonly urgent: boolean;
   private readonly cri: CriClient;
 
-  constructor(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, signal: AbortSignal) {
+  constructor(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, { signal, urgent }: How) {
     this.ctx = ctx;
     this.opts = opts;
     this.signal = signal;
+    this.urgent = urgent;
     this.cri = criClient(ctx.registry);
   }
 
@@ -91,12 +106,12 @@ class Sweep {
     const pods = groupByPod(items, containers);
     const ledger = this.ctx.registry.read(podsView)?.value;
     const sourcesReady = ledger?.sourcesReady === true;
-    // Wanted by nobody, or wound down to the end and gone from its source: the record goes in that very moment. Asked
-    // again before each step: a pod may have come back during the sweep, and a ledger that was begun anew knows nobody yet.
-    const isRemovable = (uid: string): boolean => {
+    // Asked again before each step: a pod may have come back during the sweep, and a ledger that was begun anew knows nobody yet.
+    const isOver = (uid: string, urgent: boolean): boolean => {
       const now = this.ctx.registry.read(podsView)?.value;
-      return now?.sourcesReady === true && !now.records.has(uid);
+      return now?.sourcesReady === true && isGarbage(now.records.get(uid), { urgent });
     };
+    const isRemovable = (uid: string): boolean => isOver(uid, this.urgent);
     const removable = new Set([...pods.keys()].filter(isRemovable));
     const cameBack = (uid: string): boolean => removable.has(uid) && !isRemovable(uid);
 
@@ -116,7 +131,7 @@ class Sweep {
     for (const s of sandboxes) if (await this.removeSandbox(s, () => cameBack(s.uid))) removed += 1;
     // A pod that nobody wants may still run: a ledger that was begun anew hears of it with the next listing.
     const runs = (uid: string): boolean => pods.get(uid)?.containers.some((c) => c.state === 'running') === true;
-    const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isRemovable(uid) && !runs(uid), containers });
+    const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isOver(uid, false) && !runs(uid), containers });
     return gone.size + removed + logs === 0
       ? ''
       : `${gone.size} containers, ${removed} sandboxes and ${logs} log directories or links removed`;

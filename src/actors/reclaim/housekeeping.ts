@@ -48,6 +48,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
         versions: '',
         fullAtMonoMs: Number.NEGATIVE_INFINITY,
         left: false,
+        ended: new Set(),
         metrics: orphanMetrics(ctx.ports.metrics),
       };
       return {
@@ -70,6 +71,8 @@ interface Seen {
   fullAtMonoMs: number;
   /** Something of a pod that is gone was left by the last sweep. */
   left: boolean;
+  /** Pods that had ended at the last sweep. */
+  ended: ReadonlySet<string>;
   metrics: ReturnType<typeof orphanMetrics>;
 }
 
@@ -146,8 +149,12 @@ async function sweep(
       ctx.registry.send(containerGcAddr, { type: 'gc.run', why: 'the runtime still has containers of a pod that is gone' });
     removed = await removeOrphanDirs(ctx, { root: podsDir(opts), dirs, known: held, stuck: seen.stuck, signal });
   }
-  // What a claim is for goes with its pod's directory; an earlier sweep may have got no further than that.
-  if (removed > 0 || seen.versions === '') await giveBackUserNamespaces(ctx, { rootDir: opts.rootDir, known });
+  // An earlier sweep may have got no further than a directory.
+  const over = (uid: string) => records().get(uid)?.worker?.phase === 'finished' && !isUp(listed.value.pods.get(uid));
+  const ended = new Set([...records().keys()].filter(over));
+  if (removed > 0 || seen.versions === '' || [...ended].some((uid) => !seen.ended.has(uid)))
+    await giveBackUserNamespaces(ctx, { rootDir: opts.rootDir, known, over });
+  seen.ended = ended;
   seen.metrics.cleaned.set(removed);
   for (const uid of seen.stuck.keys()) if (!dirs.includes(uid)) seen.stuck.delete(uid);
   seen.metrics.errors.set(seen.stuck.size);

@@ -1,5 +1,5 @@
 /** What the actors that free resources of the node are made of, from its configuration. */
-import { podsGroup } from '../../machines/allocation/cgroups/names.ts';
+import { podGroup, podsGroup } from '../../machines/allocation/cgroups/names.ts';
 import type { KubeletConfiguration, NodeConfig } from '../../machines/config/config.ts';
 import { quantityToInteger } from '../../machines/kube/quantity.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
@@ -85,6 +85,7 @@ function evictionOptions({ config: c, flags, gates }: NodeConfig, facts: () => N
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     podsGroup: () => podsGroup(c, facts().cgroupDriver),
+    podGroup: (pod) => podGroup(c, facts().cgroupDriver, pod),
     cluster,
   };
 }

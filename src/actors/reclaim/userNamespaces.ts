@@ -1,17 +1,20 @@
-/** Releases the ids of pods whose directory is gone. */
+/** Releases the ids of pods that have ended, and of those whose directory is gone. */
 
 import { isPathName } from '../../machines/pod/pathName.ts';
 import { podDir } from '../../machines/pod/volumes/volumePaths.ts';
 import { removingDirs } from '../../machines/reclaim/messages.ts';
-import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
+import { MAPPING_FILE, userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 
-/** `known`: a worker may be about to make the directory. One that fails is tried again after the next removal. */
+/**
+ * `known`: a worker may be about to make the directory. `over`: its worker has finished, so nothing of it runs or will. One that
+ * fails is tried again after the next removal or end.
+ */
 export async function giveBackUserNamespaces(
   ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish'>,
-  { rootDir, known }: { rootDir: string; known(uid: string): boolean },
+  { rootDir, known, over }: { rootDir: string; known(uid: string): boolean; over(uid: string): boolean },
 ): Promise<void> {
   const { fs } = ctx.ports;
   const { dir, owner } = userNamespaceClaims(rootDir);
@@ -19,10 +22,17 @@ export async function giveBackUserNamespaces(
     for (const name of await listIfThere(fs, dir)) {
       const path = `${dir}/${name}`;
       const uid = owner(await fs.readlink(path));
-      if (uid === null || !isPathName(uid) || known(uid)) continue;
+      if (uid === null || !isPathName(uid) || (known(uid) && !over(uid))) continue;
       // A worker that is only now coming up waits with its directory until this is over.
       ctx.publish(removingDirs, new Set([uid]));
-      if (!known(uid) && !(await isThere(() => fs.lstat(podDir(rootDir, uid))))) await unlinkIfThere(fs, path);
+      const pod = podDir(rootDir, uid);
+      const stands = await isThere(() => fs.lstat(pod));
+      // What is written there would be believed: it goes first.
+      if (stands && over(uid)) {
+        await unlinkIfThere(fs, `${pod}/${MAPPING_FILE}`);
+        await fs.fsyncDir(pod);
+      }
+      if (over(uid) || (!stands && !known(uid))) await unlinkIfThere(fs, path);
     }
   } catch (error) {
     const err = messageOf(error);

@@ -38,15 +38,20 @@ interface StatLike {
   isDirectory(): boolean;
   isSymbolicLink(): boolean;
   size: number;
+  blocks: number;
+  nlink: number;
   mode: number;
   mtimeMs: number;
   ctimeMs: number;
   dev: number;
   ino: number;
 }
+/** In which stat(2) counts, whatever the file system's own blocks are. */
+const STAT_BLOCK_BYTES = 512;
 function info(s: StatLike): FileInfo {
   const kind = s.isFile() ? 'file' : s.isDirectory() ? 'dir' : s.isSymbolicLink() ? 'symlink' : 'other';
-  return { kind, size: s.size, mode: s.mode & 0o7777, mtimeMs: s.mtimeMs, ctimeMs: s.ctimeMs, dev: s.dev, ino: s.ino };
+  const { size, blocks, nlink, mode, mtimeMs, ctimeMs, dev, ino } = s;
+  return { kind, size, diskBytes: blocks * STAT_BLOCK_BYTES, links: nlink, mode: mode & 0o7777, mtimeMs, ctimeMs, dev, ino };
 }
 
 async function readFile(path: string, opts: { bytesMax: number; own?: boolean }): Promise<Uint8Array> {

@@ -7,13 +7,13 @@ import type { NodePressure } from '../nodeFacts.ts';
 /** As it stands in messages. */
 export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
 
-/** How pods are ranked, by which figure of their use; null: no runtime tells it. `bytes`: amounts are written as such. */
+/** How pods are ranked, by which figure of their use. `bytes`: amounts are written as such. */
 export const STARVED = {
   memory: { figure: 'memoryBytes', bytes: true },
   'ephemeral-storage': { figure: 'diskBytes', bytes: true },
   inodes: { figure: 'inodes', bytes: false },
-  pids: { figure: null, bytes: false },
-} as const satisfies Readonly<Record<StarvedResource, { figure: string | null; bytes: boolean }>>;
+  pids: { figure: 'tasks', bytes: false },
+} as const satisfies Readonly<Record<StarvedResource, { figure: string; bytes: boolean }>>;
 
 interface SignalRow {
   resource: StarvedResource;

@@ -3,9 +3,12 @@
  * Nothing here removes anything; the collector does, and asks again before it does.
  */
 
+import { isTerminal } from '../pod/phase.ts';
 import { containerIdOfLink, podUidOfLogDir } from '../pod/runtime/logNames.ts';
 import { sortContainers, sortSandboxes } from '../pod/runtime/runtimeStatus.ts';
 import type { ListedPod } from '../pod/runtime/seen.ts';
+import type { PodRecord } from '../pods/manager/messages.ts';
+import { EVICTED } from './eviction/messages.ts';
 
 const NS_PER_MS = 1_000_000n;
 /** The runtime may stamp a little ahead of what this node reads. */
@@ -32,11 +35,21 @@ export interface CollectContainer {
   killFirst: boolean;
 }
 
+/**
+ * Nothing of this pod is wanted any more: no record of it is left, or it was evicted, or (`urgent`) it has ended. One that was not
+ * deleted loses its containers only where the API server shows its end: without them a restart of the daemon would run it again.
+ */
+export function isGarbage(record: PodRecord | undefined, { urgent }: { urgent: boolean }): boolean {
+  if (record === undefined) return true;
+  const { phase, reason } = record.pod.status;
+  return record.source === 'api' && record.worker?.phase === 'finished' && isTerminal(phase) && (urgent || reason === EVICTED);
+}
+
 export interface GcInput {
   pods: Iterable<ListedPod>;
   /** True once every source has delivered; before that no pod counts as deleted. */
   sourcesReady: boolean;
-  /** Nothing of this pod is wanted any more: deleted and terminated, evicted, or known to nobody. */
+  /** See {@link isGarbage}. */
   isRemovable: (uid: string) => boolean;
 }
 

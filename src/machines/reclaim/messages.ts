@@ -8,7 +8,7 @@ import { address, type Message, type ReplyTo, viewKey } from '../supervision/add
  */
 export const removingDirs = viewKey<ReadonlySet<string>>('removingDirs');
 
-/** `urgent`: now, not once a burst of pods has ended. */
+/** `urgent`: the disk is nearly full. The sweep begins at once, and pods that have ended keep no container. */
 export type ContainerGcEvent = Message & { type: 'gc.run'; why: string; urgent?: true };
 
 /** Frees the room of every image that nobody uses; answered when that was tried. */

@@ -23,6 +23,8 @@ interface Context extends SweeperInput {
   asked: string | null;
   /** The caller cannot wait for quiet. */
   urgent: boolean;
+  /** A caller of the present sweep could not. */
+  hurried: boolean;
   why: string;
   last: string;
   error: string | null;
@@ -33,7 +35,7 @@ export const sweeperMachine = setup({
   types: { context: {} as Context, events: {} as SweeperEvent | LookDue, input: {} as SweeperInput },
   actors: {
     /** Answers what it did, one short sentence, or '' for nothing. */
-    sweep: unprovided<string>(),
+    sweep: unprovided<string, { urgent: boolean }>(),
     /** A periodic sweep may find something: what it looks at has changed since the last one, or that was long ago. */
     lookout: unprovidedLookout(),
   },
@@ -42,7 +44,7 @@ export const sweeperMachine = setup({
       asked: context.asked ?? ('why' in event ? event.why : ''),
       urgent: context.urgent || ('urgent' in event && event.urgent === true),
     })),
-    take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null, urgent: false })),
+    take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null, urgent: false, hurried: context.urgent })),
   },
   delays: {
     longest: ({ context }) => Math.min(context.everyMs, GATHER_MS_MAX),
@@ -53,7 +55,7 @@ export const sweeperMachine = setup({
   id: 'sweeper',
   meta: projecting<Context>(({ everyMs, asked, why, last, error }) => ({ everyMs, asked, why, last, error })),
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ ...input, asked: null, urgent: false, why: '', last: '', error: null }),
+  context: ({ input }) => ({ ...input, asked: null, urgent: false, hurried: false, why: '', last: '', error: null }),
   initial: 'idle',
   on: { 'gc.run': { actions: ['ask'] }, 'housekeeping.run': { actions: ['ask'] } },
   states: {
@@ -82,6 +84,7 @@ export const sweeperMachine = setup({
       entry: ['take'],
       invoke: {
         src: 'sweep',
+        input: ({ context: { hurried } }) => ({ urgent: hurried }),
         onDone: { target: 'idle', actions: assign(({ event }) => ({ last: event.output, error: null })) },
         onError: {
           target: 'idle',

@@ -10,6 +10,8 @@ export interface UserNamespaceClaims {
 }
 
 const TO_PODS = '../pods/';
+/** In the directory of a pod: which ids it has. */
+export const MAPPING_FILE = 'userns';
 
 export function userNamespaceClaims(rootDir: string): UserNamespaceClaims {
   return {

@@ -52,7 +52,7 @@ describe('the configuration', () => {
     ['evictionHard: {memory.available: 101%}', '"101%" must be in 0%..100%'],
     ['evictionHard: {memory.available: "0"}', '0 must be above 0'],
     ['evictionSoft: {memory.available: 5%}', 'evictionSoft.memory.available: needs an entry in evictionSoftGracePeriod'],
-    ['evictionSoftGracePeriod: {memory.available: 0s}', '"0s" must be a duration above 0s'],
+    ['evictionSoftGracePeriod: {memory.available: -1s}', '"-1s" must be a duration of at least 0s'],
     ['evictionMinimumReclaim: {memory.available: -1Gi}', '-1Gi must be at least 0'],
     ['systemCgroups: /sys', 'systemCgroups (--system-cgroups): needs cgroupRoot (--cgroup-root) to be set'],
     ['cgroupsPerQOS: false', 'enforceNodeAllocatable (--enforce-node-allocatable): must be empty'],

@@ -93,10 +93,13 @@ describe('the addresses of a node', () => {
     expect(node(h)?.metadata.annotations).toMatchObject({ 'alpha.kubernetes.io/provided-node-ip': '192.0.2.5' });
   });
 
-  it.each([[[]], [['0.0.0.0']]])('are left to the controller of its cloud where --node-ip is %j', async (nodeIPs) => {
+  it.each<[string[], { type: string; address: string }[]]>([
+    [[], []],
+    [['0.0.0.0'], [{ type: 'InternalIP', address: '192.0.2.1' }]],
+  ])('with --node-ip %j are its name and %j until the controller of its cloud has come', async (nodeIPs, found) => {
     await using h = await cluster({ flags: { ...external, nodeIPs } });
     await h.until('Ready', () => readyOf(h)?.status === 'True');
-    expect(node(h)?.status.addresses).toBeUndefined();
+    expect(node(h)?.status.addresses).toEqual([...found, { type: 'Hostname', address: 'n1' }]);
     expect(node(h)?.metadata.annotations).not.toHaveProperty('alpha.kubernetes.io/provided-node-ip');
   });
 

@@ -2,7 +2,7 @@
 
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import type { ContainerConfig, CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { ContainerConfig, CriContainerStats, CriRequest, CriResponse } from '../../../src/machines/wire/cri.ts';
 
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
@@ -50,6 +50,19 @@ export const created = (h: VirtualNode, name: string): ContainerConfig[] =>
     .filter((c) => c.method === 'CreateContainer')
     .map((c) => (c.req as CriRequest<'CreateContainer'>).config)
     .filter((c) => c.labels?.['io.kubernetes.pod.name'] === name);
+/** The runtime lists ended containers too, as containerd does: of them it knows the writable layer alone. */
+export function listEnded(h: VirtualNode, layerBytes: number): void {
+  h.faults.answer = (method, value) => {
+    if (method !== 'ListContainerStats') return value;
+    const ended = h.runtime.dump().containers.filter((c) => c.state === 'CONTAINER_EXITED');
+    const stats = ended.map(({ id, labels, annotations }): CriContainerStats => {
+      const usedBytes = { value: String(layerBytes) };
+      const writableLayer = { timestamp: '0', fsId: null, usedBytes, inodesUsed: null };
+      return { attributes: { id, metadata: null, labels, annotations }, cpu: null, memory: null, writableLayer };
+    });
+    return { stats: [...(value as CriResponse<'ListContainerStats'>).stats, ...stats] };
+  };
+}
 export const envOf = (config: ContainerConfig | undefined) =>
   Object.fromEntries((config?.envs ?? []).map(({ key, value }) => [key, value]));
 export const dirOf = (p: Pod, plugin: string, volume: string) => `${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~${plugin}/${volume}`;

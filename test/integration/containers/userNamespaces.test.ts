@@ -115,6 +115,21 @@ describe('a pod with users of its own', () => {
     expect(idsOf(h, 'next')).toEqual([65_536]);
   });
 
+  it('releases them when it has ended, though it is not deleted', async () => {
+    // As many runs of ids as pods.
+    await using h = await cluster({ hollow: CAN, config: { maxPods: 1 } });
+    create(h, 'job', { life: 'run=1s,exit=0', spec: { hostUsers: false, restartPolicy: 'Never' } });
+    await h.until('it has ended', () => inApi(h, 'job')?.status.phase === 'Succeeded');
+    create(h, 'next', OWN_USERS);
+    await h.until('Ready', () => isReady(h, 'next'), 60_000);
+    expect([idsOf(h, 'job'), idsOf(h, 'next')]).toEqual([[65_536], [65_536]]);
+    await h.crash();
+    await h.boot();
+    await h.advance(60_000);
+    expect([inApi(h, 'job')?.status.phase, isReady(h, 'next')]).toEqual(['Succeeded', true]);
+    expect(await names(h, CLAIMS)).toEqual(['65536']);
+  });
+
   it('CRI trap 12: fails closed where the runtime does not say that it can, and starts once it does', async () => {
     await using h = await cluster();
     create(h, 'own', OWN_USERS);

@@ -6,7 +6,7 @@ import type { KubeletConfiguration } from '../../../src/machines/config/config.t
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 
-import { cluster, create, events, inApi, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, drop, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -28,6 +28,9 @@ function running(h: VirtualNode, name: string): number {
   const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
   return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
 }
+/** Containers of a pod of the API, also those that have ended. */
+const left = (h: VirtualNode, name: string) =>
+  h.runtime.dump().containers.filter((c) => c.labels['io.kubernetes.pod.name'] === name).length;
 const recordOf = (h: VirtualNode, uid: string) => h.tree.registry.read(podsView)?.value.records.get(uid);
 const statusOf = (h: VirtualNode, uid: string) => h.tree.registry.read(statusesView)?.value.get(uid)?.status;
 const requests = (memory: string) => ({ container: { resources: { requests: { memory } } } });
@@ -142,6 +145,21 @@ describe('a node that is short of memory', () => {
     expect([h.phase('static'), inApi(h, 'guarded')?.status.phase]).toEqual(['Running', 'Running']);
   });
 
+  it('goes by containers that run: one that has ended does not make its pod the first to go', async () => {
+    await using h = await start();
+    listEnded(h, 0);
+    create(h, 'prepared', { ...requests('1Gi'), inits: [{}], lives: { 'init-0': 'run=1s,exit=0' } });
+    create(h, 'restarted', { ...requests('1Gi'), lives: { main: 'run=1s,exit=1;run=forever' } });
+    create(h, 'greedy');
+    for (const name of ['prepared', 'restarted', 'greedy']) await up(h, name);
+    await h.until('it has restarted', () => inApi(h, 'restarted')?.status.containerStatuses?.[0]?.restartCount === 1);
+    h.memory.availableBytes = SHORT;
+    await h.until('a pod is evicted', () => events(h, 'Evicted').length > 0);
+    h.memory.availableBytes = ENOUGH;
+    await failed(h, 'greedy');
+    expect(['prepared', 'restarted'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running']);
+  });
+
   it('resources trap 4: evicts one pod at a time, and looks again only when that one has ended', async () => {
     await using h = await start();
     const names = ['one', 'two', 'three'];
@@ -156,6 +174,21 @@ describe('a node that is short of memory', () => {
         return names.filter((name) => running(h, name) === 0).length === ended;
       });
     }
+  });
+
+  it('ends a deleted pod that uses most sooner than its grace period, and leaves the others alone', async () => {
+    await using h = await start();
+    create(h, 'asked', requests('1Gi'));
+    const { uid } = create(h, 'greedy', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 600 } }).metadata;
+    for (const name of ['asked', 'greedy']) await up(h, name);
+    drop(h, 'pods/greedy');
+    await h.until('it is being stopped', () => recordOf(h, uid)?.worker?.phase === 'terminating');
+    h.memory.availableBytes = SHORT;
+    await h.until('a pod is evicted', () => events(h, 'Evicted').length > 0);
+    h.memory.availableBytes = ENOUGH;
+    await h.until('it is gone', () => inApi(h, 'greedy') === undefined, 60_000);
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'asked')?.status.phase).toBe('Running');
   });
 
   it('waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows', async () => {
@@ -263,6 +296,45 @@ describe('a node that is short of disk', () => {
     expect(condition(h, 'DiskPressure')?.reason).toBe('KubeletHasNoDiskPressure');
   });
 
+  it('collects what ended pods left before it evicts one, not of static pods', async () => {
+    await using h = await start();
+    const once = { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } };
+    const { uid } = create(h, 'job', once).metadata;
+    create(h, 'web');
+    h.write('static', pod('static', once));
+    await up(h, 'web');
+    await h.until('both have ended', () => inApi(h, 'job')?.status.phase === 'Succeeded' && h.phase('static') === 'Succeeded');
+    const log = `${h.node.facts.podLogsDir}/default_job_${uid}/main/0.log`;
+    h.fs.put(log, 'a line\n');
+    await h.advance(70_000);
+    // With room on the disk its log stays readable.
+    expect([left(h, 'job'), h.fs.has(log)]).toEqual([1, true]);
+    h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
+    await h.until('nothing of it is left', () => left(h, 'job') === 0);
+    h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
+    await h.advance(LOOKS_MS);
+    expect(['job', 'web'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Succeeded', 'Running']);
+    expect(h.containers('static')).toHaveLength(1);
+    // Nor does it run again.
+    await h.crash();
+    await h.boot();
+    await h.advance(LOOKS_MS);
+    expect([inApi(h, 'job')?.status.phase, left(h, 'job')]).toEqual(['Succeeded', 0]);
+  });
+
+  it('collects what a pod left that it evicted, its logs too, though the pod is not deleted', async () => {
+    await using h = await start();
+    const { uid } = create(h, 'web').metadata;
+    await up(h, 'web');
+    const log = `${h.node.facts.podLogsDir}/default_web_${uid}/main/0.log`;
+    h.fs.put(log, 'a line\n');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
+    await failed(h, 'web');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
+    await h.until('nothing of it is left', () => left(h, 'web') === 0 && !h.fs.has(log), 70_000);
+    expect(inApi(h, 'web')?.status).toMatchObject({ phase: 'Failed', reason: 'Evicted' });
+  });
+
   it('evicts when collecting did not help, and says which threshold is met', async () => {
     await using h = await start();
     create(h, 'web');
@@ -277,6 +349,30 @@ describe('a node that is short of disk', () => {
       pressures: ['DiskPressure'],
       why: ['nodefs.available is 953.7 MiB, evictionHard asks for 93.1 GiB (10 % of 931.3 GiB)'],
     });
+  });
+});
+
+describe('a node that is short of process ids', () => {
+  it('evicts the pod that has most of them, of those with the lowest priority', async () => {
+    const tasks = { current: 500, max: 32_768 };
+    await using h = await cluster({
+      cgroups: true,
+      config: { evictionPressureTransitionPeriod: 60_000, evictionHard: { 'pid.available': '1000' } },
+      ports: (ports) => ({ ...ports, host: { ...ports.host, tasks: () => tasks } }),
+    });
+    const has = { first: 3, bomb: 31_000, last: 20, guarded: 40_000 };
+    const priorities: Record<string, number> = { guarded: 1 };
+    for (const [name, count] of Object.entries(has)) {
+      const { uid } = create(h, name, { spec: { priority: priorities[name] ?? 0 } }).metadata;
+      await up(h, name);
+      h.cgroups.write(`/kubepods/besteffort/pod${uid}`, 'pids.current', `${count}\n`);
+    }
+    tasks.current = 32_000;
+    await h.until('a pod is evicted', () => events(h, 'Evicted').length > 0);
+    tasks.current = 500;
+    await failed(h, 'bomb');
+    expect(inApi(h, 'bomb')?.status.message).toBe('The node was low on resource: pids. Threshold quantity: 1k, available: 768. ');
+    expect(['first', 'last', 'guarded'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running', 'Running']);
   });
 });
 

@@ -40,7 +40,10 @@ describe('a critical pod that finds no room', () => {
     expect(isReady(h, 'small')).toBe(true);
     expect(inApi(h, 'large')?.status).toMatchObject({ phase: 'Failed', reason: 'Preempting', message: MESSAGE });
     expect(inApi(h, 'large')?.status.conditions).toContainEqual(
-      expect.objectContaining({ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message: MESSAGE }),
+      expect.objectContaining({
+        ...{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet' },
+        message: 'Pod was preempted by Kubelet to accommodate a critical pod.',
+      }),
     );
     expect(events(h, 'Preempting')).toEqual([MESSAGE]);
     expect(await h.metrics.render()).toMatch(/^kubelet_preemptions\{preemption_signal="cpu"\} 1$/m);

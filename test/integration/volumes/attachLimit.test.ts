@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { attachmentId } from '../../../src/machines/services/volumes/csi/volume.ts';
 import type { SimDriver } from '../../../src/sim/world/plugins/drivers.ts';
-import { cluster, create, drop, inApi, NS } from '../cluster/clusterPods.ts';
+import { cluster, create, drop, events, inApi, NS } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -97,7 +97,11 @@ describe('how many volumes a driver can take', () => {
     });
     await h.until('the cluster knows', () => limit(h) === 1, 60_000);
     await h.until('the pod has failed', () => inApi(h, 'web')?.status.phase === 'Failed', 200_000);
-    expect(inApi(h, 'web')?.status.reason).toBe('VolumeAttachmentLimitExceeded');
+    const { reason, message, conditions } = inApi(h, 'web')?.status ?? {};
+    const told = 'Node has reached its volume attachment limit, rejecting pod.';
+    expect([reason, message]).toEqual(['VolumeAttachmentLimitExceeded', expect.stringContaining(`Pod was rejected: ${told}`)]);
+    expect(conditions?.filter((c) => c.type === 'DisruptionTarget')).toEqual([]);
+    expect(events(h, 'VolumeAttachmentLimitExceeded')).toEqual([expect.stringContaining(told)]);
     drop(h, 'pods/web');
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 400_000);
   });

@@ -80,13 +80,15 @@ describe('who is evicted first is whom the kubelet 1.36 evicts', () => {
       put(`/root/pods/${p.Name}/volumes/kubernetes.io~empty-dir/e`, p.Disk);
     }
     const stats = recorded.pods.map((p) => ({
-      attributes: { labels: { [CRI_LABELS.podUid]: p.Name, [CRI_LABELS.containerName]: 'c' } },
+      attributes: { id: p.Name, labels: { [CRI_LABELS.podUid]: p.Name, [CRI_LABELS.containerName]: 'c' } },
       writableLayer: { usedBytes: { value: String(p.Layer) }, inodesUsed: { value: String(p.Layer) } },
     }));
-    const cri = { read: async () => ({ stats }) } as unknown as CriClient;
+    const containers = recorded.pods.map((p) => ({ id: p.Name }));
+    const cri = { read: async () => ({ stats, containers }) } as unknown as CriClient;
     const { signal: ending } = new AbortController();
     const parts = countedParts(layout, signal);
-    return measure(pods, signal, { ports: fakePorts({ fs }), cri, rootDir: '/root', podLogsDir: '/logs', parts, signal: ending });
+    const dirs = { rootDir: '/root', podLogsDir: '/logs' };
+    return measure(pods, signal, { ports: fakePorts({ fs }), cri, ...dirs, parts, podGroup: () => undefined, signal: ending });
   };
   const available = Object.entries(recorded.ranked).filter(([key]) => key.endsWith('.available'));
   it.each(available)('%s', async (key, wanted) => {

@@ -57,8 +57,10 @@ describe('the ranking', () => {
     expect(order(pods, usage, 'inodes')).toEqual(['little', 'asked', 'much']);
   });
 
-  it('for processes: by priority, since no runtime counts them', () => {
-    expect(order([named('a', { priority: 7 }), named('b'), named('c', { priority: -1 })], new Map(), 'pids')).toEqual(['c', 'b', 'a']);
+  it('for processes: by priority, then by how many there are; one that is not known has none', () => {
+    const pods = [named('a', { priority: 7 }), named('unknown'), named('few'), named('many'), named('c', { priority: -1 })];
+    const usage = uses({ a: { tasks: 9000 }, few: { tasks: 3 }, many: { tasks: 5000 }, c: { tasks: 1 } });
+    expect(order(pods, usage, 'pids')).toEqual(['c', 'many', 'few', 'unknown', 'a']);
   });
 });
 

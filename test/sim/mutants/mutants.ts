@@ -461,7 +461,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'logs of pods that run are collected',
     file: 'src/actors/reclaim/containerGc.ts',
-    find: 'isRemovable(uid) && !runs(uid)',
+    find: 'isOver(uid, false) && !runs(uid)',
     replace: "uid !== ''",
   },
   {

@@ -12,7 +12,7 @@ import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { isCritical, isTerminal } from '../../../machines/pod/phase.ts';
-import { isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
+import { type Eviction, isWanted, podManagerAddr, podsView, verdictOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { countedParts, type DiskLayout, garbageOf, layersElsewhere } from '../../../machines/reclaim/eviction/disks.ts';
 import {
@@ -33,6 +33,7 @@ import { HARD_GRACE_SECONDS } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { containerGcAddr, type ImageGcEvent, imageGcAddr } from '../../../machines/reclaim/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
@@ -62,6 +63,8 @@ export interface EvictionOptions {
   podLogsDir: string;
   /** Path of the group of all pods; undefined where there is none, or the runtime has not said its driver. */
   podsGroup(): string | undefined;
+  /** The same of one pod. */
+  podGroup(pod: Pod): string | undefined;
   /** localStorageCapacityIsolation: pods are held to the limits of what they may write. */
   limits: boolean;
   /** kernelMemcgNotification: memory is looked at often, and not every 10 s alone. */
@@ -236,15 +239,20 @@ class EvictionManager {
     this.#ctx.log.warn({ why: metText(met) }, 'no pod of this node may be evicted: static pods and critical ones are left alone');
   }
 
-  /** Pods that run and are nobody's idea of critical; what has ended by itself gives nothing back, and keeps the end it came to. */
+  /**
+   * Pods that run and are nobody's idea of critical; what has ended by itself gives nothing back, and keeps the end it came to.
+   * A deleted pod may run on for a long grace period: eviction shortens it, where another pod would have to go instead.
+   */
   candidates(): readonly Pod[] {
     const pods: Pod[] = [];
     const statuses = this.#ctx.registry.read(statusesView)?.value;
+    const listed = this.#ctx.registry.read(runtimePodsView)?.value.pods;
+    const runs = ({ metadata: { uid } }: Pod) => listed?.get(uid)?.containers.some((c) => c.state === 'running') === true;
     for (const record of this.#ctx.registry.read(podsView)?.value.records.values() ?? []) {
       const { pod, worker } = record;
       const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
-      const active = (worker === null || worker.phase === 'syncing') && !isTerminal(phase);
-      if (isWanted(record) && verdictOf(record) === null && active && !isCritical(pod)) pods.push(pod);
+      const active = worker === null || worker.phase === 'syncing' || (worker.phase === 'terminating' && runs(pod));
+      if (isWanted(record) && verdictOf(record) === null && active && !isTerminal(phase) && !isCritical(pod)) pods.push(pod);
     }
     return pods;
   }
@@ -258,6 +266,7 @@ class EvictionManager {
       rootDir,
       podLogsDir,
       parts: countedParts(this.readings.disks.layout, met.threshold.signal),
+      podGroup: (pod) => this.#o.podGroup(pod),
       signal,
     });
   }
@@ -286,27 +295,30 @@ class EvictionManager {
   }
 
   evictOffenders(offenders: readonly Offender[]): void {
-    for (const { pod, exceeded: found } of offenders)
-      this.#evict(pod, { message: found.message, graceSeconds: HARD_GRACE_SECONDS, signal: found.signal, why: found.message.trim() });
+    for (const { pod, exceeded: found } of offenders) {
+      const eviction = { reason: EVICTED, message: found.message, graceSeconds: HARD_GRACE_SECONDS };
+      this.#evict(pod, { eviction, signal: found.signal, why: found.message.trim() });
+    }
   }
 
   evict(victim: Victim | null): void {
     if (victim === null) return;
     const { pod, met, message, graceSeconds } = victim;
-    this.#evict(pod, { message, graceSeconds, signal: met.threshold.signal, why: metText(met) });
+    const eviction = { reason: EVICTED, message, graceSeconds, disruption: message };
+    this.#evict(pod, { eviction, signal: met.threshold.signal, why: metText(met) });
   }
 
-  #evict(pod: Pod, o: { message: string; graceSeconds: number; signal: string; why: string }): void {
-    const { message, graceSeconds, why } = o;
+  #evict(pod: Pod, { eviction, signal, why }: { eviction: Eviction; signal: string; why: string }): void {
+    const { message, graceSeconds } = eviction;
     const { registry, path, ports, log } = this.#ctx;
     log.warn({ ...podRef(pod), why, graceSeconds }, 'evicting a pod');
     registry.send(podManagerAddr, {
       type: 'pods.evict',
       uid: pod.metadata.uid,
-      eviction: { reason: EVICTED, message, graceSeconds },
+      eviction,
       causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `evicted: ${why}` }),
     });
     registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: EVICTED, message, pod: podRef(pod) } });
-    this.#evictions.inc({ eviction_signal: o.signal });
+    this.#evictions.inc({ eviction_signal: signal });
   }
 }

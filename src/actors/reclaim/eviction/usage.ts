@@ -10,22 +10,25 @@ import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { Parts } from '../../../machines/reclaim/eviction/disks.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
-import { CRI_LABELS } from '../../../machines/wire/cri.ts';
+import { CRI_LABELS, type CriContainerStats } from '../../../machines/wire/cri.ts';
 import { listIfThere } from '../../../ports/ifThere.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 export interface UsageOptions {
-  ports: Pick<Ports, 'fs' | 'mounter'>;
+  ports: Pick<Ports, 'fs' | 'mounter' | 'cgroups'>;
   cri: CriClient;
   rootDir: string;
   podLogsDir: string;
   /** What counts of each pod's disk. */
   parts: Parts;
+  /** Path of the group of one pod; undefined: it has none. */
+  podGroup(pod: Pod): string | undefined;
   signal: AbortSignal;
 }
 /** Files of one pod that are counted; what is beyond is not. */
 const FILES_MAX = 20_000;
+const TASKS = { controller: 'pids', file: 'pids.current' };
 /** Names in directories of kinds whose volumes are the pod's own. */
 const SCRATCH = INLINE_KINDS.filter((kind) => kind.scratch).map((kind) => kind.plugin);
 
@@ -38,18 +41,32 @@ interface Walk {
   mounted: ReadonlySet<string>;
   signal: AbortSignal;
 }
-async function walkOf({ ports: { fs, mounter }, rootDir, podLogsDir, signal }: Omit<UsageOptions, 'cri' | 'parts'>): Promise<Walk> {
+async function walkOf(o: Pick<UsageOptions, 'ports' | 'rootDir' | 'podLogsDir' | 'signal'>): Promise<Walk> {
+  const { ports, rootDir, podLogsDir, signal } = o;
+  const { fs, mounter } = ports;
   const tables = await Promise.all([rootDir, podLogsDir].map((dir) => mounter?.list(dir) ?? []));
   return { fs, mounted: new Set(tables.flat().map((e) => e.path)), signal };
+}
+
+/**
+ * Of containers that run. Runtimes may list ended ones too, without their memory and beside the instance that runs under
+ * their name: they would make their pod one of unknown usage. @throws CriError
+ */
+async function runningStats({ cri, signal }: Pick<UsageOptions, 'cri' | 'signal'>): Promise<CriContainerStats[]> {
+  const [{ stats }, { containers }] = await Promise.all([
+    cri.read('ListContainerStats', {}, { signal }),
+    cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
+  ]);
+  const running = new Set(containers.map((c) => c.id));
+  return stats.filter(({ attributes }) => attributes !== null && running.has(attributes.id));
 }
 
 /** @throws CriError */
 export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
   const ranked = STARVED[SIGNAL_FACTS[about].resource].figure;
-  if (ranked === null) return new Map();
-  const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
+  if (ranked === 'tasks') return tasksOf(pods, o);
   const containers = new Map<string, Map<string, Usage & { layer: Sum }>>();
-  for (const s of stats) {
+  for (const s of await runningStats(o)) {
     const labels = s.attributes?.labels;
     const uid = labels?.[CRI_LABELS.podUid];
     const name = labels?.[CRI_LABELS.containerName];
@@ -65,6 +82,18 @@ export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptio
     const mine = containers.get(pod.metadata.uid);
     if (mine === undefined) continue;
     usage.set(pod.metadata.uid, walk === null ? memoryOf(mine) : await diskOf(pod, mine, { ...o, walk }));
+  }
+  return usage;
+}
+
+async function tasksOf(pods: readonly Pod[], o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
+  const usage = new Map<string, PodUsage>();
+  for (const pod of pods) {
+    o.signal.throwIfAborted();
+    const path = o.podGroup(pod);
+    const read = path === undefined ? undefined : o.ports.cgroups?.read(path, [TASKS]);
+    const [text = ''] = (await read?.catch(() => [])) ?? [];
+    if (/^\d+\s*$/.test(text)) usage.set(pod.metadata.uid, { tasks: Number(text), containers: new Map() });
   }
   return usage;
 }
@@ -101,12 +130,14 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
 }
 
 /** What pods wrote, of which each part may have a limit. @throws CriError */
-export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions, 'parts'>): Promise<ReadonlyMap<string, StorageUse>> {
-  const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
+export async function measureStorage(
+  pods: readonly Pod[],
+  o: Omit<UsageOptions, 'parts' | 'podGroup'>,
+): Promise<ReadonlyMap<string, StorageUse>> {
   const layers = new Map<string, number>();
-  for (const { attributes, writableLayer } of stats) {
+  for (const { attributes, writableLayer } of await runningStats(o)) {
     const key = `${attributes?.labels[CRI_LABELS.podUid] ?? ''} ${attributes?.labels[CRI_LABELS.containerName] ?? ''}`;
-    layers.set(key, (layers.get(key) ?? 0) + (figure(writableLayer?.usedBytes) ?? 0));
+    layers.set(key, figure(writableLayer?.usedBytes) ?? 0);
   }
   const use = new Map<string, StorageUse>();
   const walk = await walkOf(o);
@@ -133,11 +164,15 @@ export async function measureStorage(pods: readonly Pod[], o: Omit<UsageOptions,
 
 const NOTHING: Sum = { bytes: 0, inodes: 0 };
 
-/** Sizes of files below a folder on its file system; what goes meanwhile, or cannot be read, counts for nothing. */
+/**
+ * What a folder and all below it take of its file system, as du(1) counts: no holes, and a file of several names once. What
+ * goes meanwhile, or cannot be read, counts for nothing.
+ */
 async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Sum> {
   const top = await fs.lstat(root).catch(() => null);
   if (top === null || top.kind !== 'dir') return NOTHING;
-  const sum = { bytes: 0, inodes: 1 };
+  const sum = { bytes: top.diskBytes, inodes: 1 };
+  const counted = new Set<number>();
   const open = [root];
   for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
     signal.throwIfAborted();
@@ -145,10 +180,11 @@ async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Su
       const path = `${dir}/${name}`;
       const info = mounted.has(path) ? null : await fs.lstat(path).catch(() => null);
       // What was mounted since takes nothing of this file system either.
-      if (info === null || info.dev !== top.dev) continue;
+      if (info === null || info.dev !== top.dev || counted.has(info.ino)) continue;
       sum.inodes += 1;
+      sum.bytes += info.diskBytes;
       if (info.kind === 'dir') open.push(path);
-      else sum.bytes += info.size;
+      else if (info.links > 1) counted.add(info.ino);
     }
   }
   return sum;

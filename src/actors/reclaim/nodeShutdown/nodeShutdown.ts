@@ -235,7 +235,7 @@ class ShutdownManager {
       registry.send(podManagerAddr, {
         type: 'pods.evict',
         uid,
-        eviction: { reason: TERMINATED, message: TERMINATED_MESSAGE, graceSeconds },
+        eviction: { reason: TERMINATED, message: TERMINATED_MESSAGE, graceSeconds, disruption: TERMINATED_MESSAGE },
         hurry: true,
         causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the machine is going down' }),
       });

@@ -35,7 +35,7 @@ const grace: Rule = ({ config, bad }) => {
   for (const [signal, text] of Object.entries(config.evictionSoftGracePeriod)) {
     const ms = parseGoDuration(text);
     if (!NAMES.includes(signal)) bad(`evictionSoftGracePeriod.${signal}`, `is not an eviction signal${didYouMean(signal, NAMES)}`);
-    if (ms === undefined || ms <= 0) bad(`evictionSoftGracePeriod.${signal}`, `${JSON.stringify(text)} must be a duration above 0s`);
+    if (ms === undefined || ms < 0) bad(`evictionSoftGracePeriod.${signal}`, `${JSON.stringify(text)} must be a duration of at least 0s`);
   }
   for (const signal of Object.keys(config.evictionSoft)) {
     if (config.evictionSoftGracePeriod[signal] === undefined)

@@ -95,10 +95,14 @@ export function componentOf(directory: string, driver: GroupDriver): string {
   return (directory.slice(0, -SLICE.length).split('-').at(-1) ?? '').replaceAll('_', '-');
 }
 
+type GroupsConfig = Pick<KubeletConfiguration, 'cgroupsPerQOS' | 'cgroupRoot'>;
+
 /** Path of the group of all pods; undefined where there is none, or the runtime has not said its driver. */
-export function podsGroup(
-  { cgroupsPerQOS, cgroupRoot }: Pick<KubeletConfiguration, 'cgroupsPerQOS' | 'cgroupRoot'>,
-  driver: GroupDriver | undefined,
-): string | undefined {
+export function podsGroup({ cgroupsPerQOS, cgroupRoot }: GroupsConfig, driver: GroupDriver | undefined): string | undefined {
   return cgroupsPerQOS && driver !== undefined ? groupPath(kubepodsName(cgroupRoot), driver) : undefined;
+}
+
+/** The same of one pod. */
+export function podGroup({ cgroupsPerQOS, cgroupRoot }: GroupsConfig, driver: GroupDriver | undefined, pod: Pod): string | undefined {
+  return cgroupsPerQOS && driver !== undefined ? groupPath(podGroupName(kubepodsName(cgroupRoot), pod), driver) : undefined;
 }

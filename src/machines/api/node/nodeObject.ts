@@ -303,7 +303,6 @@ function nodeInfo({ swap: _, ...old }: NodeInfo = {}, { nodeInfo: now, swapBytes
 /** Without an address the last known ones stay. A cloud's controller overwrites what is written before it has come. */
 function addressesOf({ addresses = [] }: NodeStatus, r: NodeReadings): Pick<NodeStatus, 'addresses'> {
   if (addresses.length > 0 && (r.externalCloud || r.addresses.length === 0)) return { addresses };
-  if (r.externalCloud && r.addresses.length === 0) return {};
   return { addresses: [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }] };
 }
 

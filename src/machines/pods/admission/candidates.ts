@@ -15,7 +15,7 @@ import type { ResizeDraft } from '../resize/draft.ts';
 import { type Refusal, UNSUPPORTED } from './admission.ts';
 import { type Judgement, judge, makeRoom } from './judge.ts';
 import { type Asked, type Candidate, keepsRoom, type Wait } from './messages.ts';
-import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from './preemption.ts';
+import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTED_MESSAGE, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from './preemption.ts';
 import type { RoomCount } from './room.ts';
 
 /** A pod that the labels or taints of the node keep away waits no longer than this for a fresher look at them. */
@@ -224,7 +224,7 @@ export class Candidates {
     this.host.out.push({ to: 'preempted', pod: victim, for: pod, resource });
     const graceSeconds = victim.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
     const causes = this.host.why(undefined, `preempted for ${fullName(pod)}, which lacks ${resource}`);
-    const eviction = { reason: PREEMPTING, message: PREEMPTING_MESSAGE, graceSeconds };
+    const eviction = { reason: PREEMPTING, message: PREEMPTING_MESSAGE, graceSeconds, disruption: PREEMPTED_MESSAGE };
     this.host.evict(rec, { eviction, causes, hurry: false });
   }
 

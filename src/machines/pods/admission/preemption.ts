@@ -7,6 +7,8 @@ import { POD_COUNT, type RequestOf, type Shortage } from '../../pod/resources/re
 
 export const PREEMPTING = 'Preempting';
 export const PREEMPTING_MESSAGE = 'Preempted in order to admit critical pod';
+/** Of condition DisruptionTarget. */
+export const PREEMPTED_MESSAGE = 'Pod was preempted by Kubelet to accommodate a critical pod.';
 
 /** A pod that is on its way is waited for at least this long; after half as much again as its grace if that is longer. As the reference waits for a kill. */
 const LEAVING_MIN_MS = 10_000;

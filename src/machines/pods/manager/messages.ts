@@ -7,8 +7,8 @@ import { address, type Message, viewKey } from '../../supervision/address.ts';
 import type { WorkerSummary } from '../workers/messages.ts';
 
 /** What an evicted pod comes to. */
-export function evictedStatus({ reason, message }: Eviction): { phase: 'Failed'; reason: string; message: string; disruption: string } {
-  return { phase: 'Failed', reason, message, disruption: message };
+export function evictedStatus({ graceSeconds: _, ...said }: Eviction): { phase: 'Failed' } & Omit<Eviction, 'graceSeconds'> {
+  return { phase: 'Failed', ...said };
 }
 
 /** From config to the pod manager: one operation of podConfig. Its pods are shared: nobody changes them. */
@@ -59,6 +59,8 @@ export interface Eviction {
   message: string;
   /** What its containers get at most. */
   graceSeconds: number;
+  /** What condition DisruptionTarget says. Absent: the pod itself is to blame, and its controller must count the failure. */
+  disruption?: string;
 }
 
 export interface Refused {

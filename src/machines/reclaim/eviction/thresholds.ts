@@ -10,7 +10,7 @@ export type Amount = { kind: 'quantity'; text: string } | { kind: 'percent'; per
 export interface Threshold {
   signal: Signal;
   value: Amount;
-  /** 0: a hard threshold. */
+  /** 0: a hard threshold, or a soft one without a grace, which acts as one. */
   graceMs: number;
   /** How much more than `value` must be there before it counts as left behind. */
   minReclaim: Amount | null;
@@ -72,7 +72,7 @@ export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]
 
 function softGraceMs(config: ThresholdConfig, signal: Signal): number {
   const ms = parseGoDuration(config.evictionSoftGracePeriod[signal] ?? '');
-  if (ms === undefined || ms <= 0)
+  if (ms === undefined || ms < 0)
     throw new Error(`evictionSoft.${signal}: needs an entry in evictionSoftGracePeriod (--eviction-soft-grace-period)`);
   return ms;
 }

@@ -51,7 +51,8 @@ function needsSpace({ disk }: DiskMountOptions, path: string): void {
 
 function info(disk: DiskMountOptions['disk'], path: string, e: Entry): FileInfo {
   const { kind, data, mode, mtimeMs, ino } = e;
-  return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: disk.deviceOf(path), ino };
+  const size = sizeSaid(path, data.length);
+  return { kind, size, diskBytes: data.length, links: 1, mode, mtimeMs, ctimeMs: mtimeMs, dev: disk.deviceOf(path), ino };
 }
 
 function readCalls({ tree, disk }: DiskMountOptions, call: Call): Pick<HostFs, 'readFile' | 'readTail' | 'openRead'> {

@@ -35,7 +35,7 @@ export function driverFs(disk: Pick<SimDisk, 'has' | 'makeDir' | 'drop'>): Drive
   return {
     async lstat(path) {
       if (!disk.has(path)) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
-      return { kind: 'dir', size: 0, mode: 0o750, mtimeMs: 0, ctimeMs: 0, dev: 1, ino: 0 };
+      return { kind: 'dir', size: 0, diskBytes: 0, links: 1, mode: 0o750, mtimeMs: 0, ctimeMs: 0, dev: 1, ino: 0 };
     },
     async mkdirp(path) {
       const isNew = !disk.has(path);

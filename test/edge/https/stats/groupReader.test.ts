@@ -61,7 +61,7 @@ function node(files: Record<string, string>, links: Record<string, string> = { '
     stat: async (path) => {
       asked.push(path);
       if (!dirs.has(path)) throw new Error(`ENOENT: ${path}`);
-      return { kind: 'dir', size: 0, mode: 0, mtimeMs: MADE_MS, ctimeMs: 0, dev: 1, ino: 1 };
+      return { kind: 'dir', size: 0, diskBytes: 0, links: 1, mode: 0, mtimeMs: MADE_MS, ctimeMs: 0, dev: 1, ino: 1 };
     },
   };
   const cri = {

@@ -34,7 +34,7 @@ function disk(files: Record<string, string>): Files & { read: string[] } {
     readdir: async () => [],
     readlink: async () => '',
     statfs: async () => ({ bytesTotal: 1, bytesAvailable: 1, inodesTotal: 1, inodesFree: 1 }),
-    stat: async () => ({ kind: 'dir', size: 0, mode: 0, mtimeMs: Date.parse(TIME), ctimeMs: 0, dev: 1, ino: 1 }),
+    stat: async () => ({ kind: 'dir', size: 0, diskBytes: 0, links: 1, mode: 0, mtimeMs: Date.parse(TIME), ctimeMs: 0, dev: 1, ino: 1 }),
   };
 }
 

@@ -204,8 +204,8 @@ goldenTable('the node object is as recorded', 'node/node', {
   "status: the addresses of a cloud's controller stay": patched({ externalCloud: true, addresses: ['192.0.2.9'] }),
   "status: before a cloud's controller has come, addresses that were named": () =>
     status({ externalCloud: true, addresses: ['192.0.2.9'] }).addresses,
-  "status: before a cloud's controller has come, none that nobody named": () =>
-    status({ externalCloud: true, addresses: [] }).addresses ?? null,
+  "status: before a cloud's controller has come, the host name alone where nobody named any": () =>
+    status({ externalCloud: true, addresses: [] }).addresses,
   'status: booted anew': patched({ nodeInfo: { bootID: 'b2' } }),
   'status: extended resources stay': patched({}, EXTENDED),
   'status: a size of huge pages that is no more': patched({}, HUGE),

@@ -73,6 +73,10 @@ const met = (signal: Signal, o: { soft?: boolean; value?: Threshold['value']; av
 const web = container('web', { resources: { requests: { memory: '64Mi', 'ephemeral-storage': '1Gi' } } });
 const proxy = sidecar('proxy', { resources: { requests: { memory: '10Mi' } } });
 const VICTIM = pod({ initContainers: [proxy, container('init')], containers: [web, container('log')] });
+const WHOLE = pod({
+  resources: { requests: { memory: '1G' } },
+  containers: [container('web', { resources: { requests: { memory: '100M' } } })],
+});
 const USAGE: PodUsage = {
   memoryBytes: 300 * MIB,
   containers: new Map([
@@ -116,6 +120,7 @@ goldenTable('eviction is as recorded', 'reclaim/eviction', {
   'threshold: neither': parsed({ evictionHard: { 'memory.available': 'much' } }),
   'threshold: soft, with its grace': parsed(SOFT),
   'threshold: soft, without a grace': parsed({ evictionSoft: { 'memory.available': '100' } }),
+  'threshold: soft, with a grace of zero': parsed({ ...SOFT, evictionSoftGracePeriod: { 'memory.available': '0s' } }),
   'threshold: soft, with a grace below zero': parsed({ ...SOFT, evictionSoftGracePeriod: { 'memory.available': '-1s' } }),
   'threshold: what is to be reclaimed is of both': parsed({ ...RECLAIM, ...SOFT }),
   'threshold: of what only groups tell': parsed({ evictionHard: { 'allocatableMemory.available': '1Gi' } }),
@@ -179,9 +184,11 @@ goldenTable('eviction is as recorded', 'reclaim/eviction', {
     [named('few', asks('ephemeral-storage', '1Gi')), { inodes: 5 }],
     [named('many', asks('ephemeral-storage', '1Gi')), { inodes: 500 }],
   ]),
-  'processes: by priority alone, since no runtime counts them': ranked('pids', [
-    [named('seven', { priority: 7 }), {}],
-    [named('none'), {}],
+  'processes: by priority, then by how many there are': ranked('pids', [
+    [named('seven', { priority: 7 }), { tasks: 900 }],
+    [named('unknown'), null],
+    [named('few'), { tasks: 3 }],
+    [named('many'), { tasks: 30 }],
     [named('minus', { priority: -1 }), {}],
   ]),
 
@@ -192,6 +199,7 @@ goldenTable('eviction is as recorded', 'reclaim/eviction', {
   'message: disk of images': () => evictionMessage(VICTIM, USAGE, met('imagefs.available')),
   'message: inodes name no container': () => evictionMessage(VICTIM, USAGE, met('nodefs.inodesFree', { available: 7 })),
   'message: processes name no container': () => evictionMessage(VICTIM, USAGE, met('pid.available', { available: 7 })),
+  'message: a pod with a request of its own, and amounts as they are written': () => evictionMessage(WHOLE, USAGE, met('memory.available')),
   'message: of one that is not known': () => evictionMessage(VICTIM, undefined, met('memory.available')),
 
   'grace: hard': grace(false, 60, 30),

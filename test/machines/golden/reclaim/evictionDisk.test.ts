@@ -132,6 +132,7 @@ const reclaiming = (layout: Layout, thresholds: readonly Threshold[]) => async (
       maxGraceSeconds: 0,
       rootDir: ROOT,
       podsGroup: () => undefined,
+      podGroup: () => undefined,
       separateDisks: true,
       podLogsDir: '/var/log/pods',
       limits: false,

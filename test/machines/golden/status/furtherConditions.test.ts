@@ -1,5 +1,6 @@
 /** Conditions about the end of a pod and about changes of its resources (pod lifecycle 6.5, 6.6), and those of others: a row for each case. */
 import type { Pod, PodCondition, PodStatus } from '../../../../src/machines/kube/types.ts';
+import { PREEMPTED_MESSAGE, PREEMPTING_MESSAGE } from '../../../../src/machines/pods/admission/preemption.ts';
 import { evictedStatus } from '../../../../src/machines/pods/manager/messages.ts';
 import { DEADLINE_OVERRIDE, type GenerateStatusInput, generatePodStatus } from '../../../../src/machines/pods/status/generate.ts';
 import { box, FACTS, NOW_MS, observed, pod, rc } from '../../pods/fixtures.ts';
@@ -26,12 +27,15 @@ const one = (type: string, more: Partial<GenerateStatusInput>): PodCondition | u
 const conditions = (...list: PodCondition[]): PodStatus => ({ phase: 'Running', conditions: list });
 const shown = (...list: PodCondition[]): Pod => pod({}, { status: conditions(...list) });
 
-const EVICTED = evictedStatus({ reason: 'Evicted', message: 'The node was low on resource: memory. ', graceSeconds: 0 } as Parameters<
-  typeof evictedStatus
->[0]);
-const PREEMPTED = evictedStatus({ reason: 'Preempting', message: 'Preempted in order to admit critical pod' } as Parameters<
-  typeof evictedStatus
->[0]);
+const low = 'The node was low on resource: memory. ';
+const EVICTED = evictedStatus({ reason: 'Evicted', message: low, graceSeconds: 0, disruption: low });
+const OVER_LIMIT = evictedStatus({ reason: 'Evicted', message: 'Usage of EmptyDir volume "a" exceeds the limit "1Mi". ', graceSeconds: 1 });
+const PREEMPTED = evictedStatus({
+  reason: 'Preempting',
+  message: PREEMPTING_MESSAGE,
+  graceSeconds: 0,
+  disruption: PREEMPTED_MESSAGE,
+});
 const TARGET: PodCondition = {
   type: 'DisruptionTarget',
   status: 'True',
@@ -53,6 +57,7 @@ const CRASHED = observed([rc('web', 'exited', { exitCode: 1 })]);
 goldenTable('conditions about the end and the changes of a pod are as recorded', 'status/furtherConditions', {
   '6.5 DisruptionTarget: nobody ends it': () => further(),
   '6.5 DisruptionTarget: evicted': () => further({ override: EVICTED }),
+  '6.5 DisruptionTarget: evicted for what it wrote itself': () => further({ override: OVER_LIMIT }),
   '6.5 DisruptionTarget: made room for a critical pod': () => further({ override: PREEMPTED }),
   '6.5 DisruptionTarget: not past its deadline': () => further({ override: DEADLINE_OVERRIDE }),
   '6.5 DisruptionTarget: stays when that was said once': () => further({ old: conditions(TARGET) }),

@@ -1,6 +1,6 @@
 /**
  * The ids of a pod that has a user namespace of its own (pod lifecycle 5.4, CRI reference 3): claimed once, kept in the
- * pod's directory for as long as that exists, and housekeeping releases them after it.
+ * pod's directory, and released by housekeeping when the pod has ended, or its directory is gone.
  *
  * A claim is a link in a folder beside those of the pods, named by the first id, that points at the pod's directory.
  * Making a link that is there already fails, so that no two pods get the same ids, even when asked for at the same time; and it
@@ -21,7 +21,7 @@ import {
   namespaceFrom,
   userNamespaceRefusal,
 } from '../../../../machines/pods/workers/config/userNamespace.ts';
-import { userNamespaceClaims } from '../../../../machines/reclaim/userNamespaces.ts';
+import { MAPPING_FILE, userNamespaceClaims } from '../../../../machines/reclaim/userNamespaces.ts';
 import { type Built, built, refused } from '../../../../machines/result.ts';
 import { criView } from '../../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
@@ -31,7 +31,6 @@ import { LastingFolder } from '../../../../ports/lastingFolder.ts';
 import type { HostFs } from '../../../../ports/ports.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
 
-const MAPPING_FILE = 'userns';
 const MAPPING_BYTES_MAX = 4_096;
 const CLAIMS_MODE = 0o750;
 const MAPPING_MODE = 0o600;
