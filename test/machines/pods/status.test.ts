@@ -68,6 +68,20 @@ describe('generated status', () => {
     expect(first(gone)?.lastState.terminated?.exitCode).toBe(137);
   });
 
+  it('a pod once initialised stays so: in a new sandbox before its containers ever started, and in the last word', () => {
+    const p = pod({ initContainers: [container('i1'), container('i2')] });
+    const before = status({ pod: p, status: observed([rc('i1', 'exited'), rc('i2', 'exited', { n: 2 })]) });
+    const sandboxes = [box({ ready: false, ips: [] }), box({ n: 5 })];
+    const anew = status({ pod: p, old: before, status: observed([rc('i1', 'running', { n: 3 })], sandboxes) });
+    expect([before, anew].map((s) => condition(s, 'Initialized'))).toMatchObject([{ status: 'True' }, { status: 'True' }]);
+    for (const s of [before, anew]) {
+      expect(first(s)?.state.waiting).toBeDefined();
+      expect(first(terminateStatus(p, s))?.state.terminated).toMatchObject({ exitCode: 137, reason: 'ContainerStatusUnknown' });
+    }
+    const never = status({ pod: p, old: {}, status: observed([rc('i1', 'running', { n: 3 })], sandboxes) });
+    expect(condition(never, 'Initialized')).toMatchObject({ status: 'False', reason: 'ContainersNotInitialized' });
+  });
+
   it('says the same again about a container whose state stays unknown', () => {
     const old = status({ status: observed([rc('web', 'running')]) });
     const unknown = status({ status: observed([rc('web', 'unknown')]), old });

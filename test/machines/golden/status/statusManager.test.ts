@@ -172,6 +172,13 @@ goldenTable('what is stored and written of a pod is as recorded', 'status/status
       initContainerStatuses: [waits('a'), waits('b')],
       containerStatuses: [waits()],
     }),
+  '7.6 initialised: no regular container ever started': () =>
+    terminateStatus(pod({ initContainers: [container('a')] }), {
+      phase: 'Pending',
+      initContainerStatuses: [ended(0, 'a')],
+      containerStatuses: [waits()],
+      conditions: [is('Initialized', 'True')],
+    }),
   '7.6 initialised: sidecars too': () =>
     terminateStatus(pod({ initContainers: [sidecar('s')] }), {
       phase: 'Running',
