@@ -32,12 +32,13 @@ function containerLogsDirOf(podLogsDir: string): string {
 export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<Omit<NodeFacts, 'runtimeName' | 'cgroupDriver'>> {
   const { config: c, flags } = config;
   const { memoryBytes, cpus } = ports.host.capacity();
+  const huge = await hugePages(ports);
   const resources = nodeResources(
     {
       cpus,
       memoryBytes,
       storageBytes: c.localStorageCapacityIsolation ? await storageBytes(flags.rootDir, ports) : null,
-      hugePages: await hugePages(ports),
+      hugePages: huge,
     },
     { ...c, ignoreEviction: flags.experimentalAllocatableIgnoreEviction },
   );
@@ -63,7 +64,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     thermalFolders: await thermalFolders(ports),
     userNamespaceIds: c.userNamespaces.idsPerPod,
     ...(ports.host.subordinateIds == null ? {} : { subordinateIds: ports.host.subordinateIds }),
-    hugePageSizes: [],
+    hugePageSizes: Object.keys(huge),
     cgroupRoot: c.cgroupRoot,
     ...(c.cgroupsPerQOS ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,

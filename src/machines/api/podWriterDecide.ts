@@ -172,7 +172,7 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   const stands = ours && written.own === ownPart(target.status);
   if (stands && written.tries >= TRIES_MAX) return null;
   const next: PodStatus = mergeStatus(target.status, entry.status, {
-    couldHaveRunning: !entry.finished,
+    couldHaveRunning: !entry.stopped,
     nowWallMs: f.nowWallMs,
     mayBeginAnew: isMirror(target),
   });

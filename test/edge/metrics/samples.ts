@@ -52,7 +52,7 @@ export function viewOfPods(records: PodRecord[], sourcesReady = true): PodsView 
   return { sourcesReady, records: new Map(records.map((r) => [r.pod.metadata.uid, r])) };
 }
 export function statusView(entries: Record<string, PodStatus>): StatusView {
-  return new Map(Object.entries(entries).map(([uid, status]) => [uid, { status, life: 1, version: 1, finished: false }]));
+  return new Map(Object.entries(entries).map(([uid, status]) => [uid, { status, life: 1, version: 1, stopped: false, finished: false }]));
 }
 export const criReady: CriView = {
   state: 'ready',

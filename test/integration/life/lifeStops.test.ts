@@ -1,6 +1,7 @@
 /** How pods end, and how they are replaced: grace, edits, pinned UIDs, lost sandboxes. */
 
 import { describe, expect, it } from 'vitest';
+import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';
 
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
@@ -73,6 +74,23 @@ describe('grace', () => {
     await h.boot();
     await h.until('nothing is left', () => h.runtime.dump().sandboxes.length === 0 && h.runtime.dump().containers.length === 0, 120_000);
     await h.until('its directory is gone', () => h.fs.below('/var/lib/kubelet/pods').length === 0, 120_000);
+  });
+});
+
+describe('a start that is given up', () => {
+  const warnings = (h: VirtualNode) =>
+    (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.pod !== undefined && e.type === 'Warning').map((e) => e.message);
+
+  it.each(['RunPodSandbox', 'CreateContainer', 'StartContainer'] as const)('in %s, as its pod goes, failed at nothing', async (method) => {
+    await using h = await virtualNode();
+    h.faults.latencyMs[method] = 60_000;
+    h.write('web', pod('web', { spec: { dnsPolicy: 'Default' } }));
+    await h.until('it is known', () => h.record('web') !== undefined);
+    await h.advance(10_000);
+    expect(h.running('web')).toEqual([]);
+    h.remove('web');
+    await h.until('nothing is left', () => h.record('web') === undefined && h.runtime.dump().sandboxes.length === 0, 180_000);
+    expect(warnings(h)).toEqual([]);
   });
 });
 

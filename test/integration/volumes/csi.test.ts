@@ -4,7 +4,7 @@ import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import type { CsiMethod, PublishRequest, StageRequest } from '../../../src/machines/wire/csi.ts';
 import type { SimDriver } from '../../../src/sim/world/plugins/drivers.ts';
-import { cluster, create, created, dirOf, drop, events, isReady, NS, secret } from '../cluster/clusterPods.ts';
+import { cluster, create, created, dirOf, drop, events, inApi, isReady, NS, secret } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -577,6 +577,30 @@ describe('a claim that a driver serves', () => {
     expect(h.fs.has(`${dir(pod)}/vol_data.json`)).toBe(true);
     h.drivers.fault = () => undefined;
     await gone(h, pod);
+    clean(h);
+  });
+
+  it.each([
+    ['that ends by itself', { life: 'run=5s,exit=0' }, 'Succeeded'],
+    ['that is deleted', {}, 'Failed'],
+  ])('that cannot be taken down does not keep back the end of a pod %s', async (_, life, phase) => {
+    await using h = await node();
+    await plugged(h);
+    rules(h);
+    provide(h);
+    h.drivers.fault = (_, m) => (m === 'NodeUnpublishVolume' ? { code: 13, details: 'busy', effect: false } : undefined);
+    const pod = create(h, 'web', { ...life, ...claiming({ restartPolicy: 'Never' }) });
+    await h.until('Ready', () => isReady(h, 'web'));
+    if (phase === 'Failed') drop(h, 'pods/web');
+    await h.until('its end is told', () => inApi(h, 'web')?.status.phase === phase, 60_000);
+    await h.advance(120_000);
+    expect(order(h)).toContain('NodeUnpublishVolume');
+    // It is deleted when its volumes are down.
+    expect(inApi(h, 'web')?.status.phase).toBe(phase);
+    h.drivers.fault = () => undefined;
+    if (phase === 'Succeeded') drop(h, 'pods/web');
+    await gone(h, pod);
+    expect(inApi(h, 'web')).toBeUndefined();
     clean(h);
   });
 

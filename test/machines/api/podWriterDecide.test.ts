@@ -65,7 +65,8 @@ describe('the writer of a pod that is over', () => {
   const over = (o: { shown?: PodStatus; more?: Partial<WriterFacts>; finished?: boolean } = {}) => {
     const shown = { ...pod('u', {}), status: o.shown ?? failed };
     const record = { pod: shown, source: 'api', state: REFUSED, seenAtMs: 0, worker: null } as const;
-    const entry = { status: failed, life: 1, version: 1, finished: o.finished ?? true };
+    const finished = o.finished ?? true;
+    const entry = { status: failed, life: 1, version: 1, stopped: finished, finished };
     const bare = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
     const api = { synced: true, byUid: new Map([['u', shown]]) };
     return decideWrite({ ...bare, api, written: null, latest: null, last: null, gone: new Set(), ...o.more });
@@ -94,7 +95,7 @@ describe('the writer of a pod that is over', () => {
       seenAtMs: 0,
       worker: null,
     } as const;
-    const entry = { status: failed, life: 1, version: 1, finished: true };
+    const entry = { status: failed, life: 1, version: 1, stopped: true, finished: true };
     expect(decideWrite({ ...of, record, entry, api: { synced: true, byUid: new Map() } })).toEqual({ kind: 'end' });
   });
 });
@@ -105,7 +106,7 @@ describe('a phase that is not the last', () => {
     const bare = pod('u', {});
     const shownPod = { ...bare, metadata: { ...bare.metadata, resourceVersion: '7' }, status: shown };
     const record = { pod: shownPod, source: 'api', state: RUNNING, seenAtMs: 0, worker: null } as const;
-    const entry = { status: next, life: 1, version: 1, finished: true };
+    const entry = { status: next, life: 1, version: 1, stopped: true, finished: true };
     const rest = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
     const api = { synced: true, byUid: new Map([['u', shownPod]]) };
     return decideWrite({ ...rest, api, written: null, latest: null, last: null, gone: new Set(), ...more });

@@ -1,6 +1,7 @@
 /** API status: the traps; the golden table holds the breadth. */
 import { describe, expect, it } from 'vitest';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
+import type { RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
 import { type GenerateStatusInput, generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
 import { guardTransition, mergeStatus, restartableNames, storeStatus, terminateStatus } from '../../../src/machines/pods/status/manager.ts';
 import { normalizeStatus } from '../../../src/machines/pods/status/normalize.ts';
@@ -66,6 +67,45 @@ describe('generated status', () => {
     const gone = status({ pod: pod({}, { status: api }), status: observed([]), old: { startTime: '2024-05-01T09:00:00Z' } });
     expect(gone).toMatchObject({ phase: 'Running', startTime: '2024-05-01T09:00:00Z' });
     expect(first(gone)?.lastState.terminated?.exitCode).toBe(137);
+  });
+
+  it('a pod that gets a new sandbox is Pending until its init containers have run in that', () => {
+    const p = pod({ initContainers: [container('i1'), sidecar('s'), container('i2')] });
+    const ran = [
+      rc('i1', 'exited'),
+      rc('s', 'exited', { n: 2 }),
+      rc('i2', 'exited', { n: 3 }),
+      rc('web', 'exited', { n: 4, exitCode: 137 }),
+    ];
+    const lost = box({ ready: false, ips: [] });
+    const before = status({ pod: p, status: observed(ran, [lost]) });
+    expect(before.phase).toBe('Running');
+    const anew = (now: RuntimeContainer[], started = true) =>
+      status({
+        ...{ pod: p, old: before, startedContainers: new Map([['s-7', started]]) },
+        status: observed([...ran.slice(3), ...now], [lost, box({ n: 5 })]),
+      }).phase;
+    const [done, side] = [rc('i1', 'exited', { n: 6 }), rc('s', 'running', { n: 7 })];
+    expect(anew([])).toBe('Pending');
+    for (const state of ['created', 'running', 'exited'] as const) expect(anew([rc('i1', state, { n: 6 })])).toBe('Pending');
+    expect(anew([done, side, rc('i2', 'running', { n: 8 })])).toBe('Pending');
+    expect(anew([done, side, rc('i2', 'exited', { n: 8 })], false)).toBe('Pending');
+    expect(anew([done, side, rc('i2', 'exited', { n: 8 })])).toBe('Running');
+    expect(anew([done, side, rc('i2', 'exited', { n: 8 }), rc('web', 'running', { n: 9 })], false)).toBe('Running');
+  });
+
+  it('a pod once initialised stays so: in a new sandbox before its containers ever started, and in the last word', () => {
+    const p = pod({ initContainers: [container('i1'), container('i2')] });
+    const before = status({ pod: p, status: observed([rc('i1', 'exited'), rc('i2', 'exited', { n: 2 })]) });
+    const sandboxes = [box({ ready: false, ips: [] }), box({ n: 5 })];
+    const anew = status({ pod: p, old: before, status: observed([rc('i1', 'running', { n: 3 })], sandboxes) });
+    expect([before, anew].map((s) => condition(s, 'Initialized'))).toMatchObject([{ status: 'True' }, { status: 'True' }]);
+    for (const s of [before, anew]) {
+      expect(first(s)?.state.waiting).toBeDefined();
+      expect(first(terminateStatus(p, s))?.state.terminated).toMatchObject({ exitCode: 137, reason: 'ContainerStatusUnknown' });
+    }
+    const never = status({ pod: p, old: {}, status: observed([rc('i1', 'running', { n: 3 })], sandboxes) });
+    expect(condition(never, 'Initialized')).toMatchObject({ status: 'False', reason: 'ContainersNotInitialized' });
   });
 
   it('says the same again about a container whose state stays unknown', () => {

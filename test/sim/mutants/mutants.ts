@@ -142,8 +142,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'the status of a pod goes back in version',
     file: 'src/machines/pods/status/statusMachine.ts',
-    find: 'life: event.life, version, finished',
-    replace: 'life: event.life, version: -version, finished',
+    find: 'life: event.life, version, stopped, finished',
+    replace: 'life: event.life, version: -version, stopped, finished',
   },
   {
     id: 'a child that has ended is kept by its supervisor',

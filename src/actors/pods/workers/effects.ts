@@ -166,7 +166,7 @@ export class Effects implements WorkerIo {
     const result = await this.act(pod, { method: 'RunPodSandbox', request: { config: config.config, ...handler } }, signal);
     if (result.ok) return { kind: 'done', value: { id: (result.value as { podSandboxId: string }).podSandboxId } };
     this.inspector.doubt();
-    this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${result.error.details}`);
+    if (!signal.aborted) this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${result.error.details}`);
     return unknownOr(result.error, 'CreatePodSandboxError');
   }
 
@@ -176,7 +176,7 @@ export class Effects implements WorkerIo {
     const warn = (reason: string, message: string) => this.event(job.pod, 'Warning', reason, message);
     const result = await ensureImages(this.ctx, { job, sandboxConfig: sandbox.config, volumes: this.imageVolumes, warn }, signal);
     // Beside what was said of the image itself: of the container, by the reason that it waits with.
-    if (!result.ok && !signal.aborted) this.event(job.pod, 'Warning', 'Failed', `Error: ${result.failure.reason}`, job.container);
+    if (!result.ok) this.startFailed(job, result.failure.reason, signal);
     return result;
   }
 
@@ -236,7 +236,7 @@ export class Effects implements WorkerIo {
               });
     if (!sandbox.ok || !config.ok) {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
-      this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
+      this.startFailed(job, message, signal);
       return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
     }
     const call: CriCall = {
@@ -249,7 +249,7 @@ export class Effects implements WorkerIo {
       return { kind: 'done', value: { id: (result.value as { containerId: string }).containerId, restartCount } };
     }
     this.inspector.doubt();
-    this.event(pod, 'Warning', 'Failed', `Error: ${result.error.details}`, container);
+    this.startFailed(job, result.error.details, signal);
     return unknownOr(result.error, 'CreateContainerError');
   }
 
@@ -262,7 +262,8 @@ export class Effects implements WorkerIo {
    * still come: removed first, so that two never run at once. It may have started before it went, and been shown running:
    * what the next one counts is decided by a look that began after it was gone. Null when nothing stands in the way.
    */
-  private async removeUnstarted({ pod, container, unstarted }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | Cleared | null> {
+  private async removeUnstarted(job: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | Cleared | null> {
+    const { pod, unstarted } = job;
     const calls = removals(unstarted);
     const result = (await this.acts(pod, calls, signal)).find((r) => !r.ok);
     if (result === undefined || result.ok) return calls.length === 0 ? null : { kind: 'cleared' };
@@ -270,7 +271,7 @@ export class Effects implements WorkerIo {
       return { kind: 'failed', failure: { reason: EARLIER_START, message: 'an earlier start of it is still under way in the runtime' } };
     }
     const message = `an instance that was created and not started cannot be removed: ${result.error.details}`;
-    this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
+    this.startFailed(job, message, signal);
     return unknownOr({ ...result.error, details: message }, 'CreateContainerError');
   }
 
@@ -286,7 +287,7 @@ export class Effects implements WorkerIo {
     const { job, id } = input;
     const result = await this.act(job.pod, { method: 'StartContainer', request: { containerId: id } }, signal);
     if (!result.ok) {
-      this.event(job.pod, 'Warning', 'Failed', `Error: ${result.error.details.replaceAll(id, job.container.name)}`, job.container);
+      this.startFailed(job, result.error.details.replaceAll(id, job.container.name), signal);
       return unknownOr(result.error, 'RunContainerError');
     }
     this.event(job.pod, 'Normal', 'Started', 'Container started', job.container);
@@ -371,6 +372,11 @@ export class Effects implements WorkerIo {
   backingOff(job: StartJob): void {
     const message = `Back-off restarting failed container ${job.container.name} in pod ${podDescription(job.pod)}`;
     this.event(job.pod, 'Warning', 'BackOff', message, job.container);
+  }
+
+  /** What was given up, as its pod ends, failed at nothing: not told. */
+  private startFailed({ pod, container }: StartJob, error: string, signal: AbortSignal): void {
+    if (!signal.aborted) this.event(pod, 'Warning', 'Failed', `Error: ${error}`, container);
   }
 
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void {

@@ -33,10 +33,10 @@ export class Reports {
   }
 
   publish(context: WorkerContext, finished: boolean): void {
-    const { pod, apiStatus: status, killAsked: deleting } = context;
+    const { pod, apiStatus: status, killAsked: deleting, stopped } = context;
     if (context.runtimeOnly || status === undefined) return;
     const { registry, id } = this.#ctx;
-    if (!this.#status.isNew({ pod, status, deleting, finished }, registry.read(statusesView)?.value.get(id))) return;
+    if (!this.#status.isNew({ pod, status, deleting, stopped, finished }, registry.read(statusesView)?.value.get(id))) return;
     registry.send(statusAddr, {
       type: 'status.set',
       pod: podRef(pod),
@@ -45,6 +45,7 @@ export class Reports {
       restartPolicy: pod.spec.restartPolicy ?? 'Always',
       deleting,
       restartable: [...restartableNames(pod)],
+      stopped,
       finished,
     });
   }

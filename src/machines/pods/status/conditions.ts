@@ -103,7 +103,7 @@ export function ownConditions(input: {
   const containers = containersReady(pod, statuses, phase);
   return [
     { type: 'PodReadyToStartContainers', status: input.sandboxReady ? 'True' : 'False' },
-    { type: 'Initialized', ...stillInitialized(pod, old, initialized(pod, statuses, phase)) },
+    { type: 'Initialized', ...stillInitialized(old, initialized(pod, statuses, phase)) },
     { type: 'Ready', ...readyVerdict(pod, containers, input.foreign) },
     { type: 'ContainersReady', ...containers },
     { type: 'PodScheduled', status: 'True' },
@@ -113,9 +113,12 @@ export function ownConditions(input: {
 }
 
 /** Init containers that run once more do not take it back. */
-function stillInitialized(pod: Pod, old: PodStatus, verdict: Verdict): Verdict {
-  const was = old.conditions?.some((c) => c.type === 'Initialized' && c.status === 'True') === true;
-  return was && mayRestartAll(pod) && verdict.status !== 'True' ? { status: 'True' } : verdict;
+function stillInitialized(old: PodStatus, verdict: Verdict): Verdict {
+  return wasInitialized(old) && verdict.status !== 'True' ? { status: 'True' } : verdict;
+}
+
+export function wasInitialized({ conditions }: PodStatus): boolean {
+  return conditions?.some((c) => c.type === 'Initialized' && c.status === 'True') === true;
 }
 
 /** In the words of the reference. */

@@ -14,7 +14,7 @@ import { checkSandbox } from '../workers/podActions.ts';
 import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
 import { containerStatuses } from './containers.ts';
 import type { DeviceHealthOf } from './messages.ts';
-import { podPhase } from './phase.ts';
+import { initialization, podPhase } from './phase.ts';
 
 export interface StatusOverride {
   phase: PodPhase;
@@ -73,7 +73,8 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     deviceHealth: input.deviceHealth,
   });
   const counted = [...lists.init, ...lists.regular];
-  const verdict = phaseVerdict(input, old, podPhase(pod, counted, input.podIsTerminal));
+  const progress = { podIsTerminal: input.podIsTerminal, ...initialization(pod, input.status) };
+  const verdict = phaseVerdict(input, old, podPhase(pod, counted, progress));
   const foreign = foreignConditions(input, old);
   const own = ownConditions({
     pod,

@@ -7,7 +7,7 @@ import { isTerminal } from '../../pod/phase.ts';
 import { mayRestartAll } from '../../pod/runtime/restartAll.ts';
 import { mayRestart } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
-import { isOwnedCondition, stampTransitions } from './conditions.ts';
+import { isOwnedCondition, stampTransitions, wasInitialized } from './conditions.ts';
 import { STATUS_UNKNOWN_REASON, UNKNOWN_EXIT_CODE } from './containers.ts';
 import { normalizeStatus, sameStatus } from './normalize.ts';
 import { anyRegularEverStarted, isStaticPod } from './phase.ts';
@@ -109,7 +109,7 @@ function everStarted(status: ContainerStatus): boolean {
 export function terminateStatus(pod: Pod, status: PodStatus): PodStatus {
   const regular = status.containerStatuses ?? [];
   const inits = status.initContainerStatuses ?? [];
-  const initialized = (pod.spec.initContainers?.length ?? 0) === 0 || anyRegularEverStarted(pod.spec, regular);
+  const initialized = (pod.spec.initContainers?.length ?? 0) === 0 || anyRegularEverStarted(pod.spec, regular) || wasInitialized(status);
   // At least the first, once the pod had a status: it may have run unseen.
   const lastStarted = Math.max(0, initialized ? inits.length - 1 : inits.findLastIndex(everStarted));
   const phase = !isStaticPod(pod) && !isTerminal(status.phase) ? 'Failed' : status.phase;

@@ -71,6 +71,9 @@ export type StatusEvent = Message &
         status: PodStatus;
         restartPolicy: string;
         deleting: boolean;
+        /** Nothing of it runs, and nothing starts again. Absent: as `finished`. */
+        stopped?: boolean;
+        /** Its volumes are down too: its worker has nothing more to do. */
         finished?: boolean;
         /** Names of containers that may start again under any policy of the pod. */
         restartable?: readonly string[];
@@ -85,6 +88,9 @@ export interface StatusEntry {
   life: number;
   /** Grows with each accepted change, and is never given twice on one node. */
   version: number;
+  /** Nothing of it runs, and nothing starts again: the API may hear of its end. */
+  stopped: boolean;
+  /** Nothing of it is left to do: the API may forget it. */
   finished: boolean;
 }
 

@@ -4,6 +4,7 @@ import type { Container, PodSpec } from '../../kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
 import { RESTARTING_ALL } from '../../pod/runtime/restartAll.ts';
+import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, podRestartPolicy, restartsAfter } from '../../pod/runtime/shouldRestart.ts';
 
 type Ended = NonNullable<ContainerState['terminated']>;
@@ -23,16 +24,45 @@ export function anyRegularEverStarted(spec: PodSpec, statuses: readonly Containe
   );
 }
 
+/** How far a pod is in its present sandbox: a new one is initialised anew. */
+export interface Initialization {
+  /** Some regular container is of this sandbox. */
+  done: boolean;
+  /** Init containers that did not run in it yet. */
+  ahead: ReadonlySet<string>;
+}
+
+export function initialization({ spec }: Pod, { sandboxes, containers }: PodRuntimeStatus): Initialization {
+  const [sandbox] = sandboxes;
+  if (sandbox?.ready !== true) return { done: false, ahead: new Set() };
+  // What runs is of the sandbox that is up, whatever the runtime's clock said when it was made.
+  const here = new Set(containers.filter((c) => c.state === 'running' || c.createdAtNs >= sandbox.createdAtNs).map((c) => c.name));
+  const done = spec.containers.some((c) => here.has(c.name));
+  const inits = done ? [] : (spec.initContainers ?? []);
+  return { done, ahead: new Set(inits.map((c) => c.name).filter((name) => !here.has(name))) };
+}
+
+/** Regular containers that were taken away so that all restart: the pod goes on, and says so. */
+function isRestartedWhole({ containers }: PodSpec, statuses: readonly ContainerStatus[]): boolean {
+  const regular = new Set(containers.map((c) => c.name));
+  return statuses.some((s) => regular.has(s.name) && s.state.waiting !== undefined && s.lastState.terminated?.reason === RESTARTING_ALL);
+}
+
 /**
  * `statuses` holds regular and init containers. `podIsTerminal`: everything was stopped and nothing will start again; a
  * pod that is not static then gets its final phase whatever its restart policy.
  */
-export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTerminal: boolean): PodPhase {
+export function podPhase(
+  pod: Pod,
+  statuses: readonly ContainerStatus[],
+  { podIsTerminal, done, ahead }: Initialization & { podIsTerminal: boolean },
+): PodPhase {
   const { spec } = pod;
   const find = (name: string): ContainerStatus | undefined => statuses.find((s) => s.name === name);
   const restarts = (container: Container, ended: Ended): boolean =>
     ended.reason === RESTARTING_ALL || restartsAfter(container, pod, ended.exitCode);
   let pendingInit = 0;
+  let pendingSidecar = 0;
   let failedInit = 0;
   let restarting = 0;
   let unknown = 0;
@@ -47,16 +77,18 @@ export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTe
     if (isRestartableInit(container)) {
       if (status?.state.running !== undefined) {
         running += 1;
-        if (status.started !== true) pendingInit += 1;
+        if (status.started !== true) pendingSidecar += 1;
       } else if (ended === undefined) {
         if (status?.state.waiting === undefined) unknown += 1;
         else waiting += 1;
-        if (status !== undefined) pendingInit += 1;
+        if (status !== undefined) pendingSidecar += 1;
       }
       continue;
     }
-    if (ended === undefined) pendingInit += 1;
-    else if (ended.exitCode !== 0 && !restarts(container, ended)) failedInit += 1;
+    // It is to run once more although it ended well: in another sandbox.
+    const again = ended?.exitCode === 0 && status?.state.waiting !== undefined;
+    if (ended !== undefined && ended.exitCode !== 0 && !restarts(container, ended)) failedInit += 1;
+    else if (ended === undefined || again || ahead.has(container.name)) pendingInit += 1;
   }
   for (const container of spec.containers) {
     const status = find(container.name);
@@ -74,7 +106,8 @@ export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTe
   }
 
   if (failedInit > 0) return 'Failed';
-  if ((pendingInit > 0 && !anyRegularEverStarted(spec, statuses)) || waiting > 0) return 'Pending';
+  const initializes = pendingInit > 0 || (pendingSidecar > 0 && !done);
+  if ((initializes && !isRestartedWhole(spec, statuses)) || waiting > 0) return 'Pending';
   if (running > 0 && unknown === 0) return 'Running';
   if (running > 0 || stopped === 0 || unknown > 0) return 'Pending';
   const final = stopped === succeeded ? 'Succeeded' : 'Failed';

@@ -105,6 +105,7 @@ function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step
   const held = context.entries.get(uid);
   const old = held !== undefined && goesOn(held.life, event.life) ? held : undefined;
   const finished = event.finished === true;
+  const stopped = finished || event.stopped === true;
   const shown = old === undefined ? shownStatus(event, now) : undefined;
   const after = (before: PodStatus | undefined) =>
     storeStatus({
@@ -114,7 +115,7 @@ function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step
       restartable: new Set(event.restartable ?? []),
       cached: old !== undefined,
       nowWallMs: now.wallMs,
-      force: finished && old?.finished !== true,
+      force: (finished && old?.finished !== true) || (stopped && old?.stopped !== true),
     });
   const going = after(old?.status ?? shown?.status);
   // A mirror pod outlives what it tells of: what cannot follow from its word belongs to another life.
@@ -123,7 +124,7 @@ function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step
   if (verdict.kind === 'unchanged') return { next: {}, taken: { kind: 'unchanged', uid } };
   const { status } = verdict;
   const version = context.version + 1;
-  const entry: StatusEntry = { status, life: event.life, version, finished };
+  const entry: StatusEntry = { status, life: event.life, version, stopped, finished };
   const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, now) : null;
   return {
     next: { entries: SharedMap.draft(context.entries).set(uid, entry).finish(), version },

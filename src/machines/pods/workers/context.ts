@@ -116,6 +116,8 @@ export interface WorkerContext {
   /** The inspection under way reads only what those acts touched. */
   partial: boolean;
   killAsked: boolean;
+  /** Nothing of the pod runs, and nothing starts again. */
+  stopped: boolean;
   graceSeconds: number | null;
   graceOverride: number | null;
   killStatus: KillStatus | null;

@@ -49,6 +49,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     acted: false,
     partial: false,
     killAsked: input.terminating,
+    stopped: false,
     graceSeconds: null,
     graceOverride: input.graceOverride ?? null,
     killStatus: input.killStatus ?? null,

@@ -253,7 +253,7 @@ export const workerSetup = effects.extend({
         deadlineExceeded: deadline !== null && deadline <= nowWallMs,
         ...(context.killStatus === null ? {} : { override: context.killStatus }),
       });
-      return { apiStatus: params.podIsTerminal ? terminateStatus(context.pod, apiStatus) : apiStatus };
+      return params.podIsTerminal ? { apiStatus: terminateStatus(context.pod, apiStatus), stopped: true } : { apiStatus };
     }),
     /** Tells each container's child what was observed, and which of them are to start. */
     feed: effects.enqueueActions(({ context, enqueue }) => {

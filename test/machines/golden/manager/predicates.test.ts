@@ -114,7 +114,7 @@ const written = (life: Life, o: { shown: Pod[]; entry?: StatusEntry }) => {
   });
   return planText(plan);
 };
-const over = (finished: boolean) => ({ status: GONE, life: 1, version: 1, finished }) as StatusEntry;
+const over = (finished: boolean) => ({ status: GONE, life: 1, version: 1, stopped: finished, finished }) as StatusEntry;
 const asStatic = ({ record: r, ...life }: Life): Life => {
   if (r === null || r.source === 'runtime') return { ...life, record: r };
   const metadata = { ...r.pod.metadata, annotations: { [ANNOTATION_HASH]: UID } };

@@ -4,7 +4,7 @@ import type { ContainerStatus, Pod, PodStatus } from '../../../../src/machines/k
 import { qosClass } from '../../../../src/machines/pod/resources/qos.ts';
 import type { RuntimeContainer } from '../../../../src/machines/pod/runtime/seen.ts';
 import { type GenerateStatusInput, generatePodStatus } from '../../../../src/machines/pods/status/generate.ts';
-import { podPhase } from '../../../../src/machines/pods/status/phase.ts';
+import { anyRegularEverStarted, podPhase } from '../../../../src/machines/pods/status/phase.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
 
@@ -20,7 +20,8 @@ const backsOff = (name: string, exitCode: number): ContainerStatus => ({
 });
 /** Under each policy; then when everything was stopped for good; then that of a static pod. */
 const phases = (spec: Partial<Pod['spec']>, ...statuses: ContainerStatus[]) => {
-  const of = (p: Pod, terminal: boolean) => podPhase(p, statuses, terminal);
+  const of = (p: Pod, podIsTerminal: boolean) =>
+    podPhase(p, statuses, { podIsTerminal, done: anyRegularEverStarted(p.spec, statuses), ahead: new Set() });
   const by = Object.fromEntries(
     (['Always', 'OnFailure', 'Never'] as const).map((restartPolicy) => [restartPolicy, of(pod({ restartPolicy, ...spec }), false)]),
   );

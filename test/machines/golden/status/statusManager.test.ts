@@ -59,7 +59,8 @@ const record = (source: PodRecord['source'], more: Partial<PodRecord> = {}): Pod
   worker: null,
   ...more,
 });
-const entry = (status: PodStatus, finished = false): StatusEntry => ({ status, version: 1, finished }) as StatusEntry;
+const entry = (status: PodStatus, finished = false, stopped = finished): StatusEntry =>
+  ({ status, version: 1, stopped, finished }) as StatusEntry;
 const node = { uid: 'node-uid', name: 'n1', deleting: false } as NonNullable<WriterFacts['node']>;
 const write = (o: {
   record?: PodRecord;
@@ -172,6 +173,13 @@ goldenTable('what is stored and written of a pod is as recorded', 'status/status
       initContainerStatuses: [waits('a'), waits('b')],
       containerStatuses: [waits()],
     }),
+  '7.6 initialised: no regular container ever started': () =>
+    terminateStatus(pod({ initContainers: [container('a')] }), {
+      phase: 'Pending',
+      initContainerStatuses: [ended(0, 'a')],
+      containerStatuses: [waits()],
+      conditions: [is('Initialized', 'True')],
+    }),
   '7.6 initialised: sidecars too': () =>
     terminateStatus(pod({ initContainers: [sidecar('s')] }), {
       phase: 'Running',
@@ -191,6 +199,10 @@ goldenTable('what is stored and written of a pod is as recorded', 'status/status
     write({ record: record('api'), entry: entry(OVER, true), shown: [object({ deleted: true, status: RUNNING })] }),
   '7.5 delete: something may be left here': () =>
     write({ record: record('api'), entry: entry(OVER), shown: [object({ deleted: true, status: OVER })] }),
+  '7.5 write: it has ended, and its volumes are not down yet': () =>
+    write({ record: record('api'), entry: entry(OVER, false, true), shown: [object({ status: RUNNING })] }),
+  '7.5 delete: it has ended, and its volumes are not down yet': () =>
+    write({ record: record('api'), entry: entry(OVER, false, true), shown: [object({ deleted: true, status: OVER })] }),
   '7.5 delete: not deleted': () => write({ record: record('api'), entry: entry(OVER, true), shown: [object({ status: OVER })] }),
 
   '2.7 mirror: none': () => write({ record: record('file') }),

@@ -4,7 +4,7 @@ import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../../src/machines/pod/runtime/killOrder.ts';
 import { shouldRestart } from '../../../../src/machines/pod/runtime/shouldRestart.ts';
-import { podPhase } from '../../../../src/machines/pods/status/phase.ts';
+import { initialization, podPhase } from '../../../../src/machines/pods/status/phase.ts';
 import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../../src/machines/pods/workers/container/hooks.ts';
 import { computePodActions } from '../../../../src/machines/pods/workers/podActions.ts';
 import { killTasks } from '../../../../src/machines/pods/workers/stopMachine.ts';
@@ -79,7 +79,7 @@ function after(p: Pod, exits: Record<string, number>): unknown {
     imageID: '',
   }));
   const { killPod, initToStart, containersToStart } = computePodActions({ pod: p, status });
-  return { phase: podPhase(p, statuses, false), killPod, initToStart, containersToStart };
+  return { phase: podPhase(p, statuses, { podIsTerminal: false, ...initialization(p, status) }), killPod, initToStart, containersToStart };
 }
 const two = (a: Partial<Container>, b: Partial<Container>, restartPolicy: 'Always' | 'Never' = 'Always') =>
   pod({ restartPolicy, containers: [container('a', a), container('b', b)] });
