@@ -28,13 +28,11 @@ const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'pv-1');
 const asked = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).map((c) => c.request.path);
 
 describe('a claim', () => {
-  it.each([
-    ['local', { local: { path: '/mnt/disk' } }, '/mnt/disk'],
-    ['hostPath', { hostPath: { path: '/srv/pv', type: 'DirectoryOrCreate' } }, '/srv/pv'],
-  ])('that is bound to a volume of kind %s is bound into the pod, and let go with it; its content stays', async (_, source, path) => {
+  it('that is bound to a local volume is bound into the pod, and let go with it; its content stays', async () => {
     await using h = await cluster();
-    h.fs.makeDir('/mnt/disk');
-    provide(h, source);
+    const path = '/mnt/disk';
+    h.fs.makeDir(path);
+    provide(h, { local: { path } });
     const pod = create(h, 'web', claiming());
     await h.until('Ready', () => isReady(h, 'web'));
     expect(h.mounts.table).toMatchObject([{ path: dir(pod), source: path, options: ['bind'] }]);
@@ -44,6 +42,29 @@ describe('a claim', () => {
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
     expect(h.mounts.table).toEqual([]);
     expect(h.fs.has(`${path}/kept`)).toBe(true);
+  });
+
+  it.each([
+    ['without a type, and is missing: the runtime makes it', { path: '/srv/pv', type: '' }],
+    ['that is made where it is missing', { path: '/srv/pv', type: 'DirectoryOrCreate' }],
+    ['of a socket', { path: '/srv/pv', type: 'Socket' }],
+  ])('of a path of the host %s is given to containers as it is, after a restart too', async (_, hostPath) => {
+    await using h = await cluster();
+    if (hostPath.type === 'Socket') h.special.set(hostPath.path, 'socket');
+    provide(h, { hostPath });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    const given = { containerPath: '/data', hostPath: '/srv/pv', readonly: false, selinuxRelabel: false };
+    expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject(given);
+    expect(h.mounts.table).toEqual([]);
+    await h.crash();
+    const before = created(h, 'web').length;
+    await h.boot();
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 1 });
+    await h.until('it runs again', () => created(h, 'web').length > before);
+    expect(created(h, 'web').at(-1)?.mounts?.[0]).toMatchObject(given);
+    drop(h, 'pods/web');
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
   });
 
   it.each([
