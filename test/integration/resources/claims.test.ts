@@ -7,11 +7,11 @@ import { ROOT, type VirtualNode } from '../virtualNode.ts';
 const CLAIM = 'persistentvolumeclaims/data';
 
 /** A claim that is bound, and what it is bound to. */
-function provide(h: VirtualNode, source: object, status: object = { phase: 'Bound' }): void {
+function provide(h: VirtualNode, source: object, status: object = { phase: 'Bound' }, annotations: object = {}): void {
   post(h, 'persistentvolumeclaims', { metadata: { name: 'data' }, spec: { volumeName: 'pv-1' }, status });
   const got = h.kube.handle({ verb: 'GET', path: `${NS}/${CLAIM}` });
   const { metadata } = (got.ok ? got.body : {}) as { metadata: { uid: string } };
-  const body = { metadata: { name: 'pv-1' }, spec: { claimRef: { uid: metadata.uid }, ...source } };
+  const body = { metadata: { name: 'pv-1', annotations }, spec: { claimRef: { uid: metadata.uid }, ...source } };
   const made = h.kube.handle({ verb: 'POST', path: '/api/v1/persistentvolumes', body });
   if (!made.ok) throw new Error(made.failure.message);
 }
@@ -119,6 +119,22 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'second'));
     expect(h.mounts.owners.get(dir(second))).toBeUndefined();
     expect(events(h, 'AlreadyMountedVolume')[0]).toContain('The requested fsGroup is 2, but the volume disk is mounted by another pod');
+  });
+
+  it('gives containers the group that its volume names, after a restart too', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } }, { phase: 'Bound' }, { 'pv.beta.kubernetes.io/gid': '1234' });
+    create(h, 'web', claiming({ fsGroup: 1 }));
+    await h.until('Ready', () => isReady(h, 'web'));
+    const groups = () => created(h, 'web').at(-1)?.linux?.securityContext?.supplementalGroups?.map(Number);
+    expect(groups()).toEqual([1, 1234]);
+    await h.crash();
+    const before = created(h, 'web').length;
+    await h.boot();
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 1 });
+    await h.until('it runs again', () => created(h, 'web').length > before);
+    expect(groups()).toEqual([1, 1234]);
   });
 
   it('is found by the next daemon, which asks of it only whether it shall grow', async () => {

@@ -58,6 +58,14 @@ function isRequirement(value: unknown): boolean {
   return value.values === undefined || (Array.isArray(value.values) && value.values.every((v) => typeof v === 'string'));
 }
 
+/** Group whose members may use the volume, as its PersistentVolume says in an annotation. */
+const GROUP = 'pv.beta.kubernetes.io/gid';
+/** Null: it names none. */
+export function groupOfVolume(pv: unknown): number | null {
+  const text = textOf(partOf(partOf(pv, 'metadata'), 'annotations')[GROUP]);
+  return /^\d{1,10}$/.test(text) ? Number(text) : null;
+}
+
 interface VolumeUse {
   /** Name of the volume in the pod. */
   name: string;

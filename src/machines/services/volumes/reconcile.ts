@@ -168,8 +168,12 @@ export function mountedVolumes(pod: Pod, actual: ActualState, rootDir: string): 
 }
 function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): MountedVolume {
   if (done !== null) {
-    const { at, readOnly, device, labelled } = done;
-    return { hostPath: at, readOnly, managed: !readOnly && labelled !== false, ...(device ? { device: true as const } : {}) };
+    const { at, readOnly, device, labelled, stands } = done;
+    return {
+      ...{ hostPath: at, readOnly, managed: !readOnly && labelled !== false },
+      ...(device ? { device: true as const } : {}),
+      ...(stands?.group === undefined ? {} : { group: stands.group }),
+    };
   }
   return kindOf(v.source).mounted(v.source, volumePath(rootDir, v));
 }

@@ -36,7 +36,8 @@ export const claim: { inline: InlineActs<Claim> } = {
         if (standing !== null) return { ...standing, stands: known };
       }
       const behind = await whatIsBehind(o, job, signal);
-      const stands = { plugin: behind.plugin, name: behind.volume };
+      const group = 'sizes' in behind ? behind.group : undefined;
+      const stands: Stand = { plugin: behind.plugin, name: behind.volume, ...(group === undefined ? {} : { group }) };
       // The claim was made anew, and nothing of the pod has run on what was behind the old one.
       if (known !== null && !isSameStand(known, stands)) await takeDown(o, { ...job.volume, stands: known }, signal);
       return alone(o, job.volume, stands, signal, async () => {
