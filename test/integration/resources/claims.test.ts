@@ -82,6 +82,22 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'web'), 300_000);
   });
 
+  it('that is being deleted, and protected, is mounted again after the machine was restarted', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    patch(h, CLAIM, { metadata: { finalizers: ['kubernetes.io/pvc-protection'] } });
+    drop(h, CLAIM);
+    await h.crash();
+    h.mounts.powerLoss({ emptyDir: () => {} });
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 255 });
+    await h.boot();
+    await h.until('it is mounted', () => h.mounts.table.some((m) => m.path === dir(pod)), 60_000);
+    expect(events(h, 'FailedMount')).toEqual([]);
+  });
+
   it('that nobody has made is said to be missing', async () => {
     await using h = await cluster();
     create(h, 'web', claiming());

@@ -20,6 +20,8 @@ export interface BoundClaim {
 /** Where the content of a persistent volume lies on this node, or who knows. */
 export type ClaimedVolume = { volume: PathName; plugin: string } & PersistentSource;
 
+const PROTECTION = 'kubernetes.io/pvc-protection';
+
 /** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
 export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
   const metadata = partOf(pvc, 'metadata');
@@ -29,7 +31,10 @@ export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundC
       `PVC ${textOf(metadata.namespace)}/${textOf(metadata.name)} was not created for pod ${namespace}/${name} (pod is not owner)`,
     );
   }
-  if (metadata.deletionTimestamp !== undefined) return refused('PVC is being deleted');
+  // One that is protected stays until its last pod has gone.
+  if (metadata.deletionTimestamp !== undefined && !textsOf(metadata.finalizers).includes(PROTECTION)) {
+    return refused('PVC is being deleted');
+  }
   if (partOf(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
   const volume = textOf(partOf(pvc, 'spec').volumeName);
   return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: textOf(metadata.uid), volume });
