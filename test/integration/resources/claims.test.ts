@@ -137,6 +137,19 @@ describe('a claim', () => {
     expect(events(h, 'AlreadyMountedVolume')[0]).toContain('The requested fsGroup is 2, but the volume disk is mounted by another pod');
   });
 
+  it('whose many files are being given to the group of its pod says so', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    h.mounts.trouble = { delayMs: (op) => (op === 'chown' ? 100_000 : 0), failing: () => undefined, hanging: () => false };
+    const pod = create(h, 'web', claiming({ fsGroup: 7 }));
+    await h.until('Ready', () => isReady(h, 'web'), 120_000);
+    const said = `The files of ${pod.metadata.uid}/volumes/kubernetes.io~local-volume/pv-1 are being given to group 7`;
+    expect(events(h, 'VolumePermissionChangeInProgress')[0]).toContain(said);
+    await h.advance(300_000);
+    expect(events(h, 'VolumePermissionChangeInProgress').length).toBeLessThanOrEqual(2);
+  });
+
   it('gives containers the group that its volume names, after a restart too', async () => {
     await using h = await cluster();
     h.fs.makeDir('/mnt/disk');

@@ -45,6 +45,8 @@ export interface CsiSetUpOptions extends CsiOptions {
   objects: ObjectSource | null;
   /** Names of attachable volumes that the API server has been told this node uses. */
   reportedInUse(): readonly string[];
+  /** To the events of the pod. */
+  warn(pod: Pod, reason: string, message: string): void;
 }
 export interface CsiJob {
   ref: VolumeRef;
