@@ -109,7 +109,7 @@ describe('volumes of a pod', () => {
     expect(h.runtime.dump().sandboxes).toEqual([]);
     await h.advance(125_000);
     expect(events(h, 'FailedMount')).toContain(
-      'Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: context deadline exceeded',
+      'Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded',
     );
     h.fs.makeDir('/srv/data');
     await h.until('web runs', () => up(h, 'web'), 300_000);

@@ -20,6 +20,13 @@ export interface BoundClaim {
 /** Where the content of a persistent volume lies on this node, or who knows. */
 export type ClaimedVolume = { volume: PathName; plugin: string } & PersistentSource;
 
+/** Why no volume can be had of a claim. */
+const PROBLEM = 'error processing PVC ';
+export function claimProblem(claim: { namespace: string; name: string }, why: string): string {
+  return `${PROBLEM}${claim.namespace}/${claim.name}: ${why}`;
+}
+export const isClaimProblem = (message: string): boolean => message.startsWith(PROBLEM);
+
 const PROTECTION = 'kubernetes.io/pvc-protection';
 
 /** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */

@@ -178,11 +178,12 @@ function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): M
   return kindOf(v.source).mounted(v.source, volumePath(rootDir, v));
 }
 
-/** The words of the reference at the end of its wait. */
-export function timedOut(unmounted: readonly string[], failed: readonly string[]): string {
+/** The words of the reference at the end of its wait. `unknown`: of these it could not be found out what they are. */
+export function timedOut(o: { unmounted: readonly string[]; unattached: readonly string[]; unknown: readonly string[] }): string {
+  const [unmounted, unattached, unknown] = [o.unmounted, o.unattached, o.unknown].map((names) => `[${names.join(' ')}]`);
   return (
-    `Unable to attach or mount volumes: unmounted volumes=[${unmounted.join(' ')}], unattached volumes=[], ` +
-    `failed to process volumes=[${failed.join(' ')}]: context deadline exceeded`
+    `Unable to attach or mount volumes: unmounted volumes=${unmounted}, unattached volumes=${unattached}, ` +
+    `failed to process volumes=${unknown}: context deadline exceeded`
   );
 }
 
