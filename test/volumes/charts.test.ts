@@ -10,8 +10,10 @@ import { volumeRef } from '../../src/machines/pod/volumes/volumePaths.ts';
 import type { PodVolume } from '../../src/machines/pod/volumes/volumes.ts';
 import type { PodRecord, PodsView } from '../../src/machines/pods/manager/messages.ts';
 import type { WorkerSummary } from '../../src/machines/pods/workers/messages.ts';
-import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
+import { NOT_ATTACHED } from '../../src/machines/services/volumes/csi/volume.ts';
+import { type Actual, reconcile } from '../../src/machines/services/volumes/reconcile.ts';
 import { VOLUME_BACKOFF, volumeMachine } from '../../src/machines/services/volumes/volumeMachine.ts';
+import { lateness } from '../../src/machines/services/volumes/waiters.ts';
 import { provided } from '../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 import { LEAVING, REFUSED, RUNNING } from '../lifeStates.ts';
@@ -281,8 +283,20 @@ describe('what to do about volumes', () => {
   });
 
   it('the end of a wait is told in the words of the reference', () => {
-    expect(timedOut(['a', 'b'], ['b'])).toBe(
-      'Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[], failed to process volumes=[b]: context deadline exceeded',
+    const failed = (key: string, error: string): [string, Actual] => [
+      `u/kubernetes.io~local-volume/${key}`,
+      { ...found, ref: volumeRef('u', 'kubernetes.io~local-volume', key), phase: 'failed', error },
+    ];
+    const actual = new Map([
+      failed('a', 'volume is not there'),
+      failed('b', NOT_ATTACHED),
+      failed('c', 'error processing PVC shop/data: PVC is not bound'),
+    ]);
+    const volumes = ['a', 'b', 'c'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+    const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+    const pod = { ...POD, spec: { containers: [{ name: 'main', volumeMounts }], volumes } };
+    expect(lateness({ actual, rootDir: '/r', error: '', scanned: true }, { ask: 1, uid: 'u', pod }).message).toBe(
+      'Unable to attach or mount volumes: unmounted volumes=[a b c], unattached volumes=[b], failed to process volumes=[c]: context deadline exceeded',
     );
   });
 });

@@ -236,6 +236,15 @@ describe.skipIf(!mayMount)('a mount', () => {
   });
 });
 
+it('a helper that says how far it is may take longer than its deadline', async () => {
+  const script = 'for i in 1 2 3 4 5 6; do sleep 0.2; echo $i >&2; done; echo done';
+  const run = (more: { progress?(files: number): void }) => runHelper('/bin/sh', ['-c', script], { ...call(900), ...more });
+  await expect(run({})).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+  const said: number[] = [];
+  expect(await run({ progress: (files) => void said.push(files) })).toBe('done\n');
+  expect(said).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
 describe.skipIf(process.getuid?.() !== 0)('a tree that is given to a group', () => {
   const modes = (...names: string[]) =>
     names.map((n) => [statSync(join(dir, 'v', n)).gid, (statSync(join(dir, 'v', n)).mode & 0o7777).toString(8)]);

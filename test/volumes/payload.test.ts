@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type ObjectAnswer, queryKey } from '../../src/machines/kube/objects.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { Volume } from '../../src/machines/kube/volumeTable.ts';
+import { hugePageBytes } from '../../src/machines/pod/volumes/kinds/emptyDir.ts';
 import { commonUser, decodeVolume, nestedMountPoints, podVolumes, tmpfsBytes } from '../../src/machines/pod/volumes/volumes.ts';
 import { buildPayload, objectsNeeded } from '../../src/machines/services/volumes/payload.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';
@@ -111,6 +112,27 @@ describe('a pod', () => {
     const half = { ...pod, spec: { ...pod.spec, containers: [...limited.spec.containers, { name: 'b' }] } };
     expect(tmpfsBytes(half, null, '4Gi')).toBe(4 * 1024 ** 3);
     expect(tmpfsBytes(pod, null, undefined)).toBeNull();
+  });
+
+  it('limits a tmpfs by what the pod as a whole is held to: init containers, sidecars, limits of the pod and overhead count', () => {
+    const Mi = 1024 ** 2;
+    const limited = (name: string, memory?: string) => ({ name, ...(memory === undefined ? {} : { resources: { limits: { memory } } }) });
+    const bytes = (spec: Partial<Pod['spec']>) => {
+      const pod = podWith({}, { name: 'v' });
+      return tmpfsBytes({ ...pod, spec: { ...pod.spec, containers: [limited('a', '1Mi')], ...spec } }, null, '4Gi');
+    };
+    expect(bytes({ initContainers: [limited('i', '8Mi')] })).toBe(8 * Mi);
+    expect(bytes({ initContainers: [{ ...limited('s', '2Mi'), restartPolicy: 'Always' }] })).toBe(3 * Mi);
+    expect(bytes({ initContainers: [limited('i')] })).toBe(4096 * Mi);
+    expect(bytes({ containers: [limited('a')], resources: { limits: { memory: '16Mi' } } })).toBe(16 * Mi);
+    expect(bytes({ overhead: { memory: '4Mi' } })).toBe(5 * Mi);
+  });
+
+  it('takes the size of huge pages from what the pod as a whole asks for, too', () => {
+    const pod = podWith({}, { name: 'v' });
+    const whole = { ...pod, spec: { ...pod.spec, resources: { requests: { 'hugepages-2Mi': '4Mi' } } } };
+    expect(hugePageBytes(whole, 'HugePages')).toEqual({ ok: true, value: 2 * 1024 ** 2 });
+    expect(hugePageBytes(pod, 'HugePages').ok).toBe(false);
   });
 
   it('uses no volume that no container mounts, and names what cannot be decoded', () => {

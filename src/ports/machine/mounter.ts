@@ -13,6 +13,8 @@ export interface MountCall {
   /** At the deadline the helper is killed and the call fails with code `ETIMEDOUT`: the effect is then unknown. */
   timeoutMs: number;
   signal: AbortSignal;
+  /** Told how many files are done. The deadline begins anew each time. */
+  progress?(files: number): void;
 }
 interface MountRequest {
   /** File system type; '' with the option `bind`. */

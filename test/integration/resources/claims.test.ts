@@ -7,11 +7,11 @@ import { ROOT, type VirtualNode } from '../virtualNode.ts';
 const CLAIM = 'persistentvolumeclaims/data';
 
 /** A claim that is bound, and what it is bound to. */
-function provide(h: VirtualNode, source: object, status: object = { phase: 'Bound' }): void {
+function provide(h: VirtualNode, source: object, status: object = { phase: 'Bound' }, annotations: object = {}): void {
   post(h, 'persistentvolumeclaims', { metadata: { name: 'data' }, spec: { volumeName: 'pv-1' }, status });
   const got = h.kube.handle({ verb: 'GET', path: `${NS}/${CLAIM}` });
   const { metadata } = (got.ok ? got.body : {}) as { metadata: { uid: string } };
-  const body = { metadata: { name: 'pv-1' }, spec: { claimRef: { uid: metadata.uid }, ...source } };
+  const body = { metadata: { name: 'pv-1', annotations }, spec: { claimRef: { uid: metadata.uid }, ...source } };
   const made = h.kube.handle({ verb: 'POST', path: '/api/v1/persistentvolumes', body });
   if (!made.ok) throw new Error(made.failure.message);
 }
@@ -28,13 +28,11 @@ const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'pv-1');
 const asked = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).map((c) => c.request.path);
 
 describe('a claim', () => {
-  it.each([
-    ['local', { local: { path: '/mnt/disk' } }, '/mnt/disk'],
-    ['hostPath', { hostPath: { path: '/srv/pv', type: 'DirectoryOrCreate' } }, '/srv/pv'],
-  ])('that is bound to a volume of kind %s is bound into the pod, and let go with it; its content stays', async (_, source, path) => {
+  it('that is bound to a local volume is bound into the pod, and let go with it; its content stays', async () => {
     await using h = await cluster();
-    h.fs.makeDir('/mnt/disk');
-    provide(h, source);
+    const path = '/mnt/disk';
+    h.fs.makeDir(path);
+    provide(h, { local: { path } });
     const pod = create(h, 'web', claiming());
     await h.until('Ready', () => isReady(h, 'web'));
     expect(h.mounts.table).toMatchObject([{ path: dir(pod), source: path, options: ['bind'] }]);
@@ -44,6 +42,29 @@ describe('a claim', () => {
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
     expect(h.mounts.table).toEqual([]);
     expect(h.fs.has(`${path}/kept`)).toBe(true);
+  });
+
+  it.each([
+    ['without a type, and is missing: the runtime makes it', { path: '/srv/pv', type: '' }],
+    ['that is made where it is missing', { path: '/srv/pv', type: 'DirectoryOrCreate' }],
+    ['of a socket', { path: '/srv/pv', type: 'Socket' }],
+  ])('of a path of the host %s is given to containers as it is, after a restart too', async (_, hostPath) => {
+    await using h = await cluster();
+    if (hostPath.type === 'Socket') h.special.set(hostPath.path, 'socket');
+    provide(h, { hostPath });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    const given = { containerPath: '/data', hostPath: '/srv/pv', readonly: false, selinuxRelabel: false };
+    expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject(given);
+    expect(h.mounts.table).toEqual([]);
+    await h.crash();
+    const before = created(h, 'web').length;
+    await h.boot();
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 1 });
+    await h.until('it runs again', () => created(h, 'web').length > before);
+    expect(created(h, 'web').at(-1)?.mounts?.[0]).toMatchObject(given);
+    drop(h, 'pods/web');
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
   });
 
   it.each([
@@ -59,6 +80,22 @@ describe('a claim', () => {
     expect(h.runtime.dump().sandboxes).toEqual([]);
     patch(h, `${CLAIM}/status`, { status: { phase: 'Bound' } });
     await h.until('Ready', () => isReady(h, 'web'), 300_000);
+  });
+
+  it('that is being deleted, and protected, is mounted again after the machine was restarted', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    patch(h, CLAIM, { metadata: { finalizers: ['kubernetes.io/pvc-protection'] } });
+    drop(h, CLAIM);
+    await h.crash();
+    h.mounts.powerLoss({ emptyDir: () => {} });
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 255 });
+    await h.boot();
+    await h.until('it is mounted', () => h.mounts.table.some((m) => m.path === dir(pod)), 60_000);
+    expect(events(h, 'FailedMount')).toEqual([]);
   });
 
   it('that nobody has made is said to be missing', async () => {
@@ -98,6 +135,35 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'second'));
     expect(h.mounts.owners.get(dir(second))).toBeUndefined();
     expect(events(h, 'AlreadyMountedVolume')[0]).toContain('The requested fsGroup is 2, but the volume disk is mounted by another pod');
+  });
+
+  it('whose many files are being given to the group of its pod says so', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    h.mounts.trouble = { delayMs: (op) => (op === 'chown' ? 100_000 : 0), failing: () => undefined, hanging: () => false };
+    const pod = create(h, 'web', claiming({ fsGroup: 7 }));
+    await h.until('Ready', () => isReady(h, 'web'), 120_000);
+    const said = `The files of ${pod.metadata.uid}/volumes/kubernetes.io~local-volume/pv-1 are being given to group 7`;
+    expect(events(h, 'VolumePermissionChangeInProgress')[0]).toContain(said);
+    await h.advance(300_000);
+    expect(events(h, 'VolumePermissionChangeInProgress').length).toBeLessThanOrEqual(2);
+  });
+
+  it('gives containers the group that its volume names, after a restart too', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } }, { phase: 'Bound' }, { 'pv.beta.kubernetes.io/gid': '1234' });
+    create(h, 'web', claiming({ fsGroup: 1 }));
+    await h.until('Ready', () => isReady(h, 'web'));
+    const groups = () => created(h, 'web').at(-1)?.linux?.securityContext?.supplementalGroups?.map(Number);
+    expect(groups()).toEqual([1, 1234]);
+    await h.crash();
+    const before = created(h, 'web').length;
+    await h.boot();
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 1 });
+    await h.until('it runs again', () => created(h, 'web').length > before);
+    expect(groups()).toEqual([1, 1234]);
   });
 
   it('is found by the next daemon, which asks of it only whether it shall grow', async () => {

@@ -109,7 +109,7 @@ describe('volumes of a pod', () => {
     expect(h.runtime.dump().sandboxes).toEqual([]);
     await h.advance(125_000);
     expect(events(h, 'FailedMount')).toContain(
-      'Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: context deadline exceeded',
+      'Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded',
     );
     h.fs.makeDir('/srv/data');
     await h.until('web runs', () => up(h, 'web'), 300_000);
@@ -188,6 +188,24 @@ it('a question whose asker has gone on changes nothing, also for a manager that 
       ?.value.get(pod.metadata.uid)
       ?.map((v) => v.state),
   ).toEqual(['mounted', 'mounted', 'mounted']);
+});
+
+it('files are compared with their sources in time, however often their pod asks for its volumes', async () => {
+  await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+  await h.until('web runs', () => up(h, 'web'));
+  const asked = h.record('web')?.pod;
+  if (asked === undefined) throw new Error('no pod');
+  const { uid } = asked.metadata;
+  const link = `${volumesDir(h, 'web')}/kubernetes.io~downward-api/info/sub`;
+  h.fs.drop(link);
+  // As with containers that start again and again: a token would run out.
+  for (let i = 0; i < 10; i++) {
+    const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.mount' as const, uid, pod: asked, replyTo });
+    const answer = h.tree.registry.ask(volumesAddr, question, { timeoutMs: 10_000, signal: new AbortController().signal });
+    await h.advance(20_000);
+    expect((await answer).kind).toBe('reply');
+  }
+  expect(h.fs.has(link)).toBe(true);
 });
 
 describe('an operation that a killed volume manager left under way', () => {

@@ -228,8 +228,9 @@ export class Effects implements WorkerIo {
                 ...(await debugTarget(this.cri, job, signal)),
                 devices: devices.value,
                 share: share.value,
+                volumeGroups: mounts.value.groups,
                 mounts: [
-                  ...mounts.value,
+                  ...mounts.value.mounts,
                   ...(await hostsMount(this.ctx, facts, job)),
                   ...(await terminationLogMount(this.ctx, facts, job)),
                 ],

@@ -4,7 +4,7 @@ import { apiView } from '../../../machines/api/messages.ts';
 import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
-import { boundClaim, type ClaimedVolume, claimedVolume } from '../../../machines/services/volumes/claims.ts';
+import { boundClaim, type ClaimedVolume, claimedVolume, claimProblem, groupOfVolume } from '../../../machines/services/volumes/claims.ts';
 import { type ClaimSizes, claimSizes } from '../../../machines/services/volumes/growth.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -21,7 +21,8 @@ interface ClaimQuestion {
   readOnly: boolean;
   block: boolean;
 }
-export type ClaimAnswer = ClaimedVolume & { sizes: ClaimSizes };
+/** `group`: where its PersistentVolume names one. */
+export type ClaimAnswer = ClaimedVolume & { sizes: ClaimSizes; group?: number };
 export type ClaimSource = (of: ClaimQuestion, signal: AbortSignal) => Promise<Built<ClaimAnswer>>;
 
 export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nodeName: () => string): ClaimSource {
@@ -32,7 +33,7 @@ export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>
   return async ({ pod, volume, claim: named, readOnly, block }, signal) => {
     const { namespace } = pod.metadata;
     const name = named ?? `${pod.metadata.name}-${volume}`;
-    const because = (why: string) => refused(`error processing PVC ${namespace}/${name}: ${why}`);
+    const because = (why: string) => refused(claimProblem({ namespace, name }, why));
     const pvc = await get(kubePath.claim(namespace, name), signal);
     if (!pvc.ok) return because(`failed to fetch PVC from API server: ${failureText(pvc.request, pvc.failure)}`);
     const claim = boundClaim(pvc.body, named === null ? pod : null);
@@ -41,6 +42,8 @@ export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>
     if (!pv.ok) return because(`failed to fetch PV ${claim.value.volume} from API server: ${failureText(pv.request, pv.failure)}`);
     const node = { name: nodeName(), labels: ctx.registry.read(apiView.placement)?.value.labels ?? {} };
     const found = claimedVolume(pv.body, { claim: claim.value, name: volume, node, readOnly, block });
-    return found.ok ? built({ ...found.value, sizes: claimSizes(pvc.body, pv.body) }) : because(found.message);
+    if (!found.ok) return because(found.message);
+    const group = groupOfVolume(pv.body);
+    return built({ ...found.value, sizes: claimSizes(pvc.body, pv.body), ...(group === null ? {} : { group }) });
   };
 }

@@ -28,6 +28,7 @@ import { AtOnce } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { placeOf, readData } from './csi/place.ts';
+import { readyAt } from './disk/directory.ts';
 import { quotaUse } from './disk/quota.ts';
 
 export interface VolumeUsageOptions {
@@ -171,6 +172,8 @@ class UsageMeter {
     if (data !== null) return this.#atOnce.run(`driver ${data.driver}`, () => this.#ofDriver(v, data));
     const { diskUsage, mounter } = ports;
     if (diskUsage === undefined) return null;
+    // A path of the host is no file system of the volume's own.
+    if (v.by === 'claim' && (await readyAt({ ports, facts: () => this.#o }, v.ref))) return null;
     const dir = volumePath(this.#o.rootDir, v.ref);
     const server = v.by === 'tree' ? '' : serverOf((await mounter?.list(`${this.#o.rootDir}/pods`, dir)) ?? [], dir);
     return this.#atOnce.run(`disk ${server}`, async () => (await this.#byProject(v, diskUsage)) ?? this.#onDisk(v, diskUsage));

@@ -20,7 +20,9 @@ import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
 import { createTmpfsCalls, TMPFS } from './tmpfs.ts';
 
-/** Helpers say at most a line or two. */
+/** A helper that takes its time says how many files it has done. */
+const PROGRESS = /^(\d+)\n$/;
+/** Helpers say at most a line or two beside that. */
 const OUTPUT_CHARS_MAX = 4096;
 
 interface Ended {
@@ -51,7 +53,12 @@ function runToEnd(command: string, args: readonly string[], call: MountCall): Pr
       out = keep(out, d);
     });
     child.stderr.on('data', (d: Buffer) => {
-      err = keep(err, d);
+      const files = PROGRESS.exec(d.toString());
+      if (call.progress === undefined || files === null) err = keep(err, d);
+      else {
+        late.refresh();
+        call.progress(Number(files[1]));
+      }
     });
     const abandon = (code: string, message: string) => {
       finish();

@@ -30,11 +30,13 @@ interface Walk {
   gid: number;
   /** Other file systems are not entered. */
   dev: number;
+  /** One more entry is done. */
+  done(): void;
   failed(where: string, error: unknown): void;
 }
 
 /** The root comes last, so that it can stand for the whole. What could not be changed, in lines; throws where the root cannot be opened. */
-export function giveToGroup({ path, gid, onRootMismatch }: GroupRequest): string {
+export function giveToGroup({ path, gid, onRootMismatch }: GroupRequest, done: () => void): string {
   const root = openSync(path, O_PATH | O_DIRECTORY);
   try {
     const info = fstatSync(root);
@@ -44,6 +46,7 @@ export function giveToGroup({ path, gid, onRootMismatch }: GroupRequest): string
     const walk: Walk = {
       gid,
       dev: info.dev,
+      done,
       failed: (where, error) => {
         failed += 1;
         if (failed > FAILURES_MAX) return;
@@ -75,6 +78,7 @@ function directory(fd: number, info: Stats, at: { walk: Walk; depth: number; sho
 }
 
 function entry(dir: number, name: string, { walk, depth, shown }: { walk: Walk; depth: number; shown: string }): void {
+  walk.done();
   const bytes = Buffer.from(name, 'latin1');
   const inside = `${shown}/${bytes.toString('utf8')}`.slice(-FAILURE_CHARS_MAX);
   let fd: number;

@@ -47,12 +47,13 @@ class Helpers {
   }
 
   /** The wait for a turn counts: behind those that hang until their deadline the next ones need not begin. */
-  run(kind: 'bind' | 'group', request: object, { server, timeoutMs, signal }: HelperCall): Promise<string> {
+  run(kind: 'bind' | 'group', request: object, { server, ...call }: HelperCall): Promise<string> {
+    const { timeoutMs } = call;
     const askedMs = performance.now();
     return this.#atOnce.run(server, () => {
       const leftMs = timeoutMs - (performance.now() - askedMs);
       if (leftMs <= 0) throw new MountError('ETIMEDOUT', `${timeoutMs} ms went by behind calls that "${server}" does not answer`);
-      return this.#run(process.execPath, [...NODE_FLAGS, helperEntry(), kind, JSON.stringify(request)], { timeoutMs: leftMs, signal });
+      return this.#run(process.execPath, [...NODE_FLAGS, helperEntry(), kind, JSON.stringify(request)], { ...call, timeoutMs: leftMs });
     });
   }
 }

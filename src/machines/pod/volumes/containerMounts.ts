@@ -15,6 +15,8 @@ export interface MountedVolume {
   image?: true;
   /** It is a device, not a directory. */
   device?: true;
+  /** Its users need this group. */
+  group?: number;
 }
 export interface MountOptions {
   /** Where parts of volumes are bound, by index of their mount; of an image the path in it. */

@@ -15,6 +15,8 @@ export interface VolumeRef {
 export interface Stand {
   plugin: string;
   name: PathName;
+  /** Group that containers need for it. */
+  group?: number;
 }
 
 export function standOf({ plugin, name, stands }: VolumeRef): Stand {

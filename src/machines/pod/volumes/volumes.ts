@@ -8,6 +8,7 @@ import type { PullPolicy } from '../../kube/words.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
 import { trimEndOf } from '../../text/trim.ts';
+import { heldLimit } from '../resources/resources.ts';
 import { INLINE_KINDS, kindOf, kindOfPlugin, type VolumeSource } from './kinds.ts';
 import { containersWithMounts, deviceVolumes, mountedVolumes, usedVolumes } from './mounting.ts';
 import { pluginName, type VolumeRef, volumeRef } from './volumePaths.ts';
@@ -103,12 +104,12 @@ export function refreshes(source: VolumeSource): boolean {
 }
 
 /**
- * Size of a tmpfs, bytes: the least of the node's memory, the pod's memory limit (where every container has one) and the
- * volume's own limit. Null: none of them is known.
+ * Size of a tmpfs, bytes: the least of the node's memory, the limit that the pod as a whole is held to, and the volume's own
+ * limit. Null: none of them is known.
  */
 export function tmpfsBytes(pod: Pod, sizeLimitBytes: number | null, allocatableMemory: Quantity | undefined): number | null {
-  const limits = pod.spec.containers.map((c) => quantityToInteger(c.resources?.limits?.memory));
-  const podLimit = limits.every((l) => l > 0) ? limits.reduce((sum, l) => sum + l, 0) : 0;
+  const held = quantityToInteger(heldLimit(pod, 'memory'));
+  const podLimit = held > 0 ? held + quantityToInteger(pod.spec.overhead?.memory) : 0;
   const known = [quantityToInteger(allocatableMemory), podLimit, sizeLimitBytes ?? 0].filter((n) => n > 0);
   return known.length === 0 ? null : Math.min(...known);
 }

@@ -20,6 +20,15 @@ export interface BoundClaim {
 /** Where the content of a persistent volume lies on this node, or who knows. */
 export type ClaimedVolume = { volume: PathName; plugin: string } & PersistentSource;
 
+/** Why no volume can be had of a claim. */
+const PROBLEM = 'error processing PVC ';
+export function claimProblem(claim: { namespace: string; name: string }, why: string): string {
+  return `${PROBLEM}${claim.namespace}/${claim.name}: ${why}`;
+}
+export const isClaimProblem = (message: string): boolean => message.startsWith(PROBLEM);
+
+const PROTECTION = 'kubernetes.io/pvc-protection';
+
 /** Reads a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
 export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
   const metadata = partOf(pvc, 'metadata');
@@ -29,7 +38,10 @@ export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundC
       `PVC ${textOf(metadata.namespace)}/${textOf(metadata.name)} was not created for pod ${namespace}/${name} (pod is not owner)`,
     );
   }
-  if (metadata.deletionTimestamp !== undefined) return refused('PVC is being deleted');
+  // One that is protected stays until its last pod has gone.
+  if (metadata.deletionTimestamp !== undefined && !textsOf(metadata.finalizers).includes(PROTECTION)) {
+    return refused('PVC is being deleted');
+  }
   if (partOf(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
   const volume = textOf(partOf(pvc, 'spec').volumeName);
   return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: textOf(metadata.uid), volume });
@@ -56,6 +68,14 @@ function isTerm(value: unknown): value is NodeSelectorTerm {
 function isRequirement(value: unknown): boolean {
   if (!isRecord(value) || typeof value.key !== 'string') return false;
   return value.values === undefined || (Array.isArray(value.values) && value.values.every((v) => typeof v === 'string'));
+}
+
+/** Group whose members may use the volume, as its PersistentVolume says in an annotation. */
+const GROUP = 'pv.beta.kubernetes.io/gid';
+/** Null: it names none. */
+export function groupOfVolume(pv: unknown): number | null {
+  const text = textOf(partOf(partOf(pv, 'metadata'), 'annotations')[GROUP]);
+  return /^\d{1,10}$/.test(text) ? Number(text) : null;
 }
 
 interface VolumeUse {

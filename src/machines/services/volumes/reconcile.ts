@@ -168,17 +168,22 @@ export function mountedVolumes(pod: Pod, actual: ActualState, rootDir: string): 
 }
 function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): MountedVolume {
   if (done !== null) {
-    const { at, readOnly, device, labelled } = done;
-    return { hostPath: at, readOnly, managed: !readOnly && labelled !== false, ...(device ? { device: true as const } : {}) };
+    const { at, readOnly, device, labelled, stands } = done;
+    return {
+      ...{ hostPath: at, readOnly, managed: !readOnly && labelled !== false },
+      ...(device ? { device: true as const } : {}),
+      ...(stands?.group === undefined ? {} : { group: stands.group }),
+    };
   }
   return kindOf(v.source).mounted(v.source, volumePath(rootDir, v));
 }
 
-/** The words of the reference at the end of its wait. */
-export function timedOut(unmounted: readonly string[], failed: readonly string[]): string {
+/** The words of the reference at the end of its wait. `unknown`: of these it could not be found out what they are. */
+export function timedOut(o: { unmounted: readonly string[]; unattached: readonly string[]; unknown: readonly string[] }): string {
+  const [unmounted, unattached, unknown] = [o.unmounted, o.unattached, o.unknown].map((names) => `[${names.join(' ')}]`);
   return (
-    `Unable to attach or mount volumes: unmounted volumes=[${unmounted.join(' ')}], unattached volumes=[], ` +
-    `failed to process volumes=[${failed.join(' ')}]: context deadline exceeded`
+    `Unable to attach or mount volumes: unmounted volumes=${unmounted}, unattached volumes=${unattached}, ` +
+    `failed to process volumes=${unknown}: context deadline exceeded`
   );
 }
 

@@ -132,8 +132,10 @@ const deciding = effects.extend({
       // An earlier question of the other kind is of an earlier life of the pod's worker: nobody waits for its answer.
       const waiters = context.waiters.filter((w) => w.uid !== uid || (w.pod === null) === (pod === null));
       const desired = new Map(context.desired);
+      // A pod whose containers start again and again asks all the time: its files are compared when their time has come all the same.
+      const due = context.desired.get(uid)?.refreshAtMonoMs ?? refreshAt(context.refreshMs, facts());
       if (pod === null) desired.delete(uid);
-      else desired.set(uid, { pod, refreshAtMonoMs: refreshAt(context.refreshMs, facts()) });
+      else desired.set(uid, { pod, refreshAtMonoMs: due });
       enqueue.assign({ lastId: ask, desired, waiters: [...waiters, { ask, uid, pod }] });
       enqueue({ type: 'hold', params: { ask, replyTo } });
       enqueue.raise({ type: 'waiter.expired', ask }, { id: `waiter:${ask}`, delay: VOLUMES_WAIT_MS });

@@ -3,9 +3,10 @@
 import type { Pod } from '../../kube/types.ts';
 import { volumeKey } from '../../pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../pod/volumes/volumes.ts';
-import { NO_ROOM } from './csi/volume.ts';
+import { isClaimProblem } from './claims.ts';
+import { isWait, NO_ATTACHER, NO_ROOM } from './csi/volume.ts';
 import { ATTACHMENT_LIMIT, type VolumesResult } from './messages.ts';
-import { type ActualState, mountedVolumes, timedOut, unmountedNames, volumesOfPod } from './reconcile.ts';
+import { type ActualState, isMounted, mountedVolumes, timedOut, unmountedNames, volumesOfPod } from './reconcile.ts';
 
 export interface Waiter {
   /** Number of the question. */
@@ -18,6 +19,9 @@ export interface Waiter {
 export function givenBack(waiters: readonly Waiter[]): string[] {
   return waiters.filter((w) => w.pod === null).map((w) => w.uid);
 }
+
+const isRefusedForRoom = (error: string): boolean => error.endsWith(NO_ROOM);
+const isUnattached = (error: string): boolean => isWait(error) || isRefusedForRoom(error) || error === NO_ATTACHER;
 
 const LIMIT_REACHED = 'Node has reached its volume attachment limit, rejecting pod.';
 /** What an answer follows from. */
@@ -42,10 +46,14 @@ export function outcome({ actual, rootDir }: Waited, waiter: Waiter): VolumesRes
 /** Its time is over. `scanned`: what is on disk is known. */
 export function lateness({ actual, scanned, error }: Waited & { scanned: boolean }, waiter: Waiter): { reason: string; message: string } {
   if (waiter.pod !== null) {
-    const failed = volumesOfPod(actual, waiter.uid).filter((a) => a.phase === 'failed');
-    const names = unmountedNames(waiter.pod, actual, volumeKey);
-    const message = timedOut(names, failed.map((a) => a.ref.name).sort());
-    if (failed.some((a) => a.error.endsWith(NO_ROOM))) return { reason: ATTACHMENT_LIMIT, message: `${LIMIT_REACHED} ${message}` };
+    const open = volumesOfPod(actual, waiter.uid).filter((a) => !isMounted(a.phase));
+    const named = (is: (error: string) => boolean) => open.filter((a) => is(a.error)).map((a) => a.ref.name);
+    const message = timedOut({
+      unmounted: unmountedNames(waiter.pod, actual, volumeKey),
+      unattached: named(isUnattached).sort(),
+      unknown: named(isClaimProblem).sort(),
+    });
+    if (named(isRefusedForRoom).length > 0) return { reason: ATTACHMENT_LIMIT, message: `${LIMIT_REACHED} ${message}` };
     return { reason: 'FailedMount', message: scanned ? message : `${message}; ${error}` };
   }
   const left = volumesOfPod(actual, waiter.uid).map((a) => (a.error === '' ? a.ref.name : `${a.ref.name} (${a.error})`));

@@ -8,7 +8,7 @@ import type { StartFailure } from '../../../../machines/pod/runtime/seen.ts';
 import { containerDevices, containerMounts, type MountedVolume } from '../../../../machines/pod/volumes/containerMounts.ts';
 import { usedVolumes } from '../../../../machines/pod/volumes/mounting.ts';
 import { podManagerAddr } from '../../../../machines/pods/manager/messages.ts';
-import type { Built } from '../../../../machines/result.ts';
+import { type Built, built } from '../../../../machines/result.ts';
 import { criView } from '../../../../machines/runtime/cri/messages.ts';
 import {
   ATTACHMENT_LIMIT,
@@ -73,6 +73,12 @@ export interface MountsWanted {
   images: ReadonlyMap<string, ImageSpec>;
 }
 
+export interface MountsGiven {
+  mounts: readonly Mount[];
+  /** Groups that volumes of the pod want. */
+  groups: readonly number[];
+}
+
 /**
  * Volumes were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that
  * mounts none waits for those of its pod, too: what runs keeps them from being taken for leftovers. Parts of volumes are
@@ -82,7 +88,7 @@ export async function volumeMounts(
   ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
   o: MountsWanted,
   signal: AbortSignal,
-): Promise<Built<Mount[]>> {
+): Promise<Built<MountsGiven>> {
   const { pod, container } = o;
   const answer = await askForVolumes(ctx.registry, pod, signal);
   if (!answer.ok) return { ok: false, message: answer.failure.message };
@@ -97,7 +103,9 @@ export async function volumeMounts(
     const image = o.images.get(imageKey(container.name, name));
     if (image !== undefined) images.set(name, image);
   }
-  return containerMounts(container, answer.mounts, { parts: bound.value, images, recursiveReadOnly: recursive.value });
+  const mounts = containerMounts(container, answer.mounts, { parts: bound.value, images, recursiveReadOnly: recursive.value });
+  if (!mounts.ok) return mounts;
+  return built({ mounts: mounts.value, groups: [...answer.mounts.values()].flatMap(({ group }) => group ?? []) });
 }
 
 /** The devices of volumes that a container names. */

@@ -45,6 +45,8 @@ export interface CsiSetUpOptions extends CsiOptions {
   objects: ObjectSource | null;
   /** Names of attachable volumes that the API server has been told this node uses. */
   reportedInUse(): readonly string[];
+  /** To the events of the pod. */
+  warn(pod: Pod, reason: string, message: string): void;
 }
 export interface CsiJob {
   ref: VolumeRef;
@@ -77,13 +79,16 @@ async function attached(
   if (!o.controllerAttaches) throw new Error(NO_ATTACHER);
   if (o.ledger.use(volumeKey(ref), name)) o.inUseChanged();
   if (!o.reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
-  if (!(await o.api.attachedToNode(signal)).includes(name)) throw new Error(NOT_ATTACHED);
+  const isAttached = (await o.api.attachedToNode(signal)).includes(name);
+  // A volume that could not be attached is never among those of the node: only its attachment says that there is no room.
+  if (!isAttached && rules.allocatablePeriodMs === null) throw new Error(NOT_ATTACHED);
   const attachment = await o.api.attachment(idOf(o, csi), csi.handle, signal);
-  if (attachment.state !== 'attached') {
-    if (attachment.exhausted !== true || rules.allocatablePeriodMs === null) throw new Error(attachment.message);
+  if (attachment.state === 'failed' && attachment.exhausted === true && rules.allocatablePeriodMs !== null) {
     o.exhausted(csi.driver);
     throw new Error(`${attachment.message}: ${NO_ROOM}`);
   }
+  if (!isAttached) throw new Error(NOT_ATTACHED);
+  if (attachment.state !== 'attached') throw new Error(attachment.message);
   return attachment.publishContext;
 }
 

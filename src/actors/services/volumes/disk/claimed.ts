@@ -16,7 +16,7 @@ export function linkedDevice({ facts }: Disk, { volume, source }: { volume: Volu
   return { at: deviceLink(facts().rootDir, volume), readOnly: source.readOnly, device: true, republish: false };
 }
 
-/** What a server serves is not labelled: each file would be a call. */
+/** The runtime labels neither what a server serves, where each file would be a call, nor what belongs to the host. */
 export function servedAt(at: string, { readOnly }: Claim): SetUpDone {
   return { at, readOnly, device: false, republish: false, labelled: false };
 }

@@ -3,11 +3,12 @@
 import { type MountEntry, mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang, unmountSteps } from '../../../../machines/host/unmounting.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
+import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
 import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
-import { listIfThere, rmdirIfFree, unlinkIfThere } from '../../../../ports/ifThere.ts';
-import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
+import { ifThere, listIfThere, rmdirIfFree, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import type { FileInfo, HostFs, Ports } from '../../../../ports/ports.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
 import { lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere } from './files.ts';
 import { DIR_MODE, mountCall, parentOf } from './limits.ts';
@@ -75,10 +76,19 @@ async function mountsNear(o: Disk, at: string) {
 export async function isReady({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<boolean> {
   return (await lstatIfThere(fs, `${markerDir(facts().rootDir, ref)}/ready`)) !== null;
 }
-export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
+/** `at`: where it stands, where that is not its directory. */
+export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef, at = ''): Promise<void> {
   const marker = markerDir(facts().rootDir, ref);
   await fs.mkdirp(marker, DIR_MODE);
-  await fs.writeFile(`${marker}/ready`, '');
+  await fs.writeFile(`${marker}/ready`, at);
+}
+/** What {@link markReady} was told. Null: it was not set up in full. */
+export async function readyAt(
+  { ports: { fs }, facts }: { ports: Pick<Ports, 'fs'>; facts(): Pick<NodeFacts, 'rootDir'> },
+  ref: VolumeRef,
+): Promise<string | null> {
+  const bytes = await ifThere(fs.readFile(`${markerDir(facts().rootDir, ref)}/ready`, { bytesMax: MARKER_BYTES_MAX, own: true }));
+  return bytes === null ? null : new TextDecoder().decode(bytes);
 }
 /** Two volumes of a pod stand as one. */
 export async function copyMarker({ ports: { fs }, facts }: Disk, { from, to }: { from: VolumeRef; to: VolumeRef }): Promise<void> {

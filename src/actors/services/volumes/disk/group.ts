@@ -8,6 +8,11 @@ import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
 import { groupCall } from './limits.ts';
 
+/** After this, the user of the pod is told what it waits for, */
+const SAY_MS = 30_000;
+/** and so often again. */
+const SAY_AGAIN_MS = 60_000;
+
 interface Group {
   gid: number;
   readOnly: boolean;
@@ -56,16 +61,30 @@ async function giveTree(
 
 /** What belongs to somebody else, by a helper; `fsGroupChangePolicy` is honoured. */
 export async function giveForeignTree(
-  o: { ports: Pick<Ports, 'mounter'>; log: Logger },
+  o: { ports: Pick<Ports, 'mounter' | 'clock'>; log: Logger; warn: VolumeTools['warn'] },
   { pod, dir }: { pod: Pod; dir: string },
   signal: AbortSignal,
 ): Promise<void> {
   const { fsGroup: gid, fsGroupChangePolicy } = pod.spec.securityContext ?? {};
   if (gid === undefined) return;
-  const { left } = await mounterOf(o).giveToGroup(
-    dir,
-    { gid, onRootMismatch: fsGroupChangePolicy === 'OnRootMismatch' },
-    groupCall(signal),
-  );
-  if (left !== '') o.log.warn({ dir, gid, err: left }, 'files of a volume could not be given to the group of its pod');
+  const { clock } = o.ports;
+  const shown = dir.slice(Math.max(0, dir.indexOf(pod.metadata.uid)));
+  const hint = 'With fsGroupChangePolicy OnRootMismatch, a volume that belongs to the group already is left as it is.';
+  let files = 0;
+  const say = () => {
+    const message = `The files of ${shown} are being given to group ${gid}, and this takes long: ${files} are done. ${hint}`;
+    o.warn(pod, 'VolumePermissionChangeInProgress', message);
+    next = clock.setTimeout(say, SAY_AGAIN_MS);
+  };
+  let next = clock.setTimeout(say, SAY_MS);
+  const count = (done: number) => {
+    files = done;
+  };
+  try {
+    const onRootMismatch = fsGroupChangePolicy === 'OnRootMismatch';
+    const { left } = await mounterOf(o).giveToGroup(dir, { gid, onRootMismatch }, groupCall(signal, count));
+    if (left !== '') o.log.warn({ dir, gid, err: left }, 'files of a volume could not be given to the group of its pod');
+  } finally {
+    clock.clearTimeout(next);
+  }
 }

@@ -12,7 +12,7 @@ const LOOK_TIMEOUT_MS = 10_000;
 const DEVICE_TIMEOUT_MS = 120_000;
 /** fsck and mkfs of a large disk. */
 const FORMAT_TIMEOUT_MS = 1_800_000;
-/** A tree of many files takes its time. */
+/** A walk through a tree of many files that gets no further. */
 const GROUP_TIMEOUT_MS = 600_000;
 /** A large file system takes its time, and its pod runs on meanwhile. */
 const GROW_TIMEOUT_MS = 600_000;
@@ -25,6 +25,10 @@ export const deviceCall = (signal: AbortSignal): MountCall => ({ timeoutMs: DEVI
 export const formatCall = (signal: AbortSignal): MountCall => ({ timeoutMs: FORMAT_TIMEOUT_MS, signal });
 export const lookCall = (signal: AbortSignal): MountCall => ({ timeoutMs: LOOK_TIMEOUT_MS, signal });
 export const growCall = (signal: AbortSignal): MountCall => ({ timeoutMs: GROW_TIMEOUT_MS, signal });
-export const groupCall = (signal: AbortSignal): MountCall => ({ timeoutMs: GROUP_TIMEOUT_MS, signal });
+export const groupCall = (signal: AbortSignal, progress: (files: number) => void): MountCall => ({
+  timeoutMs: GROUP_TIMEOUT_MS,
+  signal,
+  progress,
+});
 
 export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/'));

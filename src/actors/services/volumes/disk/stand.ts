@@ -23,7 +23,7 @@ import { DIR_MODE } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
 
-/** Beside the marker of the volume: `PLUGIN/NAME`. */
+/** Beside the marker of the volume: `PLUGIN/NAME`, and `/GROUP` where it names one. */
 const FILE = 'stands';
 const BYTES_MAX = 1_024;
 
@@ -38,19 +38,21 @@ export async function readStand({ ports: { fs }, facts }: Disk, ref: VolumeRef):
   }
 }
 function standIn(text: string): Stand | null {
-  const [plugin = '', name = '', ...more] = text.split('/');
+  const [plugin = '', name = '', group = '', ...more] = text.split('/');
   const known = PERSISTENT_KINDS.some((kind) => kind.plugin === plugin);
-  return known && more.length === 0 && isPathName(name) ? { plugin, name } : null;
+  if (!known || more.length > 0 || !isPathName(name) || !/^\d*$/.test(group)) return null;
+  return { plugin, name, ...(group === '' ? {} : { group: Number(group) }) };
 }
 
 export async function writeStand(o: Disk, ref: VolumeRef, stand: Stand): Promise<void> {
   const { fs } = o.ports;
   const there = await readStand(o, ref);
-  if (there !== null && isSameStand(there, stand)) return;
+  if (there !== null && isSameStand(there, stand) && there.group === stand.group) return;
   const marker = markerDir(o.facts().rootDir, ref);
   await fs.mkdirp(marker, DIR_MODE);
   const fresh = `${marker}/${FILE}.new`;
-  await fs.writeFile(fresh, `${stand.plugin}/${stand.name}`, { fsync: true });
+  const { plugin, name, group } = stand;
+  await fs.writeFile(fresh, [plugin, name, ...(group === undefined ? [] : [group])].join('/'), { fsync: true });
   await fs.rename(fresh, `${marker}/${FILE}`);
 }
 export async function removeStand({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {

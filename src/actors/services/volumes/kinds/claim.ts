@@ -15,7 +15,7 @@ import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/
 import type { ClaimAnswer } from '../claims.ts';
 import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
-import { copyMarker, isReady, takeDownMount, unmark } from '../disk/directory.ts';
+import { copyMarker, readyAt, takeDownMount, unmark } from '../disk/directory.ts';
 import { lstatIfThere } from '../disk/files.ts';
 import { readStand, removeStand, standsOf, writeStand } from '../disk/stand.ts';
 import { growMounted, growWhileMounting } from '../growth/grow.ts';
@@ -36,7 +36,8 @@ export const claim: { inline: InlineActs<Claim> } = {
         if (standing !== null) return { ...standing, stands: known };
       }
       const behind = await whatIsBehind(o, job, signal);
-      const stands = { plugin: behind.plugin, name: behind.volume };
+      const group = 'sizes' in behind ? behind.group : undefined;
+      const stands: Stand = { plugin: behind.plugin, name: behind.volume, ...(group === undefined ? {} : { group }) };
       // The claim was made anew, and nothing of the pod has run on what was behind the old one.
       if (known !== null && !isSameStand(known, stands)) await takeDown(o, { ...job.volume, stands: known }, signal);
       return alone(o, job.volume, stands, signal, async () => {
@@ -147,11 +148,13 @@ function standsAt(o: VolumeTools, { volume, source }: ClaimJob): SetUpDone {
 async function standingAt(o: VolumeTools, job: ClaimJob, signal: AbortSignal): Promise<SetUpDone | null> {
   const { volume, source } = job;
   for (const { standing } of o.behindClaims.at(standOf(volume).plugin)) if (standing !== undefined) return standing(o, job, signal);
-  if (!(await isReady(o, volume))) return null;
+  const ready = await readyAt(o, volume);
+  if (ready === null) return null;
   if (source.block) {
     const linked = linkedDevice(o, job);
     return (await lstatIfThere(o.ports.fs, linked.at)) === null ? null : linked;
   }
+  if (ready !== '') return servedAt(ready, source);
   const mount = await mountOf(o, volume);
   if (mount === undefined) return null;
   return mayHang(mount.type) ? servedAt(directoryOf(o, volume), source) : standsAt(o, job);

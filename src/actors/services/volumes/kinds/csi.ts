@@ -55,7 +55,7 @@ function publish(o: VolumeTools, { volume, pod, csi }: SetUpJob & { csi: CsiVolu
   const { api, reportedInUse } = o.csi;
   if (api === null) throw new Error('this node has no API to ask about the driver of a volume');
   o.serves(volume, servedBy(volume, csi));
-  return setUpCsi({ ...options(o), api, reportedInUse, objects: o.objects }, { ref: volume, pod, csi }, signal);
+  return setUpCsi({ ...options(o), api, reportedInUse, objects: o.objects, warn: o.warn }, { ref: volume, pod, csi }, signal);
 }
 
 async function takeDown(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void> {

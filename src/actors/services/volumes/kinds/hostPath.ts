@@ -1,9 +1,9 @@
-/** `hostPath`: of a pod only looked at, behind a claim bound to a directory of ours. */
+/** `hostPath`: only looked at. Containers are given the path itself, so the runtime binds it with all that is mounted below. */
 
 import type { HostPath, HostPathType } from '../../../../machines/pod/volumes/kinds/hostPath.ts';
 import type { PathKind } from '../../../../ports/machine/mounter.ts';
-import { bindBehindClaim, linkBehindClaim } from '../disk/claimed.ts';
-import { markReady } from '../disk/directory.ts';
+import { linkBehindClaim, servedAt } from '../disk/claimed.ts';
+import { markReady, readyAt } from '../disk/directory.ts';
 import { lookCall } from '../disk/limits.ts';
 import { type InlineActs, mounterOf, type PersistentActs, type VolumeTools } from '../kind.ts';
 
@@ -20,18 +20,14 @@ export const hostPath: { inline: InlineActs<HostPath>; persistent: PersistentAct
   },
   persistent: {
     async setUp(o, job, signal) {
-      const { behind, source, mounted, volume } = job;
+      const { behind, source, volume } = job;
       const { path } = behind;
       if (source.block) return linkBehindClaim(o, { ...job, path }, signal);
-      if (!mounted) {
-        await check(o, behind, signal);
-        const is = await mounterOf(o).kindOf(path, lookCall(signal));
-        if (is !== 'dir') throw new Error(`path "${path}" ${is === 'absent' ? 'does not exist' : 'is not a directory'}`);
-        await bindBehindClaim(o, { volume, mounted, behind: { path } }, signal);
-      }
-      await markReady(o, volume);
-      return null;
+      await check(o, behind, signal);
+      await markReady(o, volume, path);
+      return servedAt(path, source);
     },
+    root: async (o, ref) => (await readyAt(o, ref)) || null,
   },
 };
 

@@ -47,13 +47,13 @@ function isHugePages(medium: string): boolean {
 }
 
 /**
- * Bytes of a page of the file system behind such a volume. Some container must ask for pages of the size that the medium
- * names; a medium that names none stands for the only size that is asked for.
+ * Bytes of a page of the file system behind such a volume. The pod or some container must ask for pages of the size that the
+ * medium names; a medium that names none stands for the only size that is asked for.
  */
 export function hugePageBytes(pod: Pod, medium: string): Built<number> {
   const asked = new Set<number>();
-  for (const c of containersWithMounts(pod)) {
-    for (const [name, amount] of Object.entries(c.resources?.requests ?? {})) {
+  for (const { resources } of [pod.spec, ...containersWithMounts(pod)]) {
+    for (const [name, amount] of Object.entries(resources?.requests ?? {})) {
       if (name.startsWith(HUGE_PAGES_RESOURCE) && !isZeroQuantity(amount)) {
         asked.add(quantityToInteger(name.slice(HUGE_PAGES_RESOURCE.length)));
       }

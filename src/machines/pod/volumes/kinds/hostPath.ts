@@ -48,7 +48,7 @@ export const hostPath: { inline: InlineKind<HostPath>; persistent: PersistentKin
   persistent: {
     field: 'hostPath',
     named: 'hostPath',
-    // The kubelet binds nothing: it takes what it finds here for a local volume, and takes it down.
+    // Only the link to its device stands there.
     plugin: LOCAL_VOLUME,
     mountOptions: false,
     decode: (spec, { volume }) => {

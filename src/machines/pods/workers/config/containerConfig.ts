@@ -46,6 +46,8 @@ export interface ContainerConfigInput {
   mounts: readonly Mount[];
   /** Devices that are volumes. */
   devices?: readonly Device[];
+  /** Groups that volumes of the pod want. */
+  volumeGroups?: readonly number[];
   /** What was allocated to it. */
   share?: ContainerShare;
   /** Newest instance of an ephemeral container's target. */
@@ -129,6 +131,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
     facts,
     targetContainerId: input.targetContainerId,
     userNamespace: input.userNamespace,
+    volumeGroups: input.volumeGroups,
   });
   if (!security.ok) return security;
   const stopSignal = container.lifecycle?.stopSignal;

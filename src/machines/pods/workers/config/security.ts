@@ -73,8 +73,10 @@ function present<T extends object>(fields: { [K in keyof T]?: T[K] | undefined }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }
 
-function supplementalGroups(context: PodSecurityContext | undefined): number[] {
-  return [...(context?.fsGroup === undefined ? [] : [context.fsGroup]), ...(context?.supplementalGroups ?? [])];
+function supplementalGroups(context: PodSecurityContext | undefined, ofVolumes: readonly number[] = []): number[] {
+  const own = context?.supplementalGroups ?? [];
+  const more = [...new Set(ofVolumes)].filter((group) => !own.includes(group));
+  return [...(context?.fsGroup === undefined ? [] : [context.fsGroup]), ...own, ...more];
 }
 
 /** Merge is what a runtime does that is not told, or does not know of it. */
@@ -171,6 +173,7 @@ export function containerSecurity(input: {
   targetContainerId?: string | undefined;
   /** The sandbox's. */
   userNamespace?: UserNamespace | undefined;
+  volumeGroups?: readonly number[] | undefined;
 }): Built<LinuxContainerSecurityContext> {
   const { pod, container, facts, imageUser } = input;
   const who = `container "${container.name}"`;
@@ -202,7 +205,7 @@ export function containerSecurity(input: {
       namespaceOptions: namespaces,
       selinuxOptions: selinux(effective.seLinuxOptions),
       readonlyRootfs: effective.readOnlyRootFilesystem ?? false,
-      supplementalGroups: supplementalGroups(pod.spec.securityContext),
+      supplementalGroups: supplementalGroups(pod.spec.securityContext, input.volumeGroups),
       supplementalGroupsPolicy: groupsPolicy(pod.spec.securityContext),
       noNewPrivs: effective.allowPrivilegeEscalation === false,
       maskedPaths: unmasked ? [] : [...MASKED_PATHS, ...(facts.thermalFolders ?? [])],

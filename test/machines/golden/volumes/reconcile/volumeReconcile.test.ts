@@ -121,8 +121,8 @@ goldenTable('what becomes of volumes is as recorded', 'volumes/reconcile/volumeR
   'waits for: not for one whose files could not be compared': unmounted(there('stale', 'a'), there('mounted', 'b')),
   'waits for: one found on disk': unmounted(there('uncertain', 'a'), there('mounted', 'b')),
   'waits for: one that failed': unmounted(there('failed', 'a'), there('mounted', 'b')),
-  'waited too long': () => timedOut(['a', 'b'], []),
-  'waited too long, one failed': () => timedOut(['a', 'b'], ['b']),
+  'waited too long': () => timedOut({ unmounted: ['a', 'b'], unattached: [], unknown: [] }),
+  'waited too long, one not attached, one unknown': () => timedOut({ unmounted: ['a', 'b'], unattached: ['a'], unknown: ['b'] }),
 
   'compared with its sources: files': source({ kind: 'files' }),
   'compared with its sources: emptyDir': source({ kind: 'emptyDir' }),

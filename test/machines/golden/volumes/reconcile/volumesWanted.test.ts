@@ -215,6 +215,12 @@ goldenTable('which volumes are wanted is as recorded', 'volumes/reconcile/volume
   '8.4 claim: not there': claimed({ pvc: NOT_FOUND }),
   '8.4 claim: the API server is away': claimed({ pvc: AWAY }),
   '8.4 claim: going': claimed({ pvc: body({ ...PVC, metadata: { ...PVC.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }) }),
+  '8.4 claim: going, and protected': claimed({
+    pvc: body({
+      ...PVC,
+      metadata: { ...PVC.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pvc-protection'] },
+    }),
+  }),
   '8.4 claim: not bound': claimed({ pvc: body({ ...PVC, status: { phase: 'Pending' } }) }),
   '8.4 claim: without a volume': claimed({ pvc: body({ ...PVC, spec: {} }) }),
   '8.4 claim: its volume is not there': claimed({ pv: NOT_FOUND }),
