@@ -9,6 +9,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
 import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../../ports/sockets/net.ts';
 import { acceptMany } from './acceptMany.ts';
+import { listenAt } from './listenAt.ts';
 import { BACKLOG, type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';
 
@@ -133,7 +134,7 @@ function closeServer(server: Server, connections: Connections, inFlight: Set<Abo
 
 // ---- listening -----------------------------------------------------------------------------------------------------
 
-function listen(server: Server, target: { host: string; port: number } | { path: string }): Promise<void> {
+function listen(server: Server, target: ReturnType<typeof listenAt> | { path: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ ...target, backlog: BACKLOG }, () => {
@@ -148,7 +149,7 @@ function listen(server: Server, target: { host: string; port: number } | { path:
 async function listenTcp(server: Server, at: { host: string; port: number }): Promise<string> {
   const shown = at.host.includes(':') ? `[${at.host}]:${at.port}` : `${at.host}:${at.port}`;
   try {
-    await listen(server, { host: at.host, port: at.port });
+    await listen(server, listenAt(at));
     acceptMany(server);
   } catch (error) {
     throw bindError(shown, error);
