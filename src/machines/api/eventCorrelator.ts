@@ -37,6 +37,11 @@ export interface PendingEvent {
   /** It was created before: only count, time and message are patched. */
   exists: boolean;
 }
+/** Events that were cut for their number: the next of its kind that is sent tells of them too. */
+interface Cut {
+  count: number;
+  firstAtMs: number;
+}
 interface Written {
   name: string;
   namespace: string;
@@ -74,6 +79,7 @@ export class EventCorrelator {
   readonly #written = new Recent<Written>(REMEMBERED_MAX);
   readonly #similar = new Recent<{ lastMs: number; messages: Set<string> }>(REMEMBERED_MAX);
   readonly #buckets = new Recent<TokenBucket>(REMEMBERED_MAX);
+  readonly #cut = new Recent<Cut>(REMEMBERED_MAX);
   #sequence = 0n;
   /** Since the start: cut for their number, and pushed out of the queue. */
   dropped = 0;
@@ -93,10 +99,13 @@ export class EventCorrelator {
     const bucket = this.#buckets.get(owner) ?? new TokenBucket(OBJECT_PER_SECOND, OBJECT_BURST);
     this.#buckets.put(owner, bucket);
     const { key, message } = this.#combine(event, now.monoMs);
+    const cut = this.#cut.get(key) ?? { count: 0, firstAtMs: event.atMs };
     if (!bucket.take(now.monoMs)) {
+      this.#cut.put(key, { ...cut, count: cut.count + 1 });
       this.dropped += 1;
       return;
     }
+    this.#cut.delete(key);
     const before = this.#waiting.get(key);
     const written = this.#written.get(key);
     const namespace = about?.namespace ?? NODE_NAMESPACE;
@@ -106,8 +115,8 @@ export class EventCorrelator {
       key,
       namespace,
       name: before?.name ?? written?.name ?? `${about?.name ?? this.#nodeName}.${stamp}`,
-      count: (before?.count ?? written?.count ?? 0) + 1,
-      firstAtMs: before?.firstAtMs ?? written?.firstAtMs ?? event.atMs,
+      count: (before?.count ?? written?.count ?? 0) + cut.count + 1,
+      firstAtMs: before?.firstAtMs ?? written?.firstAtMs ?? cut.firstAtMs,
       lastAtMs: event.atMs,
       event,
       message,

@@ -30,8 +30,16 @@ function extension(id: string, critical: boolean, value: Buffer): Buffer {
   return seq(oid(id), ...(critical ? [der(0x01, Buffer.from([255]))] : []), der(0x04, value));
 }
 
-/** `issuer` null: self-signed authority. `ips`, `dns`: subject alternative names. Valid from an hour ago for a day. */
-export function issue(o: { cn: string; org?: string; issuer: Issued | null; ips?: string[]; dns?: string[]; ageMs?: number }): Issued {
+/** `issuer` null: self-signed authority; with `authority` an intermediate one. `ips`, `dns`: subject alternative names. Valid from an hour ago for a day. */
+export function issue(o: {
+  cn: string;
+  org?: string;
+  issuer: Issued | null;
+  authority?: true;
+  ips?: string[];
+  dns?: string[];
+  ageMs?: number;
+}): Issued {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const subject = nameOf(o);
   const spki = publicKey.export({ type: 'spki', format: 'der' });
@@ -40,7 +48,7 @@ export function issue(o: { cn: string; org?: string; issuer: Issued | null; ips?
     ...(o.ips ?? []).map((ip) => der(0x87, Buffer.from(ip.split('.').map(Number)))),
   ];
   const extensions = [
-    extension('551d13', true, o.issuer === null ? seq(der(0x01, Buffer.from([255]))) : seq()),
+    extension('551d13', true, o.issuer === null || o.authority ? seq(der(0x01, Buffer.from([255]))) : seq()),
     ...(names.length === 0 ? [] : [extension('551d11', false, seq(...names))]),
   ];
   const now = Date.now() - (o.ageMs ?? 0);

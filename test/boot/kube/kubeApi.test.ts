@@ -230,6 +230,19 @@ describe('the API client', () => {
     expect(failureOf(await kube.request({ verb: 'POST', path: '/x', body: {} }, opts()))).toMatchObject({ code: 0, outcome: 'failed' });
     expect(heard).toBe(0);
   });
+  it('trusts a server by an intermediate that stands in the authority without its root, as in Go', async () => {
+    const issuer = issue({ cn: 'cluster-ca', issuer: ca, authority: true });
+    const { cert, key } = issue({ cn: 'api', issuer, ips: ['127.0.0.1'] });
+    const other = createServer({ cert, key }, (_, res) => void res.end('{}'));
+    await new Promise<void>((up) => other.listen(0, '127.0.0.1', up));
+    try {
+      const { kube } = await api({ ca: issuer, port: (other.address() as AddressInfo).port, user: { token: 'secret' } });
+      expect(await kube.request({ verb: 'GET', path: '/x' }, opts())).toMatchObject({ ok: true });
+    } finally {
+      other.closeAllConnections();
+      other.close();
+    }
+  });
   it('holds the server to the name it is given', async () => {
     handler = (_, res) => void res.end('{}');
     const good = await api({ cluster: { 'tls-server-name': 'kubernetes' } });

@@ -61,3 +61,32 @@ it('fails handshakes while it has no certificate, and serves with each new one w
   apply(NONE);
   expect(await shown(port)).toMatch(/EPROTO|HANDSHAKE|ECONNRESET/);
 });
+
+it('lets in clients of an intermediate that stands in the client CA without its root, also after a renewal', async () => {
+  const issuer = issue({ cn: 'clients', issuer: ca, authority: true });
+  const of = (clientCa: string): TlsMaterial => ({ ...material('node'), clientCa: bytes(clientCa) });
+  let apply: (m: TlsMaterial) => void = () => {};
+  const server = await createNet().serveHttp(
+    { host: '127.0.0.1', port: 0, tls: { material: of(issuer.cert), minVersion: 'TLSv1.2', ciphers: '', renew: (fn) => (apply = fn) } },
+    async ({ client }) => ({ status: 200, body: client?.kind === 'verified' ? client.commonName : (client?.kind ?? '') }),
+  );
+  open.push(server);
+  const seen = (who: { cert: string; key: string }): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const port = Number(server.address.split(':').at(-1));
+      const { cert, key } = who;
+      const req = httpsRequest({ host: '127.0.0.1', port, path: '/', agent: false, ca: ca.cert, cert, key }, async (res) => {
+        let body = '';
+        for await (const chunk of res) body += String(chunk);
+        resolve(body);
+      });
+      req.once('error', reject);
+      req.end();
+    });
+  const [ann, root] = [issue({ cn: 'ann', issuer }), issue({ cn: 'bob', issuer: ca })];
+  expect([await seen(ann), await seen(root)]).toEqual(['ann', 'rejected']);
+  apply(of(`${ca.cert}${issuer.cert}`));
+  expect([await seen(ann), await seen(root)]).toEqual(['ann', 'bob']);
+  apply(of(issuer.cert));
+  expect([await seen(ann), await seen(root)]).toEqual(['ann', 'rejected']);
+});

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer as createRaw } from 'node:net';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
@@ -72,6 +72,14 @@ describe('serving on TCP', () => {
       code: 'EADDRINUSE',
       message: `cannot listen on 127.0.0.1:${s.port}: the address is already in use`,
     });
+  });
+  const hasIpv6 = Object.values(networkInterfaces()).some((of) => of?.some(({ address }) => address === '::1'));
+  it.runIf(hasIpv6)('answers on every address of IPv4 and IPv6 at 0.0.0.0, as in Go', async () => {
+    const s = await net.serveHttp({ host: '0.0.0.0', port: 0 }, async ({ peer = '' }) => ({ status: 200, body: peer }));
+    closers.push(() => s.close());
+    const port = s.address.split(':').at(-1);
+    expect(await (await fetch(`http://127.0.0.1:${port}`)).text()).toBe('127.0.0.1');
+    expect(await (await fetch(`http://[::1]:${port}`)).text()).toBe('0:0:0:0');
   });
   it('frees the port when closed, even while a client holds an answer open', async () => {
     let aborted = false;

@@ -12,6 +12,7 @@ import { HELLO_BYTES_MAX, isHello, paced } from '../../../src/boot/dependencies/
 class FakeSocket extends EventEmitter {
   bytesRead = 0;
   writableLength = 0;
+  writableEnded = false;
   destroyed = false;
   readonly remoteAddress: string;
   constructor(remoteAddress: string) {
@@ -36,7 +37,8 @@ function bench() {
   const greeted = (sockets: readonly FakeSocket[]) => {
     for (const socket of sockets) connections.greeted(socket as unknown as Socket);
   };
-  return { open, of, greeted };
+  const silent = (socket: FakeSocket) => connections.silent(socket as unknown as Socket);
+  return { open, of, greeted, silent };
 }
 const left = (sockets: readonly FakeSocket[]): number => sockets.filter((s) => !s.destroyed).length;
 
@@ -74,6 +76,23 @@ describe('connections of unknown senders, more than there are places', () => {
     for (const socket of silent) socket.destroy();
     expect(left(b.open(speechless, '10.0.0.1', { tls: true }))).toBe(speechless);
   });
+});
+
+it('a silent connection ends, unless all of its answer was taken or its sender is known', () => {
+  const b = bench();
+  const [reader] = b.open(1);
+  if (reader === undefined) throw new Error('it was not taken');
+  expect(b.silent(reader)).toBe('end');
+  const answering = b.of(reader)?.begin();
+  expect(b.silent(reader)).toBe('wait');
+  reader.writableLength = 1;
+  expect(b.silent(reader)).toBe('end');
+  b.of(reader)?.known();
+  expect(b.silent(reader)).toBe('longer');
+  [reader.writableLength, reader.writableEnded] = [0, true];
+  expect(b.silent(reader)).toBe('longer');
+  answering?.end();
+  expect(b.silent(reader)).toBe('end');
 });
 
 describe('the beginning of a TLS connection', () => {

@@ -293,6 +293,20 @@ describe('the ledger of events', () => {
     ledger.take(event('x', { reason: 'later' }), at(301_000));
     expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 2, 5]);
   });
+  it('counts what it cut into the next one of its kind', () => {
+    const ledger = new EventCorrelator('n1');
+    const send = (): void => {
+      for (let p = ledger.next(); p !== null; p = ledger.next()) ledger.done(p);
+    };
+    for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x'), at(i));
+    ledger.take(event('y', { atMs: 1_060_000 }), at(60_000));
+    send();
+    ledger.take(event('x', { atMs: 1_301_000 }), at(301_000));
+    expect(ledger.next()).toMatchObject({ message: 'x', count: OBJECT_BURST + 6, exists: true });
+    send();
+    ledger.take(event('y', { atMs: 1_602_000 }), at(602_000));
+    expect(ledger.next()).toMatchObject({ message: 'y', count: 2, exists: false, firstAtMs: 1_060_000, lastAtMs: 1_602_000 });
+  });
   it('counts warnings and what is ordinary apart: neither takes the other’s place', () => {
     const ledger = new EventCorrelator('n1');
     for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x', { type: 'Warning', reason: `R${i}` }), at());

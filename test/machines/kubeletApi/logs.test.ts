@@ -94,6 +94,10 @@ describe('what a client gets', () => {
     ['sinceSeconds=45', 'two\nthree\n'],
     ['sinceTime=2026-01-01T11:59:50.123456789Z', 'three\n'],
     ['sinceTime=2026-01-01T11:59:50.12345679Z', ''],
+    // What is written while a tail is read is none of it, unless the log is followed.
+    ['tailLines=0', ''],
+    ['tailLines=2', 'one\ntw'],
+    ['tailLines=2&follow=true', 'one\ntwo\nthree\n'],
     ['limitBytes=5', 'one\nt'],
     ['limitBytes=5&timestamps=true', '2026-'],
     ['stream=Stderr', 'two\n'],

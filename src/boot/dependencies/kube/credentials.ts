@@ -134,9 +134,9 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
   };
 }
 
-/** Without anything older than TLS 1.2. */
+/** Without anything older than TLS 1.2. An authority need not be a root, as in Go: clusters have intermediates for theirs. */
 export function contextOf(tls: Loaded['tls']): SecureContext {
-  return createSecureContext({ ...tls, minVersion: 'TLSv1.2' });
+  return createSecureContext({ ...tls, minVersion: 'TLSv1.2', allowPartialTrustChain: true });
 }
 
 function sameBytes(a: unknown, b: Buffer | undefined): boolean {

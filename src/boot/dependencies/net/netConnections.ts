@@ -116,6 +116,17 @@ export class Connections {
     return this.#bySocket.get(socket);
   }
 
+  /**
+   * What becomes of a connection on which nothing goes either way. `longer`: its peer has not taken all of an answer, and is known:
+   * a person who reads a long log by the page.
+   */
+  silent(socket: Socket): 'end' | 'wait' | 'longer' {
+    const entry = this.#bySocket.get(socket);
+    if (entry === undefined || entry.idle) return 'end';
+    if (socket.writableLength === 0 && !socket.writableEnded) return 'wait';
+    return this.#known.has(entry) ? 'longer' : 'end';
+  }
+
   destroyAll(): void {
     for (const entries of [this.#speechless, this.#unknown, this.#known]) for (const entry of entries) entry.socket.destroy();
   }

@@ -9,6 +9,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
 import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../../ports/sockets/net.ts';
 import { acceptMany } from './acceptMany.ts';
+import { listenAt } from './listenAt.ts';
 import { BACKLOG, type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';
 
@@ -30,6 +31,8 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const CHECK_MS = 1_000;
 /** A peer that takes nothing of its answer for so long, or for twice as long after it took some, gets no more of it. */
 const STALLED_MS = 15_000;
+/** The same for a peer that is known: as long as an answer of the kubelet may take. */
+const KNOWN_STALLED_MS = 4 * 3_600_000;
 /** As the reference's: a peer that has gone without a word is noticed within half a minute. */
 const TCP_KEEP_ALIVE_MS = 15_000;
 /** Idle keep-alive time of the modern kubelet's servers. */
@@ -61,7 +64,9 @@ export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   // Counts from the last byte either way, so it says nothing of a stream that is silent for a while.
   server.setTimeout(STALLED_MS, (socket) => {
-    if (socket.writableLength > 0 || socket.writableEnded || connections.of(socket)?.idle !== false) socket.destroy();
+    const next = connections.silent(socket);
+    if (next === 'longer' && socket.timeout === STALLED_MS) socket.setTimeout(KNOWN_STALLED_MS);
+    else if (next !== 'wait') socket.destroy();
   });
   const bodyBytesMax = at.bodyBytesMax ?? ('port' in at ? TCP_REQUEST_BYTES_MAX : REQUEST_BYTES_MAX);
   const begin = (req: IncomingMessage, ended: Duplex | ServerResponse): Answering => {
@@ -133,7 +138,7 @@ function closeServer(server: Server, connections: Connections, inFlight: Set<Abo
 
 // ---- listening -----------------------------------------------------------------------------------------------------
 
-function listen(server: Server, target: { host: string; port: number } | { path: string }): Promise<void> {
+function listen(server: Server, target: ReturnType<typeof listenAt> | { path: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ ...target, backlog: BACKLOG }, () => {
@@ -148,7 +153,7 @@ function listen(server: Server, target: { host: string; port: number } | { path:
 async function listenTcp(server: Server, at: { host: string; port: number }): Promise<string> {
   const shown = at.host.includes(':') ? `[${at.host}]:${at.port}` : `${at.host}:${at.port}`;
   try {
-    await listen(server, { host: at.host, port: at.port });
+    await listen(server, listenAt(at));
     acceptMany(server);
   } catch (error) {
     throw bindError(shown, error);

@@ -97,29 +97,39 @@ function addressOf(socket: Socket): string {
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+/** What OpenSSL reads behind a trusted certificate: that it vouches for clients (1.3.6.1.5.5.7.3.2). */
+const FOR_CLIENTS = Buffer.from('300c300a06082b06010505070302', 'hex');
 
-/** OpenSSL passes over what it cannot read, and would then know no client. @throws naming what is wrong. */
-function checkClientCa(bundle: Uint8Array | null): void {
-  if (bundle === null) return;
+/**
+ * The certificates of a client CA, each trusted by itself, as in Go: an intermediate needs no root beside it. Node passes
+ * `allowPartialTrustChain` on to no server. @throws naming what is wrong: OpenSSL passes over what it cannot read, and would then
+ * know no client.
+ */
+function anchors(bundle: Uint8Array): string[] {
   const certificates = text(bundle).match(PEM_CERTIFICATE) ?? [];
   if (certificates.length === 0) throw new Error('the client CA has no certificate in PEM');
-  for (const [i, certificate] of certificates.entries()) {
+  return certificates.map((certificate, i) => {
     try {
-      new X509Certificate(certificate);
+      return trusted(new X509Certificate(certificate).raw);
     } catch (error) {
       const why = messageOf(error);
       throw new Error(`certificate ${i + 1} of the client CA cannot be read: ${why}`, { cause: error });
     }
-  }
+  });
+}
+
+function trusted(certificate: Buffer): string {
+  const base64 = Buffer.concat([certificate, FOR_CLIENTS]).toString('base64');
+  const lines = base64.match(/.{1,64}/g) ?? [];
+  return ['-----BEGIN TRUSTED CERTIFICATE-----', ...lines, '-----END TRUSTED CERTIFICATE-----', ''].join('\n');
 }
 
 function pem(m: TlsMaterial) {
-  checkClientCa(m.clientCa);
   return {
     // Without any there is no cipher both sides know: every handshake fails.
     ...(m.cert.length === 0 ? {} : { cert: Buffer.from(m.cert), key: Buffer.from(m.key) }),
     // Without a bundle of ours OpenSSL must not fall back to the public CAs.
-    ca: m.clientCa === null ? [] : [Buffer.from(m.clientCa)],
+    ca: m.clientCa === null ? [] : anchors(m.clientCa),
   };
 }
 

@@ -9,6 +9,7 @@ import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import { createCgroups } from '../../dependencies/cgroups/cgroups.ts';
+import { listenAt } from '../../dependencies/net/listenAt.ts';
 import { type Problem, StartError } from '../../errors.ts';
 import { need, type Step } from '../context.ts';
 
@@ -157,7 +158,7 @@ async function tryPort(
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen({ host, port, exclusive: true }, resolve);
+      server.listen({ ...listenAt({ host, port }), exclusive: true }, resolve);
     });
     return undefined;
   } catch (error) {

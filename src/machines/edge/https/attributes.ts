@@ -20,6 +20,8 @@ const OWN: readonly (readonly [prefix: string, subresource: string])[] = [
   ['/metrics', 'metrics'],
   ['/logs', 'log'],
   ['/checkpoint', 'checkpoint'],
+  ['/statusz', 'statusz'],
+  ['/flagz', 'configz'],
 ];
 /** Paths whose subresource may be granted alone, or with `proxy`, which grants everything (gate KubeletFineGrainedAuthz). */
 const FINE: readonly (readonly [prefix: string, subresource: string])[] = [
@@ -27,8 +29,6 @@ const FINE: readonly (readonly [prefix: string, subresource: string])[] = [
   ['/runningpods', 'pods'],
   ['/healthz', 'healthz'],
   ['/configz', 'configz'],
-  ['/statusz', 'statusz'],
-  ['/flagz', 'flagz'],
 ];
 
 /** Equal to the prefix, or below it: `/statsx` is not below `/stats`. */

@@ -109,7 +109,7 @@ async function replacement(ports: Pick<Ports, 'fs'>, source: LogSource, file: Re
   return null;
 }
 
-/** Where the last `lines` lines begin. An unterminated last line is given besides, and counts as none. */
+/** Where the last `lines` lines begin. A last line without its end counts as none. */
 async function tailOffset(file: ReadHandle, lines: number | null): Promise<number> {
   if (lines === null) return 0;
   let end = (await file.stat()).size;

@@ -83,25 +83,29 @@ function withNewline(content: Uint8Array): Uint8Array {
 export interface LogWriter {
   /** What one line of the file becomes; nothing where it is left out. */
   line(line: Uint8Array): Uint8Array | undefined;
-  /** The limit of bytes is used up: no more is wanted. */
+  /** The limit of bytes or lines is used up: no more is wanted. */
   readonly full: boolean;
   /** Lines that were of no known format. */
   readonly unreadable: number;
 }
 
-/** Applies since, stream, timestamps and limitBytes to the lines of a file, in its order. */
+/** Applies since, stream, timestamps and the limits to the lines of a file, in its order. */
 export function logWriter(o: LogOptions): LogWriter {
   let left = o.limitBytes ?? Number.POSITIVE_INFINITY;
+  // What a container writes while its last lines are read is none of them.
+  let linesLeft = o.follow ? Number.POSITIVE_INFINITY : (o.tailLines ?? Number.POSITIVE_INFINITY);
   let unreadable = 0;
   /** Streams in the middle of a logical line: what follows gets no time stamp. */
   const inLine = new Set<string>();
   return {
     line(bytes) {
+      if (linesLeft <= 0) return undefined;
       const entry = parseLogLine(bytes);
       if (entry === undefined) {
         if (bytes.length > 0) unreadable++;
         return undefined;
       }
+      linesLeft -= 1;
       const continues = inLine.has(entry.stream);
       if (entry.partial) inLine.add(entry.stream);
       else inLine.delete(entry.stream);
@@ -114,7 +118,7 @@ export function logWriter(o: LogOptions): LogWriter {
       return cut;
     },
     get full() {
-      return left <= 0;
+      return left <= 0 || linesLeft <= 0;
     },
     get unreadable() {
       return unreadable;
