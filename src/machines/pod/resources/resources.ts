@@ -6,6 +6,7 @@ import { addQuantities, compareQuantity, isZeroQuantity, quantityToInteger, quan
 import type { Pod, Quantity } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import type { LinuxContainerResources } from '../../wire/cri.ts';
+import { isCritical } from '../phase.ts';
 import { isRestartableInit } from '../runtime/shouldRestart.ts';
 import { effectiveLimit, lastingContainers, podLevel } from './podLevel.ts';
 import { qosClass } from './qos.ts';
@@ -18,8 +19,8 @@ const SHARES_PER_CPU = 1024;
 const QUOTA_MIN_US = 1000;
 const OOM_GUARANTEED = -997;
 const OOM_BEST_EFFORT = 1000;
-/** Priority from which a pod is critical to its node. */
-const NODE_CRITICAL_PRIORITY = 2_000_001_000;
+/** By its name: nobody makes a priority of it for a static pod. */
+const NODE_CRITICAL_CLASS = 'system-node-critical';
 
 /** 0 means nothing was asked for: the smallest share. */
 export function cpuShares(milliCpu: number): number {
@@ -49,7 +50,7 @@ function memoryShareOf(pod: Pod): number {
 
 /** How soon the container is killed when memory runs out: -997 hardly ever, 1000 first. */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
-  if ((pod.spec.priority ?? 0) >= NODE_CRITICAL_PRIORITY) return OOM_GUARANTEED;
+  if (isCritical(pod) && pod.spec.priorityClassName === NODE_CRITICAL_CLASS) return OOM_GUARANTEED;
   const qos = qosClass(pod);
   if (qos === 'Guaranteed') return OOM_GUARANTEED;
   if (qos === 'BestEffort') return OOM_BEST_EFFORT;

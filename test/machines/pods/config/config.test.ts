@@ -108,7 +108,7 @@ describe('Linux resources', () => {
     expect(['1Gi', '1', '5Gi'].map((m) => score(burst(m)))).toEqual([750, 999, 3]);
     const all = { cpu: '1', memory: '1Gi' };
     expect(score(container('web', { resources: { limits: all, requests: all } }))).toBe(-997);
-    expect(score(container('web'), pod({ priority: 2_000_001_000 }))).toBe(-997);
+    expect(score(container('web'), pod({ priority: 2_000_001_000, priorityClassName: 'system-node-critical' }))).toBe(-997);
     const s1 = sidecar('s1');
     expect(score(s1, pod({ initContainers: [s1], containers: [burst('1Gi')] }))).toBe(750);
   });
