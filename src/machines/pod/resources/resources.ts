@@ -66,12 +66,12 @@ function linuxResources(
   amounts: { cpuRequest: Quantity | undefined; cpuLimit: Quantity | undefined; memoryLimit: Quantity | undefined },
   facts: ResourceFacts,
 ): LinuxContainerResources {
-  const requestMilli = quantityToMilli(amounts.cpuRequest);
   const limitMilli = quantityToMilli(amounts.cpuLimit);
   const memory = quantityToInteger(amounts.memoryLimit);
   const periodUs = facts.cpuCFSQuotaPeriodMs * 1000;
   return {
-    cpuShares: cpuShares(requestMilli === 0 ? limitMilli : requestMilli),
+    // Nothing said takes the limit, as the API does it; a request of 0 is one.
+    cpuShares: cpuShares(quantityToMilli(amounts.cpuRequest ?? amounts.cpuLimit)),
     ...(facts.cpuCFSQuota ? { cpuPeriod: periodUs, cpuQuota: cpuQuotaUs(limitMilli, periodUs) } : {}),
     ...(memory > 0 ? { memoryLimitInBytes: memory } : {}),
   };

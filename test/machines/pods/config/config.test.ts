@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import type { Container, EnvVar } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { expand } from '../../../../src/machines/pod/execLimits.ts';
-import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../../src/machines/pod/resources/resources.ts';
+import {
+  containerResources,
+  cpuQuotaUs,
+  cpuShares,
+  oomScoreAdj,
+  podTotal,
+  sandboxResources,
+} from '../../../../src/machines/pod/resources/resources.ts';
 import { generateContainerConfig, type ImageUser } from '../../../../src/machines/pods/workers/config/containerConfig.ts';
 import { parseResolvConf, podDns } from '../../../../src/machines/pods/workers/config/dns.ts';
 import { containerEnv } from '../../../../src/machines/pods/workers/config/env.ts';
@@ -100,6 +107,13 @@ describe('Linux resources', () => {
       hugepageLimits: [{ pageSize: '2MB', limit: 0 }],
     });
     expect(containerResources(pod(), container('web'), { ...FACTS, cpuCFSQuota: false })).toEqual({ cpuShares: 2, oomScoreAdj: 1000 });
+  });
+
+  it('gives the least share to what asks for no cpu in so many words, whatever it may have', () => {
+    const web = container('web', { resources: { requests: { cpu: '0' }, limits: { cpu: '2' } } });
+    const of = pod({ containers: [web] });
+    expect(containerResources(of, web, FACTS)).toMatchObject({ cpuShares: 2, cpuQuota: 200_000 });
+    expect(sandboxResources(of, FACTS)).toMatchObject({ cpuShares: 2, cpuQuota: 200_000 });
   });
 
   it('scores by class, request and priority; a sidecar no higher than those it serves', () => {
