@@ -8,7 +8,7 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import type { LinuxContainerResources } from '../../wire/cri.ts';
 import { isCritical } from '../phase.ts';
 import { isRestartableInit } from '../runtime/shouldRestart.ts';
-import { effectiveLimit, lastingContainers, podLevel } from './podLevel.ts';
+import { effectiveLimit, podLevel } from './podLevel.ts';
 import { qosClass } from './qos.ts';
 
 export type ResourceFacts = Pick<NodeFacts, 'cpuCFSQuota' | 'cpuCFSQuotaPeriodMs' | 'memoryCapacityBytes' | 'hugePageSizes'>;
@@ -40,12 +40,12 @@ function burstableScore(memoryRequestBytes: number, memoryCapacityBytes: number)
   return Math.min(OOM_BEST_EFFORT - 1, Math.max(least, score));
 }
 
-/** For each of the containers that last, of the memory that the pod as a whole asks for beyond what its containers do. Bytes. */
+/** For each container, of the memory that the pod as a whole asks for beyond what its containers do. Bytes. */
 function memoryShareOf(pod: Pod): number {
   const whole = podLevel(pod, 'requests', 'memory');
   if (whole === undefined) return 0;
   const beyond = quantityToInteger(whole) - quantityToInteger(containersTotal(pod, 'requests', 'memory'));
-  return Math.max(0, Math.floor(beyond / Math.max(1, lastingContainers(pod).length)));
+  return Math.max(0, Math.floor(beyond / (pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0))));
 }
 
 /** How soon the container is killed when memory runs out: -997 hardly ever, 1000 first. */
@@ -58,8 +58,8 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes:
   const scoreOf = (c: Container): number => burstableScore(quantityToInteger(c.resources?.requests?.memory) + share, memoryCapacityBytes);
   const own = scoreOf(container);
   const sidecar = isRestartableInit(container) && pod.spec.initContainers?.some((c) => c.name === container.name) === true;
-  // A sidecar serves the regular containers: it must not be killed before them.
-  return sidecar ? pod.spec.containers.reduce((least, c) => Math.min(least, scoreOf(c)), own) : own;
+  // A sidecar serves the regular containers: it must not be killed before all of them.
+  return sidecar ? Math.min(own, Math.max(...pod.spec.containers.map(scoreOf))) : own;
 }
 
 function linuxResources(

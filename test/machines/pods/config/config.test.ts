@@ -125,6 +125,8 @@ describe('Linux resources', () => {
     expect(score(container('web'), pod({ priority: 2_000_001_000, priorityClassName: 'system-node-critical' }))).toBe(-997);
     const s1 = sidecar('s1');
     expect(score(s1, pod({ initContainers: [s1], containers: [burst('1Gi')] }))).toBe(750);
+    const two = [burst('1Gi'), container('db', { resources: { requests: { memory: '2Gi' } } })];
+    expect(score(s1, pod({ initContainers: [s1], containers: two }))).toBe(750);
   });
 
   it('totals a pod: containers and sidecars, or the neediest init container beside the sidecars before it', () => {
