@@ -87,6 +87,10 @@ describe('a driver', () => {
     await until('the next', () => lists.length === 2);
     const message = `${'x'.repeat(1021)}...`;
     expect(lists[1]).toEqual([{ pool: 'p', device: 'a', health: 'Unhealthy', message, timeoutMs: 5_000 }]);
+    // The API server counts bytes: each of these characters has three.
+    health([{ device: { poolName: 'p', deviceName: 'a' }, health: 'UNHEALTHY', message: '熱'.repeat(400) }]);
+    await until('a message in another script', () => lists.length === 3);
+    expect(lists[2]).toMatchObject([{ message: `${'熱'.repeat(340)}...` }]);
     end();
     driver?.stop();
     expect(ends).toEqual([]);

@@ -225,6 +225,22 @@ describe('a restart of the daemon', () => {
     expect(gpu.prepared.size).toBe(0);
   });
 
+  it('unprepares those of a pod that it does not let in any more, although its object stays', async () => {
+    await using h = await claimNode();
+    const gpu = driver(h);
+    h.faults.fault = (method) => (method === 'RunPodSandbox' ? { kind: 'refuse', code: 2, details: 'no network yet' } : undefined);
+    withClaim(h, 'web');
+    await h.until('prepared', () => gpu.prepared.size === 1);
+    await h.crash();
+    const body = { spec: { taints: [{ key: 'drained', effect: 'NoExecute' }] } };
+    h.kube.handle({ verb: 'PATCH', path: '/api/v1/nodes/n1', patchType: 'merge', body });
+    await h.boot();
+    await h.until('refused', () => inApi(h, 'web')?.status.reason === 'TaintToleration', 60_000);
+    await h.until('unprepared', () => gpu.prepared.size === 0, 200_000);
+    expect(await onDisk(h)).toEqual([]);
+    expect(inApi(h, 'web')?.status.phase).toBe('Failed');
+  });
+
   it('with a record that cannot be believed goes on, and prepares anew what containers need', async () => {
     await using h = await claimNode();
     driver(h);

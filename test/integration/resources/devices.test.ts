@@ -95,6 +95,25 @@ describe('device plugins', () => {
     await h.until('and so', () => is('Healthy'), 5_000);
   });
 
+  it('does not call devices unwell whose plugin only restarts; after 5 minutes nobody knows', async () => {
+    await using h = await node();
+    create(h, 'one', asking(1));
+    const health = () => inApi(h, 'one')?.status.containerStatuses?.[0]?.allocatedResourcesStatus?.[0]?.resources[0]?.health;
+    await h.until('it is healthy', () => isReady(h, 'one') && health() === 'Healthy');
+    const since = h.kube.calls.length;
+    h.devices.die(SOCKET);
+    await h.until('nothing is to be given', () => count(h)?.allocatable === '0');
+    await h.advance(60_000);
+    h.devices.back(SOCKET);
+    await h.until('they are there again', () => count(h)?.allocatable === '2');
+    await h.advance(10_000);
+    expect(h.kube.calls.slice(since).filter((c) => c.request.path.endsWith('/pods/one/status'))).toEqual([]);
+    h.devices.die(SOCKET);
+    await h.advance(290_000);
+    expect(health()).toBe('Healthy');
+    await h.until('nobody knows', () => health() === 'Unknown', 60_000);
+  });
+
   it('tells monitoring agents who holds which', async () => {
     await using h = await node();
     create(h, 'one', asking(1));

@@ -152,6 +152,25 @@ describe('a change that does not fit', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it('is told once for each change and reason, whatever comes and goes meanwhile', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+    await up(h, 'web', { requests: { cpu: '1' } });
+    resize(h, 'web', { requests: { cpu: String(all) } });
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred');
+    const since = pending(h, 'web')?.lastTransitionTime;
+    create(h, 'third', { container: { resources: { requests: { cpu: '1' } } } });
+    await h.until('it lacks more', () => pending(h, 'web')?.message?.includes('used: 2000') === true, 60_000);
+    expect(events(h, 'ResizeDeferred')).toHaveLength(1);
+    expect(pending(h, 'web')?.lastTransitionTime).toBe(since);
+    resize(h, 'web', { requests: { cpu: String(all), memory: '1Mi' } });
+    await h.until('the next change is told too', () => events(h, 'ResizeDeferred').length === 2);
+    resize(h, 'web', { requests: { cpu: String(all + 1) } });
+    await h.until('it can never be', () => pending(h, 'web')?.reason === 'Infeasible');
+    expect(pending(h, 'web')?.lastTransitionTime).not.toBe(since);
+  });
+
   it('is Infeasible beyond what the node has, and taken back by another change', async () => {
     await using h = await ofCluster();
     const all = cpus(h);

@@ -25,6 +25,7 @@ import { type ClaimRecord, type DeviceHealth, type PreparedDevice, splitKey } fr
 import { failureText, kubePath } from '../../../machines/kube/request.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { momentOf } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
@@ -66,6 +67,7 @@ function logicOf(ctx: ActorCtx<ClaimsEvent>, manager: ClaimManager) {
   const facts = (): ClaimsFacts => ({
     drivers: registry.read(draDriversView)?.value ?? new Map(),
     pods: registry.read(podsView)?.value,
+    listing: registry.read(runtimePodsView)?.value,
     records: manager.records.all,
   });
   const claim = provided(claimMachine, {

@@ -11,6 +11,7 @@ import {
 } from '@grpc/grpc-js';
 import type { DraService } from '../../../machines/allocation/claims/messages.ts';
 import type { DeviceHealth, Health } from '../../../machines/allocation/claims/types.ts';
+import { headBytes } from '../../../machines/pod/runtime/terminationMessage.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Dra, DraCall, DraClaim, DraConnection, Prepared, Unprepared } from '../../../ports/sockets/dra.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
@@ -30,7 +31,8 @@ const CHANNEL = {
 };
 /** Default where a driver names none, from the reference. */
 const HEALTH_TIMEOUT_MS = 30_000;
-const MESSAGE_CHARS_MAX = 1024;
+/** The API server counts bytes, and refuses the status of a pod with a longer one. */
+const HEALTH_MESSAGE_BYTES_MAX = 1024;
 const HEALTH: Readonly<Record<string, Health>> = { HEALTHY: 'Healthy', UNHEALTHY: 'Unhealthy' };
 
 interface DraProto {
@@ -143,7 +145,7 @@ function healthOf({ device, health, healthCheckTimeoutSeconds, message }: WireHe
   return {
     ...{ pool: device?.poolName ?? '', device: device?.deviceName ?? '' },
     health: HEALTH[health] ?? 'Unknown',
-    message: message.length <= MESSAGE_CHARS_MAX ? message : `${message.slice(0, MESSAGE_CHARS_MAX - 3)}...`,
+    message: headBytes(message, HEALTH_MESSAGE_BYTES_MAX) === message ? message : `${headBytes(message, HEALTH_MESSAGE_BYTES_MAX - 3)}...`,
     timeoutMs: seconds > 0 ? seconds * 1000 : HEALTH_TIMEOUT_MS,
   };
 }

@@ -1,5 +1,7 @@
 /** What is written into cgroups of the node's own (resources 1.5 to 1.7). Pure. */
 import type { KubeletConfiguration } from '../../config/config.ts';
+import { own } from '../../data/own.ts';
+import { HUGE_PAGES_PREFIX } from '../../kube/names.ts';
 import { addQuantities, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
 import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
@@ -204,21 +206,20 @@ function limitOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
   return limit === undefined ? undefined : withOverhead(pod, resource, limit);
 }
 
-function withOverhead(pod: Pod, resource: 'cpu' | 'memory', amount: Quantity | undefined): Quantity | undefined {
-  const parts = [amount, pod.spec.overhead?.[resource]].filter((q) => q !== undefined);
+function withOverhead(pod: Pod, resource: string, amount: Quantity | undefined): Quantity | undefined {
+  const parts = [amount, own(pod.spec.overhead, resource)].filter((q) => q !== undefined);
   return parts.length === 0 ? undefined : addQuantities(parts);
 }
 
-const PAGES = 'hugepages-';
-
-/** Requests and limits of pages are the same. */
+/** Limits of pages are what is asked for, at the neediest moment: init containers and sidecars need theirs too. */
 function pagesOf(pod: Pod, size: string): bigint {
-  const wanted = bytesOf(size);
-  const named = (of: Readonly<Record<string, Quantity>> | undefined) =>
-    Object.entries(of ?? {}).flatMap(([name, q]) => (name.startsWith(PAGES) && bytesOf(name.slice(PAGES.length)) === wanted ? [q] : []));
-  const whole = named(pod.spec.resources?.limits);
-  const own = whole.length > 0 ? whole : pod.spec.containers.flatMap((c) => named(c.resources?.limits ?? c.resources?.requests));
-  return BigInt(own.reduce<number>((sum, q) => sum + quantityToInteger(q), 0));
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const lists = [...[pod.spec, ...containers].map((c) => c.resources?.limits), pod.spec.overhead];
+  const names = new Set(lists.flatMap((list) => Object.keys(list ?? {})));
+  const isOfSize = (name: string): boolean =>
+    name.startsWith(HUGE_PAGES_PREFIX) && bytesOf(name.slice(HUGE_PAGES_PREFIX.length)) === bytesOf(size);
+  const amounts = [...names].filter(isOfSize).map((name) => withOverhead(pod, name, podTotal(pod, 'limits', name)));
+  return amounts.reduce((sum, amount) => sum + BigInt(quantityToInteger(amount)), 0n);
 }
 
 /** `2MB` of the kernel is `2Mi` of Kubernetes. */

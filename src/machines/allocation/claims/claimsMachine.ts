@@ -6,7 +6,8 @@
 import { assign } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
 import { claimsOfPod } from '../../pod/resources/claims.ts';
-import type { PodsView } from '../../pods/manager/messages.ts';
+import type { ListedPod, RuntimePodsView } from '../../pod/runtime/seen.ts';
+import type { PodRecord, PodsView } from '../../pods/manager/messages.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
@@ -28,6 +29,7 @@ type AskEvent = Extract<ClaimsEvent, { type: 'claims.prepare' | 'claims.release'
 export interface ClaimsFacts {
   readonly drivers: ReadonlyMap<string, DraDriver>;
   readonly pods: PodsView | undefined;
+  readonly listing: RuntimePodsView | undefined;
   /** Every claim that is recorded. */
   readonly records: ReadonlyMap<string, ClaimRecord>;
 }
@@ -92,6 +94,9 @@ function tell(
 }
 const slicesOf = (driver: string): string => `slices of ${driver || 'all drivers'}`;
 const whatOf = (verb: string, pod: Pod): string => `${verb} for pod ${podName(pod)}`;
+/** It has no worker that would release its claims, and none of its containers may run. */
+const isUnused = (record: PodRecord | undefined, listed: ListedPod | undefined): boolean =>
+  (record?.state.is ?? 'refused') === 'refused' && listed?.containers.some((c) => c.state !== 'exited') !== true;
 
 const machine = effects.extend({
   actions: {
@@ -168,14 +173,14 @@ const machine = effects.extend({
       enqueue.stopChild(known.child);
       enqueue.assign({ claims: new Map([...context.claims].filter(([key]) => key !== event.key)) });
     }),
-    /** Pods that this node does not have any more use nothing. */
+    /** Pods that end no other way: this node does not have them any more, or did not let them in. */
     sweep: effects.enqueueActions(({ context, enqueue }) => {
-      const { pods, records } = facts();
-      if (pods?.sourcesReady !== true) return;
+      const { pods, listing, records } = facts();
+      if (pods?.sourcesReady !== true || listing === undefined) return;
       const claims = new Map(context.claims);
       for (const [key, { pods: users }] of records)
         for (const uid of users)
-          if (!pods.records.has(uid) && claims.has(key))
+          if (claims.has(key) && isUnused(pods.records.get(uid), listing.pods.get(uid)))
             tell(
               enqueue,
               { claims, lastId: context.lastId },

@@ -28,7 +28,7 @@ function device(resourceName: string, id: string, node?: number): ContainerDevic
   return { resourceName, deviceIds: [id], ...(node === undefined ? {} : { topology: { nodes: [{ ID: node }] } }) };
 }
 
-/** For the status of a container. A device whose plugin is not back, or has gone for good, is as nobody knows. */
+/** For the status of a container. A plugin that restarts changes nothing; one that is not back, or has gone for good, says nothing. */
 export function devicesHealth(ledger: DeviceLedger, uid: string, container: string): ResourceStatus[] {
   return ledger.allocations
     .filter((a) => a.uid === uid && a.container === container)
@@ -40,7 +40,7 @@ export function devicesHealth(ledger: DeviceLedger, uid: string, container: stri
 
 function healthOf({ resources }: DeviceLedger, resource: string, id: string): string {
   const state = resources.get(resource);
-  if (state?.healthy.has(id) === true) return 'Healthy';
+  if ((state?.healthyLast ?? state?.healthy)?.has(id) === true) return 'Healthy';
   return state?.unhealthy.has(id) === true ? 'Unhealthy' : 'Unknown';
 }
 

@@ -29,12 +29,13 @@ export function listed(ledger: DeviceLedger, resource: string, devices: readonly
   return withResource(ledger, resource, { healthy, unhealthy, numa, returning: false });
 }
 
-/** Its plugin has gone: nobody knows how its devices are. */
+/** Its plugin has gone: none of its devices is given. */
 export function stopped(ledger: DeviceLedger, resource: string): DeviceLedger {
   const before = ledger.resources.get(resource);
   if (before === undefined) return ledger;
   return withResource(ledger, resource, {
     ...before,
+    healthyLast: before.healthyLast ?? before.healthy,
     healthy: new Set(),
     unhealthy: new Set([...before.unhealthy, ...before.healthy]),
   });

@@ -46,6 +46,8 @@ export interface ResourceDevices {
   unhealthy: ReadonlySet<string>;
   /** NUMA nodes by device; a device that is near to none in particular is not in it. */
   numa: ReadonlyMap<string, readonly number[]>;
+  /** Its plugin is away: what it last called healthy. None of it is given, and statuses say it on. */
+  healthyLast?: ReadonlySet<string>;
   /** Known from before the start of this daemon alone: its plugin has not been back yet. */
   returning: boolean;
 }

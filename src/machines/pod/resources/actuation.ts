@@ -239,7 +239,7 @@ function asReported({ requests, limits }: Amounts, { resources: said }: RuntimeC
   const milliLimit = quantityToMilli(limits.cpu);
   if (quota > 0 && period > 0 && cpuQuotaUs(milliLimit, period) !== quota) actual.limits.cpu = `${Math.round((quota * 1000) / period)}m`;
   if (bytes > 0 && quantityToInteger(limits.memory) !== bytes) actual.limits.memory = String(bytes);
-  const milliRequest = quantityToMilli(requests.cpu) || milliLimit;
+  const milliRequest = quantityToMilli(requests.cpu ?? limits.cpu);
   if (shares > SHARES_MIN && cpuShares(milliRequest) !== shares && requests.cpu !== undefined)
     actual.requests.cpu = `${Math.ceil((shares * 1000) / SHARES_PER_CPU)}m`;
   return actual;

@@ -6,8 +6,9 @@ import { addQuantities, compareQuantity, isZeroQuantity, quantityToInteger, quan
 import type { Pod, Quantity } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import type { LinuxContainerResources } from '../../wire/cri.ts';
+import { isCritical } from '../phase.ts';
 import { isRestartableInit } from '../runtime/shouldRestart.ts';
-import { effectiveLimit, lastingContainers, podLevel } from './podLevel.ts';
+import { effectiveLimit, podLevel } from './podLevel.ts';
 import { qosClass } from './qos.ts';
 
 export type ResourceFacts = Pick<NodeFacts, 'cpuCFSQuota' | 'cpuCFSQuotaPeriodMs' | 'memoryCapacityBytes' | 'hugePageSizes'>;
@@ -18,8 +19,8 @@ const SHARES_PER_CPU = 1024;
 const QUOTA_MIN_US = 1000;
 const OOM_GUARANTEED = -997;
 const OOM_BEST_EFFORT = 1000;
-/** Priority from which a pod is critical to its node. */
-const NODE_CRITICAL_PRIORITY = 2_000_001_000;
+/** By its name: nobody makes a priority of it for a static pod. */
+const NODE_CRITICAL_CLASS = 'system-node-critical';
 
 /** 0 means nothing was asked for: the smallest share. */
 export function cpuShares(milliCpu: number): number {
@@ -39,17 +40,17 @@ function burstableScore(memoryRequestBytes: number, memoryCapacityBytes: number)
   return Math.min(OOM_BEST_EFFORT - 1, Math.max(least, score));
 }
 
-/** For each of the containers that last, of the memory that the pod as a whole asks for beyond what its containers do. Bytes. */
+/** For each container, of the memory that the pod as a whole asks for beyond what its containers do. Bytes. */
 function memoryShareOf(pod: Pod): number {
   const whole = podLevel(pod, 'requests', 'memory');
   if (whole === undefined) return 0;
   const beyond = quantityToInteger(whole) - quantityToInteger(containersTotal(pod, 'requests', 'memory'));
-  return Math.max(0, Math.floor(beyond / Math.max(1, lastingContainers(pod).length)));
+  return Math.max(0, Math.floor(beyond / (pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0))));
 }
 
 /** How soon the container is killed when memory runs out: -997 hardly ever, 1000 first. */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
-  if ((pod.spec.priority ?? 0) >= NODE_CRITICAL_PRIORITY) return OOM_GUARANTEED;
+  if (isCritical(pod) && pod.spec.priorityClassName === NODE_CRITICAL_CLASS) return OOM_GUARANTEED;
   const qos = qosClass(pod);
   if (qos === 'Guaranteed') return OOM_GUARANTEED;
   if (qos === 'BestEffort') return OOM_BEST_EFFORT;
@@ -57,20 +58,20 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes:
   const scoreOf = (c: Container): number => burstableScore(quantityToInteger(c.resources?.requests?.memory) + share, memoryCapacityBytes);
   const own = scoreOf(container);
   const sidecar = isRestartableInit(container) && pod.spec.initContainers?.some((c) => c.name === container.name) === true;
-  // A sidecar serves the regular containers: it must not be killed before them.
-  return sidecar ? pod.spec.containers.reduce((least, c) => Math.min(least, scoreOf(c)), own) : own;
+  // A sidecar serves the regular containers: it must not be killed before all of them.
+  return sidecar ? Math.min(own, Math.max(...pod.spec.containers.map(scoreOf))) : own;
 }
 
 function linuxResources(
   amounts: { cpuRequest: Quantity | undefined; cpuLimit: Quantity | undefined; memoryLimit: Quantity | undefined },
   facts: ResourceFacts,
 ): LinuxContainerResources {
-  const requestMilli = quantityToMilli(amounts.cpuRequest);
   const limitMilli = quantityToMilli(amounts.cpuLimit);
   const memory = quantityToInteger(amounts.memoryLimit);
   const periodUs = facts.cpuCFSQuotaPeriodMs * 1000;
   return {
-    cpuShares: cpuShares(requestMilli === 0 ? limitMilli : requestMilli),
+    // Nothing said takes the limit, as the API does it; a request of 0 is one.
+    cpuShares: cpuShares(quantityToMilli(amounts.cpuRequest ?? amounts.cpuLimit)),
     ...(facts.cpuCFSQuota ? { cpuPeriod: periodUs, cpuQuota: cpuQuotaUs(limitMilli, periodUs) } : {}),
     ...(memory > 0 ? { memoryLimitInBytes: memory } : {}),
   };

@@ -107,7 +107,7 @@ const SECURITY: readonly FieldRule[] = [
 
 /** Where a pod wants to be. The node holds an API pod to what concerns this node alone, as the reference does. */
 const PLACEMENT: readonly FieldRule[] = [
-  ...honoured('nodeName', 'nodeSelector.*', 'overhead.*', 'priority'),
+  ...honoured('nodeName', 'nodeSelector.*', 'overhead.*', 'priority', 'priorityClassName'),
   ...['matchExpressions', 'matchFields'].flatMap((list) =>
     ['key', 'operator', 'values[*]'].map((k) => ({
       path: `affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[*].${list}[*].${k}`,
@@ -116,7 +116,6 @@ const PLACEMENT: readonly FieldRule[] = [
   ...ignored(SCHEDULING, 'affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution'),
   ...ignored(SCHEDULING, 'affinity.podAffinity', 'affinity.podAntiAffinity', 'topologySpreadConstraints'),
   ...ignored(SCHEDULING, 'schedulerName', 'preemptionPolicy'),
-  ...ignored('the API server has made a priority of it', 'priorityClassName'),
   ...ignored('a pod that was bound has none left, and nobody schedules a static pod', 'schedulingGates'),
   ...honoured(...['key', 'operator', 'value', 'effect', 'tolerationSeconds'].map((k) => `tolerations[*].${k}`)),
   { path: 'runtimeClassName', api: true },

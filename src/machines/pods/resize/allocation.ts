@@ -176,6 +176,8 @@ export interface WaitingResize {
   /** What is asked for. */
   pod: Pod;
   pending: ResizePending;
+  /** What the last event about it said; '' for none. */
+  said: string;
   sinceMonoMs: number;
 }
 export const NO_RESIZES: Resizes = { allocations: new Map(), waiting: new Map(), held: new Map() };

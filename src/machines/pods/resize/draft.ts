@@ -91,7 +91,7 @@ export class ResizeDraft {
     // After a restart of the daemon not every pod that holds room is known yet. The last verdict stands until then.
     if (!this.host.heard()) {
       this.allocations.set(uid, before);
-      this.wait(pod, this.waiting.get(uid)?.pending ?? saidBefore(pod.status));
+      this.wait(pod, this.waiting.get(uid) ?? shownBefore(pod.status));
       return this.form(pod);
     }
     return this.decide(pod, before, 'pod_updated');
@@ -151,9 +151,10 @@ export class ResizeDraft {
     }
     this.allocations.set(uid, before);
     const { pending } = verdict;
-    const said = this.waiting.get(uid)?.pending;
-    this.wait(pod, pending);
-    if (said?.reason !== pending.reason || said.message !== pending.message) this.host.out.push({ to: 'resizePending', pod, pending });
+    const said = saying(pending.reason, pod.metadata.generation);
+    const isNews = this.waiting.get(uid)?.said !== said;
+    this.wait(pod, { pending, said });
+    if (isNews) this.host.out.push({ to: 'resizePending', pod, pending });
     return this.form(pod);
   }
 
@@ -168,9 +169,9 @@ export class ResizeDraft {
     this.changed = true;
   }
 
-  private wait(pod: Pod, pending: ResizePending): void {
+  private wait(pod: Pod, { pending, said }: Pick<WaitingResize, 'pending' | 'said'>): void {
     const { uid } = pod.metadata;
-    this.waiting.set(uid, { pod, pending, sinceMonoMs: this.waiting.get(uid)?.sinceMonoMs ?? this.host.facts.monoMs });
+    this.waiting.set(uid, { pod, pending, said, sinceMonoMs: this.waiting.get(uid)?.sinceMonoMs ?? this.host.facts.monoMs });
   }
 
   /** What the API shows for a known pod without an allocation: it asked for nothing, or what was granted could not be read. */
@@ -180,8 +181,15 @@ export class ResizeDraft {
   }
 }
 
-function saidBefore({ conditions = [] }: PodStatus): ResizePending {
-  const said = conditions.find((c) => c.type === 'PodResizePending');
-  const reason = said?.reason === 'Infeasible' ? 'Infeasible' : 'Deferred';
-  return { reason, message: said?.message ?? 'every source of pods is heard before room is given away' };
+/** An event says each reason once for each change: the numbers in its message change with every pod that comes or goes. */
+function saying(reason: ResizePending['reason'], generation: number | undefined): string {
+  return `${reason} ${generation ?? 0}`;
+}
+
+/** What the API shows was said by an earlier daemon. */
+function shownBefore({ conditions = [] }: PodStatus): Pick<WaitingResize, 'pending' | 'said'> {
+  const shown = conditions.find((c) => c.type === 'PodResizePending');
+  const reason = shown?.reason === 'Infeasible' ? 'Infeasible' : 'Deferred';
+  const message = shown?.message ?? 'every source of pods is heard before room is given away';
+  return { pending: { reason, message }, said: shown === undefined ? '' : saying(reason, shown.observedGeneration) };
 }

@@ -147,14 +147,17 @@ function resizeConditions({ resize }: Pod, phase: PodPhase, progress: ResizeProg
   ];
 }
 
+/** They are only there while they are true: their time is that of their reason, as in the reference. */
+const BY_REASON: ReadonlySet<string> = new Set(['PodResizePending', 'PodResizeInProgress']);
+
 /** Gives each owned condition its time of change: the old one while its status stays, else now. */
 export function stampTransitions(conditions: readonly PodCondition[], old: PodStatus | undefined, nowWallMs: number): PodCondition[] {
   const byType = new Map(old?.conditions?.map((c) => [c.type, c]));
   return conditions.map((condition) => {
     if (!isOwnedCondition(condition.type) && condition.lastTransitionTime) return condition;
     const before = byType.get(condition.type);
-    const lastTransitionTime =
-      before?.status === condition.status && before.lastTransitionTime ? before.lastTransitionTime : rfc3339(nowWallMs);
+    const isSame = before?.status === condition.status && (!BY_REASON.has(condition.type) || before.reason === condition.reason);
+    const lastTransitionTime = isSame && before.lastTransitionTime ? before.lastTransitionTime : rfc3339(nowWallMs);
     return { ...condition, lastTransitionTime };
   });
 }

@@ -65,7 +65,7 @@ goldenTable('what a pod asks for as a whole is taken as recorded', 'admission/po
     web({ requests: { memory: '1Gi' } }),
     log(),
   ]),
-  'a sidecar has a share, a regular init container does not count': row({ requests: { memory: '3Gi' } }, [web()], {
+  'a sidecar and a regular init container have a share': row({ requests: { memory: '3Gi' } }, [web()], {
     initContainers: [sidecar('mesh'), container('setup')],
   }),
   'limits of containers are their own where they have some': row({ limits: { cpu: '2', memory: '2Gi' } }, [

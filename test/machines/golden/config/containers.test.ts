@@ -153,7 +153,10 @@ goldenTable('what a container is told is as recorded', 'config/containers', {
   '5.10 resources: without quota': () => resources({ limits: { cpu: '2' } }, { cpuCFSQuota: false }),
   '5.10 resources: another period': () => resources({ limits: { cpu: '2' } }, { cpuCFSQuotaPeriodMs: 10 }),
   '5.10 resources: pages of the host': () => resources({ limits: { 'hugepages-2Mi': '4Mi' } }, { hugePageSizes: ['2MB', '1GB'] }),
-  '5.10 OOM: node-critical': () => score({}, { priority: 2_000_001_000 }),
+  '5.10 OOM: node-critical': () => score({}, { priority: 2_000_001_000, priorityClassName: 'system-node-critical' }),
+  '5.10 OOM: node-critical by its class alone, as a manifest may say': () =>
+    score({}, { priorityClassName: 'system-node-critical' }, 'file'),
+  '5.10 OOM: that class, of a pod of the API without its priority': () => score({}, { priorityClassName: 'system-node-critical' }),
   '5.10 OOM: critical to the cluster only': () => score({}, { priority: 2_000_000_000 }),
   '5.10 OOM: Guaranteed': () => score({ limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '1', memory: '1Gi' } }),
   '5.10 OOM: BestEffort': () => score({}),

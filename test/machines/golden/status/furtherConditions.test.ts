@@ -82,6 +82,14 @@ goldenTable('conditions about the end and the changes of a pod are as recorded',
   '6.5 of others: that the API no longer shows': () => further({ old: conditions({ type: 'example.org/lb', status: 'True' }) }),
   '6.5 time: another reason of the same status moves nothing': () =>
     one('Ready', { status: CRASHED, old: conditions(notReady('ReadinessGatesNotReady')) }),
+  '6.5 time: of a change that waits is that of its reason': () =>
+    (['Deferred', 'Infeasible'] as const).map(
+      (reason) =>
+        one('PodResizePending', {
+          pod: waiting(reason, 'full'),
+          old: conditions({ type: 'PodResizePending', status: 'True', reason: 'Deferred', lastTransitionTime: BEFORE }),
+        })?.lastTransitionTime,
+    ),
   '6.5 time: another status is of now': () => one('Ready', { old: conditions(notReady('ContainersNotReady')) }),
   '6.5 time: of what was never said is now': () => one('PodReadyToStartContainers', { status: observed([], [box({ ready: false })]) }),
   '6.5 time: of an eviction is now': () => one('DisruptionTarget', { override: EVICTED })?.lastTransitionTime,

@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import type { Container, EnvVar } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { expand } from '../../../../src/machines/pod/execLimits.ts';
-import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../../src/machines/pod/resources/resources.ts';
+import {
+  containerResources,
+  cpuQuotaUs,
+  cpuShares,
+  oomScoreAdj,
+  podTotal,
+  sandboxResources,
+} from '../../../../src/machines/pod/resources/resources.ts';
 import { generateContainerConfig, type ImageUser } from '../../../../src/machines/pods/workers/config/containerConfig.ts';
 import { parseResolvConf, podDns } from '../../../../src/machines/pods/workers/config/dns.ts';
 import { containerEnv } from '../../../../src/machines/pods/workers/config/env.ts';
@@ -113,15 +120,24 @@ describe('Linux resources', () => {
     expect(containerResources(pod(), container('web'), { ...FACTS, cpuCFSQuota: false })).toEqual({ cpuShares: 2, oomScoreAdj: 1000 });
   });
 
+  it('gives the least share to what asks for no cpu in so many words, whatever it may have', () => {
+    const web = container('web', { resources: { requests: { cpu: '0' }, limits: { cpu: '2' } } });
+    const of = pod({ containers: [web] });
+    expect(containerResources(of, web, FACTS)).toMatchObject({ cpuShares: 2, cpuQuota: 200_000 });
+    expect(sandboxResources(of, FACTS)).toMatchObject({ cpuShares: 2, cpuQuota: 200_000 });
+  });
+
   it('scores by class, request and priority; a sidecar no higher than those it serves', () => {
     const burst = (memory: string) => container('web', { resources: { requests: { memory } } });
     const score = (c: Container, p = pod({ containers: [c] })) => oomScoreAdj(p, c, 4 * GI);
     expect(['1Gi', '1', '5Gi'].map((m) => score(burst(m)))).toEqual([750, 999, 3]);
     const all = { cpu: '1', memory: '1Gi' };
     expect(score(container('web', { resources: { limits: all, requests: all } }))).toBe(-997);
-    expect(score(container('web'), pod({ priority: 2_000_001_000 }))).toBe(-997);
+    expect(score(container('web'), pod({ priority: 2_000_001_000, priorityClassName: 'system-node-critical' }))).toBe(-997);
     const s1 = sidecar('s1');
     expect(score(s1, pod({ initContainers: [s1], containers: [burst('1Gi')] }))).toBe(750);
+    const two = [burst('1Gi'), container('db', { resources: { requests: { memory: '2Gi' } } })];
+    expect(score(s1, pod({ initContainers: [s1], containers: two }))).toBe(750);
   });
 
   it('totals a pod: containers and sidecars, or the neediest init container beside the sidecars before it', () => {

@@ -25,7 +25,7 @@ import {
   reservedValues,
   tierValues,
 } from '../../../../../src/machines/allocation/cgroups/values.ts';
-import type { ResourceRequirements } from '../../../../../src/machines/kube/podTable.ts';
+import type { Container, ResourceRequirements } from '../../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../../src/machines/kube/types.ts';
 import { container, pod, sidecar } from '../../../pods/fixtures.ts';
 import { goldenTable } from '../../table.ts';
@@ -151,6 +151,14 @@ goldenTable('values of pods', 'allocation/cgroups/cgroupPods', {
       { requests: { cpu: '1' }, limits: { 'hugepages-2Mi': '2Mi' } },
     ),
   ),
+  'huge pages of a sidecar beside the containers, and of an init container that needs more': () => {
+    const pages = (amount: string): ResourceRequirements => ({ limits: { 'hugepages-2Mi': amount } });
+    const main = container('main', { resources: pages('2Mi') });
+    const beside = sidecar('side', { resources: pages('4Mi') });
+    const first = container('first', { resources: pages('8Mi') });
+    const withInits = (...initContainers: Container[]) => ofPod(pod({ initContainers, containers: [main] }))();
+    return [withInits(beside), withInits(first), withInits(beside, first)];
+  },
   'huge pages of the pod as a whole': ofPod({
     ...burstable,
     spec: { ...burstable.spec, resources: { limits: { 'hugepages-1Gi': '1Gi' } } },
