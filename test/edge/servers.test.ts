@@ -12,7 +12,7 @@ import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { treeHealth } from '../../src/machines/shown/treeHealth.ts';
 import { LEAVING, REFUSED } from '../lifeStates.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
-import { run, sampleTree, stateAt, until, views } from './harness.ts';
+import { actor, run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashing, pod, record, running, statusView, viewOfPods, worker } from './metrics/samples.ts';
 
 const net = createNet();
@@ -141,8 +141,11 @@ describe('the read-only port', () => {
     const s = await readOnly({ tree: sampleTree({ node: { children: [] } }) });
     expect(await s.get('/healthz')).toMatchObject({ status: 200, text: 'ok', type: 'text/plain; charset=utf-8' });
     expect(await s.get('/healthz', { method: 'POST' })).toMatchObject({ status: 200, text: 'ok' });
-    expect(await s.get('/healthz?verbose')).toMatchObject({ text: '[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n' });
-    for (const name of ['ping', 'log', 'syncloop']) expect(await s.get(`/healthz/${name}`)).toMatchObject({ status: 200, text: 'ok' });
+    expect(await s.get('/healthz?verbose')).toMatchObject({
+      text: '[+]ping ok\n[+]log ok\n[+]syncloop ok\n[+]device-plugin ok\nhealthz check passed\n',
+    });
+    for (const name of ['ping', 'log', 'syncloop', 'device-plugin'])
+      expect(await s.get(`/healthz/${name}`)).toMatchObject({ status: 200, text: 'ok' });
     expect(await s.get('/healthz/other')).toMatchObject({ status: 404 });
   });
   it('fails syncloop once work has waited 5 minutes for the pod manager: withheld at the root, told by the check itself', async () => {
@@ -152,7 +155,7 @@ describe('the read-only port', () => {
     s.at.tree = sampleTree({ 'node/pods/podManager': { mailbox: mailbox(301_000) } });
     expect(await s.get('/healthz')).toMatchObject({
       status: 500,
-      text: '[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n',
+      text: '[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\n[+]device-plugin ok\nhealthz check failed\n',
     });
     expect(await s.get('/healthz/syncloop')).toMatchObject({
       status: 500,
@@ -160,8 +163,17 @@ describe('the read-only port', () => {
     });
     expect(await s.get('/healthz?exclude=syncloop')).toMatchObject({ status: 200, text: 'ok' });
     expect((await s.get('/healthz?verbose&exclude=syncloop&exclude=x')).text).toBe(
-      '[+]ping ok\n[+]log ok\n[+]syncloop excluded: ok\nwarn: some health checks cannot be excluded: no matches for "x"\nhealthz check passed\n',
+      '[+]ping ok\n[+]log ok\n[+]syncloop excluded: ok\n[+]device-plugin ok\nwarn: some health checks cannot be excluded: no matches for "x"\nhealthz check passed\n',
     );
+  });
+  it('fails device-plugin while device plugins cannot register', async () => {
+    const devices = actor('node/allocation/devices', { reason: 'SocketFailed', message: 'device plugins cannot register: no room' });
+    const s = await readOnly({ tree: sampleTree({ node: { children: [devices] } }) });
+    expect(await s.get('/healthz')).toMatchObject({ status: 500, text: expect.stringContaining('[-]device-plugin failed') });
+    expect(await s.get('/healthz/device-plugin')).toMatchObject({
+      status: 500,
+      text: 'internal server error: device plugins cannot register: no room\n',
+    });
   });
   it('counts its requests without letting a scanner make series', async () => {
     const s = await readOnly();

@@ -1,5 +1,6 @@
 /** The kubelet's checks of itself, and the service level indicators that their results are. */
 
+import { devicesAddr, SOCKET_FAILED } from '../../machines/allocation/devices/messages.ts';
 import { podManagerAddr } from '../../machines/pods/manager/messages.ts';
 import type { Metrics } from '../../ports/ports.ts';
 import type { Checks } from './healthChecks.ts';
@@ -9,7 +10,7 @@ import type { Inspect } from './server.ts';
 const SYNCLOOP_MIN_MS = 300_000;
 
 /**
- * The kubelet's three checks. There is no shared sync loop here; `syncloop` fails when the pod manager is given up, or
+ * The kubelet's four checks. There is no shared sync loop here; `syncloop` fails when the pod manager is given up, or
  * when work has waited in front of it for longer than max(2 x syncFrequency, 5 min): what the reference's check means.
  * Before the pod manager exists, and while the runtime is absent, it passes.
  */
@@ -27,6 +28,10 @@ export function kubeletChecks(o: Pick<Inspect, 'stateAt'> & { syncFrequencyMs: n
       const limitMs = Math.max(2 * o.syncFrequencyMs, SYNCLOOP_MIN_MS);
       const waitedMs = actor.mailbox?.oldestAgeMs ?? 0;
       return waitedMs > limitMs ? `work has waited ${Math.round(waitedMs / 1000)} s for the pod manager` : undefined;
+    },
+    'device-plugin': () => {
+      const devices = o.stateAt(devicesAddr.path);
+      return devices?.reason === SOCKET_FAILED ? devices.message : undefined;
     },
   };
 }

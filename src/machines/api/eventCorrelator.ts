@@ -21,6 +21,8 @@ export const OBJECT_BURST = 25;
 const OBJECT_PER_SECOND = 1 / 300;
 /** What is remembered of written events and of objects; the oldest goes. */
 const REMEMBERED_MAX = 4_096;
+/** Characters of a name in the API. */
+const NAME_MAX = 253;
 /** Namespace of events about the node, which has none. */
 const NODE_NAMESPACE = 'default';
 
@@ -114,7 +116,7 @@ export class EventCorrelator {
     this.#waiting.set(key, {
       key,
       namespace,
-      name: before?.name ?? written?.name ?? `${about?.name ?? this.#nodeName}.${stamp}`,
+      name: before?.name ?? written?.name ?? eventName(about?.name ?? this.#nodeName, stamp),
       count: (before?.count ?? written?.count ?? 0) + cut.count + 1,
       firstAtMs: before?.firstAtMs ?? written?.firstAtMs ?? cut.firstAtMs,
       lastAtMs: event.atMs,
@@ -166,6 +168,12 @@ export class EventCorrelator {
     if (group.messages.has(event.message)) return { key: `${kind} ${event.fieldPath ?? ''} ${event.message}`, message: event.message };
     return { key: kind, message: `${COMBINED_PREFIX}${event.message}` };
   }
+}
+
+/** The name of what it is about may be as long as a name can be. */
+function eventName(about: string, stamp: string): string {
+  const room = NAME_MAX - stamp.length - 1;
+  return `${about.slice(0, room).replace(/[^a-z0-9]+$/, '')}.${stamp}`;
 }
 
 /** The object on the wire. */

@@ -159,6 +159,7 @@ describe('Prometheus', () => {
       ['ping', 'healthz', 1],
       ['log', 'healthz', 1],
       ['syncloop', 'healthz', 1],
+      ['device-plugin', 'healthz', 1],
     ]);
     const probes = series(given(await ask('/metrics/probes')), 'prober_probe_total').map((s) => s.labels);
     expect(probes).toContainEqual(

@@ -101,7 +101,7 @@ describe('/metrics/slis', () => {
     const s = await start();
     expect((await s.ask('/healthz')).status).toBe(200);
     const text = (await s.ask('/metrics/slis')).body;
-    for (const name of ['ping', 'log', 'syncloop']) {
+    for (const name of ['ping', 'log', 'syncloop', 'device-plugin']) {
       expect(text).toContain(`kubernetes_healthcheck{name="${name}",type="healthz"} 1\n`);
       expect(text).toContain(`kubernetes_healthchecks_total{name="${name}",type="healthz",status="success"} 2\n`);
     }

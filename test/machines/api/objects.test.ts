@@ -307,6 +307,16 @@ describe('the ledger of events', () => {
     ledger.take(event('y', { atMs: 1_602_000 }), at(602_000));
     expect(ledger.next()).toMatchObject({ message: 'y', count: 2, exists: false, firstAtMs: 1_060_000, lastAtMs: 1_602_000 });
   });
+  it('has a name that the server takes, also about a pod whose own is as long as one can be', () => {
+    const ledger = new EventCorrelator('n1');
+    ledger.take(event('x', { pod: { uid: 'u1', name: `${'a'.repeat(241)}-${'b'.repeat(11)}`, namespace: 'shop' } }), at());
+    ledger.take(event('x', { pod: { uid: 'u2', name: `${'a'.repeat(230)}.${'b'.repeat(22)}`, namespace: 'shop' } }), at());
+    for (let p = ledger.next(); p !== null; p = ledger.next()) {
+      expect(p.name.length).toBeLessThanOrEqual(253);
+      expect(p.name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+      ledger.done(p);
+    }
+  });
   it('counts warnings and what is ordinary apart: neither takes the other’s place', () => {
     const ledger = new EventCorrelator('n1');
     for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x', { type: 'Warning', reason: `R${i}` }), at());

@@ -1,7 +1,7 @@
 /** Credentials of a kubeconfig, read again when their files change: rotated certificates and tokens need no restart. */
 
 import { stat } from 'node:fs/promises';
-import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { createSecureContext, getCACertificates, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
 import { readRegular } from '../../../process/regularFile.ts';
@@ -136,7 +136,14 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
 
 /** Without anything older than TLS 1.2. An authority need not be a root, as in Go: clusters have intermediates for theirs. */
 export function contextOf(tls: Loaded['tls']): SecureContext {
-  return createSecureContext({ ...tls, minVersion: 'TLSv1.2', allowPartialTrustChain: true });
+  const ca = tls.ca ?? ofThisMachine();
+  return createSecureContext({ ...tls, ...(ca === undefined ? {} : { ca }), minVersion: 'TLSv1.2', allowPartialTrustChain: true });
+}
+
+/** The authorities of this machine. Where it has none, Node's own list stands in for them. */
+function ofThisMachine(): string[] | undefined {
+  const all = getCACertificates('system');
+  return all.length === 0 ? undefined : all;
 }
 
 function sameBytes(a: unknown, b: Buffer | undefined): boolean {

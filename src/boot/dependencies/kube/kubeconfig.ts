@@ -25,7 +25,7 @@ export interface KubeConfigFile {
   path: string;
   /** `https://host:port`, perhaps with a path below which the API is. */
   server: URL;
-  /** Null = the certificate authorities that Node trusts. */
+  /** Null = the certificate authorities of this machine. */
   ca: Material | null;
   /** Name the server's certificate must be for, in place of the host of `server`. */
   tlsServerName: string | null;

@@ -10,7 +10,7 @@ import { names, projecting } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction, unprovidedCallback } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { type EndpointEvent, type EndpointInput, type EndpointKey, type EndpointSaid, endpointMachine } from './endpointMachine.ts';
-import type { DevicesEvent, WatchedPlugin } from './messages.ts';
+import { type DevicesEvent, SOCKET_FAILED, type WatchedPlugin } from './messages.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
 /** Back-off of what cannot be read or listened at. */
@@ -284,7 +284,7 @@ export const devicesMachine = effects
         },
       },
       closed: {
-        meta: { reason: 'SocketFailed', message: ({ error }: DevicesContext) => `${error}; it is tried again` },
+        meta: { reason: SOCKET_FAILED, message: ({ error }: DevicesContext) => `${error}; it is tried again` },
         after: { wait: { target: 'open' } },
       },
     },

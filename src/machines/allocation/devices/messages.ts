@@ -17,6 +17,9 @@ export type DevicesEvent =
         | { type: 'devices.watched' }
       ));
 
+/** Its reason while device plugins cannot register. */
+export const SOCKET_FAILED = 'SocketFailed';
+
 export const devicesAddr: Address<DevicesEvent> = address<DevicesEvent>('node/allocation/devices');
 
 export interface DevicesView extends NodeResources {

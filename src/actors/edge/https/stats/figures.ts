@@ -43,7 +43,7 @@ export interface FigureOptions {
   systemGroups(): SystemGroupPaths;
   /** Pods have no group of their own (`cgroupsPerQOS: false`). */
   podsAtRoot: boolean;
-  /** Replaces the kubelet's three checks; for tests. */
+  /** Replaces the kubelet's checks; for tests. */
   checks?: Checks;
 }
 
