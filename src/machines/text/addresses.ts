@@ -11,7 +11,7 @@ export function canonicalIp(text: string): string | null {
   return url === null ? null : url.hostname.slice(1, -1);
 }
 
-export function isIPv6(ip: string): boolean {
+function isIPv6(ip: string): boolean {
   return ip.includes(':');
 }
 
