@@ -23,7 +23,6 @@ export interface Written {
   sent: Readonly<Record<string, unknown>>;
   /** What this object was ever sent that the server does not know, as it was sent last. */
   leftOut: Readonly<Record<string, unknown>>;
-  finished: boolean;
   /** Patches of this version in a row, up to this one. */
   tries: number;
 }
@@ -66,7 +65,6 @@ export type WriterPlan =
       target: Pod;
       body: { metadata: { uid: string; resourceVersion?: string }; status: Record<string, unknown> };
       version: number;
-      finished: boolean;
     }
   | { kind: 'delete'; target: Pod; why: string }
   | { kind: 'createMirror'; body: Record<string, unknown>; namespace: string }
@@ -166,8 +164,7 @@ function forObject(f: WriterFacts, target: Pod): WriterPlan {
 function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   const { entry, written } = f;
   if (entry === undefined) return null;
-  const ours =
-    written !== null && written.apiUid === target.metadata.uid && written.version === entry.version && written.finished === entry.finished;
+  const ours = written !== null && written.apiUid === target.metadata.uid && written.version === entry.version;
   // Written, and nobody has changed our part since.
   const stands = ours && written.own === ownPart(target.status);
   if (stands && written.tries >= TRIES_MAX) return null;
@@ -190,7 +187,7 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
     };
   }
   const body = { metadata: precondition(f, target, status), status };
-  return { kind: 'patch', target, body, version: entry.version, finished: entry.finished };
+  return { kind: 'patch', target, body, version: entry.version };
 }
 
 /**

@@ -132,18 +132,18 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
     case 'patch': {
       const object = outcome.object;
       if (object === null) return calm;
-      const { version, finished } = plan;
+      const { version } = plan;
       const before = context.written;
       const apiUid = object.metadata.uid;
       const sent = plan.body.status;
       const same = before?.apiUid === apiUid;
-      const tries = same && before.version === version && before.finished === finished ? before.tries + 1 : 1;
+      const tries = same && before.version === version ? before.tries + 1 : 1;
       const leftOut = leftOutOf(object.status, sent, same ? before.leftOut : {});
       return {
         ...calm,
         latest: outlineOf(object),
         held: false,
-        written: { apiUid, version, finished, own: ownPart(object.status), sent, leftOut, tries },
+        written: { apiUid, version, own: ownPart(object.status), sent, leftOut, tries },
       };
     }
     case 'createMirror':
@@ -199,7 +199,7 @@ export const podWriterMachine = setup({
   id: 'podWriter',
   meta: projecting<PodWriterContext>(({ uid, plan, written, latest, gone, held, failures, failure }) => ({
     ...{ uid, plan: plan.kind, pod: latest === null ? null : podName(latest), held, failures },
-    written: written === null ? null : { uid: written.apiUid, version: written.version, finished: written.finished, tries: written.tries },
+    written: written === null ? null : { uid: written.apiUid, version: written.version, tries: written.tries },
     gone: names(gone),
     failure: failureOf(failure),
   })),

@@ -71,7 +71,7 @@ describe('the writer of a pod that is over', () => {
     const api = { synced: true, byUid: new Map([['u', shown]]) };
     return decideWrite({ ...bare, api, written: null, latest: null, last: null, gone: new Set(), ...o.more });
   };
-  const written = { apiUid: 'u', version: 1, own: '', sent: {}, finished: true, tries: 1 };
+  const written = { apiUid: 'u', version: 1, own: '', sent: {}, tries: 1 };
 
   it('ends when the API shows all there is to say', () => {
     expect(over()).toEqual({ kind: 'end' });

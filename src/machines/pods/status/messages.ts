@@ -86,7 +86,7 @@ export interface StatusEntry {
   status: PodStatus;
   /** Which life of the pod it is about. */
   life: number;
-  /** Grows with each accepted change, and is never given twice on one node. */
+  /** Grows with each accepted change of what is to be written, and is never given twice on one node. */
   version: number;
   /** Nothing of it runs, and nothing starts again: the API may hear of its end. */
   stopped: boolean;

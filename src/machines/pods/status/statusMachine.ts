@@ -16,6 +16,7 @@ import { setupWith } from '../../xstate/setup.ts';
 import type { PodRecord } from '../manager/messages.ts';
 import { storeStatus } from './manager.ts';
 import type { StatusEntry, StatusEvent } from './messages.ts';
+import { sameStatus } from './normalize.ts';
 
 interface StatusInput {
   /** The node belongs to a cluster: accepted statuses go to the API. */
@@ -123,11 +124,14 @@ function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step
   if (verdict.kind === 'refused') return { next: {}, taken: { kind: 'refused', uid, event, why: verdict.why } };
   if (verdict.kind === 'unchanged') return { next: {}, taken: { kind: 'unchanged', uid } };
   const { status } = verdict;
-  const version = context.version + 1;
+  // That its volumes are down, too, is nothing to write.
+  const written = old?.stopped === true && sameStatus(old.status, status) ? old.version : null;
+  const newest = written === null ? context.version + 1 : context.version;
+  const version = written ?? newest;
   const entry: StatusEntry = { status, life: event.life, version, stopped, finished };
   const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, now) : null;
   return {
-    next: { entries: SharedMap.draft(context.entries).set(uid, entry).finish(), version },
+    next: { entries: SharedMap.draft(context.entries).set(uid, entry).finish(), version: newest },
     taken: { kind: 'changed', uid, event, before: old?.status ?? shown?.status, from: old?.status.phase, status, startedInMs },
   };
 }
