@@ -569,7 +569,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'ResourceClaims of pods that went while no daemon ran stay prepared',
     file: 'src/machines/allocation/claims/claimsMachine.ts',
-    find: 'if (!pods.records.has(uid) && claims.has(key))',
+    find: 'if (claims.has(key) && isUnused(pods.records.get(uid), listing.pods.get(uid)))',
     replace: "if (uid === '' && claims.has(key))",
   },
   {
