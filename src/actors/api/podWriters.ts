@@ -203,7 +203,10 @@ async function adoptMirror(
   const result = await client.request({ verb: 'GET', path }, { signal });
   if (!result.ok) return { ok: false, failure: result.failure, gone: false };
   const object = toApiPod(result.body);
-  if (object?.metadata.annotations?.[ANNOTATION_MIRROR] === annotations?.[ANNOTATION_MIRROR]) return { ok: true, object };
-  const message = `another pod named ${plan.namespace}/${name} is in the API; the mirror of the static pod waits until it is gone`;
+  const isOurs = object?.metadata.annotations?.[ANNOTATION_MIRROR] === annotations?.[ANNOTATION_MIRROR];
+  // It waits for the watch, which shows ours soon: one taken here that the next look does not count would be made again without end.
+  const message = isOurs
+    ? `the mirror ${plan.namespace}/${name} is in the API already, and its watch has not shown it yet`
+    : `another pod named ${plan.namespace}/${name} is in the API; the mirror of the static pod waits until it is gone`;
   return { ok: false, failure: { code: 409, reason: 'AlreadyExists', message, outcome: 'failed' }, gone: false };
 }
