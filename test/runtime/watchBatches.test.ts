@@ -9,6 +9,11 @@ const changed = (i: number, version: number, uid = `uid-p${i}`): string =>
   JSON.stringify({ type: 'MODIFIED', object: { metadata: { ...object(`p${i}`, String(version)).metadata, uid } } });
 const bookmark = (version: number): string =>
   JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } });
+const end = (version: number): string =>
+  JSON.stringify({
+    type: 'BOOKMARK',
+    object: { metadata: { resourceVersion: String(version), annotations: { 'k8s.io/initial-events-end': 'true' } } },
+  });
 
 interface Delivery {
   items: number;
@@ -18,7 +23,7 @@ interface Delivery {
 }
 
 /** Everything the watch brings is there at once; `costMs` passes on the clock with each delivery. */
-async function delivered(lines: readonly string[], costMs = 0) {
+async function delivered(lines: readonly string[], costMs = 0, { streams = false } = {}) {
   const clock = new SimulatedClock();
   let nowMs = 0;
   let turn = 0;
@@ -52,7 +57,7 @@ async function delivered(lines: readonly string[], costMs = 0) {
   const { logic, input } = listWatch(ctx as never, {
     what: 'pods',
     path: '/api/v1/pods',
-    streams: false,
+    streams,
     deliver: (context) => {
       if (context.changed.length === 0 && !context.heard) return;
       nowMs += costMs;
@@ -127,5 +132,16 @@ describe('a watch', () => {
     const gone = JSON.stringify({ type: 'DELETED', object: object('p1', '12') });
     const { seen } = await delivered([added(0), added(1), changed(1, 11), gone, changed(1, 13, 'new'), changed(1, 14, 'new'), added(2)]);
     expect(seen.at(-1)).toEqual(['uid-p1 12', 'new 14', 'uid-p2 4']);
+  });
+
+  it('has in the initial state what changes, or goes, while their end waits', async () => {
+    const gone = JSON.stringify({ type: 'DELETED', object: object('p2', '21') });
+    const { seen } = await delivered([added(0), added(1), added(2), end(9), changed(1, 20), gone, added(3), bookmark(30)], 0, { streams: true });
+    expect(seen).toEqual([['uid-p0 2', 'uid-p1 20', 'uid-p3 5']]);
+    const { deliveries } = await delivered([added(0), added(1), end(9), changed(1, 20), added(2)], 0, { streams: true });
+    expect(deliveries.map((d) => [d.items, d.version])).toEqual([
+      [2, '9'],
+      [3, '4'],
+    ]);
   });
 });

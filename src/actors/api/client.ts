@@ -282,11 +282,14 @@ class Batches {
   /** Resolves when there is room for another event. */
   async add(event: WatchEvent, chars: number): Promise<void> {
     const key = event.type === 'BOOKMARK' ? BOOKMARK : `${objectKey(event.object)}/${event.object.metadata.uid ?? ''}`;
-    const older = this.#take(key)?.event;
+    const older = this.#events.get(key);
+    // What waits before the end of the initial events stays there. An object that moves behind it would be missing from them: it would
+    // count as gone, and its pod would be ended.
+    if (key === BOOKMARK || !this.#endWaits()) this.#events.delete(key);
     // Where the initial events end must not be lost.
-    const ends = older?.initialEventsEnd === true && event.type === 'BOOKMARK' ? { initialEventsEnd: true as const } : {};
+    const ends = older?.event.initialEventsEnd === true && event.type === 'BOOKMARK' ? { initialEventsEnd: true as const } : {};
     this.#events.set(key, { event: { ...event, ...ends }, chars });
-    this.#chars += chars;
+    this.#chars += chars - (older?.chars ?? 0);
     if (this.#rest === null) this.#send();
     else if (this.#events.size >= EVENTS_AT_ONCE_MAX || this.#chars >= EVENT_CHARS_AT_ONCE_MAX) await this.#rest;
   }
@@ -296,19 +299,17 @@ class Batches {
     while (this.#events.size > 0 && !this.#o.signal.aborted) await this.#rest;
   }
 
-  #take(key: string): { event: WatchEvent; chars: number } | undefined {
-    const waiting = this.#events.get(key);
-    this.#events.delete(key);
-    this.#chars -= waiting?.chars ?? 0;
-    return waiting;
+  #endWaits(): boolean {
+    return this.#events.get(BOOKMARK)?.event.initialEventsEnd === true;
   }
 
   /** A bookmark goes alone: it is the moment to look for what was missed, which a batch with changes in it is not. */
   #next(): WatchEvent[] {
     const events: WatchEvent[] = [];
-    for (const [key, { event }] of this.#events) {
+    for (const [key, { event, chars }] of this.#events) {
       if (key === BOOKMARK && events.length > 0) break;
-      this.#take(key);
+      this.#events.delete(key);
+      this.#chars -= chars;
       events.push(event);
       if (key === BOOKMARK) break;
     }
