@@ -49,7 +49,7 @@ async function* paced(lines: AsyncIterable<string>, o: Pace & { initial: boolean
   }
 }
 
-/** An aborted watch waits no longer: whoever reads it looks at the signal. */
+/** An abort ends the wait too; the reader of the watch checks the signal. */
 async function within(room: Promise<void>, { clock, signal }: Pick<Pace, 'clock'> & { signal: AbortSignal }): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const timer = clock.setTimeout(() => resolve(false), BOOKMARK_EVERY_MS);
