@@ -136,7 +136,9 @@ describe('a watch', () => {
 
   it('has in the initial state what changes, or goes, while their end waits', async () => {
     const gone = JSON.stringify({ type: 'DELETED', object: object('p2', '21') });
-    const { seen } = await delivered([added(0), added(1), added(2), end(9), changed(1, 20), gone, added(3), bookmark(30)], 0, { streams: true });
+    const { seen } = await delivered([added(0), added(1), added(2), end(9), changed(1, 20), gone, added(3), bookmark(30)], 0, {
+      streams: true,
+    });
     expect(seen).toEqual([['uid-p0 2', 'uid-p1 20', 'uid-p3 5']]);
     const { deliveries } = await delivered([added(0), added(1), end(9), changed(1, 20), added(2)], 0, { streams: true });
     expect(deliveries.map((d) => [d.items, d.version])).toEqual([
