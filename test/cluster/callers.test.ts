@@ -203,7 +203,7 @@ describe('a request', () => {
       [`${logs}?sinceTime=yesterday`, 400],
       [`${logs}?limitBytes=0`, 422],
       [`${logs}?sinceSeconds=1&sinceTime=2020-01-01T00:00:00Z`, 422],
-      ['/containerLogs/default/web', 400],
+      ['/containerLogs/default/web', 404],
       ['/containerLogs/default/none/main', 404],
       ['/containerLogs/default/web/none', 404],
       ['/exec/default/none/main?command=id&output=1', 404],

@@ -45,7 +45,7 @@ describe('a pod that does not fit', () => {
       [
         'UnsupportedField',
         /^Pod was rejected: this node cannot honour the fields? spec\.volumes\[0\]\.quobyte/,
-        { containers: [steady()], volumes: [{ name: 'far', quobyte: { registry: 'gluster.invalid', volume: 'x' } }] as never },
+        { containers: [steady()], volumes: [{ name: 'far', quobyte: { registry: 'gluster.invalid:7000', volume: 'x' } }] as never },
       ],
     ];
     for (const [reason, message, spec] of cases) {

@@ -117,7 +117,7 @@ describe('kubectl get and describe', () => {
     expect(text).toMatch(/Ready +True .*KubeletReady +kubelet is posting ready status/);
     expect(text).toMatch(/MemoryPressure +False .*KubeletHasSufficientMemory/);
     expect(text).toMatch(/InternalIP: +127\.0\.0\.1/);
-    expect(text).toMatch(/Container Runtime Version: +containerd:\/\/1\./);
+    expect(text).toMatch(/Container Runtime Version: +containerd:\/\/[12]\./);
     expect(text).toMatch(/default +counted +150m \(\d+%\)/);
     await cluster.kubectl('delete', 'pod', 'counted');
   });
