@@ -27,6 +27,14 @@ const phases = (spec: Partial<Pod['spec']>, ...statuses: ContainerStatus[]) => {
   );
   return { ...by, stopped: of(pod(spec), true), stoppedStatic: of(pod(spec, { source: 'file' }), true) };
 };
+/** Under each policy, of what the runtime holds. */
+const policies = (spec: Partial<Pod['spec']>, ...instances: RuntimeContainer[]) =>
+  Object.fromEntries(
+    (['Always', 'OnFailure', 'Never'] as const).map((restartPolicy) => [
+      restartPolicy,
+      status({ pod: pod({ restartPolicy, ...spec }), status: observed(instances) }).phase,
+    ]),
+  );
 const two = { containers: [container('a'), container('b')] };
 const init = { initContainers: [container('i')] };
 const side = { initContainers: [sidecar('s')] };
@@ -94,6 +102,8 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.2 regular: backs off after a good end': () => phases({}, backsOff('web', 0)),
   '6.2 regular: one ended, one has no status': () => phases(two, ended('a', 0)),
   '6.2 regular: no status at all': () => phases({}),
+  '6.2 regular: ended well, stopped to be replaced': () => policies({}, rc('web', 'exited', { replaced: true })),
+  '6.2 init: ended badly, stopped to be replaced': () => policies(init, rc('i', 'exited', { exitCode: 143, replaced: true })),
 
   '6.4 the API says Failed': () =>
     verdict(status({ pod: pod({}, { status: { phase: 'Failed', reason: 'A', message: 'a' } }), status: runs })),
@@ -129,6 +139,9 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.1 running': () => web([rc('web', 'running', { n: 3 })]),
   '6.1 exited': () => web([rc('web', 'exited', { exitCode: 1, message: 'boom' })]),
   '6.1 exited, with a reason of the runtime': () => web([rc('web', 'exited', { exitCode: 137, reason: 'OOMKilled' })]),
+  '6.1 exited, stopped to be replaced': () => web([rc('web', 'exited', { replaced: true })]),
+  '6.1 exited, stopped to be replaced, and backs off': () =>
+    web([rc('web', 'exited', { replaced: true })], { pod: pod({ restartPolicy: 'Never' }), failures: failure }),
   '6.1 created': () => web([rc('web', 'created')]),
   '6.1 unknown': () => web([rc('web', 'unknown')]),
   '6.1 unknown, ran before': () => web([rc('web', 'unknown')], before({ state: { running: { startedAt: AT } }, restartCount: 4 })),
