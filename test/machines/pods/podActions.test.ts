@@ -89,6 +89,18 @@ describe('pod actions', () => {
     expect(act(rc('web', 'exited'))).toMatchObject({ createSandbox: false });
   });
 
+  it.each(['created', 'unknown'] as const)(
+    'makes an OnFailure pod a new sandbox for a container that was %s in the one before',
+    (state) => {
+      const lost = [box({ ready: false, ips: [] })];
+      const web = rc('web', state);
+      expect(computePodActions({ pod: pod({ restartPolicy: 'OnFailure' }), status: observed([web], lost) })).toMatchObject({
+        createSandbox: true,
+        containersToStart: ['web'],
+      });
+    },
+  );
+
   it('traps 36 and 59: a Never pod that ran and lost its sandbox is only stopped; others begin again with the first init container', () => {
     const lost = [box({ ready: false, ips: [] })];
     const initContainers = [container('i1'), container('i2')];

@@ -110,7 +110,7 @@ function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): v
   }
   const succeeded = (name: string): boolean => {
     const newest = firstStatus(status, name);
-    return newest !== undefined && newest.state !== 'running' && newest.exitCode === 0 && newest.replaced !== true;
+    return newest?.state === 'exited' && newest.exitCode === 0 && newest.replaced !== true;
   };
   const ownRules = pod.spec.containers.some((c) => c.restartPolicy !== undefined);
   const start = pod.spec.containers
