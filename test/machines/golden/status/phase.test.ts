@@ -72,6 +72,7 @@ const addresses = (o: { ips?: string[]; ready?: boolean; hostIPs?: string[]; hos
 const qos = (...resources: NonNullable<Container['resources']>[]) =>
   qosClass(pod({ containers: resources.map((r, i) => container(`c${i}`, { resources: r })) }));
 const both = { cpu: '1', memory: '1Gi' };
+const asks = [container('web', { resources: { requests: both } })];
 
 goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.2 init: no status': () => phases(init, waits('web')),
@@ -201,4 +202,6 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
     qosClass(pod({ containers: [container('c', { resources: { limits: both, requests: both } })], initContainers: [container('i')] })),
   '6.3 class: ephemeral containers do not': () =>
     qosClass(pod({ containers: [container('c', { resources: { limits: both, requests: both } })], ephemeralContainers: [container('e')] })),
+  '6.3 class: as the API server says': () =>
+    status({ pod: pod({ containers: asks }, { status: { qosClass: 'BestEffort' } }), status: runs }).qosClass,
 });
