@@ -155,17 +155,13 @@ function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondi
 
 /**
  * Addresses of the sandbox, the node's primary family first, one of each family. A pod without a ready sandbox keeps
- * those it had. Host network: the node's own addresses, fixed once set, except that a second family may join.
+ * those it had. Host network: the node's own, which may be others than before its restart.
  */
 function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
   const { pod, status } = input;
   const before = old.podIPs?.map((p) => p.ip) ?? (old.podIP === undefined ? [] : [old.podIP]);
   const { hostIPs } = input.facts;
-  if (pod.spec.hostNetwork === true) {
-    const [first] = before.length > 0 ? before : hostIPs;
-    if (first === undefined || before.length > 1) return before;
-    return onePerFamily([first, ...hostIPs]);
-  }
+  if (pod.spec.hostNetwork === true) return hostIPs.length > 0 ? onePerFamily(hostIPs) : before;
   const seen = status.ips.length > 0 || status.sandboxes.some((s) => s.ready) ? status.ips : before;
   return podAddresses(seen, hostIPs);
 }

@@ -186,8 +186,10 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.3 addresses: one of each family': () => addresses({ ips: ['10.0.0.5', '10.0.0.6', 'fd00::5'] }),
   '6.3 addresses: kept without a ready sandbox': () => addresses({ ready: false, old: ['10.0.0.5'] }),
   '6.3 addresses: on the network of the host': () => addresses({ hostNetwork: true, hostIPs: ['192.0.2.10', '2001:db8::1'] }),
-  '6.3 addresses: on the network of the host, fixed once set': () =>
+  '6.3 addresses: on the network of the host, which has another address now': () =>
     addresses({ hostNetwork: true, hostIPs: ['192.0.2.99'], old: ['192.0.2.10'] }),
+  '6.3 addresses: on the network of the host, whose address is not known': () =>
+    addresses({ hostNetwork: true, hostIPs: [], old: ['192.0.2.10'] }),
 
   '6.3 class: nothing asked for': () => qos({}),
   '6.3 class: zero asked for': () => qos({ requests: { cpu: '0' }, limits: { memory: '0' } }),
