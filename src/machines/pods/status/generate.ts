@@ -142,16 +142,17 @@ function phaseVerdict(
   return { phase, ...(reason ? { reason } : {}), ...(message ? { message } : {}) };
 }
 
-/** Conditions of other writers as the API last showed them, and DisruptionTarget, which stays once set. */
+/** Conditions of other writers as the API last showed them. That this node ends the pod stays once it was said. */
 function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondition[] {
-  const kept = (input.pod.status.conditions ?? []).filter((c) => !isOwnedCondition(c.type) && c.type !== 'DisruptionTarget');
+  const shown = (input.pod.status.conditions ?? []).filter((c) => !isOwnedCondition(c.type));
   const disruption = input.override?.disruption;
   const target: PodCondition | undefined =
     disruption !== undefined
-      ? { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message: disruption }
-      : [...(old.conditions ?? []), ...(input.pod.status.conditions ?? [])].find((c) => c.type === 'DisruptionTarget');
-  return target === undefined ? kept : [...kept, target];
+      ? { type: 'DisruptionTarget', status: 'True', reason: ENDED_HERE, message: disruption }
+      : old.conditions?.find((c) => c.type === 'DisruptionTarget' && c.reason === ENDED_HERE);
+  return target === undefined ? shown : [...shown.filter((c) => c.type !== 'DisruptionTarget'), target];
 }
+const ENDED_HERE = 'TerminationByKubelet';
 
 /**
  * Addresses of the sandbox, the node's primary family first, one of each family. A pod without a ready sandbox keeps

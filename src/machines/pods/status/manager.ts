@@ -148,7 +148,8 @@ export function mergeStatus(
   const ending = isTerminal(ours.phase) && !isTerminal(api.phase);
   const final = isTerminal(api.phase) && ours.phase !== api.phase && options.mayBeginAnew !== true;
   const heldBack = ending && options.couldHaveRunning;
-  const keep = (c: PodCondition): boolean => isOwnedCondition(c.type) || (c.type === 'DisruptionTarget' && !heldBack);
+  // Others take back what they said of a disruption, or say it anew: ours comes with the end of the pod, and at no other time.
+  const keep = (c: PodCondition): boolean => isOwnedCondition(c.type) || (c.type === 'DisruptionTarget' && ending && !heldBack);
   const own = (ours.conditions ?? []).filter(keep);
   const foreign = (api.conditions ?? []).filter((c) => !isOwnedCondition(c.type) && !own.some((o) => o.type === c.type));
   // The class of a mirror pod may be another than that of its static pod: a LimitRange gives it limits.

@@ -135,6 +135,12 @@ goldenTable('what is stored and written of a pod is as recorded', 'status/status
       { phase: 'Running', conditions: [is('gate', 'False'), is('Ready', 'False')] },
       true,
     ),
+  '7.5 conditions: a disruption that others took back': () =>
+    merge(
+      { phase: 'Running', conditions: [is('DisruptionTarget', 'False')] },
+      { phase: 'Running', conditions: [is('DisruptionTarget', 'True')] },
+      true,
+    ),
   '7.5 ends while something may run': () =>
     merge(
       { phase: 'Running', reason: 'R' },
