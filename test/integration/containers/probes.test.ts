@@ -164,6 +164,22 @@ describe('liveness', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it.each(['livenessProbe', 'startupProbe'])(
+    'that failed (%s) has an OnFailure container started again though it ended well',
+    async (probe) => {
+      const codes = new Map([['main', 1]]);
+      await using h = await virtualNode({ hollow: scripted(codes) });
+      const container = { [probe]: { ...exec, periodSeconds: 1, failureThreshold: 2 } };
+      h.write('web', pod('web', { life: 'termExit=0', container, spec: { restartPolicy: 'OnFailure' } }));
+      await h.until('it was stopped twice', () => h.containers('web').filter((c) => c.state === 'CONTAINER_EXITED').length === 2, 120_000);
+      codes.set('main', 0);
+      await h.until('it runs again', () => ready(h, 'web'), 120_000);
+      expect(main(h, 'web')).toMatchObject({ restartCount: 2, lastState: { terminated: { exitCode: 0 } } });
+      expect(h.phase('web')).toBe('Running');
+      expect(h.lines.filter((l) => /status update refused/.test(JSON.stringify(l)))).toEqual([]);
+    },
+  );
+
   it('that fails for ever slows the container down like any crash loop', async () => {
     const codes = new Map([['main', 1]]);
     await using h = await virtualNode({ hollow: scripted(codes) });

@@ -108,6 +108,39 @@ describe('restart policies', () => {
   });
 });
 
+describe('what the node stops to start it anew', () => {
+  it('another image, in a Never pod', async () => {
+    await using h = await virtualNode();
+    const image = (tag: string) =>
+      pod('once', { uid: 'pinned-1', container: { image: `busybox:${tag}` }, spec: { restartPolicy: 'Never' } });
+    h.write('once', image('1'));
+    await h.until('it runs', () => h.running('once').length === 1);
+    const [first] = h.running('once');
+    h.write('once', image('2'));
+    await h.until('the other runs', () => h.running('once').some((c) => c.id !== first?.id), 60_000);
+    await h.until('and is shown', () => main(h, 'once')?.restartCount === 1 && h.phase('once') === 'Running', 5_000);
+    await h.advance(120_000);
+    expect(h.running('once')).toHaveLength(1);
+  });
+
+  it('the containers of a sandbox that is replaced, in an OnFailure pod', async () => {
+    await using h = await virtualNode();
+    h.write('job', pod('job', { life: 'termExit=0', spec: { restartPolicy: 'OnFailure' } }));
+    await h.until('it runs', () => h.running('job').length === 1);
+    const [first] = h.running('job');
+    // Its address is lost.
+    h.faults.answer = (method, value) =>
+      method === 'PodSandboxStatus' && typeof value === 'object' && value !== null && 'status' in value
+        ? { ...value, status: { ...(value.status as object), network: { ip: '', additionalIps: [] } } }
+        : value;
+    h.kill(h.workerPath('job'));
+    await h.until('it was stopped', () => h.running('job').length === 0, 180_000);
+    h.faults.answer = (_, value) => value;
+    await h.until('it runs anew', () => h.running('job').some((c) => c.id !== first?.id), 60_000);
+    await h.until('and is shown', () => h.phase('job') === 'Running' && main(h, 'job')?.restartCount === 1, 5_000);
+  });
+});
+
 describe('init containers', () => {
   it("run one after the other, each to its end, before the pod's own", async () => {
     await using h = await virtualNode();

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ProbeResult } from '../../../src/machines/pod/probes/probes.ts';
 import { hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
-import type { PodActions } from '../../../src/machines/pod/runtime/seen.ts';
+import type { PodActions, RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
 import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
 import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
 import { box, container, observed, pod, rc, sidecar } from './fixtures.ts';
@@ -68,6 +68,38 @@ describe('pod actions', () => {
       containersToKill: [{ id: 'web-1', reason: 'definitionChanged' }],
     });
   });
+
+  it.each(['OnFailure', 'Never'] as const)(
+    'starts what the worker stopped to replace it, however it ended, under policy %s',
+    (restartPolicy) => {
+      const spec = { restartPolicy, initContainers: [container('i')] };
+      const act = (...containers: RuntimeContainer[]) => computePodActions({ pod: pod(spec), status: observed(containers) });
+      const done = rc('i', 'exited');
+      expect(act(done, rc('web', 'exited', { n: 2, replaced: true }))).toMatchObject({ killPod: false, containersToStart: ['web'] });
+      expect(act(rc('i', 'exited', { replaced: true }))).toMatchObject({ killPod: false, initToStart: ['i'] });
+      expect(act(rc('i', 'exited', { exitCode: 143, replaced: true }))).toMatchObject({ killPod: false, initToStart: ['i'] });
+      expect(act(done, rc('web', 'exited', { n: 2 }))).toMatchObject({ killPod: true, containersToStart: [] });
+    },
+  );
+
+  it('makes an OnFailure pod a new sandbox for what it stopped with the one before', () => {
+    const lost = [box({ ready: false, ips: [] })];
+    const act = (web: RuntimeContainer) => computePodActions({ pod: pod({ restartPolicy: 'OnFailure' }), status: observed([web], lost) });
+    expect(act(rc('web', 'exited', { replaced: true }))).toMatchObject({ createSandbox: true, containersToStart: ['web'] });
+    expect(act(rc('web', 'exited'))).toMatchObject({ createSandbox: false });
+  });
+
+  it.each(['created', 'unknown'] as const)(
+    'makes an OnFailure pod a new sandbox for a container that was %s in the one before',
+    (state) => {
+      const lost = [box({ ready: false, ips: [] })];
+      const web = rc('web', state);
+      expect(computePodActions({ pod: pod({ restartPolicy: 'OnFailure' }), status: observed([web], lost) })).toMatchObject({
+        createSandbox: true,
+        containersToStart: ['web'],
+      });
+    },
+  );
 
   it('traps 36 and 59: a Never pod that ran and lost its sandbox is only stopped; others begin again with the first init container', () => {
     const lost = [box({ ready: false, ips: [] })];

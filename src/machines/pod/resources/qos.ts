@@ -7,11 +7,16 @@ import { hasPodLevel } from './podLevel.ts';
 export type QosClass = NonNullable<PodStatus['qosClass']>;
 const COUNTED = ['cpu', 'memory'] as const;
 
+/** The API server says it when it takes a pod, and refuses each status that says another. Otherwise it is worked out. */
+export function qosClass(pod: Pod): QosClass {
+  return pod.status.qosClass || askedClass(pod);
+}
+
 /**
  * Containers and init containers count, ephemeral ones do not; zero quantities are as good as absent. What the pod as a
  * whole asks for counts in place of what they do.
  */
-export function qosClass(pod: Pod): QosClass {
+export function askedClass(pod: Pod): QosClass {
   const requests = new Map<string, Quantity[]>();
   const limits = new Map<string, Quantity[]>();
   let everyContainerLimited = true;

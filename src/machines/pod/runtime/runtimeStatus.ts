@@ -213,14 +213,26 @@ export function exitForBackoff(
  */
 export type ReplacedInstances = ReadonlyMap<string, RuntimeContainer | null>;
 
-/** With those that are about to be stopped. The oldest beyond `max` are forgotten. */
+/** With those that are about to be stopped, all of which are kept. The oldest beyond `max` are forgotten. */
 export function withReplaced(
   replaced: ReplacedInstances,
   kills: readonly { id: string; name: string }[],
   at: { status: PodRuntimeStatus; max: number },
 ): ReplacedInstances {
   const added = kills.map(({ id, name }) => [id, replaced.get(id) ?? newestExited(at.status, name) ?? null] as const);
-  return new Map([...replaced, ...added].slice(-at.max));
+  return new Map([...replaced, ...added].slice(-Math.max(at.max, added.length)));
+}
+
+/** With a mark on instances that are to be replaced. */
+export function markReplaced(status: PodRuntimeStatus, replaced: ReplacedInstances): PodRuntimeStatus {
+  if (!status.containers.some((c) => replaced.has(c.id))) return status;
+  return { ...status, containers: status.containers.map((c) => (replaced.has(c.id) ? { ...c, replaced: true } : c)) };
+}
+
+/** Names of containers whose newest instance was stopped to be replaced, and has no successor yet. */
+export function beingReplaced({ containers }: PodRuntimeStatus): ReadonlySet<string> {
+  const newest = new Map(containers.toReversed().map((c) => [c.name, c]));
+  return new Set([...newest.values()].filter((c) => c.state === 'exited' && c.replaced === true).map((c) => c.name));
 }
 
 function newestExited(status: PodRuntimeStatus, name: string): RuntimeContainer | undefined {

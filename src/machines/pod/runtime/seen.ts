@@ -35,6 +35,8 @@ export interface RuntimeContainer {
   resources?: ReportedResources;
   /** As whom its first process runs; absent: the runtime does not say. */
   user?: { uid: number; gid: number; supplementalGroups: number[] };
+  /** The worker stopped it to start another in its place: that follows however this one ended. */
+  replaced?: true;
 }
 /** Shares, microseconds and bytes; what is absent is not limited, or not said. */
 interface ReportedResources {

@@ -38,6 +38,11 @@ export function restartsAfter(container: Container, pod: Pod, exitCode: number):
   return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
 }
 
+/** The same of an instance that ended: one that the worker stopped to replace it is followed by another in any case. */
+export function isFollowed(container: Container, pod: Pod, ended: Pick<RuntimeContainer, 'exitCode' | 'replaced'>): boolean {
+  return ended.replaced === true || restartsAfter(container, pod, ended.exitCode);
+}
+
 /** Whether there is an end after which it would be started again. */
 export function mayRestart(container: Container, pod: Pod): boolean {
   return restartPolicyOf(container, pod) !== 'Never' || (container.restartPolicyRules?.length ?? 0) > 0;
@@ -50,5 +55,5 @@ export function shouldRestart(input: { container: Container; pod: Pod; newest: R
   if (newest === undefined) return true;
   if (newest.state === 'running') return false;
   if (newest.state === 'unknown' || newest.state === 'created') return true;
-  return restartsAfter(container, pod, newest.exitCode);
+  return isFollowed(container, pod, newest);
 }

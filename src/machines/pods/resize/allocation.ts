@@ -21,7 +21,7 @@ import {
   WHOLE_POD,
   withAmounts,
 } from '../../pod/resources/amounts.ts';
-import { qosClass } from '../../pod/resources/qos.ts';
+import { askedClass, qosClass } from '../../pod/resources/qos.ts';
 import { type RequestOf, requestOf, shortages } from '../../pod/resources/requests.ts';
 
 /** By name of container; one that is not in it was granted what it asks for. {@link WHOLE_POD}: absent where the pod as a whole was granted nothing. */
@@ -139,7 +139,7 @@ function impossible({ pod, allocation, allocatable, fixed = [] }: ResizeInput): 
         return `resource ${kind} cannot be removed (${gone} of ${name === WHOLE_POD ? 'the pod' : `container ${name}`})`;
     }
   }
-  if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
+  if (askedClass(pod) !== askedClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
   const changes = (r: Resizable) =>
     resizableContainers(pod).some((c) => !sameAmounts(own(allocation, c.name) ?? amountsOf(c), amountsOf(c), r));
   const held = qosClass(pod) === 'Guaranteed' ? RESIZABLE.find((r) => fixed.includes(r) && changes(r)) : undefined;

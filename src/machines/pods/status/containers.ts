@@ -118,6 +118,9 @@ function observedStatus(input: ContainersInput, container: Container, old: Conta
   const status = convert(input, container, newest, old);
   // An instance that was created and never ran may be taken away and made anew: what was shown does not go back.
   status.restartCount = Math.max(status.restartCount, old?.restartCount ?? 0);
+  // Its successor is on its way. An end that is shown as the present state might be one that the API server lets nobody leave.
+  if (newest.replaced === true && status.state.terminated !== undefined)
+    return { ...status, state: { waiting: { reason: waitingReason(input.pod) } }, lastState: status.state };
   // The newest earlier instance that ended; one that was created and never ran ended nothing.
   for (const instance of earlier) {
     const { state } = convert(input, container, instance, old);
@@ -225,7 +228,8 @@ function withFailure(input: ContainersInput, container: Container, kind: Kind, s
   const failure = input.failures.get(container.name);
   if (failure === undefined) return status;
   const newest = firstStatus(input.status, container.name);
-  const done = kind === 'init' && !isRestartableInit(container) && newest?.state === 'exited' && newest.exitCode === 0;
+  const ended = newest?.state === 'exited' && newest.exitCode === 0 && newest.replaced !== true;
+  const done = kind === 'init' && !isRestartableInit(container) && ended;
   if (done || !shouldRestart({ container, pod: input.pod, newest })) return status;
   return {
     ...status,

@@ -142,30 +142,27 @@ function phaseVerdict(
   return { phase, ...(reason ? { reason } : {}), ...(message ? { message } : {}) };
 }
 
-/** Conditions of other writers as the API last showed them, and DisruptionTarget, which stays once set. */
+/** Conditions of other writers as the API last showed them. That this node ends the pod stays once it was said. */
 function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondition[] {
-  const kept = (input.pod.status.conditions ?? []).filter((c) => !isOwnedCondition(c.type) && c.type !== 'DisruptionTarget');
+  const shown = (input.pod.status.conditions ?? []).filter((c) => !isOwnedCondition(c.type));
   const disruption = input.override?.disruption;
   const target: PodCondition | undefined =
     disruption !== undefined
-      ? { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message: disruption }
-      : [...(old.conditions ?? []), ...(input.pod.status.conditions ?? [])].find((c) => c.type === 'DisruptionTarget');
-  return target === undefined ? kept : [...kept, target];
+      ? { type: 'DisruptionTarget', status: 'True', reason: ENDED_HERE, message: disruption }
+      : old.conditions?.find((c) => c.type === 'DisruptionTarget' && c.reason === ENDED_HERE);
+  return target === undefined ? shown : [...shown.filter((c) => c.type !== 'DisruptionTarget'), target];
 }
+const ENDED_HERE = 'TerminationByKubelet';
 
 /**
  * Addresses of the sandbox, the node's primary family first, one of each family. A pod without a ready sandbox keeps
- * those it had. Host network: the node's own addresses, fixed once set, except that a second family may join.
+ * those it had. Host network: the node's own, which may be others than before its restart.
  */
 function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
   const { pod, status } = input;
   const before = old.podIPs?.map((p) => p.ip) ?? (old.podIP === undefined ? [] : [old.podIP]);
   const { hostIPs } = input.facts;
-  if (pod.spec.hostNetwork === true) {
-    const [first] = before.length > 0 ? before : hostIPs;
-    if (first === undefined || before.length > 1) return before;
-    return onePerFamily([first, ...hostIPs]);
-  }
+  if (pod.spec.hostNetwork === true) return hostIPs.length > 0 ? onePerFamily(hostIPs) : before;
   const seen = status.ips.length > 0 || status.sandboxes.some((s) => s.ready) ? status.ips : before;
   return podAddresses(seen, hostIPs);
 }

@@ -135,9 +135,10 @@ function withPhaseOf(api: PodStatus, status: PodStatus): PodStatus {
 }
 
 /**
- * What is written to the API: its own conditions of other writers, ours for the rest. A terminal phase is held back while
- * something may still run (trap 27), and comes with Ready and ContainersReady False. One that the API server shows is never
- * taken back, no matter which actor said it (trap 26); `mayBeginAnew`: the object outlives what it tells of, as a mirror pod does.
+ * What is written to the API: its own conditions of other writers and its class, ours for the rest. A terminal phase is held
+ * back while something may still run (trap 27), and comes with Ready and ContainersReady False. One that the API server shows is
+ * never taken back, no matter which actor said it (trap 26); `mayBeginAnew`: the object outlives what it tells of, as a mirror pod
+ * does.
  */
 export function mergeStatus(
   api: PodStatus,
@@ -147,10 +148,13 @@ export function mergeStatus(
   const ending = isTerminal(ours.phase) && !isTerminal(api.phase);
   const final = isTerminal(api.phase) && ours.phase !== api.phase && options.mayBeginAnew !== true;
   const heldBack = ending && options.couldHaveRunning;
-  const keep = (c: PodCondition): boolean => isOwnedCondition(c.type) || (c.type === 'DisruptionTarget' && !heldBack);
+  // Others take back what they said of a disruption, or say it anew: ours comes with the end of the pod, and at no other time.
+  const keep = (c: PodCondition): boolean => isOwnedCondition(c.type) || (c.type === 'DisruptionTarget' && ending && !heldBack);
   const own = (ours.conditions ?? []).filter(keep);
   const foreign = (api.conditions ?? []).filter((c) => !isOwnedCondition(c.type) && !own.some((o) => o.type === c.type));
-  const all: PodStatus = { ...ours, conditions: [...foreign, ...own] };
+  // The class of a mirror pod may be another than that of its static pod: a LimitRange gives it limits.
+  const qos = api.qosClass ? { qosClass: api.qosClass } : {};
+  const all: PodStatus = { ...ours, ...qos, conditions: [...foreign, ...own] };
   if (heldBack) return withPhaseOf(api, all);
   const merged = final ? withPhaseOf(api, all) : all;
   if (!isTerminal(merged.phase)) return merged;

@@ -4,6 +4,7 @@ import type { Container, PodSpec } from '../../kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
 import { RESTARTING_ALL } from '../../pod/runtime/restartAll.ts';
+import { beingReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, podRestartPolicy, restartsAfter } from '../../pod/runtime/shouldRestart.ts';
 
@@ -30,16 +31,20 @@ export interface Initialization {
   done: boolean;
   /** Init containers that did not run in it yet. */
   ahead: ReadonlySet<string>;
+  /** Containers that start again however they ended. Absent: none. */
+  replaced?: ReadonlySet<string>;
 }
 
-export function initialization({ spec }: Pod, { sandboxes, containers }: PodRuntimeStatus): Initialization {
+export function initialization({ spec }: Pod, status: PodRuntimeStatus): Initialization {
+  const { sandboxes, containers } = status;
   const [sandbox] = sandboxes;
-  if (sandbox?.ready !== true) return { done: false, ahead: new Set() };
+  const replaced = beingReplaced(status);
+  if (sandbox?.ready !== true) return { done: false, ahead: new Set(), replaced };
   // What runs is of the sandbox that is up, whatever the runtime's clock said when it was made.
   const here = new Set(containers.filter((c) => c.state === 'running' || c.createdAtNs >= sandbox.createdAtNs).map((c) => c.name));
   const done = spec.containers.some((c) => here.has(c.name));
   const inits = done ? [] : (spec.initContainers ?? []);
-  return { done, ahead: new Set(inits.map((c) => c.name).filter((name) => !here.has(name))) };
+  return { done, ahead: new Set(inits.map((c) => c.name).filter((name) => !here.has(name))), replaced };
 }
 
 /** Regular containers that were taken away so that all restart: the pod goes on, and says so. */
@@ -55,12 +60,12 @@ function isRestartedWhole({ containers }: PodSpec, statuses: readonly ContainerS
 export function podPhase(
   pod: Pod,
   statuses: readonly ContainerStatus[],
-  { podIsTerminal, done, ahead }: Initialization & { podIsTerminal: boolean },
+  { podIsTerminal, done, ahead, replaced }: Initialization & { podIsTerminal: boolean },
 ): PodPhase {
   const { spec } = pod;
   const find = (name: string): ContainerStatus | undefined => statuses.find((s) => s.name === name);
   const restarts = (container: Container, ended: Ended): boolean =>
-    ended.reason === RESTARTING_ALL || restartsAfter(container, pod, ended.exitCode);
+    ended.reason === RESTARTING_ALL || replaced?.has(container.name) === true || restartsAfter(container, pod, ended.exitCode);
   let pendingInit = 0;
   let pendingSidecar = 0;
   let failedInit = 0;

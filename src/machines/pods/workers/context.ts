@@ -5,7 +5,7 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import type { InForce } from '../../pod/resources/actuation.ts';
 import type { ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
-import type { PodActions, PodRuntimeStatus, ResetGroup, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';
+import type { KillContainer, PodActions, PodRuntimeStatus, ResetGroup, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';
 import type { Cause } from '../../supervision/address.ts';
 import { onePerFamily } from '../../text/addresses.ts';
 import { messageOf } from '../../text/errors.ts';
@@ -93,7 +93,7 @@ export interface WorkerContext {
   /** Changes of secrets and config maps that the pod names, as this worker heard of them. Absent: none. */
   objectChanges?: number;
   nextStarts: ReadonlyMap<string, number>;
-  /** Instances this worker stopped in order to replace them: what the crash back-off looks at instead (trap 17). */
+  /** Instances this worker stopped in order to replace them. What the crash back-off looks at instead (trap 17). */
   replaced: ReplacedInstances;
   /** Containers on their way whose postStart hook has not ended: they do not count as running. */
   hookAhead: ReadonlySet<string>;
@@ -249,6 +249,7 @@ export function decisionNow(context: WorkerContext, status: NonNullable<WorkerCo
     networkReason: now.network.reason,
     nowWallMs: now.wallMs,
     stoppedUnknown: context.stoppedUnknown,
+    replaced: context.replaced,
     probes: now.probes,
     deviceHealth: now.deviceHealth,
     hookAhead: context.hookAhead,
@@ -269,6 +270,17 @@ export function requiredActions(context: WorkerContext): PodActions {
 export function requiredStatus(context: WorkerContext): PodRuntimeStatus {
   if (context.status === null) throw new Error('pod worker: an act without an inspection');
   return context.status;
+}
+
+/**
+ * What the plan stops to start it anew: single containers, or all that run in a sandbox which is replaced. The kubelet stops and
+ * starts in one go, so it does not ask how they ended.
+ */
+export function toReplace(context: WorkerContext): readonly Pick<KillContainer, 'id' | 'name'>[] {
+  const actions = planActions(context);
+  if (actions?.createSandbox === true) return requiredStatus(context).containers.filter((c) => c.state === 'running');
+  const again = new Set([...(actions?.initToStart ?? []), ...(actions?.containersToStart ?? [])]);
+  return (actions?.containersToKill ?? []).filter(({ name }) => again.has(name));
 }
 
 /** Where hooks of this pod go that name no host. */

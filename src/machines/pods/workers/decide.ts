@@ -8,7 +8,7 @@ import { isTerminal } from '../../pod/phase.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
 import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
-import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
+import { firstStatus, markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, ResetGroup, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
@@ -28,6 +28,8 @@ export interface DecideInput {
   newLife?: boolean;
   /** Containers of unknown state that were stopped with success: there is nothing more to stop. */
   stoppedUnknown?: ReadonlySet<string>;
+  /** Instances that this worker stopped to replace them. Absent: none. */
+  replaced?: ReplacedInstances;
   /** Probe results by container id. */
   probes?: ProbeLedger;
   /** Health of the devices that a container has. Absent: it has none. */
@@ -76,7 +78,8 @@ function withStartTime(old: PodStatus | undefined, status: PodRuntimeStatus, now
 }
 
 export function decide(input: DecideInput): Decision {
-  const { pod, status, facts } = input;
+  const { pod, facts } = input;
+  const status = markReplaced(input.status, input.replaced ?? new Map());
   const held = input.newLife === true ? { ...status, sandboxes: [] } : status;
   // After a restart of the daemon only the API server remembers when the pod began (trap 56).
   const before = input.old ?? (pod.status.startTime === undefined ? undefined : pod.status);

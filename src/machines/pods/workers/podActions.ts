@@ -12,11 +12,11 @@ import { containersToReset } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { KillContainer, PodActions, PodRuntimeStatus, RuntimeContainer } from '../../pod/runtime/seen.ts';
 import {
+  isFollowed,
   isRestartableInit,
   mayRestart,
   podRestartPolicy,
   restartPolicyOf,
-  restartsAfter,
   shouldRestart,
 } from '../../pod/runtime/shouldRestart.ts';
 
@@ -110,7 +110,7 @@ function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): v
   }
   const succeeded = (name: string): boolean => {
     const newest = firstStatus(status, name);
-    return newest !== undefined && newest.state !== 'running' && newest.exitCode === 0;
+    return newest?.state === 'exited' && newest.exitCode === 0 && newest.replaced !== true;
   };
   const ownRules = pod.spec.containers.some((c) => c.restartPolicy !== undefined);
   const start = pod.spec.containers
@@ -132,7 +132,7 @@ function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): v
 /** In a new sandbox: where containers have policies of their own, one whose last end forbids another start stays ended. */
 function startsAnew(container: Container, pod: Pod, status: PodRuntimeStatus): boolean {
   const newest = firstStatus(status, container.name);
-  return newest?.state !== 'exited' || restartsAfter(container, pod, newest.exitCode);
+  return newest?.state !== 'exited' || isFollowed(container, pod, newest);
 }
 
 /** What still runs under a name that the definition no longer has is stopped; the reference leaves it running (trap 33). */
@@ -216,8 +216,8 @@ function initStep(container: Container, newest: RuntimeContainer, { pod, resizeR
       if (resizeRestarts?.has(container.name) !== true) return {};
       return { start: true, kill: { message: resizeMessage(container), reason: 'definitionChanged' } };
     case 'exited':
-      if (newest.exitCode === 0) return { passed: true };
-      return never && !restartsAfter(container, pod, newest.exitCode) ? { failedForGood: true } : { start: true };
+      if (newest.exitCode === 0 && newest.replaced !== true) return { passed: true };
+      return never && !isFollowed(container, pod, newest) ? { failedForGood: true } : { start: true };
     case 'unknown':
       return never ? { failedForGood: true } : { start: true, kill: unknownKill(`Init container ${container.name}`) };
   }

@@ -7,7 +7,7 @@ import { WHOLE_POD } from '../../pod/resources/amounts.ts';
 import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
 import { hashNameAndImage } from '../../pod/runtime/containerHash.ts';
 import { effectiveGraceSeconds, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
-import { exitForBackoff, firstStatus, nextRestartCount } from '../../pod/runtime/runtimeStatus.ts';
+import { exitForBackoff, firstStatus, nextRestartCount, withReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
@@ -31,12 +31,14 @@ import {
   NETWORK_RETRY_MS,
   planActions,
   podIPsOf,
+  REPLACED_MAX,
   type ResetInput,
   type SandboxInput,
   SEVER_AFTER_MS,
   setup,
   specOf,
   type Trouble,
+  toReplace,
   type WorkerContext,
   type WorkerInput,
 } from './context.ts';
@@ -223,6 +225,11 @@ export const workerSetup = effects.extend({
         },
       });
     }),
+    noteReplaced: assign(({ context }) =>
+      context.status === null
+        ? {}
+        : { replaced: withReplaced(context.replaced, toReplace(context), { status: context.status, max: REPLACED_MAX }) },
+    ),
     noteStopped: assign(({ context }) => {
       const kills = planActions(context)?.containersToKill ?? [];
       const there = new Set(context.status?.containers.map((c) => c.id));

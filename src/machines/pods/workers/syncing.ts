@@ -1,7 +1,6 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
 
 import { assign, cancel, raise } from 'xstate';
-import { withReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import { messageOf } from '../../text/errors.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import {
@@ -11,7 +10,6 @@ import {
   planActions,
   plannedStop,
   podStop,
-  REPLACED_MAX,
   RUNTIME_RETRY_MS,
   requiredActions,
   requiredStatus,
@@ -210,6 +208,7 @@ export const syncing = workerSetup.createStateConfig({
           },
         },
         stopping: {
+          entry: ['noteReplaced'],
           invoke: {
             src: 'stopPod',
             input: ({ context }) => podStop(context, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
@@ -231,15 +230,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     killingContainers: {
       meta: { reason: 'KillingContainers', message: 'stopping containers whose definition changed or that must be replaced' },
-      entry: [
-        'cancelKilled',
-        assign(({ context }) => ({
-          replaced: withReplaced(context.replaced, planActions(context)?.containersToKill ?? [], {
-            status: requiredStatus(context),
-            max: REPLACED_MAX,
-          }),
-        })),
-      ],
+      entry: ['cancelKilled', 'noteReplaced'],
       invoke: {
         src: 'killContainers',
         input: ({ context }) => plannedStop(context),

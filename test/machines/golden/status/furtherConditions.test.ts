@@ -63,6 +63,8 @@ goldenTable('conditions about the end and the changes of a pod are as recorded',
   '6.5 DisruptionTarget: stays when that was said once': () => further({ old: conditions(TARGET) }),
   '6.5 DisruptionTarget: stays over a restart, as the API shows it': () => further({ pod: shown(TARGET) }),
   '6.5 DisruptionTarget: said by others': () => further({ pod: shown(BY_API) }),
+  '6.5 DisruptionTarget: said by others, and taken back since': () =>
+    further({ pod: shown({ ...BY_API, status: 'False' }), old: conditions(BY_API) }),
   '6.5 DisruptionTarget: said by others, and then evicted': () => further({ pod: shown(BY_API), override: EVICTED }),
   '6.5 PodResizePending: deferred': () => further({ pod: waiting('Deferred', 'Node didn’t have enough resource: cpu') }),
   '6.5 PodResizePending: infeasible': () => further({ pod: waiting('Infeasible', 'Node didn’t have enough capacity: cpu') }),

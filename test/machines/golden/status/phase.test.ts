@@ -27,6 +27,14 @@ const phases = (spec: Partial<Pod['spec']>, ...statuses: ContainerStatus[]) => {
   );
   return { ...by, stopped: of(pod(spec), true), stoppedStatic: of(pod(spec, { source: 'file' }), true) };
 };
+/** Under each policy, of what the runtime holds. */
+const policies = (spec: Partial<Pod['spec']>, ...instances: RuntimeContainer[]) =>
+  Object.fromEntries(
+    (['Always', 'OnFailure', 'Never'] as const).map((restartPolicy) => [
+      restartPolicy,
+      status({ pod: pod({ restartPolicy, ...spec }), status: observed(instances) }).phase,
+    ]),
+  );
 const two = { containers: [container('a'), container('b')] };
 const init = { initContainers: [container('i')] };
 const side = { initContainers: [sidecar('s')] };
@@ -64,6 +72,7 @@ const addresses = (o: { ips?: string[]; ready?: boolean; hostIPs?: string[]; hos
 const qos = (...resources: NonNullable<Container['resources']>[]) =>
   qosClass(pod({ containers: resources.map((r, i) => container(`c${i}`, { resources: r })) }));
 const both = { cpu: '1', memory: '1Gi' };
+const asks = [container('web', { resources: { requests: both } })];
 
 goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.2 init: no status': () => phases(init, waits('web')),
@@ -94,6 +103,8 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.2 regular: backs off after a good end': () => phases({}, backsOff('web', 0)),
   '6.2 regular: one ended, one has no status': () => phases(two, ended('a', 0)),
   '6.2 regular: no status at all': () => phases({}),
+  '6.2 regular: ended well, stopped to be replaced': () => policies({}, rc('web', 'exited', { replaced: true })),
+  '6.2 init: ended badly, stopped to be replaced': () => policies(init, rc('i', 'exited', { exitCode: 143, replaced: true })),
 
   '6.4 the API says Failed': () =>
     verdict(status({ pod: pod({}, { status: { phase: 'Failed', reason: 'A', message: 'a' } }), status: runs })),
@@ -129,6 +140,9 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.1 running': () => web([rc('web', 'running', { n: 3 })]),
   '6.1 exited': () => web([rc('web', 'exited', { exitCode: 1, message: 'boom' })]),
   '6.1 exited, with a reason of the runtime': () => web([rc('web', 'exited', { exitCode: 137, reason: 'OOMKilled' })]),
+  '6.1 exited, stopped to be replaced': () => web([rc('web', 'exited', { replaced: true })]),
+  '6.1 exited, stopped to be replaced, and backs off': () =>
+    web([rc('web', 'exited', { replaced: true })], { pod: pod({ restartPolicy: 'Never' }), failures: failure }),
   '6.1 created': () => web([rc('web', 'created')]),
   '6.1 unknown': () => web([rc('web', 'unknown')]),
   '6.1 unknown, ran before': () => web([rc('web', 'unknown')], before({ state: { running: { startedAt: AT } }, restartCount: 4 })),
@@ -172,8 +186,10 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
   '6.3 addresses: one of each family': () => addresses({ ips: ['10.0.0.5', '10.0.0.6', 'fd00::5'] }),
   '6.3 addresses: kept without a ready sandbox': () => addresses({ ready: false, old: ['10.0.0.5'] }),
   '6.3 addresses: on the network of the host': () => addresses({ hostNetwork: true, hostIPs: ['192.0.2.10', '2001:db8::1'] }),
-  '6.3 addresses: on the network of the host, fixed once set': () =>
+  '6.3 addresses: on the network of the host, which has another address now': () =>
     addresses({ hostNetwork: true, hostIPs: ['192.0.2.99'], old: ['192.0.2.10'] }),
+  '6.3 addresses: on the network of the host, whose address is not known': () =>
+    addresses({ hostNetwork: true, hostIPs: [], old: ['192.0.2.10'] }),
 
   '6.3 class: nothing asked for': () => qos({}),
   '6.3 class: zero asked for': () => qos({ requests: { cpu: '0' }, limits: { memory: '0' } }),
@@ -188,4 +204,6 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
     qosClass(pod({ containers: [container('c', { resources: { limits: both, requests: both } })], initContainers: [container('i')] })),
   '6.3 class: ephemeral containers do not': () =>
     qosClass(pod({ containers: [container('c', { resources: { limits: both, requests: both } })], ephemeralContainers: [container('e')] })),
+  '6.3 class: as the API server says': () =>
+    status({ pod: pod({ containers: asks }, { status: { qosClass: 'BestEffort' } }), status: runs }).qosClass,
 });

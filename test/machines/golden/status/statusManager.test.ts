@@ -135,6 +135,12 @@ goldenTable('what is stored and written of a pod is as recorded', 'status/status
       { phase: 'Running', conditions: [is('gate', 'False'), is('Ready', 'False')] },
       true,
     ),
+  '7.5 conditions: a disruption that others took back': () =>
+    merge(
+      { phase: 'Running', conditions: [is('DisruptionTarget', 'False')] },
+      { phase: 'Running', conditions: [is('DisruptionTarget', 'True')] },
+      true,
+    ),
   '7.5 ends while something may run': () =>
     merge(
       { phase: 'Running', reason: 'R' },
@@ -154,6 +160,8 @@ goldenTable('what is stored and written of a pod is as recorded', 'status/status
   '7.5 succeeds when nothing may run': () => merge({ phase: 'Running' }, { phase: 'Succeeded', conditions: [is('Ready', 'True')] }, false),
   '7.5 the API says that it is over': () =>
     merge({ phase: 'Failed', reason: 'NodeLost' }, { phase: 'Running', conditions: [is('Ready', 'True')] }, true),
+  '7.5 the class stays that of the object': () =>
+    merge({ phase: 'Pending', qosClass: 'Burstable' }, { phase: 'Running', qosClass: 'BestEffort' }, true),
   '7.5 the mirror of a life that is over': () => merge({ phase: 'Failed' }, { phase: 'Running' }, true, { mayBeginAnew: true }),
 
   '7.6 regular: runs': () => terminateStatus(pod(), of('Running', up())),

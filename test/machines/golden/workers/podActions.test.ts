@@ -79,9 +79,9 @@ goldenTable('what is done about a pod is as recorded', 'workers/podActions', {
   'anew: the second, of a Never pod that ran': () => anew(policy('Never'), [failed('web')]),
   'anew: the second, of a Never pod of which an init container ran': () => anew(policy('Never', inits), [done('i1')]),
   'anew: OnFailure leaves out what succeeded': () => anew(policy('OnFailure', two), [done('a'), failed('b')]),
-  'anew: OnFailure counts what was created with code 0': () => anew(policy('OnFailure', two), [rc('a', 'created'), failed('b')]),
+  'anew: OnFailure starts what was created and never ended': () => anew(policy('OnFailure', two), [rc('a', 'created'), failed('b')]),
   'anew: OnFailure, all succeeded': () => anew(policy('OnFailure', two), [done('a'), done('b')]),
-  'anew: OnFailure, all of unknown state with code 0': () => anew(policy('OnFailure'), [rc('web', 'unknown')]),
+  'anew: OnFailure starts what is in unknown state': () => anew(policy('OnFailure'), [rc('web', 'unknown')]),
   'anew: Always, all succeeded': () => anew(policy('Always', two), [done('a'), done('b')]),
   'anew: with init containers': () => anew(pod(inits), [done('i1'), done('i2', 2), done('web', 3)]),
 
