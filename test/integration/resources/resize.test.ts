@@ -329,6 +329,22 @@ describe('after a takeover from the kubelet', () => {
     expect(inForce(h, 'web')?.memoryLimitInBytes).toBe(768 * MI);
     expect(h.violations).toEqual([]);
   });
+
+  it('a change that the kubelet had not granted waits on, and is granted when there is room', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+    await up(h, 'web', { requests: { cpu: '1' } });
+    resize(h, 'web', { requests: { cpu: String(all) } });
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred');
+    await takeOver(h, 'ResizePending');
+    expect(pending(h, 'web')?.reason).toBe('Deferred');
+    expect(shown(h, 'web')).toMatchObject({ allocatedResources: { cpu: '1' }, restartCount: 0 });
+    drop(h, 'pods/other', 1);
+    await h.until('granted', () => pending(h, 'web') === undefined && inForce(h, 'web')?.cpuShares === all * 1024, 60_000);
+    expect(shown(h, 'web')?.restartCount).toBe(0);
+    expect(h.violations).toEqual([]);
+  });
 });
 
 describe('an init container', () => {
