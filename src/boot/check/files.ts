@@ -91,36 +91,14 @@ function lifetime(where: string, path: string, pem: Buffer): Finding[] {
   return [];
 }
 
-/** Files of the kubelet that this node does not read. */
-const UNREAD = [
-  {
-    name: 'dra_manager_state',
-    of: 'dynamic resource allocation',
-    what: 'there is no dynamic resource allocation: pods with claims are refused',
-  },
-  {
-    name: 'allocated_pods_state',
-    of: 'the allocation manager',
-    what: 'a pod that was resized in place is taken as the API server shows it',
-  },
-];
-
 async function leftovers(config: NodeConfig): Promise<Finding[]> {
   const { rootDir } = config.flags;
   const found: Finding[] = [];
-  for (const { name, of, what } of UNREAD) {
-    const path = `${rootDir}/${name}`;
-    if (await isThere(path))
-      found.push({
-        level: name === 'allocated_pods_state' ? 'note' : 'warning',
-        where: path,
-        what: `a record of ${of} of the agent before: ${what}`,
-        todo: '',
-      });
-  }
   for (const [name, what] of [
     ['device-plugins/kubelet_internal_checkpoint', 'devices of running containers are taken over from it'],
     ['pods', 'running pods below it are taken over'],
+    ['dra_manager_state', 'ResourceClaims of running pods are taken over from it'],
+    ['allocated_pods_state', 'it is not read: what a pod was granted is taken from its status'],
   ] as const) {
     const path = `${rootDir}/${name}`;
     if (await isThere(path)) found.push({ level: 'note', where: path, what, todo: '' });

@@ -124,6 +124,15 @@ describe('findings', () => {
     expect((await run(['-o', 'yaml'])).findings).toContainEqual(expect.objectContaining({ where: '-o', level: 'error' }));
   });
 
+  it('say of each record that the agent before left what becomes of it, and warn of none that is read', async () => {
+    using dir = tempDir();
+    const names = ['device-plugins/kubelet_internal_checkpoint', 'dra_manager_state', 'allocated_pods_state'];
+    for (const name of names) dir.write(name, '{}');
+    const { findings } = await run([`--root-dir=${dir.path}`, '--container-runtime-endpoint=embedded://hollow']);
+    for (const name of names) expect(about(findings, `${dir.path}/${name}`)).toEqual([expect.objectContaining({ level: 'note' })]);
+    expect(about(findings, 'dra_manager_state')[0]?.what).toBe('ResourceClaims of running pods are taken over from it');
+  });
+
   it('name a port that another process listens on, without listening there', async () => {
     using dir = tempDir();
     const server = createServer();

@@ -89,6 +89,32 @@ describe('a pod with users of its own', () => {
     expect(idsOf(h, 'other')).toEqual([131_072]);
   });
 
+  it('keeps those that the kubelet gave it, which writes them in the directory of the pod alone', async () => {
+    await using h = await cluster({ hollow: CAN });
+    create(h, 'own', OWN_USERS);
+    await h.until('Ready', () => isReady(h, 'own'));
+    await h.crash();
+    for (const path of h.fs.below(CLAIMS)) h.fs.drop(path);
+    await h.boot();
+    create(h, 'other', OWN_USERS);
+    await h.until('Ready', () => isReady(h, 'other'));
+    expect(idsOf(h, 'other')).toEqual([131_072]);
+    killSandbox(h, 'own');
+    await h.until('a new sandbox', () => idsOf(h, 'own').length === 2 && isReady(h, 'own'));
+    expect(idsOf(h, 'own')).toEqual([65_536, 65_536]);
+  });
+
+  it('gets none of those that another pod has by a run of another length', async () => {
+    await using h = await cluster({ hollow: CAN });
+    const pod = create(h, 'old');
+    await h.until('Ready', () => isReady(h, 'old'));
+    const mapping = { hostId: 98_304, containerId: 0, length: 65_536 };
+    h.fs.put(`${ROOT}/pods/${pod.metadata.uid}/userns`, JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] }));
+    create(h, 'own', OWN_USERS);
+    await h.until('Ready', () => isReady(h, 'own'));
+    expect(idsOf(h, 'own')).toEqual([196_608]);
+  });
+
   it('keeps them for its next container, also when what was written in its directory is gone', async () => {
     await using h = await cluster({ hollow: CAN });
     const pod = create(h, 'own', OWN_USERS);

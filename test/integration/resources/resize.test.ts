@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Container, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../src/machines/kube/types.ts';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import { CRI_ANNOTATIONS, type CriRequest, type CriResponse } from '../../../src/machines/wire/cri.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
-import type { VirtualNode } from '../virtualNode.ts';
+import { type Faults, ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const MI = 1024 * 1024;
 const PATH = 'node/pods/podManager';
@@ -290,6 +290,58 @@ describe('a change that cannot be set', () => {
     await h.boot();
     await h.until('it is set', () => says(h, 'web', wanted), 120_000);
     expect(inForce(h, 'web')?.cpuShares).toBe(204);
+    expect(shown(h, 'web')?.restartCount).toBe(0);
+    expect(h.violations).toEqual([]);
+  });
+});
+
+describe('after a takeover from the kubelet', () => {
+  /** The kubelet writes nothing of resources on the containers that it makes. */
+  const byKubelet: Faults['answer'] = (method, value) => {
+    if (method !== 'ContainerStatus') return value;
+    const { status, ...rest } = value as CriResponse<'ContainerStatus'>;
+    if (status === null) return value;
+    const { [CRI_ANNOTATIONS.resources]: _, ...annotations } = status.annotations;
+    return { ...rest, status: { ...status, annotations } };
+  };
+  async function takeOver(h: VirtualNode, reason: string): Promise<void> {
+    await h.crash();
+    h.fs.drop(`${ROOT}/actorlet/state/allocations.json`);
+    h.faults.answer = byKubelet;
+    await h.boot();
+    await h.until('taken over', () => h.actor(PATH)?.reason === reason, 60_000);
+    await h.advance(10_000);
+    expect(updates(h)).toEqual([]);
+  }
+
+  it('a container of the kubelet is changed in place, or starts anew, as its policy says', async () => {
+    await using h = await ofCluster();
+    const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
+    await up(h, 'web', burstable('100m', '64Mi'), { container: { resizePolicy } });
+    await takeOver(h, 'Ready');
+    const faster = burstable('200m', '64Mi');
+    resize(h, 'web', faster);
+    await h.until('cpu is set', () => inForce(h, 'web')?.cpuShares === 204 && says(h, 'web', faster), 60_000);
+    expect(shown(h, 'web')?.restartCount).toBe(0);
+    const larger = { ...faster, limits: { cpu: '3', memory: '768Mi' } };
+    resize(h, 'web', larger);
+    await h.until('it started anew', () => shown(h, 'web')?.restartCount === 1 && says(h, 'web', larger), 60_000);
+    expect(inForce(h, 'web')?.memoryLimitInBytes).toBe(768 * MI);
+    expect(h.violations).toEqual([]);
+  });
+
+  it('a change that the kubelet had not granted waits on, and is granted when there is room', async () => {
+    await using h = await ofCluster();
+    const all = cpus(h);
+    create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+    await up(h, 'web', { requests: { cpu: '1' } });
+    resize(h, 'web', { requests: { cpu: String(all) } });
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred');
+    await takeOver(h, 'ResizePending');
+    expect(pending(h, 'web')?.reason).toBe('Deferred');
+    expect(shown(h, 'web')).toMatchObject({ allocatedResources: { cpu: '1' }, restartCount: 0 });
+    drop(h, 'pods/other', 1);
+    await h.until('granted', () => pending(h, 'web') === undefined && inForce(h, 'web')?.cpuShares === all * 1024, 60_000);
     expect(shown(h, 'web')?.restartCount).toBe(0);
     expect(h.violations).toEqual([]);
   });

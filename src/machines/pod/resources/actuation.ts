@@ -22,6 +22,7 @@ import {
 } from './amounts.ts';
 import { type MemoryControlFacts, memoryControls } from './memoryControl.ts';
 import { effectiveLimit } from './podLevel.ts';
+import { qosClass } from './qos.ts';
 import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from './resources.ts';
 
 /** What this worker has changed, by id of the container; {@link WHOLE_POD}: of the pod as a whole. */
@@ -45,7 +46,8 @@ export interface ResizePlan {
   steps: readonly ResizeStep[];
   /**
    * With what there is nothing to tell the runtime about: a request of memory that nothing follows from, and what the
-   * runtime says itself to be in force, since an earlier node agent had it set.
+   * runtime says itself to be in force, since an earlier node agent had it set. And with what a container of another node
+   * agent has at first sight.
    */
   inForce: InForce;
 }
@@ -53,7 +55,7 @@ export function inProgress({ restart, steps }: Pick<ResizePlan, 'restart' | 'ste
   return restart.size + steps.length > 0;
 }
 
-/** What it was made with, or was given since by this worker. Null: nobody knows, and it is left as it is. */
+/** What it was made with, or was given since by this worker. Null: it is not written down. */
 function givenAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
   return inForce.get(from.id) ?? readAmounts(from.annotations[CRI_ANNOTATIONS.resources]);
 }
@@ -84,16 +86,25 @@ export function planResize({ pod, status, inForce, facts, said }: ResizePlanInpu
   const containers = isOfApi(pod) ? resizableContainers(pod) : [];
   for (const container of containers) {
     const from = firstStatus(status, container.name);
-    const given = from?.state === 'running' ? givenAmounts(from, inForce) : null;
-    if (from === undefined || given === null) continue;
-    const was = knownAmounts(from, inForce) ?? given;
+    if (from?.state !== 'running') continue;
     const to = effectiveAmounts(pod, container);
+    const written = givenAmounts(from, inForce);
+    // Not written of a BestEffort pod either, which stays one.
+    if (written === null && qosClass(pod) === 'BestEffort') continue;
+    // Another node agent made it: it has what is granted at first sight, and a later change is compared with that.
+    const given = written ?? to;
+    const was = inForce.has(from.id) ? given : asReported(given, from);
     const startsAnew = (r: Resizable): boolean => policyOf(container, r) === 'RestartContainer';
     // Not for what the runtime says: it may not be exact, and an earlier node agent would have started it anew.
     if (RESIZABLE.some((r) => startsAnew(r) && !sameAmounts(given, to, r))) {
       restart.add(container.name);
       continue;
     }
+    if (written === null)
+      noted.set(
+        from.id,
+        RESIZABLE.reduce((known, r) => (startsAnew(r) ? taking(known, to, r) : known), was),
+      );
     const changed = RESIZABLE.filter((r) => !startsAnew(r) && !(sameAmounts(given, to, r) && sameAmounts(was, to, r)));
     const wanted = containerResources(pod, container, facts);
     for (const resource of changed) {

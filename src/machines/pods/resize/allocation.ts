@@ -42,6 +42,24 @@ export function isWorthKeeping(allocation: Allocation): boolean {
   return Object.values(allocation).some((a) => !asksForNothing(a));
 }
 
+/**
+ * What was granted by the status of the pod: of a pod that another node agent has run, and where our own record is lost.
+ * Undefined: what is asked for. A limit alone is always granted, so only the request of a container tells a difference.
+ */
+export function shownAllocation(pod: Pod): Allocation | undefined {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status;
+  const statuses = new Map([...initContainerStatuses, ...containerStatuses].map((s) => [s.name, s]));
+  const requested = resizableContainers(pod).map((c): readonly [string, Amounts] => {
+    const { allocatedResources: requests, resources } = statuses.get(c.name) ?? {};
+    const now = amountsOf(c);
+    if (requests === undefined) return [c.name, now];
+    const said = saidOf({ requests, limits: resources?.limits ?? {} }, now);
+    return [c.name, sameAmounts({ ...said, limits: now.limits }, now) ? now : said];
+  });
+  const allocation = { ...allocationOf(pod), ...Object.fromEntries(requested) };
+  return isGranted(pod, allocation) ? undefined : allocation;
+}
+
 /** The pod with what it was granted in place of what it asks for. The same object where that is the same. */
 export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
   if (isGranted(pod, allocation)) return pod;

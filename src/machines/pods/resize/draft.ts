@@ -17,6 +17,7 @@ import {
   largerOf,
   type Resizes,
   resizeOrder,
+  shownAllocation,
   type WaitingResize,
 } from './allocation.ts';
 import { askedChanges } from './counted.ts';
@@ -83,14 +84,14 @@ export class ResizeDraft {
       return this.form(pod);
     }
     this.count(pod);
-    const before = this.allocations.get(uid) ?? this.shown(uid);
+    const before = this.allocations.get(uid) ?? this.shown(uid) ?? shownAllocation(pod);
     if (before === undefined || isGranted(pod, before)) {
       this.grant(pod);
       return pod;
     }
     // After a restart of the daemon not every pod that holds room is known yet. The last verdict stands until then.
     if (!this.host.heard()) {
-      this.allocations.set(uid, before);
+      this.keep(uid, before);
       this.wait(pod, this.waiting.get(uid) ?? shownBefore(pod.status));
       return this.form(pod);
     }
@@ -149,7 +150,7 @@ export class ResizeDraft {
       this.grant(pod);
       return pod;
     }
-    this.allocations.set(uid, before);
+    this.keep(uid, before);
     const { pending } = verdict;
     const said = saying(pending.reason, pod.metadata.generation);
     const isNews = this.waiting.get(uid)?.said !== said;
@@ -165,6 +166,11 @@ export class ResizeDraft {
     const before = this.allocations.get(uid);
     if (before === undefined && !isWorthKeeping(allocation)) return;
     if (before !== undefined && JSON.stringify(before) === JSON.stringify(allocation)) return;
+    this.keep(uid, allocation);
+  }
+
+  private keep(uid: string, allocation: Allocation): void {
+    if (this.allocations.get(uid) === allocation) return;
     this.allocations.set(uid, allocation);
     this.changed = true;
   }

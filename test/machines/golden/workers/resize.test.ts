@@ -96,9 +96,30 @@ const PLANS: Record<string, Plan> = {
     pod: web(amounts('500m', '128Mi', '2', '512Mi'), policy('cpu RestartContainer')),
     held: [runs('web', WAS)],
   },
-  'plan: a container that nobody knows the resources of is left alone': {
-    pod: web(amounts('1', '1Gi', '2', '2Gi')),
+  'plan: a container of another agent has what is granted at first sight': {
+    pod: web(WAS),
     held: [runs('web', null)],
+  },
+  'plan: a container of another agent is told what the runtime says that it has not': {
+    pod: web(WAS),
+    held: [
+      runs('web', null, {
+        resources: { cpuShares: 102, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitInBytes: 256 * 1024 ** 2 },
+      }),
+    ],
+  },
+  'plan: a container of another agent does not start anew for the numbers of a runtime': {
+    pod: web(WAS, policy('cpu RestartContainer')),
+    held: [
+      runs('web', null, {
+        resources: { cpuShares: 102, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitInBytes: 256 * 1024 ** 2 },
+      }),
+    ],
+  },
+  'plan: a container of another agent starts anew for a change after that': {
+    pod: web(WAS, policy('cpu RestartContainer')),
+    held: [runs('web', null)],
+    inForce: new Map([['web-1', amounts('100m', '128Mi', '1', '256Mi')]]),
   },
   'plan: one that does not run is left alone': {
     pod: web(amounts('1', '1Gi', '2', '2Gi')),

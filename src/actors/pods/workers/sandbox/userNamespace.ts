@@ -9,13 +9,16 @@
 
 import type { Pod } from '../../../../machines/kube/types.ts';
 import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
-import { pathName } from '../../../../machines/pod/pathName.ts';
+import { isPathName, pathName } from '../../../../machines/pod/pathName.ts';
 import { podDir } from '../../../../machines/pod/volumes/volumePaths.ts';
 import {
   asksForUserNamespace,
   firstIds,
+  type HeldIds,
+  heldIds,
   IDS_PER_POD,
   type IdRanges,
+  isHeld,
   mappingFrom,
   mappingText,
   namespaceFrom,
@@ -101,26 +104,50 @@ async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: Abort
 }
 
 /** Null: nothing is written of this pod. */
-async function mapping(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
+async function mapping(fs: HostFs, { ranges, ...place }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
+  const text = await mappingOnDisk(fs, place);
+  return text === null ? null : mappingFrom(text, ranges);
+}
+async function mappingOnDisk(fs: HostFs, { uid, facts }: Place): Promise<string | null> {
   const path = `${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`;
   const bytes = await ifThere(fs.readFile(path, { bytesMax: MAPPING_BYTES_MAX, own: true }));
-  return bytes === null ? null : mappingFrom(new TextDecoder().decode(bytes), ranges);
+  return bytes === null ? null : new TextDecoder().decode(bytes);
 }
 
 async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number>> {
   const { dir, target } = userNamespaceClaims(facts.rootDir);
   await new LastingFolder(fs, dir, { mode: CLAIMS_MODE, root: facts.rootDir }).make();
+  const held = await claimForOthers(fs, { facts, ranges });
   const taken = new Set(await fs.readdir(dir));
   // A claim of its own, made by an act that got no further.
   const own = await ownClaim(fs, { uid, facts });
   if (own !== null) return own;
   for (const first of firstIds(ranges)) {
-    if (taken.has(String(first))) continue;
+    if (taken.has(String(first)) || isHeld(held, first, ranges)) continue;
     if (!(await link(fs, { target: target(uid), path: `${dir}/${first}` }))) continue;
     await fs.fsyncDir(dir);
     return built(first);
   }
   return refused('create user namespace: could not find an empty slot to allocate a user namespace');
+}
+
+/**
+ * The kubelet makes no claims: a pod that it started has its own file alone, and gets its claim here. Returns what all pods
+ * have by their files, since a run of another length may be written there.
+ */
+async function claimForOthers(fs: HostFs, { facts, ranges }: { facts: Facts; ranges: IdRanges }): Promise<HeldIds[]> {
+  const { dir, target } = userNamespaceClaims(facts.rootDir);
+  const links = await Promise.all((await fs.readdir(dir)).map((name) => ifThere(fs.readlink(`${dir}/${name}`))));
+  const held: HeldIds[] = [];
+  for (const uid of (await listIfThere(fs, `${facts.rootDir}/pods`)).filter(isPathName)) {
+    const text = await mappingOnDisk(fs, { uid, facts });
+    if (text === null) continue;
+    held.push(...heldIds(text));
+    const first = mappingFrom(text, ranges);
+    // A claim that goes just now is not made again.
+    if (first.ok && !links.includes(target(uid))) await link(fs, { target: target(uid), path: `${dir}/${first.value}` });
+  }
+  return held;
 }
 
 /** Null: the pod has none. */

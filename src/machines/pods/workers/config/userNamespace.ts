@@ -63,13 +63,37 @@ export function mappingFrom(text: string, ranges: IdRanges): Built<number> {
   return built(uids.hostId);
 }
 
+/** Ids of the host that a file names, whoever wrote it: no other pod gets any of them. */
+export function heldIds(text: string): HeldIds[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return [];
+  }
+  if (typeof parsed !== 'object' || parsed === null) return [];
+  return ['uidMappings', 'gidMappings'].flatMap((key) => {
+    const list: unknown = Reflect.get(parsed, key);
+    return (Array.isArray(list) ? (list as unknown[]) : []).flatMap((entry) => mappingOf(entry) ?? []);
+  });
+}
+export type HeldIds = Pick<IdMapping, 'hostId' | 'length'>;
+
+/** The run of this pod that begins at `first` has some of them. */
+export function isHeld(held: readonly HeldIds[], first: number, { idsPerPod }: IdRanges): boolean {
+  return held.some(({ hostId, length }) => first < hostId + length && hostId < first + idsPerPod);
+}
+
 function onlyMapping(parsed: unknown, key: string): IdMapping | null {
   if (typeof parsed !== 'object' || parsed === null) return null;
   const list: unknown = Reflect.get(parsed, key);
   if (!Array.isArray(list) || list.length !== 1) return null;
-  const [only]: unknown[] = list;
-  if (typeof only !== 'object' || only === null) return null;
-  const [hostId, containerId, length] = ['hostId', 'containerId', 'length'].map((k) => Reflect.get(only, k) as unknown);
+  return mappingOf(list[0]);
+}
+
+function mappingOf(entry: unknown): IdMapping | null {
+  if (typeof entry !== 'object' || entry === null) return null;
+  const [hostId, containerId, length] = ['hostId', 'containerId', 'length'].map((k) => Reflect.get(entry, k) as unknown);
   if (typeof hostId !== 'number' || typeof containerId !== 'number' || typeof length !== 'number') return null;
   return { hostId, containerId, length };
 }
