@@ -265,6 +265,18 @@ describe('a change that cannot be set', () => {
     await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
   });
 
+  it('does not lower a limit of memory below what is in use with the page cache', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    const bytes = (mi: number) => ({ value: BigInt(mi * MI) });
+    h.faults.answer = (method, value) =>
+      method === 'ContainerStats' ? { stats: { memory: { workingSetBytes: bytes(100), usageBytes: bytes(400) } } } : value;
+    resize(h, 'web', { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } });
+    await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toContain(`below its current usage of ${400 * MI} bytes`);
+    expect(updates(h)).toEqual([]);
+  });
+
   it('lowers no limit that was raised again while it was asked how much is in use', async () => {
     await using h = await ofCluster();
     await up(h, 'web', burstable('100m', '64Mi'));
