@@ -27,6 +27,8 @@ export interface SimOptions {
    * ports; must let all through, and take no time.
    */
   between?: (node: never, config: never, ports: never) => unknown;
+  /** The run rejects with its reason before the next step of virtual time. */
+  signal?: AbortSignal;
   /** Hears of each phase as it begins; must not throw, and cannot change the run. */
   onPhase?: (phase: Phase) => void;
 }
@@ -42,7 +44,7 @@ export interface Violation {
 export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
 
 export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults' | 'onPhase' | 'between'>>;
+  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults' | 'onPhase' | 'between' | 'signal'>>;
   violation: Violation | null;
   hash: string;
   steps: number;

@@ -43,7 +43,7 @@ class Run {
     this.#names = o.scenario?.faults.map((f) => f.name) ?? [];
     this.#world = new World(o, this.#coverage?.see);
     this.#checks = this.#world.checks;
-    this.#loop = new Loop(this.#world);
+    this.#loop = new Loop(this.#world, o.signal);
   }
 
   fail(invariant: string, what: string): void {

@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { parseFlags } from '../../src/boot/flags/parse.ts';
 import { type InspectorServer, serveInspector } from '../../src/boot/inspect/server.ts';
+import { pageLog } from '../../src/ctl/commands/recording/recordingUi.ts';
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
-import { CLOSED_FOR_MS, FRAMES_PER_SECOND_MAX, REQUESTS_PER_SECOND_MAX } from '../../src/inspect/server/pageServer.ts';
+import { CLOSED_FOR_MS, FRAMES_PER_SECOND_MAX, PageServer, REQUESTS_PER_SECOND_MAX } from '../../src/inspect/server/pageServer.ts';
 import { type HollowNode, hollowNode, manifest, until } from '../integration/hollowNode.ts';
 
 let h: HollowNode;
@@ -238,4 +239,15 @@ describe('--actorlet-inspect', () => {
       expect(read(`--actorlet-inspect=${bad}`), bad).toContain('is not a loopback address with a port');
     }
   });
+});
+
+it('says where it listens that its page was not built, and what to run', async () => {
+  const told: string[] = [];
+  using unbuilt = new PageServer({ log: pageLog({ err: (text) => told.push(text) }), targets: {} }, new Map());
+  let at = '';
+  await unbuilt.listen({ host: '127.0.0.1', port: 0, flag: '--port' }, (listens) => {
+    at = listens;
+  });
+  expect(told).toEqual(['inspection page: it was not built, so its address answers 503. Run: npm run build\n']);
+  expect((await fetch(at)).status).toBe(503);
 });

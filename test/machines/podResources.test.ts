@@ -103,6 +103,22 @@ it('leaves out pods that have ended, where only active ones are wanted, and what
   expect(podResourcesByName(all, { namespace: 'n', name: 'pod-5' })).toBeNull();
 });
 
+it('knows a pod that was recreated under its name as what it is now, whatever its predecessor held', () => {
+  const again = (uid: string, o: Partial<PodRecord> = {}) => {
+    const [, made] = record(uid, o);
+    const one: [string, PodRecord] = [uid, { ...made, pod: { ...made.pod, metadata: { ...made.pod.metadata, name: 'web' } } }];
+    return one;
+  };
+  const finished = { phase: 'finished' } as PodRecord['worker'];
+  const devicesOf = (records: [string, PodRecord][]) =>
+    podResourcesByName(facts(records), { namespace: 'n', name: 'web' })?.containers.map((c) => c.devices.length);
+  // Pod 1 holds devices, and pod 2 none.
+  expect(devicesOf([again('1'), again('2')])).toEqual([0]);
+  expect(devicesOf([again('1', { worker: finished }), again('2')])).toEqual([0]);
+  expect(devicesOf([again('1'), again('2', { state: REFUSED })])).toEqual([3]);
+  expect(devicesOf([again('2', { worker: finished }), again('1', { worker: finished })])).toEqual([3]);
+});
+
 it('answers ten calls at once, then a hundred each second', () => {
   let bucket = FULL_BUCKET;
   const call = (ms: number) => {

@@ -2,12 +2,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { surroundings } from '../../src/ctl/commands/replay/surroundings.ts';
-import { Past, ReplayFeed } from '../../src/ctl/commands/replay/ui.ts';
+import { Past, ReplayFeed, runReplayUi } from '../../src/ctl/commands/replay/ui.ts';
 import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
 import { recorded } from './simulated/recordedSim.ts';
@@ -65,6 +66,22 @@ it('shows any moment, back and on, with contexts in full', async () => {
   expect(page.last('snapshot')).toMatchObject({ pods, actors });
   await page.at(steps?.afterMs ?? 0);
   expect(page.last('snapshot')?.atMs).toBeGreaterThan(middleMs);
+});
+
+it('says why its page is not there', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const served = new AbortController();
+  const told: string[] = [];
+  const io = { ...toldTo(), signal: served.signal };
+  io.err = (text) => {
+    told.push(text);
+    served.abort();
+  };
+  await runReplayUi(io, { path, until: undefined, port, open: false });
+  taken.close();
+  expect(told[0]).toContain(`cannot listen on 127.0.0.1:${port}`);
 });
 
 it('begins at a state, and says where no actor comes to it', async () => {

@@ -1,5 +1,6 @@
 /** `actorctl sim` as a program: in one process and in several, from sources and bundled, with a scenario and with a wrong one. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -72,6 +73,29 @@ describe('actorctl sim', () => {
     expect(out).toContain('  cut: at 1s every 2s 2 times: hints.cut\n');
     expect(out).toContain('faults of the scenario:\n  cut: 4 hits\n  nobody: hit nothing\n');
     expect(out).toMatch(/faults injected: 4\n {2}hints.cut +4\nworkload: .*pod.put \d+/);
+  });
+
+  it.each([
+    ['in one process', []],
+    ['in several', ['--seeds', '2', '--jobs', '2']],
+  ])('ends at Ctrl-C %s, in the middle of a seed, with exit code 130', { timeout: PROGRAM_TIMEOUT_MS }, async (_, more) => {
+    const started = Promise.withResolvers<void>();
+    // A seed of ten virtual hours, which takes real minutes.
+    const child = spawn(process.execPath, [join(root, 'src/ctl/main.ts'), 'sim', '--seed', '5', '--minutes', '600', ...more]);
+    let out = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
+      started.resolve();
+    });
+    try {
+      await started.promise;
+      const ended = once(child, 'close');
+      child.kill('SIGINT');
+      expect(await ended).toEqual([130, null]);
+      expect(out).toContain('\n0 runs, 0 failed;');
+    } finally {
+      child.kill('SIGKILL');
+    }
   });
 
   it('refuses a wrong scenario with file, line and field, and exit code 2', { timeout: PROGRAM_TIMEOUT_MS }, async () => {

@@ -267,6 +267,7 @@ describe.skipIf(process.getuid?.() !== 0)('a tree that is given to a group', () 
       [4321, '660'],
     ]);
     expect([statSync(join(dir, 'outside')).gid, statSync(join(dir, 'outside')).mode & 0o777]).toEqual([0, 0o600]);
+    expect(await mounter.groupOf(join(dir, 'v'), call())).toBe(4321);
   });
 
   it('is left as it is under OnRootMismatch where the root is as it should be, and is not where the setgid bit alone is missing (trap 58)', async () => {

@@ -53,7 +53,7 @@ export interface ListenAt {
 
 export class PageServer implements Disposable {
   readonly #source: PageSource;
-  readonly #files: ReadonlyMap<string, PageFile> = pageFiles();
+  readonly #files: ReadonlyMap<string, PageFile>;
   readonly #http: Server;
   // Pings are answered here: those of a client that does not read would fill the memory.
   readonly #ws = new WebSocketServer({
@@ -74,8 +74,9 @@ export class PageServer implements Disposable {
   #again: NodeJS.Timeout | null = null;
   #closed = false;
 
-  constructor(source: PageSource) {
+  constructor(source: PageSource, files: ReadonlyMap<string, PageFile> = pageFiles()) {
     this.#source = source;
+    this.#files = files;
     this.#http = createServer((req, res) => {
       if (!this.#affords(req.socket)) return;
       this.#answer(req, res).catch((error: unknown) => {
@@ -113,6 +114,8 @@ export class PageServer implements Disposable {
           this.#http.on('error', (error) => this.#source.log.warn({ err: error.message }, 'inspection page: the server failed'));
           const { port } = this.#http.address() as AddressInfo;
           const host = at.host.includes(':') ? `[${at.host}]` : at.host;
+          if (this.#files.size === 0)
+            this.#source.log.warn({}, 'inspection page: it was not built, so its address answers 503. Run: npm run build');
           onListen(`http://${host}:${port}/`);
           resolve();
         });

@@ -31,14 +31,16 @@ export function listPodResources(facts: PodResourcesFacts, { active }: { active:
   );
 }
 
-/** Null: the node has no such pod. */
+/** Of pods with one name, the newest that has not ended; otherwise the newest. Null: the node has no such pod. */
 export function podResourcesByName(
   facts: PodResourcesFacts,
   { namespace, name }: { namespace: string; name: string },
 ): PodResources | null {
-  for (const { pod, source } of facts.records.values())
-    if (source !== 'runtime' && pod.metadata.name === name && pod.metadata.namespace === namespace) return resourcesOf(pod, facts);
-  return null;
+  const named = [...facts.records].filter(
+    ([, { pod, source }]) => source !== 'runtime' && pod.metadata.name === name && pod.metadata.namespace === namespace,
+  );
+  const found = named.findLast(([uid, record]) => !hasEnded(facts, { uid, record })) ?? named.at(-1);
+  return found === undefined ? null : resourcesOf(found[1].pod, facts);
 }
 
 /** All that can be given to containers, taken or free. */

@@ -73,6 +73,8 @@ export interface Mounter {
    * could not be changed is told, and is no failure.
    */
   giveToGroup(path: string, of: { gid: number; onRootMismatch: boolean }, call: MountCall): Promise<{ left: string }>;
+  /** Follows links. */
+  groupOf(path: string, call: MountCall): Promise<number>;
   /**
    * Makes a file system use all of its device while it is mounted: ext2 to ext4, xfs and btrfs. A device that has none is left
    * as it is. `path`: where it is mounted.

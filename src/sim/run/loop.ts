@@ -8,12 +8,14 @@ const BEAT_MS = 1_000;
 
 export class Loop {
   readonly #world: World;
+  readonly #signal: AbortSignal | undefined;
   #steps = 0;
   #instant = { atMs: -1, steps: 0 };
   #beatAtMs = 0;
 
-  constructor(world: World) {
+  constructor(world: World, signal: AbortSignal | undefined) {
     this.#world = world;
+    this.#signal = signal;
   }
 
   get steps(): number {
@@ -25,6 +27,7 @@ export class Loop {
     const { time, checks } = this.#world;
     await drain();
     while (checks.hold) {
+      this.#signal?.throwIfAborted();
       if (done()) return true;
       if (!(await time.step(endMs))) return done();
       this.#steps += 1;

@@ -180,11 +180,15 @@ describe('statistics', () => {
     await s.ask('/exec/a/b/c');
     await s.ask('/scanner');
     await s.ask('/portForward/a/b');
+    await s.ask('/containerLogs/default/web/main?follow=true');
+    await s.ask('/debug/pprof/');
     const { body } = await s.ask('/metrics');
     expect(body).toContain('kubelet_http_requests_total{method="GET",path="exec",server_type="readwrite",long_running="true"} 1');
     expect(body).toContain('kubelet_http_requests_total{method="GET",path="other",server_type="readwrite",long_running="false"} 1');
-    // Not counted among the long ones, as in the reference (trap 41).
-    expect(body).toContain('kubelet_http_requests_total{method="GET",path="portForward",server_type="readwrite",long_running="false"} 1');
+    expect(body).toContain('kubelet_http_requests_total{method="GET",path="debug",server_type="readwrite",long_running="true"} 1');
+    // Neither is in the kubelet's list of long-running paths (trap 41).
+    for (const path of ['portForward', 'containerLogs'])
+      expect(body).toContain(`kubelet_http_requests_total{method="GET",path="${path}",server_type="readwrite",long_running="false"} 1`);
     expect(await s.ask('/metrics/probes')).toMatchObject({ status: 200, body: expect.stringMatching(/^process_start_time_seconds \d/m) });
     expect((await s.ask('/metrics/probes')).body).not.toMatch(/kubelet_|actorlet_|process_cpu/);
     // What has a page of its own is there only.

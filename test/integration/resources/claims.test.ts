@@ -131,10 +131,15 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'first'));
     expect(h.mounts.owners.get(dir(first))).toBe('-:1');
     expect(h.mounts.table.map((m) => m.root)).toContain(`${dir(first)}/a/b`);
+    create(h, 'same', claiming({ fsGroup: 1 }));
+    await h.until('Ready', () => isReady(h, 'same'));
+    expect(events(h, 'AlreadyMountedVolume')).toEqual([]);
     const second = create(h, 'second', claiming({ fsGroup: 2 }));
     await h.until('Ready', () => isReady(h, 'second'));
     expect(h.mounts.owners.get(dir(second))).toBeUndefined();
-    expect(events(h, 'AlreadyMountedVolume')[0]).toContain('The requested fsGroup is 2, but the volume disk is mounted by another pod');
+    expect(events(h, 'AlreadyMountedVolume')).toEqual([
+      'The requested fsGroup is 2, but the volume disk is mounted by another pod of this node and belongs to group 1. The volume may not be shareable.',
+    ]);
   });
 
   it('whose many files are being given to the group of its pod says so', async () => {

@@ -248,6 +248,36 @@ describe('a change that cannot be set', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it('is shown with the generation that was granted, whatever is asked for since', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    h.faults.fault = (method) =>
+      method === 'UpdateContainerResources' ? { kind: 'refuse', code: 13, details: 'no such cgroup' } : undefined;
+    const generations = () => ['PodResizeInProgress', 'PodResizePending'].map((type) => condition(h, 'web', type)?.observedGeneration);
+    const wanted = burstable('300m', '64Mi');
+    resize(h, 'web', wanted);
+    await h.until('it failed', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(generations()).toEqual([2, undefined]);
+    resize(h, 'web', burstable(`${cpus(h) + 1}`, '64Mi'));
+    await h.until('more than there is waits', () => pending(h, 'web') !== undefined);
+    expect(generations()).toEqual([2, 3]);
+    await h.crash();
+    await h.boot();
+    await h.until('it failed again', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    await h.advance(200_000);
+    expect(generations()).toEqual([2, 3]);
+    // Each daemon says the same failure once.
+    expect(events(h, 'ResizeError')).toEqual([expect.stringContaining('"generation":2,"error":')]);
+    // Another limit: no request changes.
+    resize(h, 'web', { ...wanted, limits: { ...wanted.limits, cpu: '2' } });
+    await h.until('it is granted', () => pending(h, 'web') === undefined);
+    expect(generations()).toEqual([4, undefined]);
+    h.faults.fault = () => undefined;
+    await h.until('it is in force', () => condition(h, 'web', 'PodResizeInProgress') === undefined, 120_000);
+    expect(events(h, 'ResizeStarted').map((said) => /"generation":(\d)/.exec(said)?.[1])).toEqual(['4']);
+    expect(events(h, 'ResizeCompleted').map((said) => /"generation":(\d)/.exec(said)?.[1])).toEqual(['4']);
+  });
+
   it('does not lower a limit of memory below what is in use', async () => {
     await using h = await ofCluster();
     await up(h, 'web', burstable('100m', '100Ki'));
@@ -263,6 +293,18 @@ describe('a change that cannot be set', () => {
     );
     resize(h, 'web', burstable('100m', '100Ki'));
     await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
+  });
+
+  it('does not lower a limit of memory below what is in use with the page cache', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    const bytes = (mi: number) => ({ value: BigInt(mi * MI) });
+    h.faults.answer = (method, value) =>
+      method === 'ContainerStats' ? { stats: { memory: { workingSetBytes: bytes(100), usageBytes: bytes(400) } } } : value;
+    resize(h, 'web', { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } });
+    await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toContain(`below its current usage of ${400 * MI} bytes`);
+    expect(updates(h)).toEqual([]);
   });
 
   it('lowers no limit that was raised again while it was asked how much is in use', async () => {

@@ -97,6 +97,8 @@ describe('how many volumes a driver can take', () => {
     expect([reason, message]).toEqual(['VolumeAttachmentLimitExceeded', expect.stringContaining(`Pod was rejected: ${told}`)]);
     expect(conditions?.filter((c) => c.type === 'DisruptionTarget')).toEqual([]);
     expect(events(h, 'VolumeAttachmentLimitExceeded')).toEqual([expect.stringContaining(told)]);
+    const counted = /^kubelet_admission_rejections_total\{reason="VolumeAttachmentLimitExceeded"\} 1$/m;
+    expect(await h.metrics.render()).toMatch(counted);
     drop(h, 'pods/web');
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 400_000);
   });

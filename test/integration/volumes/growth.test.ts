@@ -179,7 +179,7 @@ describe('a claim that is given more room', () => {
     await running(h, pod({ readOnly: true }));
     await h.advance(30_000);
     expect(expands(h)).toEqual([]);
-    expect(about(h, 'FileSystemResizeFailed')).toEqual(['data']);
+    expect(about(h, 'FileSystemResizeFailed')).toEqual(['pod web', 'data']);
   });
 
   it.each([

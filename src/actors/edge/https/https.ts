@@ -170,17 +170,11 @@ function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: HttpRequ
     ctx.log.warn({ user: who.user.name, why: verdict.why }, 'the rights of a client of the API could not be looked up; it is refused');
     return text(refused.replace(/^Forbidden/, 'Authorization error'), 500);
   };
-  return withRequestMetrics(ports, { serverType: 'readwrite', known: [...table.keys(), ...METRICS_PATHS], longRunning }, async (req) => {
+  return withRequestMetrics(ports, { serverType: 'readwrite', known: [...table.keys(), ...METRICS_PATHS] }, async (req) => {
     const segments = req.path.split('/').filter((s) => s !== '');
     // Nothing here has such a name, so it can only be an attempt to leave the page's own folder.
     if (segments.some((s) => s === '.' || s === '..' || /[\\\0]/.test(s))) return text('400: Bad Request\n', 400);
     const [name = '', ...parts] = segments;
     return handle(req, { path: `/${segments.join('/')}`, name, parts });
   });
-}
-
-/** As the reference labels them: port-forwards are not among them. */
-function longRunning(req: HttpRequest): boolean {
-  const [, first] = req.path.split('/');
-  return first === 'exec' || first === 'attach' || (first === 'containerLogs' && req.query.get('follow') === 'true');
 }

@@ -6,13 +6,13 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNE
 /** Prometheus' own default buckets, which the kubelet uses here. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const LABELS = ['method', 'path', 'server_type', 'long_running'] as const;
+/** The kubelet's list. Port-forwards and logs that are followed are not in it. */
+const LONG_RUNNING: ReadonlySet<string> = new Set(['exec', 'attach', 'debug']);
 
 export interface RequestMetricsOptions {
   serverType: 'readonly' | 'readwrite';
   /** First path segments that get a label of their own; anything else is `other`, so a scanner cannot make series. */
   known: readonly string[];
-  /** Requests that last as long as their client likes; none by default. */
-  longRunning?: (req: HttpRequest) => boolean;
 }
 
 export function withRequestMetrics(
@@ -41,11 +41,12 @@ export function withRequestMetrics(
     inflight.set(n, labels);
   };
   return async (req) => {
+    const path = pathLabel(req.path, known);
     const labels = {
       method: METHODS.has(req.method) ? req.method : 'other',
-      path: pathLabel(req.path, known),
+      path,
       server_type: o.serverType,
-      long_running: String(o.longRunning?.(req) === true),
+      long_running: String(LONG_RUNNING.has(path)),
     };
     const startMs = ports.clock.monoMs();
     total.inc(labels);

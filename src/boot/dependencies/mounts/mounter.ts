@@ -134,6 +134,7 @@ const SEVER_SCRIPT = [
   '[ -e "$file" ] || { echo "$file is not there: Linux 6.5 and later can give up a server" >&2; exit 1; }',
   'echo 1 > "$file" && echo severed',
 ].join('\n');
+const GROUP_SCRIPT = 'stat -L -c %g -- "$1"';
 const TELL_SCRIPT = 'printf %s "$2" > "$1"';
 const NEVER = new AbortController().signal;
 /** Before what a shell says of a line of a script. */
@@ -214,6 +215,9 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     },
     async giveToGroup(path, of, call) {
       return { left: await helpers.giveToGroup({ path, ...of }, { ...call, server: await server(path) }) };
+    },
+    async groupOf(path, call) {
+      return Number(await runHelper('/bin/sh', ['-c', GROUP_SCRIPT, 'sh', path], call));
     },
     async tool(name, args, { timeoutMs }) {
       const { code, signal, out, err } = await runToEnd(name, args, { timeoutMs, signal: NEVER });

@@ -23,7 +23,7 @@ export async function runRecordedUi(io: CtlIo, o: RecordedUi): Promise<number> {
   if (!(Number.isInteger(o.port) && o.port >= 0 && o.port <= PORT_MAX)) throw new CtlError(EXIT.usage, `--port takes 0 to ${PORT_MAX}.`);
   const { recording, atMs, remarks } = await openRecording(o.file, o.at);
   for (const remark of remarks) io.err(`${remark}\n`);
-  const server = new PageServer({ log: logTo(io), targets: { feed: new PastFeed(recording, { startMs: atMs, life: LIFE_FRAME }) } });
+  const server = new PageServer({ log: pageLog(io), targets: { feed: new PastFeed(recording, { startMs: atMs, life: LIFE_FRAME }) } });
   try {
     await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
       io.out(`${url}\n`);
@@ -36,8 +36,9 @@ export async function runRecordedUi(io: CtlIo, o: RecordedUi): Promise<number> {
   return EXIT.ok;
 }
 
-function logTo(io: CtlIo): Logger {
-  const say = (about: object, text: string) => io.err(`${text} ${JSON.stringify(about)}\n`);
+/** What a served page has to say to the person at the terminal. */
+export function pageLog(io: Pick<CtlIo, 'err'>): Logger {
+  const say = (about: object, text: string) => io.err(`${text}${Object.keys(about).length === 0 ? '' : ` ${JSON.stringify(about)}`}\n`);
   const log: Logger = { debug: () => {}, info: () => {}, warn: say, error: say, child: () => log };
   return log;
 }

@@ -18,6 +18,7 @@ import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { Replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
 import { openBrowser } from '../inspect.ts';
+import { pageLog } from '../recording/recordingUi.ts';
 import { inputFiles, openInputs } from './file.ts';
 import { surroundings } from './surroundings.ts';
 import { stopAt } from './until.ts';
@@ -39,7 +40,7 @@ export async function runReplayUi(io: CtlIo, o: ReplayUi): Promise<number> {
   if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
   const past = await Past.of(file, o.until, surroundings(io));
   if (past.remark !== '') io.err(`${printable(past.remark)}\n`);
-  const server = new PageServer({ log: silentLogger, targets: { feed: new ReplayFeed(past) } });
+  const server = new PageServer({ log: pageLog(io), targets: { feed: new ReplayFeed(past) } });
   try {
     await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
       io.out(`${url}\n`);

@@ -60,7 +60,7 @@ interface SeedLine {
 export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
   check(args);
   const scenario = args.scenario === undefined ? undefined : await readScenario(args.scenario);
-  const options = (seed: number) => optionsOf(args, { seed, scenario });
+  const options = (seed: number) => optionsOf(args, { seed, scenario, signal: io.signal });
   // A fresh range each time it is not told otherwise; every report names its seed.
   const first = args.seed ?? 1 + (Math.floor(io.nowMs() / 1_000) % 1_000_000_000);
   const total = emptyTotals();
@@ -83,9 +83,11 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
     io.out(`seeds ${first} to ${first + args.seeds - 1}\n`);
     for (const line of scenario === undefined ? [] : describeScenario(scenario)) io.out(`  ${line}\n`);
   }
-  if (args.jobs > 1 && args.seeds > 1) await inProcesses(io, { ...args, seed: first }, take);
-  else for (let seed = first; seed < first + args.seeds && !io.signal.aborted; seed++) take(await oneSeed(options(seed)));
-  if (args.lines) return EXIT.ok;
+  await untilInterrupted(io, async () => {
+    if (args.jobs > 1 && args.seeds > 1) await inProcesses(io, { ...args, seed: first }, take);
+    else for (let seed = first; seed < first + args.seeds; seed++) take(await oneSeed(options(seed)));
+  });
+  if (args.lines) return io.signal.aborted ? EXIT.interrupted : EXIT.ok;
   progress(-1, failed.length);
   const wallMs = realMs() - began;
   if (args.json)
@@ -93,14 +95,26 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
       `${JSON.stringify({ first, ...total, ...(scenario === undefined ? {} : { scenario: scenario.name, hits: Object.fromEntries(named) }), wallMs, failures: failed.map(({ seed, invariant, what }) => ({ seed, invariant, what })) })}\n`,
     );
   else {
-    for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, options(seed), args);
-    for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.invariant}: ${f.what}\n`);
-    // One seed is wanted whatever becomes of it.
-    const wanted = args.seeds === 1 ? [first] : failed.slice(0, REPORTS_MAX).map((f) => f.seed);
-    if (args.record !== undefined) for (const seed of wanted) await recordSeed(io, options(seed), args.record);
+    await untilInterrupted(io, async () => {
+      for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, options(seed), args);
+      for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.invariant}: ${f.what}\n`);
+      // One seed is wanted whatever becomes of it.
+      const wanted = args.seeds === 1 ? [first] : failed.slice(0, REPORTS_MAX).map((f) => f.seed);
+      if (args.record !== undefined) for (const seed of wanted) await recordSeed(io, options(seed), args.record);
+    });
     io.out(`${[...hitLines(named), ...summary(total, { wallMs, edges: args.edges })].join('\n')}\n`);
   }
-  return failed.length > 0 || io.signal.aborted ? EXIT.no : EXIT.ok;
+  if (io.signal.aborted) return EXIT.interrupted;
+  return failed.length > 0 ? EXIT.no : EXIT.ok;
+}
+
+/** Ctrl-C ends the runs of `act`, and no more. */
+async function untilInterrupted(io: CtlIo, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (!io.signal.aborted) throw error;
+  }
 }
 
 function check(args: SimArgs): void {
@@ -134,10 +148,11 @@ async function readScenario(file: string): Promise<Scenario> {
   throw new CtlError(EXIT.usage, `${lines.length === 1 ? 'an error' : `${lines.length} errors`} in the scenario\n${lines.join('\n')}`);
 }
 
-function optionsOf(args: SimArgs, o: { seed: number; scenario: Scenario | undefined }): SimOptions {
+function optionsOf(args: SimArgs, o: { seed: number; scenario: Scenario | undefined; signal: AbortSignal }): SimOptions {
   const { minutes, pods, nodes } = args;
   return {
     seed: o.seed,
+    signal: o.signal,
     ...(minutes === undefined ? {} : { minutes }),
     ...(pods === undefined ? {} : { pods }),
     ...(nodes === undefined ? {} : { nodes }),

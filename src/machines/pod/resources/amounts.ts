@@ -86,3 +86,11 @@ export const NO_AMOUNTS: Amounts = { requests: {}, limits: {} };
 export function resizableContainers(pod: Pod): Container[] {
   return [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
 }
+/** Of each of them, and of the pod as a whole. */
+export function samePodAmounts(a: Pod, b: Pod): boolean {
+  const others = new Map(resizableContainers(b).map((c) => [c.name, amountsOf(c)]));
+  return (
+    sameAmounts(amountsOf(a.spec), amountsOf(b.spec)) &&
+    resizableContainers(a).every((c) => sameAmounts(amountsOf(c), others.get(c.name) ?? NO_AMOUNTS))
+  );
+}

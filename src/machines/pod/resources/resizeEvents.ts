@@ -2,7 +2,7 @@
 
 import { sameData } from '../../data/sameData.ts';
 import type { Container } from '../../kube/podTable.ts';
-import type { Pod, PodStatus } from '../../kube/types.ts';
+import type { Pod, PodCondition, PodStatus } from '../../kube/types.ts';
 import { canonicalJson } from '../names.ts';
 import { isTerminal } from '../phase.ts';
 import { WHOLE_POD } from './amounts.ts';
@@ -15,12 +15,13 @@ export interface ResizeEvent {
 /** From the status before to the next: a change that was granted, and one that is in force everywhere. */
 export function resizeEvents(before: PodStatus | undefined, now: PodStatus, pod: Pod): ResizeEvent[] {
   if (before === undefined || isTerminal(now.phase)) return [];
-  const [was, is] = [inProgress(before), inProgress(now)];
-  const started = (is && !was) || wasGranted(before, now);
-  const message = (what: 'started' | 'completed') => resizeMessage(what, pod, { generation: now.observedGeneration });
+  const [was, is] = [resizeInProgress(before), resizeInProgress(now)];
+  const started = (is !== undefined && is.observedGeneration !== was?.observedGeneration) || wasGranted(before, now);
+  const of = is ?? (started ? now : was);
+  const message = (what: 'started' | 'completed') => resizeMessage(what, pod, { generation: of?.observedGeneration });
   return [
     ...(started ? [{ reason: 'ResizeStarted', message: message('started') } as const] : []),
-    ...((started || was) && !is ? [{ reason: 'ResizeCompleted', message: message('completed') } as const] : []),
+    ...(of !== undefined && is === undefined ? [{ reason: 'ResizeCompleted', message: message('completed') } as const] : []),
   ];
 }
 
@@ -38,7 +39,10 @@ export function resizeMessage(what: string, { metadata, spec }: Pod, o: { genera
   return `Pod resize ${what}: {${parts.join(',')}}`;
 }
 
-const inProgress = (status: PodStatus): boolean => status.conditions?.some((c) => c.type === 'PodResizeInProgress') === true;
+/** Its `observedGeneration` is that of the definition that was granted. */
+export function resizeInProgress({ conditions }: PodStatus): PodCondition | undefined {
+  return conditions?.find((c) => c.type === 'PodResizeInProgress');
+}
 
 function wasGranted(before: PodStatus, now: PodStatus): boolean {
   const amounts = (status: PodStatus) =>

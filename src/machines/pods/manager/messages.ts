@@ -49,6 +49,8 @@ export type PodManagerEvent =
             /** A pod on its way out gets its `graceSeconds` at most. */
             hurry?: boolean;
           }
+        /** From its worker: this node cannot start it after all. It fails as one that admission refused, so that it starts elsewhere. */
+        | { type: 'pods.refuse'; uid: string; refused: Refused }
         /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
         | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[]; listed?: boolean }
       ));

@@ -31,6 +31,7 @@ const TAKEN = [
   'pods.orphan',
   'pods.quarantined',
   'pods.evict',
+  'pods.refuse',
   'pods.dirty',
 ] as const satisfies readonly PodManagerEvent['type'][];
 

@@ -59,6 +59,15 @@ function take(ledger: Ledger, event: StepEvent): void {
       if (rec !== undefined) ledger.evict(rec, { eviction: event.eviction, causes: event.causes, hurry: event.hurry === true });
       return;
     }
+    case 'pods.refuse': {
+      const rec = ledger.records.get(event.uid);
+      if (rec?.state.is !== 'running') return;
+      const { reason, message } = event.refused;
+      ledger.out.push({ to: 'refused', pod: rec.pod, reason, message });
+      const eviction = { reason, message: `Pod was rejected: ${message}`, graceSeconds: 0 };
+      ledger.evict(rec, { eviction, causes: event.causes, hurry: false });
+      return;
+    }
     case 'pods.dirty': {
       const rec = ledger.records.get(event.uid);
       if (rec === undefined || !isLive(rec)) return;

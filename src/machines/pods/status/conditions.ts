@@ -1,6 +1,7 @@
 /** Pod conditions: all of them come from here, so that they cannot contradict each other (pod lifecycle 6.5). */
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../kube/types.ts';
+import { resizeInProgress } from '../../pod/resources/resizeEvents.ts';
 import { ALL_RESTARTING, mayRestartAll } from '../../pod/runtime/restartAll.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
@@ -108,7 +109,7 @@ export function ownConditions(input: {
     { type: 'ContainersReady', ...containers },
     { type: 'PodScheduled', status: 'True' },
     ...(mayRestartAll(pod) ? [{ type: ALL_RESTARTING, ...allRestarting(phase, input.restartingAll) }] : []),
-    ...resizeConditions(pod, phase, input.resizing),
+    ...resizeConditions(pod, { phase, progress: input.resizing, old }),
   ];
 }
 
@@ -133,18 +134,25 @@ function allRestarting(phase: PodPhase, restarting: boolean): Verdict {
 export interface ResizeProgress {
   /** Why it could not be set, or null. */
   error: string | null;
+  /** Of the pod's definition that was granted. Absent: as it was said, else of the present one. */
+  generation?: number | undefined;
 }
 
 /** There while they hold; nothing is said of a pod that has ended (pod lifecycle 6.6). */
-function resizeConditions({ resize }: Pod, phase: PodPhase, progress: ResizeProgress | undefined): PodCondition[] {
+function resizeConditions(
+  { resize }: Pod,
+  { phase, progress, old }: { phase: PodPhase; progress: ResizeProgress | undefined; old: PodStatus },
+): PodCondition[] {
   if (phase === 'Succeeded' || phase === 'Failed') return [];
-  const error = progress?.error ?? null;
-  return [
-    ...(resize === undefined ? [] : [{ type: 'PodResizePending', status: 'True', ...resize } as const]),
-    ...(progress === undefined
-      ? []
-      : [{ type: 'PodResizeInProgress', status: 'True', ...(error === null ? {} : { reason: 'Error', message: error }) } as const]),
-  ];
+  const pending: PodCondition[] = resize === undefined ? [] : [{ type: 'PodResizePending', status: 'True', ...resize }];
+  if (progress === undefined) return pending;
+  const { error, generation: observedGeneration = resizeInProgress(old)?.observedGeneration } = progress;
+  const inProgress: PodCondition = {
+    ...{ type: 'PodResizeInProgress', status: 'True' },
+    ...(error === null ? {} : { reason: 'Error', message: error }),
+    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+  };
+  return [...pending, inProgress];
 }
 
 /** They are only there while they are true: their time is that of their reason, as in the reference. */

@@ -88,7 +88,9 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
   });
   const generation = pod.metadata.generation;
   const conditions = stampTransitions([...foreign, ...own], old, input.nowWallMs).map((c) =>
-    generation === undefined || !isOwnedCondition(c.type) || c.type === ALL_RESTARTING ? c : { ...c, observedGeneration: generation },
+    generation === undefined || !isOwnedCondition(c.type) || c.type === ALL_RESTARTING
+      ? c
+      : { ...c, observedGeneration: c.observedGeneration ?? generation },
   );
   const podIPs = addressesOf(input, old);
   const hostIPs = onePerFamily(facts.hostIPs);

@@ -140,6 +140,8 @@ export interface WorkerContext {
   resizes: boolean;
   /** Why that failed at last, or null. */
   resizeError: string | null;
+  /** Of the definition whose change of resources was granted last; absent: none since this worker began. */
+  grantedGeneration?: number | undefined;
 }
 
 export interface InspectionOf {
@@ -256,6 +258,7 @@ export function decisionNow(context: WorkerContext, status: NonNullable<WorkerCo
     newLife: context.newLife,
     inForce: context.inForce,
     resizeError: context.resizeError,
+    grantedGeneration: context.grantedGeneration,
   });
 }
 export function planActions(context: WorkerContext): PodActions | null {

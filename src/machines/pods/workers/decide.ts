@@ -40,6 +40,8 @@ export interface DecideInput {
   inForce?: InForce;
   /** Why they could not be changed at last, or null. */
   resizeError?: string | null;
+  /** See {@link ResizeProgress}. */
+  grantedGeneration?: number | undefined;
 }
 
 type Plan =
@@ -109,7 +111,7 @@ export function decide(input: DecideInput): Decision {
       hookAhead: input.hookAhead ?? new Set(),
       inForce: resize.inForce,
       deviceHealth: input.deviceHealth,
-      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null } } : {}),
+      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null, generation: input.grantedGeneration } } : {}),
       ...(override === undefined ? {} : { override }),
     });
   const plain = generate(false);

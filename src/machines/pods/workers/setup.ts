@@ -3,8 +3,8 @@
 import { assign } from 'xstate';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
 import { ofPresent, withStep } from '../../pod/resources/actuation.ts';
-import { WHOLE_POD } from '../../pod/resources/amounts.ts';
-import { resizeMessage } from '../../pod/resources/resizeEvents.ts';
+import { samePodAmounts, WHOLE_POD } from '../../pod/resources/amounts.ts';
+import { resizeInProgress, resizeMessage } from '../../pod/resources/resizeEvents.ts';
 import { hashNameAndImage } from '../../pod/runtime/containerHash.ts';
 import { effectiveGraceSeconds, stopTimeoutSeconds } from '../../pod/runtime/killOrder.ts';
 import { exitForBackoff, firstStatus, nextRestartCount, withReplaced } from '../../pod/runtime/runtimeStatus.ts';
@@ -117,7 +117,12 @@ export const workerSetup = effects.extend({
     }),
     takePod: assign(({ context, event }) => {
       if (event.type !== 'pod.update') return {};
-      return { pod: event.pod, causes: joinCauses(context.causes, event.causes) };
+      const { pod } = event;
+      const isGrant = !context.runtimeOnly && !samePodAmounts(pod, context.pod);
+      return {
+        ...{ pod, causes: joinCauses(context.causes, event.causes) },
+        ...(isGrant ? { grantedGeneration: pod.metadata.generation } : {}),
+      };
     }),
     takeKill: assign(({ context, event }) => {
       if (event.type !== 'pod.kill') return {};
@@ -215,13 +220,14 @@ export const workerSetup = effects.extend({
       if (event.type !== 'resize.trouble') return;
       const { message } = event;
       enqueue.assign({ resizeError: message });
-      if (message === null) return;
+      if (message === null || message === context.resizeError) return;
+      const generation = resizeInProgress(context.apiStatus ?? {})?.observedGeneration;
       enqueue({
         type: 'recordEvent',
         params: {
           type: 'Warning',
           reason: 'ResizeError',
-          message: resizeMessage('error', context.pod, { error: message }),
+          message: resizeMessage('error', context.pod, { generation, error: message }),
         },
       });
     }),

@@ -178,6 +178,13 @@ class Mounts implements SimMounts {
     return this.table[this.topmost(path)]?.source ?? '';
   }
 
+  /** Mounts of one thing show the group that one of them was given. */
+  groupOf(path: string): number {
+    const of = this.table[this.topmost(path)];
+    const same = this.table.filter((e) => e.source === of?.source && e.root === of.root).map((e) => this.owners.get(e.path));
+    return Number(same.findLast((owner) => owner !== undefined)?.split(':')[1] ?? 0);
+  }
+
   remount(path: string, options: readonly string[]): void {
     const there = this.table[this.topmost(path)];
     if (there === undefined) throw failure('EINVAL', `mount: ${path}: mount point not mounted or bad option.`);
@@ -253,6 +260,7 @@ function mounterOn(mounts: Mounts, machine: Connected): Mounter {
         owners.set(path, `-:${gid}`);
         return { left: '' };
       }),
+    groupOf: (path, call) => run('groupOf', { path, call }, () => mounts.groupOf(path)),
     growFileSystem: (_device, path, call) => run('grow', { path, call }, () => {}),
     tool: (name, args, call) => run(name, { path: args.at(-1) ?? '', call }, () => mounts.tool(name, args)),
     tellKernel: (path, _text, call) => run('tellKernel', { path, call }, () => undefined),

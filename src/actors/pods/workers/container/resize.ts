@@ -7,7 +7,7 @@ import { CRI_LABELS, type CriContainerStats } from '../../../../machines/wire/cr
 import { type CriClient, criCall } from '../../../runtime/client.ts';
 import type { Inspector } from '../inspect.ts';
 
-/** The working set, as the reference takes it; null: the runtime does not say. */
+/** With the page cache, as the kubelet takes it. The working set where the runtime tells no more; null: it tells neither. */
 export async function memoryUsage(cri: CriClient, { pod, containerId }: UsageOf, signal: AbortSignal): Promise<number | null> {
   if (containerId !== WHOLE_POD) return bytesOf((await cri.read('ContainerStats', { containerId }, { signal })).stats);
   const filter = { labelSelector: { [CRI_LABELS.podUid]: pod.metadata.uid } };
@@ -17,7 +17,7 @@ export async function memoryUsage(cri: CriClient, { pod, containerId }: UsageOf,
 }
 
 function bytesOf(stats: CriContainerStats | null): number | null {
-  const bytes = stats?.memory?.workingSetBytes?.value ?? stats?.memory?.usageBytes?.value;
+  const bytes = stats?.memory?.usageBytes?.value ?? stats?.memory?.workingSetBytes?.value;
   return bytes === undefined ? null : Number(bytes);
 }
 

@@ -1,10 +1,7 @@
 /** What a worker asks of the volume manager. A lost answer is no failure of the pod's: it is asked again. */
 
-import { eventsAddr } from '../../../../machines/foundation/messages.ts';
 import type { Container } from '../../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
-import { podRef } from '../../../../machines/pod/names.ts';
-import type { StartFailure } from '../../../../machines/pod/runtime/seen.ts';
 import { containerDevices, containerMounts, type MountedVolume } from '../../../../machines/pod/volumes/containerMounts.ts';
 import { usedVolumes } from '../../../../machines/pod/volumes/mounting.ts';
 import { podManagerAddr } from '../../../../machines/pods/manager/messages.ts';
@@ -34,15 +31,10 @@ export async function askForVolumes(registry: Registry, pod: Pod, signal: AbortS
   const { uid } = pod.metadata;
   const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.mount' as const, uid, pod, replyTo });
   const answer = result(await registry.ask(volumesAddr, question, { timeoutMs: ANSWER_MS, signal }));
-  if (!answer.ok && answer.failure.reason === ATTACHMENT_LIMIT) reject(registry, pod, answer.failure);
+  // Waiting is of no use.
+  if (!answer.ok && answer.failure.reason === ATTACHMENT_LIMIT)
+    registry.send(podManagerAddr, { type: 'pods.refuse', uid, refused: answer.failure });
   return answer;
-}
-
-/** As admission would have: waiting is of no use, and the cluster starts it on another node. */
-function reject(registry: Registry, pod: Pod, { reason, message }: StartFailure): void {
-  registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason, message, pod: podRef(pod) } });
-  const eviction = { reason, message: `Pod was rejected: ${message}`, graceSeconds: 0 };
-  registry.send(podManagerAddr, { type: 'pods.evict', uid: pod.metadata.uid, eviction });
 }
 
 /** Waits until nothing of them is left. A manager that knows of no volume has none to take down; one that has not looked yet is asked. */

@@ -102,7 +102,9 @@ export async function growWhileMounting(
   if (o.behindClaims.of(behind.kind).grow === undefined) return;
   if (plan.kind === 'grow' && source.readOnly) {
     const message = `MountVolume.NodeExpandVolume failed for volume "${sizes.volume}" requested read-only file system`;
-    o.say(pod, { type: 'Warning', reason: 'FileSystemResizeFailed', message }, sizes.claim);
+    const event = { type: 'Warning', reason: 'FileSystemResizeFailed', message } as const;
+    o.say(pod, event);
+    o.say(pod, event, sizes.claim);
   } else if (plan.kind === 'grow') {
     try {
       await carryOut(o, { volume, pod, sizes, behind }, plan, signal);

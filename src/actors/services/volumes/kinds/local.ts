@@ -55,6 +55,8 @@ async function giveToGroup(o: VolumeTools, { pod, volume }: { pod: Pod; volume: 
     (m) => m.path !== dir && m.path.includes(`/volumes/${LOCAL_VOLUME}/`) && m.root === mine?.root && m.source === mine.source,
   );
   if (!shared) return giveForeignTree(o, { pod, dir }, signal);
-  const message = `The requested fsGroup is ${gid}, but the volume ${volume.name} is mounted by another pod of this node. The volume may not be shareable.`;
+  const has = await mounterOf(o).groupOf(dir, lookCall(signal));
+  if (has === gid) return;
+  const message = `The requested fsGroup is ${gid}, but the volume ${volume.name} is mounted by another pod of this node and belongs to group ${has}. The volume may not be shareable.`;
   o.warn(pod, 'AlreadyMountedVolume', message);
 }
