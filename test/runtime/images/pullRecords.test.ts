@@ -313,6 +313,19 @@ describe('the image puller', () => {
     expect(await ensure('r.io/a:1', [], 'Never')).toBe('ErrImageNeverPull');
   });
 
+  it('records a pull after which the runtime does not tell what came', async () => {
+    await start();
+    let away = true;
+    w.cri.answer('ImageStatus', ({ image }: CriRequest<'ImageStatus'>) =>
+      away ? fail(14, 'connection lost') : { image: imageOf(image.image, `id of ${image.image}`), info: {} },
+    );
+    expect(await ensure('r.io/a:1', [owned('ann', 'a'), owned('bob', 'b')], 'Always')).toBe('pulled');
+    expect([pulls(), files('pulling').length, files('pulled').length]).toEqual([1, 0, 1]);
+    away = false;
+    expect(await ensure('r.io/a:1', [], 'Never')).toBe('ErrImageNeverPull');
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')], 'Never')).toBe('present');
+  });
+
   it('writes nothing secret, and for root alone', async () => {
     await start();
     await ensure('r.io/a:1', [owned('ann', 'a')]);
