@@ -192,9 +192,12 @@ class ImagePuller {
 
   async #mustPull(event: ImageEvent, image: string, present: Image): Promise<boolean> {
     if (this.#records === null) return false;
-    const { credentials: own } = event;
-    const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
-    return this.#records.mustPull({ image, imageRef: present.id, auths: [...(own?.ok === true ? own.auths : []), ...ofAccount] });
+    const auths = async (): Promise<readonly OwnedAuth[]> => {
+      const { credentials: own } = event;
+      const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
+      return [...(own?.ok === true ? own.auths : []), ...ofAccount];
+    };
+    return this.#records.mustPull({ image, imageRef: present.id, auths });
   }
 
   async collectCredentials(request: ImageRequest): Promise<Settled | null> {
