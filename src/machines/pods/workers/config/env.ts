@@ -216,9 +216,9 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
     case 'spec.serviceAccountName':
       return built(spec.serviceAccountName ?? '');
     case 'status.hostIP':
-      return built(input.facts.hostIPs[0] ?? '');
+      return hostAddresses(input, (ips) => ips[0] ?? '');
     case 'status.hostIPs':
-      return built(onePerFamily(input.facts.hostIPs).join(','));
+      return hostAddresses(input, (ips) => ips.join(','));
     case 'status.podIP':
       return built(podAddresses(input.podIPs, input.facts.hostIPs)[0] ?? '');
     case 'status.podIPs':
@@ -226,6 +226,12 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
     default:
       return refused(`fieldRef.fieldPath "${path}" cannot be resolved`);
   }
+}
+
+/** A node in a cloud may have none yet: the container waits for it. */
+function hostAddresses({ facts }: EnvInput, shown: (ips: readonly string[]) => string): Built<string> {
+  const ips = onePerFamily(facts.hostIPs);
+  return ips.length === 0 ? refused('host IP unknown: the node has no address yet') : built(shown(ips));
 }
 
 /** Limits that default to those of the pod as a whole, else to what the node can give. */
