@@ -1,6 +1,7 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
-import { apiView } from '../machines/api/messages.ts';
+import { apiView, type NodeView } from '../machines/api/messages.ts';
+import { addressesByCloud } from '../machines/api/node/nodeAddresses.ts';
 import { chartOf } from '../machines/chart/definition.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { SIGNAL_FACTS } from '../machines/config/evictionSignals.ts';
@@ -105,7 +106,10 @@ interface Parts {
 /** @throws when the host has no name, or its CPUs cannot be allocated as configured; everything else is an actor's failure, handled in the tree. */
 export async function createNode(config: NodeConfig, outside: Ports, o: NodeOptions = {}): Promise<Node> {
   let tree: SupervisionTree | undefined;
-  const facts = liveFacts(config, await readNodeFacts(config, outside), () => tree?.registry.read(criView)?.value);
+  const facts = liveFacts(config, await readNodeFacts(config, outside), {
+    cri: () => tree?.registry.read(criView)?.value,
+    node: () => tree?.registry.read(apiView.node)?.value,
+  });
   const recorder = createRecorder(o.recorderEntries);
   const history = isLookedAt(config) ? createHistory(outside.clock) : null;
   const { clock } = outside;
@@ -145,13 +149,22 @@ function addIdleFamilies({ gates }: NodeConfig, metrics: Ports['metrics']): void
   if (gates.enabled('GracefulNodeShutdown') && gates.enabled('GracefulNodeShutdownBasedOnPodPriority')) shutdownTimes(metrics);
 }
 
-/** The runtime's part of them is read anew each time. */
-function liveFacts(config: NodeConfig, fixed: Awaited<ReturnType<typeof readNodeFacts>>, cri: () => CriView | undefined): NodeFacts {
+/** What the runtime says, and what the controller of a cloud says of the node's addresses, is read anew each time. */
+function liveFacts(
+  config: NodeConfig,
+  fixed: Awaited<ReturnType<typeof readNodeFacts>>,
+  { cri, node }: { cri(): CriView | undefined; node(): NodeView | undefined },
+): NodeFacts {
+  const { flags } = config;
+  const byCloud = flags.cloudProvider === 'external' && flags.kubeconfig !== '' && flags.nodeIPs.length === 0;
   const cgroupDriver = driverOfRuntime(config, cri);
   // The last one stays while the link to it begins anew: it is a part of every container's id.
   let runtimeName = '';
   return {
     ...fixed,
+    get hostIPs() {
+      return byCloud ? addressesByCloud(node()?.addresses ?? []) : fixed.hostIPs;
+    },
     get cgroupDriver() {
       return cgroupDriver();
     },

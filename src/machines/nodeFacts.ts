@@ -15,6 +15,7 @@ export interface NodeFacts {
   /** Gate LocalStorageCapacityIsolationFSQuotaMonitoring: file systems count what emptyDirs hold. */
   projectQuotas?: boolean;
   nodeName: string;
+  /** With an external cloud and without --node-ip those of the Node object; none while it has none. */
   hostIPs: string[];
   rootDir: string;
   podLogsDir: string;

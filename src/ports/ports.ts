@@ -172,6 +172,8 @@ export interface Host {
    * Absent in worlds without a machine.
    */
   subordinateIds?: SubordinateIds | null;
+  /** The home of the user that this process runs as, '' = none, and where it was started. Absent in worlds without a machine. */
+  folders?: { home: string; working: string };
   /** Bytes of memory and number of logical CPUs the node has. */
   capacity(): { memoryBytes: number; cpus: number };
   /** Time since the start of the machine that its CPUs had nothing to do, as a sum of all of them. Absent in worlds that do not tell. */

@@ -29,6 +29,7 @@ export function runtimeOptions(config: NodeConfig, kernelLog: boolean): RuntimeO
       registryPullQPS: c.registryPullQPS,
       registryBurst: c.registryBurst,
       isBuiltIn: builtInto(c.containerRuntimeEndpoint),
+      rootDir: config.flags.rootDir,
       verification: verificationOptions(config),
     },
     pleg: { runtimeRequestTimeoutMs },

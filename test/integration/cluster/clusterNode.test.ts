@@ -1,7 +1,7 @@
 /** What a whole node tells the cluster about itself, in virtual time, against the simulated API server. */
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
-import { cluster, create, events, inApi } from './clusterPods.ts';
+import { cluster, create, created, envOf, events, inApi, isReady, waiting } from './clusterPods.ts';
 
 const NODE = '/api/v1/nodes/n1';
 interface NodeBody {
@@ -101,6 +101,29 @@ describe('the addresses of a node', () => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     expect(node(h)?.status.addresses).toEqual([...found, { type: 'Hostname', address: 'n1' }]);
     expect(node(h)?.metadata.annotations).not.toHaveProperty('alpha.kubernetes.io/provided-node-ip');
+  });
+
+  it('of its pods are those that the controller of its cloud set, and none before', async () => {
+    await using h = await cluster({ flags: external });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    const env = [{ name: 'HOST_IPS', valueFrom: { fieldRef: { fieldPath: 'status.hostIPs' } } }];
+    create(h, 'early', { spec: { hostNetwork: true } });
+    create(h, 'asks', { container: { env } });
+    await h.until('early runs', () => inApi(h, 'early')?.status.phase === 'Running');
+    await h.until('the other one waits', () => waiting(h, 'asks')?.reason === 'CreateContainerConfigError');
+    for (const field of ['hostIP', 'podIP']) expect(inApi(h, 'early')?.status).not.toHaveProperty(field);
+    expect(created(h, 'early')[0]?.mounts?.map((m) => m.containerPath)).toContain('/etc/hosts');
+    const addresses = [
+      { type: 'ExternalIP', address: '203.0.113.5' },
+      { type: 'InternalIP', address: '10.0.0.5' },
+      { type: 'InternalIP', address: 'fd00::5' },
+    ];
+    patchNode(h, { status: { addresses } }, `${NODE}/status`);
+    await h.until('both families are told', () => inApi(h, 'early')?.status.podIPs?.length === 2, 240_000);
+    const ips = [{ ip: '10.0.0.5' }, { ip: 'fd00::5' }];
+    expect(inApi(h, 'early')?.status).toMatchObject({ hostIP: '10.0.0.5', hostIPs: ips, podIP: '10.0.0.5', podIPs: ips });
+    await h.until('the other one runs', () => isReady(h, 'asks'), 240_000);
+    expect(envOf(created(h, 'asks')[0])).toMatchObject({ HOST_IPS: '10.0.0.5,fd00::5' });
   });
 
   it('is one of the family that --node-ip asks for', async () => {

@@ -195,6 +195,20 @@ describe('a runtime class', () => {
     expect(handlers(h)).toEqual(['kata']);
   });
 
+  it('of a pod whose sandbox ends while the API server is away is what it was', async () => {
+    await using h = await cluster();
+    h.kube.handle({ verb: 'POST', path: CLASSES, body: { metadata: { name: 'sandboxed' }, handler: 'kata' } });
+    create(h, 'web', { spec: { runtimeClassName: 'sandboxed' } });
+    await h.until('Ready', () => isReady(h, 'web'));
+    h.kube.trouble.down = true;
+    const [sandbox] = h.runtime.dump().sandboxes;
+    const call = { timeoutMs: null, signal: new AbortController().signal };
+    void h.runtime.connect().call('StopPodSandbox', { podSandboxId: sandbox?.id ?? '' }, call);
+    await h.until('a new sandbox', () => handlers(h).length === 2 && running(h, 'web').length === 1, 60_000);
+    expect(handlers(h)).toEqual(['kata', 'kata']);
+    h.kube.trouble.down = false;
+  });
+
   it('cannot be named by a manifest, which nobody would resolve', async () => {
     await using h = await cluster();
     h.write('web', manifest('web', { spec: { runtimeClassName: 'sandboxed' } }));

@@ -78,11 +78,10 @@ describe('a variable from an object', () => {
     expect(env({ env: [{ name: 'A', valueFrom }] }, objects as Record<string, ObjectResult<ApiObject>>)).toBe(message);
   });
 
-  it('that is no text is refused without a byte of it', () => {
-    const raw: ObjectResult<ApiObject> = { kind: 'found', value: { data: { k: new Uint8Array([0x68, 0xff]) } } };
-    expect(env({ env: [{ name: 'A', valueFrom: fromSecret('s', 'k') }] }, { 'secret s': raw })).toMatch(
-      /^key k in Secret ns\/s is not UTF-8/,
-    );
+  it('that is no text refuses no container: what cannot be read of it is U+FFFD', () => {
+    const data = { k: new Uint8Array([0x68, 0xff]), t: bytes('text') };
+    const c = { envFrom: [{ secretRef: { name: 's' } }], env: [{ name: 'A', valueFrom: fromSecret('s', 'k') }] };
+    expect(env(c, { 'secret s': { kind: 'found', value: { data } } })).toEqual({ k: 'h\ufffd', t: 'text', A: 'h\ufffd' });
   });
 
   it('optional and missing leaves what envFrom and services gave (trap 47)', () => {

@@ -4,7 +4,7 @@
  */
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { VerificationOptions } from '../../../src/actors/runtime/imagePuller/pullRecords.ts';
+import { PullRecords, type VerificationOptions } from '../../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import type { OwnedAuth, PullOwner } from '../../../src/machines/runtime/imagePuller/keyring.ts';
 import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
@@ -24,6 +24,7 @@ import {
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
 import type { AuthConfig, CriRequest, Image } from '../../../src/machines/wire/cri.ts';
 import { type MemFs, memFs } from '../../integration/memFs.ts';
+import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { fail, fakeCri, healthy } from '../fakeCri.ts';
 import { type World, world } from '../world.ts';
 
@@ -135,6 +136,37 @@ describe('the files', () => {
     expect(credentialText({ username: 'a<b', password: 'p&"', serverAddress: '' })).toBe(
       '{"username":"a\\u003cb","password":"p\\u0026\\""}',
     );
+  });
+});
+
+describe('the records', () => {
+  it('need to know whose credentials a pod has only where that decides', async () => {
+    const clock = { wallMs: () => 0, monoMs: () => 0, setTimeout: () => 0, clearTimeout: () => {} };
+    const ports = { fs: memFs(clock), entropy: createEntropy(), clock };
+    const named = (name: string): Image => ({
+      ...{ id: `id of ${name}`, repoTags: [name], repoDigests: [], size: '1', uid: null, username: '', spec: null, pinned: false },
+    });
+    const images = async () => ['r.io/public:1', 'r.io/a:1', 'r.io/preloaded:1'].map(named);
+    const under = (policy: VerificationOptions['policy']) =>
+      new PullRecords({ policy, allowlist: [], dir: '/root/image_manager', ports, log: collectingLogger([]), images });
+    let asked = 0;
+    const auths = async () => {
+      asked++;
+      return [owned('ann', 'a')];
+    };
+    const records = under('NeverVerifyPreloadedImages');
+    for (const [image, auth] of [['r.io/public:1', null] as const, ['r.io/a:1', owned('ann', 'a')] as const]) {
+      await records.begin(image);
+      await records.pulled({ image, imageRef: `id of ${image}`, auth });
+    }
+    const mustPull = (of: PullRecords, image: string) => of.mustPull({ image, imageRef: `id of ${image}`, auths });
+    expect(await mustPull(under('NeverVerify'), 'r.io/a:1')).toBe(false);
+    expect(await mustPull(records, 'r.io/preloaded:1')).toBe(false);
+    expect(await mustPull(records, 'r.io/public:1')).toBe(false);
+    expect(await mustPull(under('AlwaysVerify'), 'r.io/preloaded:1')).toBe(true);
+    expect(asked).toBe(0);
+    expect(await mustPull(records, 'r.io/a:1')).toBe(false);
+    expect(asked).toBe(1);
   });
 });
 
@@ -311,6 +343,19 @@ describe('the image puller', () => {
     expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('ErrImagePull');
     expect(files('pulling')).toHaveLength(1);
     expect(await ensure('r.io/a:1', [], 'Never')).toBe('ErrImageNeverPull');
+  });
+
+  it('records a pull after which the runtime does not tell what came', async () => {
+    await start();
+    let away = true;
+    w.cri.answer('ImageStatus', ({ image }: CriRequest<'ImageStatus'>) =>
+      away ? fail(14, 'connection lost') : { image: imageOf(image.image, `id of ${image.image}`), info: {} },
+    );
+    expect(await ensure('r.io/a:1', [owned('ann', 'a'), owned('bob', 'b')], 'Always')).toBe('pulled');
+    expect([pulls(), files('pulling').length, files('pulled').length]).toEqual([1, 0, 1]);
+    away = false;
+    expect(await ensure('r.io/a:1', [], 'Never')).toBe('ErrImageNeverPull');
+    expect(await ensure('r.io/a:1', [owned('ann', 'a')], 'Never')).toBe('present');
   });
 
   it('writes nothing secret, and for root alone', async () => {

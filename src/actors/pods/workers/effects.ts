@@ -154,7 +154,8 @@ export class Effects implements WorkerIo {
       this.event(pod, 'Warning', 'FailedCreatePodContainer', message);
       return { kind: 'failed', failure: { reason: 'FailedCreatePodContainer', message } };
     }
-    const config = await newSandbox(this.ctx, { pod, attempt: actions.attempt, facts: this.facts() }, signal);
+    const lastHandler = input.status.sandboxes[0]?.handler;
+    const config = await newSandbox(this.ctx, { pod, attempt: actions.attempt, facts: this.facts(), lastHandler }, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the sandbox was asked for' };
     if (!config.ok) {
       const { message } = config;
@@ -203,7 +204,8 @@ export class Effects implements WorkerIo {
     const share = await containerShare(this.ctx, job, signal);
     const given = share.ok ? share.value.envs : [];
     const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }, given) : cluster);
-    const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
+    const mounting = { pod, container, variables, images: this.imageVolumes, handler: job.handler };
+    const mounts = await volumeMounts(this.ctx, mounting, signal);
     const devices = await volumeDevices(this.ctx.registry, job, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok

@@ -9,6 +9,7 @@ import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { shownImage, withDefaultTag } from '../../../machines/kube/imageRef.ts';
 import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { dockerFiles } from '../../../machines/runtime/imagePuller/dockerFiles.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
 import { imagePullerMachine, type PullerEvent, type PullerFacts } from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
@@ -30,6 +31,7 @@ import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { type ImageSeen, type PullMetrics, pullMetrics } from './metrics.ts';
+import { NodeKeyring } from './nodeKeyring.ts';
 import { ProviderKeyring, type PullingPod } from './providers.ts';
 import { PullRecords, type VerificationOptions } from './pullRecords.ts';
 import { type PullResult, Pulls } from './pulls.ts';
@@ -46,7 +48,9 @@ export interface ImagePullerOptions {
   registryBurst?: number;
   /** Images that come from no registry. Default: none. */
   isBuiltIn?(image: string): boolean;
-  /** The node's own credentials that match an image, best first. Default: what the programs of its ports know. */
+  /** Below it may be files with the node's own credentials. Absent: none are looked for. */
+  rootDir?: string;
+  /** The node's own credentials that match an image, best first. Default: of files, then what the programs of its ports know. */
   credentials?(image: string, of: PullingPod): Promise<readonly OwnedAuth[]>;
   /** Whether a pod has to show that it may use an image that is there. Absent: nobody has. */
   verification?: VerificationOptions | null;
@@ -87,7 +91,7 @@ class ImagePuller {
   constructor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions, onChange: (active: number) => void) {
     this.#ctx = ctx;
     this.#cri = criClient(ctx.registry, o);
-    const known = nodeCredentials(ctx);
+    const known = nodeCredentials(ctx, o.rootDir);
     this.#credentials = o.credentials ?? known.all;
     this.#ofAccount = known.ofAccount;
     this.#metrics = pullMetrics(ctx.ports.metrics);
@@ -192,9 +196,12 @@ class ImagePuller {
 
   async #mustPull(event: ImageEvent, image: string, present: Image): Promise<boolean> {
     if (this.#records === null) return false;
-    const { credentials: own } = event;
-    const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
-    return this.#records.mustPull({ image, imageRef: present.id, auths: [...(own?.ok === true ? own.auths : []), ...ofAccount] });
+    const auths = async (): Promise<readonly OwnedAuth[]> => {
+      const { credentials: own } = event;
+      const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
+      return [...(own?.ok === true ? own.auths : []), ...ofAccount];
+    };
+    return this.#records.mustPull({ image, imageRef: present.id, auths });
   }
 
   async collectCredentials(request: ImageRequest): Promise<Settled | null> {
@@ -278,14 +285,16 @@ interface NodeCredentials {
   /** What shows that a pod may use an image that is there. Null: nothing does but its secrets. */
   ofAccount: ((image: string, of: PullingPod) => Promise<readonly OwnedAuth[]>) | null;
 }
-function nodeCredentials(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>): NodeCredentials {
+function nodeCredentials(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, rootDir: string | undefined): NodeCredentials {
   const { ports, log, signal } = ctx;
+  const places = rootDir === undefined ? [] : dockerFiles({ working: '', home: '', ...ports.host.folders, rootDir });
+  const files = new NodeKeyring({ ports, log, places });
   const { credentialPrograms: programs } = ports;
-  if (programs === undefined) return { all: async () => [], ofAccount: null };
+  if (programs === undefined) return { all: (image) => files.credentials(image), ofAccount: null };
   const keyring = new ProviderKeyring({ ports, log, programs, signal, accounts: accountSource(ctx) });
   const tells = programs.providers.some((p) => p.tokenAttributes !== undefined);
   return {
-    all: (image, of) => keyring.credentials(image, of),
+    all: async (image, of) => [...(await files.credentials(image)), ...(await keyring.credentials(image, of))],
     ofAccount: tells ? (image, of) => keyring.accountCredentials(image, of) : null,
   };
 }

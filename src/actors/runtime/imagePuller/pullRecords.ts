@@ -16,6 +16,7 @@ import {
   intentText,
   mustVerify,
   nameOf,
+  namesOwners,
   type PulledRecord,
   RECORD_BYTES_MAX,
   readIntent,
@@ -68,16 +69,20 @@ export class PullRecords {
     this.#folders = [this.#pulling(), this.#pulled()].map((dir) => new LastingFolder(o.ports.fs, dir, { mode: DIR_MODE, root }));
   }
 
-  /** Whether the registry has to be asked although the image is there. Never rejects. */
-  mustPull(o: { image: string; imageRef: string; auths: readonly OwnedAuth[] }): Promise<boolean> {
-    return this.#inTurn(async () => {
-      const result = await this.#check(o);
-      this.#o.checked?.(result);
-      return result === 'mustAuthenticate' || result === 'error';
-    });
+  /**
+   * Whether the registry has to be asked although the image is there. `auths`: called where a record names whose credentials open
+   * it, and outside of the turn, since programs may be asked. Never rejects.
+   */
+  async mustPull(o: { image: string; imageRef: string; auths(): Promise<readonly OwnedAuth[]> }): Promise<boolean> {
+    const first = await this.#inTurn(() => this.#check(o, null));
+    const auths = first === null ? await o.auths() : [];
+    const result = first ?? (await this.#inTurn(() => this.#check(o, auths))) ?? 'error';
+    this.#o.checked?.(result);
+    return result === 'mustAuthenticate' || result === 'error';
   }
 
-  async #check(o: { image: string; imageRef: string; auths: readonly OwnedAuth[] }): Promise<PullCheck> {
+  /** Null: it depends on credentials, and `auths` is null. */
+  async #check(o: { image: string; imageRef: string }, auths: readonly OwnedAuth[] | null): Promise<PullCheck | null> {
     const { policy, allowlist } = this.#o;
     // What these two say depends on no record.
     if (policy === 'NeverVerify') return 'credentialPolicyAllowed';
@@ -91,7 +96,9 @@ export class PullRecords {
       if (record === null) return 'mustAuthenticate';
       const name = nameOf(o.image);
       if (name === null) return 'error';
-      const access = accessOf(own(record.access, name), o.auths, (auth) => this.#hash(auth));
+      const known = own(record.access, name);
+      if (auths === null && namesOwners(known)) return null;
+      const access = accessOf(known, auths ?? [], (auth) => this.#hash(auth));
       if (!access.granted) return 'mustAuthenticate';
       if (access.learn !== null) await this.#learn(o, access.learn);
       return 'credentialRecordFound';

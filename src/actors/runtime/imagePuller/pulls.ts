@@ -160,8 +160,7 @@ export class Pulls {
           { signal },
         );
         const pullMs = this.#clock.monoMs() - beganMonoMs;
-        const { image } = await this.#cri.read('ImageStatus', { image: { image: imageRef } }, { signal });
-        return { ok: true, imageRef, image, pullMs, used: auth === undefined ? -1 : i };
+        return { ok: true, imageRef, image: await this.#pulled(imageRef, signal), pullMs, used: auth === undefined ? -1 : i };
       } catch (error) {
         if (!(error instanceof CriError)) throw error;
         errors.push(error.details);
@@ -171,6 +170,16 @@ export class Pulls {
     }
     const error = errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`;
     return { ok: false, error, beganMonoMs, ...(unknown ? { unknown } : {}) };
+  }
+
+  /** What has come. Null where the runtime does not tell: the pull has worked all the same. */
+  async #pulled(image: string, signal: AbortSignal): Promise<Image | null> {
+    try {
+      return (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
+    } catch (error) {
+      if (!(error instanceof CriError)) throw error;
+      return null;
+    }
   }
 
   /** Resolves true when it may run, false when it was cancelled while it waited. */

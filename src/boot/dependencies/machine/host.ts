@@ -93,6 +93,7 @@ function idleMs(): number {
 export function createHost(o: Pick<Host, 'subordinateIds'> = {}): Host {
   return {
     ...o,
+    folders: { home: process.env.HOME ?? '', working: process.cwd() },
     identity,
     inUserNamespace: () => isUserNamespace(readTrimmed('/proc/self/uid_map')),
     memory,

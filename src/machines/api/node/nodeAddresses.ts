@@ -1,5 +1,6 @@
 /** Which addresses a node has (boot-and-node 9.5): given by flag, else that of its name, else that of its default route. Pure. */
 import { canonicalIp } from '../../text/addresses.ts';
+import type { ReportedAddress } from '../certificates/messages.ts';
 
 /** An address of this machine that peers can reach: not loopback, link-local, multicast or unspecified. */
 export interface HostAddress {
@@ -53,6 +54,12 @@ export function chooseNodeIPs(f: AddressFacts): string[] {
     }
   }
   return [];
+}
+
+/** Of a node whose object has its addresses from the controller of its cloud: those, internal ones first. */
+export function addressesByCloud(shown: readonly ReportedAddress[]): string[] {
+  const of = (wanted: string) => shown.flatMap(({ type, address }) => (type === wanted && canonicalIp(address) !== null ? [address] : []));
+  return [...of('InternalIP'), ...of('ExternalIP')];
 }
 
 interface DefaultRoute {

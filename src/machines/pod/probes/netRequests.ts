@@ -2,7 +2,7 @@
 
 import { own, put } from '../../data/own.ts';
 import type { Container, ContainerPort, LifecycleHandler } from '../../kube/podTable.ts';
-import type { IntOrString } from '../../kube/types.ts';
+import type { IntOrString, Pod } from '../../kube/types.ts';
 import { ExecRoom, expandAll } from '../execLimits.ts';
 import type { ProbeOutcome, ProbeTarget } from './probes.ts';
 
@@ -28,6 +28,11 @@ export function resolvePort(port: IntOrString, ports: readonly ContainerPort[] |
   if (number === undefined) return { ok: false, message: `couldn't find port: ${JSON.stringify(port)} is no port of this container` };
   if (!Number.isInteger(number) || number < 1 || number > 65_535) return { ok: false, message: `invalid port number: ${number}` };
   return { ok: true, value: number };
+}
+
+/** Where probes and hooks go that name no host. A node in a cloud may have no address yet; its own network is reached all the same. */
+export function podAddress({ spec }: Pick<Pod, 'spec'>, ips: readonly string[]): string {
+  return ips[0] ?? (spec.hostNetwork === true ? '127.0.0.1' : '');
 }
 
 function bracketed(host: string): string {

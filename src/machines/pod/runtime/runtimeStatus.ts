@@ -112,7 +112,9 @@ export function toSandbox(from: PodSandboxStatus): RuntimeSandbox {
       if (ip !== '') ips.add(ip);
     }
   }
-  return { id: from.id, attempt: from.metadata?.attempt ?? 0, ready, createdAtNs: nanosOf(from.createdAt), ips: [...ips], hostNetwork };
+  const handler = from.runtimeHandler ? { handler: from.runtimeHandler } : {};
+  const attempt = from.metadata?.attempt ?? 0;
+  return { id: from.id, attempt, ready, createdAtNs: nanosOf(from.createdAt), ips: [...ips], hostNetwork, ...handler };
 }
 
 /** By time, newest first, then by id, so that the order is total. */

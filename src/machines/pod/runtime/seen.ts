@@ -53,6 +53,8 @@ export interface RuntimeSandbox {
   /** Primary first; empty for host network or not-ready sandboxes. */
   ips: string[];
   hostNetwork: boolean;
+  /** Of the runtime, which it runs under; absent: the runtime does not say, or it is the default one. */
+  handler?: string;
 }
 /** Everything the runtime holds of one pod UID. */
 export interface PodRuntimeStatus {

@@ -93,7 +93,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
       : { ...c, observedGeneration: c.observedGeneration ?? generation },
   );
   const podIPs = addressesOf(input, old);
-  const hostIPs = onePerFamily(facts.hostIPs);
+  const hostIPs = hostAddresses(facts, old);
   return {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
     phase: verdict.phase,
@@ -109,6 +109,12 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     qosClass: qosClass(pod),
     ...wholeOf(input, old),
   };
+}
+
+/** While nobody knows them (a node in a cloud whose object was not read yet), those that were shown. */
+function hostAddresses(facts: NodeFacts, { hostIP, hostIPs }: PodStatus): string[] {
+  if (facts.hostIPs.length > 0) return onePerFamily(facts.hostIPs);
+  return hostIPs?.map(({ ip }) => ip) ?? (hostIP ? [hostIP] : []);
 }
 
 /** While a change is carried out, what was in force before it. */

@@ -70,6 +70,11 @@ function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: bo
   return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
 }
 
+function handlerOf(status: PodRuntimeStatus, sandboxId: string): { handler?: string } {
+  const handler = status.sandboxes.find((s) => s.id === sandboxId)?.handler;
+  return handler === undefined ? {} : { handler };
+}
+
 function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find((s) => s.name === name);
@@ -311,6 +316,7 @@ export const workerSetup = effects.extend({
             kind,
             sandboxId: a.sandboxId,
             sandboxAttempt: a.attempt,
+            ...handlerOf(status, a.sandboxId),
             podIPs: pod.spec.hostNetwork === true ? podIPsOf(context) : status.ips,
             newest: current,
             newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),

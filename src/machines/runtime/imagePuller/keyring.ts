@@ -64,24 +64,37 @@ export function credentialsAmong(entries: readonly Credential[], repository: str
   return repository.startsWith('docker.io/') ? of(DEFAULT_REGISTRY) : [];
 }
 
+/** The two files of a Docker client that hold credentials, by the key that they have in a secret. */
+export type DockerFile = '.dockerconfigjson' | '.dockercfg';
+const KINDS: Readonly<Record<string, DockerFile>> = {
+  'kubernetes.io/dockerconfigjson': '.dockerconfigjson',
+  'kubernetes.io/dockercfg': '.dockercfg',
+};
+
 /** What the secret holds, or what is wrong with it. Other types of secrets hold no credentials. */
 function entriesOf(secret: ApiSecret): Credential[] | string {
-  const kind = own({ 'kubernetes.io/dockerconfigjson': '.dockerconfigjson', 'kubernetes.io/dockercfg': '.dockercfg' }, secret.type ?? '');
+  const kind = own(KINDS, secret.type ?? '');
   const bytes = kind === undefined ? undefined : own(secret.data, kind);
   if (kind === undefined || bytes === undefined || bytes.length === 0) return [];
+  const read = dockerCredentials(kind, bytes);
+  return typeof read === 'string' ? `${kind} ${read}` : read;
+}
+
+/** Credentials in such a file, or what is wrong with it. */
+export function dockerCredentials(kind: DockerFile, bytes: Uint8Array): Credential[] | string {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    return `${kind} is not JSON`;
+    return 'is not JSON';
   }
   const auths = kind === '.dockerconfigjson' ? (isRecord(value) ? (value.auths ?? {}) : null) : value;
-  if (!isRecord(auths)) return `${kind} is not a map of registries`;
+  if (!isRecord(auths)) return 'is not a map of registries';
   const entries: Credential[] = [];
   for (const [location, entry] of Object.entries(auths)) {
-    if (!isRecord(entry)) return `${kind} has an entry that is no object`;
+    if (!isRecord(entry)) return 'has an entry that is no object';
     const auth = authOf(entry);
-    if (auth === null) return `${kind} has an auth field that is not base64(username:password)`;
+    if (auth === null) return 'has an auth field that is not base64(username:password)';
     entries.push({ key: keyOf(location), auth });
   }
   return entries;

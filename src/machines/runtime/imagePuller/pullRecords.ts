@@ -112,6 +112,12 @@ export function withAccess(known: AccessGranted | undefined, more: AccessGranted
   };
 }
 
+/** Only those may use the image whose credentials opened it: theirs have to be compared. */
+export function namesOwners(access: AccessGranted | undefined): boolean {
+  if (access === undefined || access.nodePodsAccessible === true) return false;
+  return (access.kubernetesSecrets ?? []).length + (access.kubernetesServiceAccounts ?? []).length > 0;
+}
+
 /** `learn`: what to add to the record, since the same credentials came from elsewhere, or the same secret has others now. */
 export type Access = { granted: false } | { granted: true; learn: AccessGranted | null };
 

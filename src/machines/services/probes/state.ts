@@ -4,6 +4,7 @@
  */
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../kube/types.ts';
+import { podAddress } from '../../pod/probes/netRequests.ts';
 import {
   type ContainerProbes,
   PROBE_FIELDS,
@@ -158,7 +159,7 @@ export function targetsOf(ledger: ProbeLedger, facts: PodFacts): ProbeTarget[] {
           type,
           probe,
           containerId: id,
-          podIP: status.podIP ?? '',
+          podIP: podAddress(pod, status.podIP ? [status.podIP] : []),
           startedAtMs,
           started,
         },

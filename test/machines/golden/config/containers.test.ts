@@ -143,6 +143,8 @@ goldenTable('what a container is told is as recorded', 'config/containers', {
   '5.10 runAsNonRoot: image without a user': () => nonRoot(undefined, { uid: null, username: '' }),
   '5.10 runAsNonRoot: image with a name': () => nonRoot(undefined, { uid: null, username: 'www' }),
   '5.10 runAsNonRoot: image 5': () => nonRoot(undefined, { uid: 5, username: '' }),
+  '5.10 runAsNonRoot: image 2^32': () => nonRoot(undefined, { uid: 2 ** 32, username: '' }),
+  '5.10 runAsNonRoot: image -1': () => nonRoot(undefined, { uid: -1, username: '' }),
   '5.10 runAsNonRoot: image not known': () => nonRoot(undefined, null),
 
   '5.10 shares': () => Object.fromEntries([0, 1, 2, 100, 1_000, 256_000, 300_000].map((m) => [m, cpuShares(m)])),

@@ -23,7 +23,7 @@ const ports = (...list: object[]) => portMappings(pod({ containers: [container('
 const asks = (cpu: string, memory: string) => ({ resources: { requests: { cpu, memory }, limits: { cpu, memory } } });
 
 /** @param answer Of the API server; null: there is none. */
-const handler = async (runtimeClassName: string | undefined, answer: KubeResult | null = null) => {
+const handler = async (runtimeClassName: string | undefined, answer: KubeResult | null = null, last?: string) => {
   const asked: string[] = [];
   const request = async ({ verb, path }: KubeRequest): Promise<KubeResult> => {
     asked.push(`${verb} ${path}`);
@@ -34,7 +34,8 @@ const handler = async (runtimeClassName: string | undefined, answer: KubeResult 
     registry: { read: () => undefined, send: () => 'delivered' },
     signal: new AbortController().signal,
   } as unknown as Parameters<typeof runtimeHandler>[0];
-  const result = await runtimeHandler(ctx, pod(runtimeClassName === undefined ? {} : { runtimeClassName }), ctx.signal);
+  const of = { pod: pod(runtimeClassName === undefined ? {} : { runtimeClassName }), last };
+  const result = await runtimeHandler(ctx, of, ctx.signal);
   return { asked, ...result };
 };
 const away = (code: number, message: string): KubeResult => ({
@@ -126,6 +127,8 @@ goldenTable('what a sandbox is told is as recorded', 'config/sandbox', {
   '5.4 runtime class: its handler': () => handler('fast', { ok: true, code: 200, body: { handler: 'kata' } }),
   '5.4 runtime class: not there': () => handler('fast', away(404, 'runtimeclasses.node.k8s.io "fast" not found')),
   '5.4 runtime class: not for this node to read': () => handler('fast', away(403, 'forbidden')),
+  '5.4 runtime class: away, and the last sandbox had a handler': () => handler('fast', away(0, 'no route'), 'kata'),
+  '5.4 runtime class: gone, and the last sandbox had a handler': () => handler('fast', away(404, 'gone'), 'kata'),
   '5.4 runtime class: without a handler': () => handler('fast', { ok: true, code: 200, body: {} }),
   '5.4 runtime class: no API server': () => handler('fast'),
   '5.5 hostname: of the pod': () => hostname({}),

@@ -32,7 +32,8 @@ async function inFolder(fs: HostFs, { dir, mode }: { dir: string; mode: number }
 }
 
 export async function hostsMount({ ports: { fs } }: Ctx, facts: NodeFacts, job: StartJob): Promise<Mount[]> {
-  if (job.podIPs.length === 0 || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
+  const known = job.podIPs.length > 0 || job.pod.spec.hostNetwork === true;
+  if (!known || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
   const path = etcHostsPath(facts.rootDir, pathName(job.pod.metadata.uid));
   const nodeHosts =
     job.pod.spec.hostNetwork === true ? new TextDecoder().decode(await fs.readFile(facts.hostsFile, { bytesMax: 1 << 20 })) : '';

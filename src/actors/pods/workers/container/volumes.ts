@@ -63,6 +63,8 @@ export interface MountsWanted {
   variables(): Built<ReadonlyMap<string, string>>;
   /** Images of volumes, as they were pulled. */
   images: ReadonlyMap<string, ImageSpec>;
+  /** See {@link StartJob}. */
+  handler?: string | undefined;
 }
 
 export interface MountsGiven {
@@ -88,7 +90,7 @@ export async function volumeMounts(
   if (!parts.ok) return parts;
   const bound = await boundParts(ctx.registry, { pod, container, mounted: answer.mounts, parts: parts.value }, signal);
   if (!bound.ok) return bound;
-  const recursive = await recursiveReadOnly(ctx, pod, container, signal);
+  const recursive = await recursiveReadOnly(ctx, o, signal);
   if (!recursive.ok) return recursive;
   const images = new Map<string, ImageSpec>();
   for (const { name } of container.volumeMounts ?? []) {
@@ -134,16 +136,15 @@ async function boundParts(
   return bound.value.ok ? { ok: true, value: new Map([...paths, ...bound.value.value]) } : bound.value;
 }
 
-/** What the runtime says of the handler that the pod runs under; asked for only where a mount wants it. */
+/** What the runtime says of the handler that the pod runs under. The class is asked for only where a mount wants it and the runtime does not say. */
 async function recursiveReadOnly(
   ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
-  pod: Pod,
-  container: Container,
+  { pod, container, handler: present }: Pick<MountsWanted, 'pod' | 'container' | 'handler'>,
   signal: AbortSignal,
 ): Promise<Built<boolean>> {
   const wanted = (container.volumeMounts ?? []).some((m) => (m.recursiveReadOnly ?? 'Disabled') !== 'Disabled');
   if (!wanted) return { ok: true, value: false };
-  const runtime = await runtimeHandler(ctx, pod, signal);
+  const runtime = present === undefined ? await runtimeHandler(ctx, { pod }, signal) : { ok: true as const, handler: present };
   if (!runtime.ok) return runtime;
   const { handlers = [] } = ctx.registry.read(criView)?.value ?? {};
   return { ok: true, value: handlers.find((h) => h.name === runtime.handler)?.recursiveReadOnlyMounts === true };

@@ -12,11 +12,12 @@ export type RuntimeHandlerResult = { ok: true; handler: string } | { ok: false; 
 
 /**
  * '' is the runtime's default handler, for pods without a class. A class is asked for each time a sandbox is made: that
- * is rare, and a class that was made anew under its name may stand for another handler.
+ * is rare, and a class that was made anew under its name may stand for another handler. `last`: that of the pod's last sandbox,
+ * which counts while the API server cannot be asked, since a class keeps its handler. Absent: there was none, or nobody knows.
  */
 export async function runtimeHandler(
   ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
-  pod: Pod,
+  { pod, last }: { pod: Pod; last?: string | undefined },
   signal: AbortSignal,
 ): Promise<RuntimeHandlerResult> {
   const name = pod.spec.runtimeClassName ?? '';
@@ -25,7 +26,8 @@ export async function runtimeHandler(
   if (ctx.ports.kube === undefined) return failed('cannot be looked up: there is no API server');
   const request: KubeRequest = { verb: 'GET', path: kubePath.runtimeClass(name) };
   const found = await kubeClient(ctx).request(request, { timeoutMs: CLASS_TIMEOUT_MS, signal });
-  if (!found.ok) return failed(found.failure.code === 404 ? 'does not exist' : `cannot be read: ${failureText(request, found.failure)}`);
+  if (!found.ok && found.failure.code === 404) return failed('does not exist');
+  if (!found.ok) return last === undefined ? failed(`cannot be read: ${failureText(request, found.failure)}`) : { ok: true, handler: last };
   const handler = isRecord(found.body) ? found.body.handler : undefined;
   return typeof handler === 'string' && handler !== '' ? { ok: true, handler } : failed('names no handler');
 }

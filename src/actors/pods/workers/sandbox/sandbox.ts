@@ -16,10 +16,10 @@ interface Wanted {
 
 export async function newSandbox(
   ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal' | 'log'>,
-  { pod, attempt, facts }: Wanted,
+  { pod, attempt, facts, lastHandler }: Wanted & { lastHandler?: string | undefined },
   signal: AbortSignal,
 ): Promise<(Extract<SandboxConfigResult, { ok: true }> & { handler: string }) | { ok: false; message: string }> {
-  const runtime = await runtimeHandler(ctx, pod, signal);
+  const runtime = await runtimeHandler(ctx, { pod, last: lastHandler }, signal);
   if (!runtime.ok) return runtime;
   const { handler } = runtime;
   const ids = await claimUserNamespace(ctx, { pod, facts, handler, signal });

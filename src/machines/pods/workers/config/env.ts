@@ -131,11 +131,7 @@ function envFromSource(
   const object = found.value;
   const variables: [string, string][] = [];
   if (object === null) return built(variables);
-  for (const key of Object.keys(object.data).sort()) {
-    const value = textOf({ ref, key }, object);
-    if (!value.ok) return value;
-    variables.push([`${prefix ?? ''}${key}`, value.value ?? '']);
-  }
+  for (const key of Object.keys(object.data).sort()) variables.push([`${prefix ?? ''}${key}`, textOf(key, object) ?? '']);
   return built(variables);
 }
 
@@ -148,15 +144,10 @@ function objectOf(ref: ObjectRef, optional: boolean, cluster: EnvSources): Built
   return optional ? built(null) : refused(result.message ?? `${kindWord(ref.kind)} "${ref.name}" not found`);
 }
 
-/** Null: there is no such key. */
-function textOf({ ref, key }: { ref: ObjectRef; key: string }, object: ApiObject): Built<string | null> {
-  if (!Object.hasOwn(object.data, key)) return built(null);
-  if (isConfigMap(object)) return built(object.data[key] ?? '');
-  try {
-    return built(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(object.data[key]));
-  } catch {
-    return refused(`key ${key} in Secret ${ref.namespace}/${ref.name} is not UTF-8 text: it cannot be an environment variable`);
-  }
+/** Null: there is no such key. Bytes of a Secret that are no UTF-8 become U+FFFD, as in the JSON that runtimes start a process from. */
+function textOf(key: string, object: ApiObject): string | null {
+  if (!Object.hasOwn(object.data, key)) return null;
+  return isConfigMap(object) ? (object.data[key] ?? '') : new TextDecoder('utf-8', { ignoreBOM: true }).decode(object.data[key]);
 }
 
 /** Null: it is optional and not there. */
@@ -187,8 +178,8 @@ function keyValue(o: { ref: ObjectRef; key: string; optional: boolean }, cluster
   const object = objectOf(o.ref, o.optional, cluster);
   if (!object.ok) return object;
   if (object.value === null) return built(null);
-  const value = textOf(o, object.value);
-  if (!value.ok || value.value !== null || o.optional) return value;
+  const value = textOf(o.key, object.value);
+  if (value !== null || o.optional) return built(value);
   const kind = o.ref.kind === 'secret' ? 'Secret' : 'ConfigMap';
   return refused(`couldn't find key ${o.key} in ${kind} ${o.ref.namespace}/${o.ref.name}`);
 }
@@ -225,9 +216,9 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
     case 'spec.serviceAccountName':
       return built(spec.serviceAccountName ?? '');
     case 'status.hostIP':
-      return built(input.facts.hostIPs[0] ?? '');
+      return hostAddresses(input, (ips) => ips[0] ?? '');
     case 'status.hostIPs':
-      return built(onePerFamily(input.facts.hostIPs).join(','));
+      return hostAddresses(input, (ips) => ips.join(','));
     case 'status.podIP':
       return built(podAddresses(input.podIPs, input.facts.hostIPs)[0] ?? '');
     case 'status.podIPs':
@@ -235,6 +226,12 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
     default:
       return refused(`fieldRef.fieldPath "${path}" cannot be resolved`);
   }
+}
+
+/** A node in a cloud may have none yet: the container waits for it. */
+function hostAddresses({ facts }: EnvInput, shown: (ips: readonly string[]) => string): Built<string> {
+  const ips = onePerFamily(facts.hostIPs);
+  return ips.length === 0 ? refused('host IP unknown: the node has no address yet') : built(shown(ips));
 }
 
 /** Limits that default to those of the pod as a whole, else to what the node can give. */

@@ -111,31 +111,20 @@ export function envFileValue(content: Uint8Array, key: string): Built<string | n
 function contentsOf(content: Uint8Array): Contents {
   const contents: { values: Map<string, Built<string>>; mistake: Built<never> | null } = { values: new Map(), mistake: null };
   read.set(content, contents);
-  const text = isUtf8(content);
   for (const assignment of assignments(content)) {
     if (!assignment.ok) {
       contents.mistake = assignment;
       break;
     }
     const { name, value, line } = assignment.value;
-    if (!contents.values.has(name)) contents.values.set(name, usable(value, { line, text }));
+    if (!contents.values.has(name)) contents.values.set(name, usable(value, line));
   }
   return contents;
 }
 
-/** What no runtime could be sent is said here. `text`: the whole file is UTF-8. */
-function usable(value: string, { line, text }: { line: number; text: boolean }): Built<string> {
-  if (value.includes('\0')) return malformed(line, 'has a zero byte');
-  return text || !value.includes('\ufffd') ? built(value) : malformed(line, 'is not UTF-8 text');
-}
-
-function isUtf8(content: Uint8Array): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(content);
-    return true;
-  } catch {
-    return false;
-  }
+/** What no runtime could be sent is said here. Bytes that are no UTF-8 are U+FFFD by now, as in a variable from a Secret. */
+function usable(value: string, line: number): Built<string> {
+  return value.includes('\0') ? malformed(line, 'has a zero byte') : built(value);
 }
 
 /** Null: it is optional and not there. What is written down without a value counts as not there, as in the reference. */

@@ -40,6 +40,8 @@ export const MASKED_PATHS = [
   '/sys/devices/virtual/powercap',
 ];
 export const READONLY_PATHS = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
+/** In 32 bits a larger id is another one: 2^32 is root. */
+const USER_MAX = 2_147_483_647;
 
 /** The user an image asks for: a number, a name, or neither. */
 export interface ImageUser {
@@ -129,7 +131,10 @@ export function verifyRunAsNonRoot(effective: SecurityContext, user: ImageUser |
   if (numeric === null) {
     return refused(`container has runAsNonRoot and image has non-numeric user (${user.username}), cannot verify user is non-root (${who})`);
   }
-  return numeric === 0 ? refused(`container has runAsNonRoot and image will run as root (${who})`) : built(null);
+  if (numeric === 0) return refused(`container has runAsNonRoot and image will run as root (${who})`);
+  if (numeric > 0 && numeric <= USER_MAX) return built(null);
+  const range = `(Must be 1-(${USER_MAX})): must be between 0 and ${USER_MAX}, inclusive`;
+  return refused(`container has runAsNonRoot and image has an invalid user id (${numeric}). ${range} (${who})`);
 }
 
 function seccomp(profile: SeccompProfile | undefined, facts: SecurityFacts, who: string): Built<SecurityProfile> {

@@ -1,6 +1,6 @@
 /** What a lifecycle hook asks for, and how its end is judged (pod lifecycle 5.13). Pure. */
 import type { LifecycleHandler } from '../../../kube/podTable.ts';
-import { type HttpProbe, httpRequest, type Wanted } from '../../../pod/probes/netRequests.ts';
+import { type HttpProbe, httpRequest, podAddress, type Wanted } from '../../../pod/probes/netRequests.ts';
 import type { HookJob, HookOutcome } from './hookMachine.ts';
 
 /** Minor version of the kubelet this node stands for. */
@@ -17,10 +17,10 @@ export function hookKind(handler: LifecycleHandler): HookKind {
   return handler.sleep === undefined ? 'invalid' : 'sleep';
 }
 
-export function hookRequest({ handler, container, podIPs }: HookJob): Wanted<HttpProbe> {
+export function hookRequest({ handler, pod, container, podIPs }: HookJob): Wanted<HttpProbe> {
   const { httpGet } = handler;
   if (httpGet === undefined) return { ok: false, message: 'not an HTTP hook' };
-  return httpRequest(httpGet, { container, podIP: podIPs[0] ?? '', userAgent: HOOK_USER_AGENT });
+  return httpRequest(httpGet, { container, podIP: podAddress(pod, podIPs), userAgent: HOOK_USER_AGENT });
 }
 
 /** The same over plain HTTP, without what was meant for the other side of a TLS connection only. */

@@ -14,6 +14,8 @@ export interface StartJob {
   kind: ContainerKind;
   sandboxId: string;
   sandboxAttempt: number;
+  /** Handler of the runtime that the sandbox runs under; absent: the runtime does not say, or it is the default one. */
+  handler?: string;
   podIPs: readonly string[];
   /** The instance of this name that counts, in any state, and newest exited one that this node did not stop in order to replace it. */
   newest: RuntimeContainer | null;
