@@ -91,6 +91,20 @@ describe('groups of the machine', () => {
       },
     ]);
   });
+  it('are found in the long table of mounts that a node with many pods has, and after one that could not be read', async () => {
+    const overlay = `40 30 0:50 / /run/containerd/rootfs rw - overlay overlay rw,lowerdir=${'/var/lib/layer:'.repeat(50)}\n`;
+    const fs = disk({ ...v2, '/proc/self/mountinfo': V2 + overlay.repeat(500) });
+    let readable = false;
+    const bounded = async (path: string, { bytesMax }: { bytesMax: number }) => {
+      const text = await fs.readFile(path, { bytesMax });
+      if (!readable || text.length > bytesMax) throw new Error(`EFBIG: ${path}`);
+      return text;
+    };
+    const look = createSystemGroups({ fs: { ...fs, readFile: bounded }, pressure: true, paths });
+    expect(await look()).toEqual([]);
+    readable = true;
+    expect((await look()).map((g) => g.name)).toEqual(['kubelet', 'pods']);
+  });
   it('is not the root group, which is the machine', () => {
     expect(placeAt({ procCgroup: '0::/\n' }, groupMounts(V2)).dirs).toEqual({});
   });
