@@ -77,6 +77,18 @@ const FILE = [
   '2026-01-01T11:59:50.123456789Z stdout F three',
 ];
 describe('what a client gets', () => {
+  it('of a line that comes in pieces is that line, with one stamp and one end', () => {
+    const all = { follow: false, previous: false, sinceNs: null, tailLines: null, limitBytes: null, stream: null };
+    const writer = logWriter({ ...all, timestamps: true });
+    const stamp = '2026-01-01T00:00:00.000000000Z';
+    const pieces = [`${stamp} stdout F a`, `${stamp} stderr P b`, 'c'].map((piece, i) => text(writer.line(bytes(piece), i === 2)));
+    expect(pieces).toEqual([`${stamp} a`, `${stamp} stderr P b`, 'c\n']);
+    expect(text(writer.line(bytes(`${stamp} stdout F next`)))).toBe(`${stamp} next\n`);
+    // Of no known format: none of it, told once.
+    expect([writer.line(bytes('torn'), false), writer.line(bytes(`${stamp} stdout F x`))]).toEqual([undefined, undefined]);
+    expect(writer.unreadable).toBe(1);
+    expect(text(writer.line(bytes(`${stamp} stdout F next`)))).toBe(`${stamp} next\n`);
+  });
   const got = (query: string) => {
     const parsed = parse(query);
     if (!parsed.ok) throw new Error(query);
