@@ -66,6 +66,8 @@ describe('a line', () => {
     expect(nanosOf('2026-01-01T02:00:00.000000001+02:00')).toBe(BigInt(Date.UTC(2026, 0, 1)) * 1_000_000n + 1n);
     expect([nanosOf('2026-13-01T00:00:00Z'), nanosOf('2026-01-01'), nanosOf('')]).toEqual([undefined, undefined, undefined]);
     expect(fixedFraction('2026-01-01T00:00:00.5+01:00')).toBe('2026-01-01T00:00:00.500000000+01:00');
+    // As Go writes it: runtimes that write an offset of zero (CRI-O) get a Z.
+    expect(fixedFraction('2026-01-01T00:00:00.5+00:00')).toBe('2026-01-01T00:00:00.500000000Z');
   });
 });
 

@@ -30,10 +30,10 @@ export function nanosOf(time: string): bigint | undefined {
   return BigInt(seconds) * 1_000_000n + BigInt((m[2] ?? '').padEnd(FRACTION_DIGITS, '0') || '0');
 }
 
-/** The same time with exactly nine digits of fraction, in its own zone. */
+/** The same time with exactly nine digits of fraction, in its own zone. An offset of zero is `Z`. */
 export function fixedFraction(time: string): string {
   const m = STAMP.exec(time);
-  return m === null ? time : `${m[1]}.${(m[2] ?? '').padEnd(FRACTION_DIGITS, '0')}${m[3]}`;
+  return m === null ? time : `${m[1]}.${(m[2] ?? '').padEnd(FRACTION_DIGITS, '0')}${m[3]?.replace(/^[+-]00:00$/, 'Z')}`;
 }
 
 /** A line without its newline. Undefined where it is of neither format. */
