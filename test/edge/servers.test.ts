@@ -47,6 +47,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     pressure: true,
     gates: [],
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+    podGroup: () => undefined,
     podsAtRoot: false,
   };
   const spec = readOnlyServerSpec({

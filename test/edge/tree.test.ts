@@ -108,6 +108,7 @@ const FIGURES = {
   ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
   ...{ volumeStats: { periodMs: 0, health: false }, gates: [], pressure: true },
   systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+  podGroup: () => undefined,
   podsAtRoot: false,
 };
 

@@ -41,7 +41,7 @@ export const KNOWN_VALUES: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /stats\/summary\S* \.pods\.[^.[]*\.memory\.availableBytes/,
-    'Memory available to a pod is told where each of its containers has a limit. The kubelet adds up those that have one, or tells 0.',
+    'Without cgroups of pods, memory available to a pod is told where each of its containers has a limit. The kubelet adds up those that have one, or tells 0.',
   ],
   [
     /volume\[kube-api-access\]\.(?:capacity|available)Bytes/,

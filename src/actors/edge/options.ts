@@ -1,5 +1,5 @@
 /** What the servers of the node are made of, from its configuration. */
-import { podsGroup } from '../../machines/allocation/cgroups/names.ts';
+import { podGroup, podsGroup } from '../../machines/allocation/cgroups/names.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { tlsVersion } from '../../machines/edge/https/tls.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
@@ -72,6 +72,7 @@ function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): Figure
       misc: c.systemCgroups,
       pods: podsGroup(c, facts().cgroupDriver) ?? '',
     }),
+    podGroup: (pod) => podGroup(c, facts().cgroupDriver, pod),
     podsAtRoot: !c.cgroupsPerQOS,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,

@@ -33,6 +33,7 @@ export interface HttpRequest {
   query: URLSearchParams;
   headers: Record<string, string>;
   body: Uint8Array;
+  /** Aborts when the client has gone, and when the answer, or the connection that was handed on, has ended. */
   signal: AbortSignal;
   /** The connection's client certificate; absent on a server without TLS. */
   client?: ClientCertificate;

@@ -187,6 +187,7 @@ export async function startLab(
     pressure: true,
     gates: [],
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+    podGroup: () => undefined,
     podsAtRoot: false,
     debugging: true,
     checkpoints: true,

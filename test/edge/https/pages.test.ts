@@ -175,6 +175,15 @@ describe('statistics', () => {
     const resource = await s.ask('/metrics/resource');
     expect([resource.status, resource.body]).toEqual([200, expect.stringContaining('resource_scrape_error 1')]);
   });
+  it('of a pod are looked for in its group', async () => {
+    const looked: string[] = [];
+    const s = await start({ podGroup: (pod) => void looked.push(pod.metadata.name) });
+    s.cri.ListContainerStats = () => ({ stats: [] });
+    s.cri.ListContainers = () => ({ containers: [] });
+    s.cri.ListPodSandbox = () => ({ items: [] });
+    expect((await s.ask('/metrics/resource')).body).toContain('resource_scrape_error 0');
+    expect(looked).toContain('web');
+  });
   it('of the process have the requests themselves, and probes have their page', async () => {
     const s = await start();
     await s.ask('/exec/a/b/c');

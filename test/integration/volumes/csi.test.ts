@@ -98,6 +98,14 @@ describe('a driver', () => {
     expect(metadata.annotations['csi.volume.kubernetes.io/nodeid']).toBeUndefined();
   });
 
+  it('that asks its cloud for a minute and more where it is has the time for it', async () => {
+    await using h = await node();
+    h.drivers.latencyMs = (method) => (method === 'NodeGetInfo' ? 110_000 : 1);
+    plug(h);
+    await h.until('registered', () => known(h).includes(NAME), 300_000);
+    expect(h.drivers.told).toEqual([{ socket: SOCKET, error: '' }]);
+  });
+
   it('whose socket has a name with a dot in front, or is no socket, is not asked (trap 64); one in a folder below is', async () => {
     await using h = await node();
     plug(h, { name: 'hidden.example.com' }, `${ROOT}/plugins_registry/.x.sock`);

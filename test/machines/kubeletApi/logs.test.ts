@@ -66,6 +66,8 @@ describe('a line', () => {
     expect(nanosOf('2026-01-01T02:00:00.000000001+02:00')).toBe(BigInt(Date.UTC(2026, 0, 1)) * 1_000_000n + 1n);
     expect([nanosOf('2026-13-01T00:00:00Z'), nanosOf('2026-01-01'), nanosOf('')]).toEqual([undefined, undefined, undefined]);
     expect(fixedFraction('2026-01-01T00:00:00.5+01:00')).toBe('2026-01-01T00:00:00.500000000+01:00');
+    // As Go writes it: runtimes that write an offset of zero (CRI-O) get a Z.
+    expect(fixedFraction('2026-01-01T00:00:00.5+00:00')).toBe('2026-01-01T00:00:00.500000000Z');
   });
 });
 
@@ -77,6 +79,18 @@ const FILE = [
   '2026-01-01T11:59:50.123456789Z stdout F three',
 ];
 describe('what a client gets', () => {
+  it('of a line that comes in pieces is that line, with one stamp and one end', () => {
+    const all = { follow: false, previous: false, sinceNs: null, tailLines: null, limitBytes: null, stream: null };
+    const writer = logWriter({ ...all, timestamps: true });
+    const stamp = '2026-01-01T00:00:00.000000000Z';
+    const pieces = [`${stamp} stdout F a`, `${stamp} stderr P b`, 'c'].map((piece, i) => text(writer.line(bytes(piece), i === 2)));
+    expect(pieces).toEqual([`${stamp} a`, `${stamp} stderr P b`, 'c\n']);
+    expect(text(writer.line(bytes(`${stamp} stdout F next`)))).toBe(`${stamp} next\n`);
+    // Of no known format: none of it, told once.
+    expect([writer.line(bytes('torn'), false), writer.line(bytes(`${stamp} stdout F x`))]).toEqual([undefined, undefined]);
+    expect(writer.unreadable).toBe(1);
+    expect(text(writer.line(bytes(`${stamp} stdout F next`)))).toBe(`${stamp} next\n`);
+  });
   const got = (query: string) => {
     const parsed = parse(query);
     if (!parsed.ok) throw new Error(query);

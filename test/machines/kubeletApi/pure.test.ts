@@ -162,6 +162,7 @@ const figures = (more: Partial<RuntimeFigures> = {}): RuntimeFigures => ({
   ]),
   stats: [stats('u', 'a'), stats('u', 'b')],
   rates: new Map([['u-a', 7]]),
+  groups: new Map(),
   logs: () => ({ bytes: 5, files: 1 }),
   nodeFs: { bytesTotal: 100, bytesAvailable: 60, inodesTotal: 10, inodesFree: 4 },
   layerFs: undefined,

@@ -51,13 +51,25 @@ export function withRequestMetrics(
     const startMs = ports.clock.monoMs();
     total.inc(labels);
     step(labels, 1);
-    try {
-      return await handler(req);
-    } finally {
+    const end = (): void => {
       step(labels, -1);
       seconds.observe((ports.clock.monoMs() - startMs) / 1000, labels);
+    };
+    try {
+      const reply = await handler(req);
+      if (lasts(reply) && !req.signal.aborted) req.signal.addEventListener('abort', end, { once: true });
+      else end();
+      return reply;
+    } catch (error) {
+      end();
+      throw error;
     }
   };
+}
+
+/** The answer goes on after its head, as a stream or as a connection that is handed on. The request's signal tells its end. */
+function lasts({ body, relay }: HttpReply): boolean {
+  return relay !== undefined || !(typeof body === 'string' || body instanceof Uint8Array);
 }
 
 function pathLabel(path: string, known: ReadonlySet<string>): string {

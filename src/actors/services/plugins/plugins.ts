@@ -36,7 +36,8 @@ const SOCKETS_MAX = 256;
 /** Resources and volumes 10. The first of these includes dialling. */
 const INFO_TIMEOUT_MS = 10_000;
 const NOTIFY_TIMEOUT_MS = 5_000;
-const NODE_INFO_TIMEOUT_MS = 30_000;
+/** From the reference: a driver may ask its cloud first, and one that is told of a failure ends. */
+const NODE_INFO_TIMEOUT_MS = 120_000;
 
 export function pluginsSpec(o: PluginsOptions): ActorSpec<PluginsEvent> {
   return {

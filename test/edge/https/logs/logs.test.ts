@@ -64,6 +64,15 @@ describe('container logs', () => {
     const tail = (await s.ask('/containerLogs/default/web/main?tailLines=4000')).body.trim().split('\n');
     expect([tail.length, tail[0], tail.at(-1)]).toEqual([4000, 'line 5000', 'line 8999']);
   });
+  it('have lines of any length', async () => {
+    const s = await start();
+    const [long, longer] = ['x'.repeat(1_500_000), 'y'.repeat(3_000_000)];
+    put(s.dir, '0.log', lines('one', long, 'two', longer));
+    const { body } = await s.ask('/containerLogs/default/web/main?timestamps=true');
+    const given = body.split('\n').map((line) => `${line.slice(0, STAMP.length + 4)} ${line.length}`);
+    const of = (text: string) => `${STAMP} ${text.slice(0, 3)} ${STAMP.length + 1 + text.length}`;
+    expect(given).toEqual([of('one'), of(long), of('two'), of(longer), ' 0']);
+  });
   it('are of the run that is meant', async () => {
     const s = await start();
     put(s.dir, '2.log', lines('second'));

@@ -1,6 +1,7 @@
 /** What /stats/summary has from cgroups and network namespaces: PSI, networks of pods, groups of the machine. */
 import { describe, expect, it } from 'vitest';
 import { createGroupReader } from '../../../../src/actors/edge/https/stats/groupReader.ts';
+import { createPodUse } from '../../../../src/actors/edge/https/stats/podUse.ts';
 import { createSystemGroups } from '../../../../src/actors/edge/https/stats/systemGroups.ts';
 import type { CriClient } from '../../../../src/actors/runtime/client.ts';
 import { NOTHING_READ } from '../../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
@@ -8,6 +9,7 @@ import type { Summary } from '../../../../src/machines/edge/https/stats/stats.ts
 import { podsAtRoot, systemContainer, withGroups } from '../../../../src/machines/edge/https/stats/summaryGroups.ts';
 import { groupMounts, placeAt } from '../../../../src/machines/figures/groupPlaces.ts';
 import { psiOf } from '../../../../src/machines/figures/groupStats.ts';
+import type { Pod } from '../../../../src/machines/kube/types.ts';
 import type { Ports } from '../../../../src/ports/ports.ts';
 
 const UID = '11111111-2222-3333-4444-555555555555';
@@ -91,8 +93,55 @@ describe('groups of the machine', () => {
       },
     ]);
   });
+  it('are found in the long table of mounts that a node with many pods has, and after one that could not be read', async () => {
+    const overlay = `40 30 0:50 / /run/containerd/rootfs rw - overlay overlay rw,lowerdir=${'/var/lib/layer:'.repeat(50)}\n`;
+    const fs = disk({ ...v2, '/proc/self/mountinfo': V2 + overlay.repeat(500) });
+    let readable = false;
+    const bounded = async (path: string, { bytesMax }: { bytesMax: number }) => {
+      const text = await fs.readFile(path, { bytesMax });
+      if (!readable || text.length > bytesMax) throw new Error(`EFBIG: ${path}`);
+      return text;
+    };
+    const look = createSystemGroups({ fs: { ...fs, readFile: bounded }, pressure: true, paths });
+    expect(await look()).toEqual([]);
+    readable = true;
+    expect((await look()).map((g) => g.name)).toEqual(['kubelet', 'pods']);
+  });
   it('is not the root group, which is the machine', () => {
     expect(placeAt({ procCgroup: '0::/\n' }, groupMounts(V2)).dirs).toEqual({});
+  });
+});
+
+describe('the group of a pod', () => {
+  const pod = { metadata: { uid: UID } } as Pod;
+  const used = async (files: Record<string, string>, path: string | undefined) => {
+    const fs = disk(files);
+    return { found: await createPodUse({ fs, pods: () => [pod], path: () => path })(), read: fs.read };
+  };
+
+  it('tells what it used, in either version, and its other files are not read', async () => {
+    const v2 = {
+      '/proc/self/mountinfo': V2,
+      '/sys/fs/cgroup/kubepods/pod1/cpu.stat': 'usage_usec 7\n',
+      '/sys/fs/cgroup/kubepods/pod1/memory.current': '900\n',
+      '/sys/fs/cgroup/kubepods/pod1/memory.stat': 'anon 50\ninactive_file 100\n',
+      '/sys/fs/cgroup/kubepods/pod1/memory.max': 'max\n',
+    };
+    const { found, read } = await used(v2, '/kubepods/pod1');
+    const memory = { usageBytes: 900, workingSetBytes: 800, rssBytes: 50 };
+    expect(found).toEqual(new Map([[UID, { cpuNs: 7_000n, memory }]]));
+    expect(read.sort()).toEqual(Object.keys(v2).sort());
+    const v1 = {
+      '/proc/self/mountinfo': V1,
+      '/cg/cpu,cpuacct/kubepods/pod1/cpuacct.usage': '7000\n',
+      '/cg/memory/kubepods/pod1/memory.usage_in_bytes': '900\n',
+      '/cg/memory/kubepods/pod1/memory.stat': 'total_inactive_file 100\ntotal_rss 50\n',
+    };
+    expect((await used(v1, '/kubepods/pod1')).found).toEqual(found);
+  });
+  it('tells nothing where there is none', async () => {
+    expect((await used({ '/proc/self/mountinfo': V2 }, '/kubepods/pod1')).found.size).toBe(0);
+    expect((await used({ '/proc/self/mountinfo': V2 }, undefined)).found.size).toBe(0);
   });
 });
 

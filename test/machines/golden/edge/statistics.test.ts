@@ -7,6 +7,7 @@ import type { CriClient } from '../../../../src/actors/runtime/client.ts';
 import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../../src/machines/edge/https/stats/resourceMetrics.ts';
 import type { Summary } from '../../../../src/machines/edge/https/stats/stats.ts';
+import type { GroupUse } from '../../../../src/machines/figures/groupStats.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../../src/machines/wire/cri.ts';
 import type { Ports } from '../../../../src/ports/ports.ts';
 import { memFs } from '../../../integration/memFs.ts';
@@ -58,6 +59,8 @@ interface Machine {
   /** Processor time of the machine when the source was made. */
   usedBeforeNs?: bigint;
   podsAtRoot?: boolean;
+  /** What the groups of pods used, by UID. */
+  podUse?: () => ReadonlyMap<string, GroupUse>;
 }
 const MEMINFO = 'MemTotal: 8000 kB\nMemFree: 3000 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\nSwapTotal: 4000 kB\nSwapFree: 3000 kB\n';
 
@@ -134,6 +137,7 @@ function machine(o: Machine = {}) {
     volumes: async () => new Map(),
     usedCpuNs: () => o.usedBeforeNs,
     podsAtRoot: o.podsAtRoot ?? false,
+    podUse: async () => o.podUse?.() ?? new Map(),
     separateDisks: o.layers !== 'gate off',
   });
   const look = (brief = false): Promise<Summary> => source.summary({ brief, signal: new AbortController().signal });
@@ -160,6 +164,8 @@ const rates = async (afterMs: number, usedNs: number) => {
 const SWAP: Partial<CriContainerStats> = {
   swap: { timestamp: String(AT_NS), swapAvailableBytes: figure(900), swapUsageBytes: figure(100) },
 };
+const usedByPod = (cpuNs: bigint): ReadonlyMap<string, GroupUse> =>
+  new Map([['uid-web', { cpuNs, memory: { usageBytes: 70_000, workingSetBytes: 60_000, rssBytes: 50_000, pageFaults: 99 } }]]);
 const two = { web: ['main', 'side'] };
 const failure = async (of: Promise<unknown>): Promise<string> =>
   of.then(
@@ -180,6 +186,14 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'ed
   '7.1 pod: a figure that one of its containers lacks': async () => {
     const stats = [counted('web', 'main'), counted('web', 'side', memoryOf({ availableBytes: null, rssBytes: null }))];
     return (await summary({ pods: two, stats })).pods[0]?.memory;
+  },
+  '7.1 pod: of its own group, which also counts what ended in it': async () => {
+    const [pod] = (await summary({ pods: two, podUse: () => usedByPod(9_000_000_000n) })).pods;
+    return { cpu: pod?.cpu, memory: pod?.memory };
+  },
+  '7.1 pod: of its own group, processor and memory only': async () => {
+    const [pod] = (await summary({ podUse: () => usedByPod(9_000_000_000n) }, true)).pods;
+    return { cpu: pod?.cpu, memory: pod?.memory };
   },
   '7.1 pod: nothing of it runs': async () => (await summary({ pods: { web: [] }, stats: [counted('web', 'main')] })).pods,
   '7.1 pod: its sandbox is not ready': async () => (await summary({ sandbox: 'SANDBOX_NOTREADY' })).pods,
@@ -216,6 +230,14 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'ed
     return (await m.look()).node.cpu?.usageNanoCores ?? null;
   },
   '7.3 nanocores: ten seconds later': () => rates(10_000, 7_500_000_000),
+  '7.3 nanocores: of the group of a pod': async () => {
+    let used = 9_000_000_000n;
+    const m = machine({ podUse: () => usedByPod(used) });
+    const first = (await m.look()).pods[0]?.cpu?.usageNanoCores ?? null;
+    await m.time.advance(10_000);
+    used += 20_000_000_000n;
+    return [first, (await m.look()).pods[0]?.cpu?.usageNanoCores ?? null];
+  },
   '7.3 nanocores: less than a second later says nothing': () => rates(500, 3_000_000_000),
   '7.3 nanocores: a counter that went back': () => rates(10_000, 1),
   '7.5 node: what is set aside for root counts as not used': async () => (await summary()).node.fs,
@@ -228,6 +250,8 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'ed
   '7.5 images: at a place that this node cannot see': async () => (await summary({ images: 'elsewhere' })).node.runtime,
   '7.5 images: the runtime names no place': () => failure(summary({ images: 'none' })),
   '7.7 metrics': async () => told(resourceMetrics(await summary({ stats: [counted('web', 'main', SWAP)] }, true))),
+  '7.7 metrics: of the group of a pod': async () =>
+    told(resourceMetrics(await summary({ podUse: () => usedByPod(9_000_000_000n) }, true))).filter((l) => l.startsWith('pod_')),
   '7.7 metrics: a figure that is missing is no sample': async () =>
     told(resourceMetrics(await summary({ stats: [counted('web', 'main', { cpu: null })], meminfo: '' }, true))),
   '7.7 metrics: no figures': () => told(resourceMetrics(null)),

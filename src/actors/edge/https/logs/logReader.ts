@@ -4,11 +4,12 @@ import { type LogOptions, type LogWriter, logWriter } from '../../../../machines
 import type { Ports, ReadHandle } from '../../../../ports/ports.ts';
 
 const BLOCK_BYTES = 64 * 1024;
-/** Runtimes cut lines at 16 KiB; a longer one without an end is given as it is. */
+/** Runtimes cut lines at 16 KiB where they are not told otherwise; a longer one than this is given in pieces. */
 const LINE_BYTES_MAX = 1024 * 1024;
 /** Looked at again at least this often, whatever the watch says. */
 const RECHECK_MS = 1_000;
 const NEWLINE = 0x0a;
+const NO_BYTES = new Uint8Array(0);
 
 export interface LogSource {
   path: string;
@@ -46,7 +47,7 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
   let next: ReadHandle | null = null;
   try {
     let offset = await tailOffset(file, r.options.tailLines);
-    let rest: Uint8Array = new Uint8Array(0);
+    let rest: Uint8Array = NO_BYTES;
     /** What was written before the container ended may show up after its end was seen. */
     let last = false;
     while (!r.signal.aborted) {
@@ -54,8 +55,11 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
       if (block.length > 0) {
         offset += block.length;
         const cut = splitLines(rest.length === 0 ? block : joined(rest, block));
-        rest = cut.rest;
         const out = cut.lines.flatMap((line) => writer.line(line) ?? []);
+        const isLong = cut.rest.length > LINE_BYTES_MAX;
+        const piece = isLong ? writer.line(cut.rest, false) : undefined;
+        if (piece !== undefined) out.push(piece);
+        rest = isLong ? NO_BYTES : cut.rest;
         if (out.length > 0) yield out.length === 1 && out[0] !== undefined ? out[0] : concat(out);
         if (writer.full) return;
         continue;
@@ -65,7 +69,7 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
         await file.close();
         [file, next] = [next, null];
         offset = 0;
-        rest = new Uint8Array(0);
+        rest = NO_BYTES;
         continue;
       }
       if (!r.options.follow || last) {
@@ -74,8 +78,9 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
       }
       if ((await file.stat()).size < offset) {
         // Cut off in place: what is there now is new.
+        yield* incomplete(writer, rest);
         offset = 0;
-        rest = new Uint8Array(0);
+        rest = NO_BYTES;
         continue;
       }
       next = await replacement(ports, r.source, file);
@@ -91,8 +96,9 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
   }
 }
 
+/** What there is of the last line, which ends here. */
 function* incomplete(writer: LogWriter, rest: Uint8Array): Generator<Uint8Array> {
-  const out = rest.length === 0 ? undefined : writer.line(rest);
+  const out = writer.line(rest);
   if (out !== undefined && out.length > 0) yield out;
 }
 
@@ -133,9 +139,7 @@ function splitLines(bytes: Uint8Array): { lines: Uint8Array[]; rest: Uint8Array 
     lines.push(bytes.subarray(at, end));
     at = end + 1;
   }
-  const rest = bytes.subarray(at);
-  if (rest.length <= LINE_BYTES_MAX) return { lines, rest: rest.slice() };
-  return { lines: [...lines, rest], rest: new Uint8Array(0) };
+  return { lines, rest: bytes.slice(at) };
 }
 
 function concat(parts: readonly Uint8Array[]): Uint8Array {

@@ -4,13 +4,15 @@ import type { GateState } from '../../../../machines/config/config.ts';
 import { cadvisorMetrics, type MachineFigures, NOTHING_READ } from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../../machines/edge/https/stats/resourceMetrics.ts';
 import type { ServerEvent } from '../../../../machines/edge/messages.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
+import { podsView } from '../../../../machines/pods/manager/messages.ts';
 import { pullRecordsDir } from '../../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
 import type { Host } from '../../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
 import { criClient } from '../../../runtime/client.ts';
 import { type VolumeUsageOptions, volumeUsage } from '../../../services/client.ts';
-import type { ActorCtx } from '../../../supervision/types.ts';
+import type { ActorCtx, Registry } from '../../../supervision/types.ts';
 import { isGet, json, METHOD_NOT_ALLOWED, type Route, text } from '../../admin/answers.ts';
 import { type Checks, healthRoutes } from '../../healthChecks.ts';
 import { countedChecks, kubeletChecks, SLI_FAMILY } from '../../kubeletChecks.ts';
@@ -20,6 +22,7 @@ import type { Inspect } from '../../server.ts';
 import { runtimeFailure } from '../pods.ts';
 import { createGroupReader } from './groupReader.ts';
 import { logMetrics } from './logMetrics.ts';
+import { createPodUse } from './podUse.ts';
 import { pullRecordMetrics } from './pullRecordMetrics.ts';
 import { createStats } from './stats.ts';
 import { createSystemGroups, type SystemGroupPaths } from './systemGroups.ts';
@@ -41,6 +44,8 @@ export interface FigureOptions {
   pressure: boolean;
   /** Groups of the machine that the summary tells of beside pods. */
   systemGroups(): SystemGroupPaths;
+  /** Path of the group of one pod; undefined: it has none. */
+  podGroup(pod: Pod): string | undefined;
   /** Pods have no group of their own (`cgroupsPerQOS: false`). */
   podsAtRoot: boolean;
   /** Replaces the kubelet's checks; for tests. */
@@ -79,9 +84,10 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure, systemGroups: o.systemGroups });
   let machine: Omit<MachineFigures, 'cpus' | 'memoryBytes'> | undefined;
   const system = createSystemGroups({ fs: ctx.ports.fs, pressure: o.pressure, paths: o.systemGroups });
+  const podUse = createPodUse({ fs: ctx.ports.fs, pods: () => knownPods(ctx.registry), path: (pod) => o.podGroup(pod) });
   const stats = createStats({
     ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
-    ...{ system, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
+    ...{ system, podUse, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
     ...{ podsAtRoot: o.podsAtRoot, separateDisks: o.gates.some(({ name, enabled }) => name === 'KubeletSeparateDiskGC' && enabled) },
     ...{ usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
   });
@@ -130,6 +136,10 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
         return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
       },
   };
+}
+
+function* knownPods(registry: Pick<Registry, 'read'>): Generator<Pod> {
+  for (const { pod } of registry.read(podsView)?.value.records.values() ?? []) yield pod;
 }
 
 /** Read once: only a start of the machine changes it. */

@@ -255,7 +255,7 @@ function noteAbove(of: GroupPlace, pod: PodName, { above, mounts }: Look): void 
   }
 }
 
-async function inTurns<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+export async function inTurns<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
   const left = all.values();
   await Promise.all(
     Array.from({ length: Math.min(AT_ONCE, all.length) }, async () => {

@@ -20,8 +20,15 @@ import {
   podStats,
   type Summary,
 } from '../../../../machines/edge/https/stats/stats.ts';
-import { podsAtRoot, type SystemGroup, systemContainer, withGroups } from '../../../../machines/edge/https/stats/summaryGroups.ts';
+import {
+  podsAtRoot,
+  type SystemGroup,
+  systemContainer,
+  useStats,
+  withGroups,
+} from '../../../../machines/edge/https/stats/summaryGroups.ts';
 import { figure, isoOfNanos, known } from '../../../../machines/figures/figure.ts';
+import type { GroupUse } from '../../../../machines/figures/groupStats.ts';
 import type { PodVolumes } from '../../../../machines/figures/volumeStats.ts';
 import { etcHostsPath } from '../../../../machines/pod/names.ts';
 import { isPathName } from '../../../../machines/pod/pathName.ts';
@@ -43,6 +50,8 @@ export interface StatsOptions {
   groups?(): Promise<GroupReading>;
   /** Groups of the agent, the runtime, the system and all pods; never rejects. */
   system?(): Promise<SystemGroup[]>;
+  /** What the groups of pods used, by UID; never rejects. Of a pod that is not there its containers' sum is told. */
+  podUse?(): Promise<ReadonlyMap<string, GroupUse>>;
   /** Pods have no group of their own, so the root group stands for it. */
   podsAtRoot?: boolean;
   /** KubeletSeparateDiskGC: writable layers may have a file system of their own. */
@@ -84,13 +93,14 @@ export function createStats(o: StatsOptions): StatsSource {
   return {
     async summary({ brief, signal }) {
       const read = { signal };
-      const [stats, containers, sandboxes, proc, volumes, system, reading] = await Promise.all([
+      const [stats, containers, sandboxes, proc, volumes, system, podUse, reading] = await Promise.all([
         o.cri.read('ListContainerStats', {}, read),
         o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, read),
         o.cri.read('ListPodSandbox', {}, read),
         readProc(o.ports.fs),
         brief ? new Map<string, PodVolumes>() : o.volumes(),
         o.system?.() ?? [],
+        o.podUse?.() ?? new Map<string, GroupUse>(),
         brief ? NOTHING_READ : (o.groups?.() ?? NOTHING_READ),
       ]);
       const nowNs = wallNs(o.ports);
@@ -107,6 +117,7 @@ export function createStats(o: StatsOptions): StatsSource {
       const swap = nodeSwap(proc.meminfo, time);
       const rateOfGroup = (name: string) => (usedNs: bigint) => rateOf(samples, next, `group ${name}`, { atNs: nowNs, usedNs });
       const systemContainers = system.map((group) => systemContainer(group, { time, machine: swap, rate: rateOfGroup(group.name) }));
+      const ofPods = new Map([...podUse].map(([uid, use]) => [uid, useStats(use, { time, rate: rateOfGroup(`pod ${uid}`) })]));
       // Only what still exists is kept.
       samples = next;
       const disks = brief ? NO_DISKS : await fileSystems(o, signal);
@@ -135,6 +146,7 @@ export function createStats(o: StatsOptions): StatsSource {
           startedAtNs: new Map(running.map((c) => [c.id, BigInt(c.createdAt)])),
           stats: stats.stats,
           rates,
+          groups: ofPods,
           logs: (uid, container) => logs.get(`${uid}/${container}`),
           volumes,
           nodeFs: disks.node,

@@ -30,10 +30,10 @@ export function nanosOf(time: string): bigint | undefined {
   return BigInt(seconds) * 1_000_000n + BigInt((m[2] ?? '').padEnd(FRACTION_DIGITS, '0') || '0');
 }
 
-/** The same time with exactly nine digits of fraction, in its own zone. */
+/** The same time with exactly nine digits of fraction, in its own zone. An offset of zero is `Z`. */
 export function fixedFraction(time: string): string {
   const m = STAMP.exec(time);
-  return m === null ? time : `${m[1]}.${(m[2] ?? '').padEnd(FRACTION_DIGITS, '0')}${m[3]}`;
+  return m === null ? time : `${m[1]}.${(m[2] ?? '').padEnd(FRACTION_DIGITS, '0')}${m[3]?.replace(/^[+-]00:00$/, 'Z')}`;
 }
 
 /** A line without its newline. Undefined where it is of neither format. */
@@ -81,8 +81,8 @@ function withNewline(content: Uint8Array): Uint8Array {
 }
 
 export interface LogWriter {
-  /** What one line of the file becomes; nothing where it is left out. */
-  line(line: Uint8Array): Uint8Array | undefined;
+  /** What one line of the file becomes; nothing where it is left out. `ends` false: the next call has what follows of this line. */
+  line(line: Uint8Array, ends?: boolean): Uint8Array | undefined;
   /** The limit of bytes or lines is used up: no more is wanted. */
   readonly full: boolean;
   /** Lines that were of no known format. */
@@ -97,18 +97,31 @@ export function logWriter(o: LogOptions): LogWriter {
   let unreadable = 0;
   /** Streams in the middle of a logical line: what follows gets no time stamp. */
   const inLine = new Set<string>();
+  /** The line of which only the beginning was there; without an entry where that was of no known format. */
+  let begun: { entry: LogEntry | undefined } | null = null;
+  const read = (bytes: Uint8Array, ends: boolean): LogEntry | undefined => {
+    if (begun !== null) {
+      const { entry } = begun;
+      return entry && { ...entry, content: ends && !entry.partial ? withNewline(bytes) : bytes };
+    }
+    const entry = parseLogLine(bytes);
+    if (entry === undefined && bytes.length > 0) unreadable++;
+    return ends || entry === undefined || entry.partial ? entry : { ...entry, content: entry.content.subarray(0, -1) };
+  };
   return {
-    line(bytes) {
+    line(bytes, ends = true) {
       if (linesLeft <= 0) return undefined;
-      const entry = parseLogLine(bytes);
-      if (entry === undefined) {
-        if (bytes.length > 0) unreadable++;
-        return undefined;
+      const entry = read(bytes, ends);
+      const first = begun === null;
+      if (ends) begun = null;
+      else begun ??= { entry };
+      if (entry === undefined) return undefined;
+      const continues = !first || inLine.has(entry.stream);
+      if (ends) {
+        linesLeft -= 1;
+        if (entry.partial) inLine.add(entry.stream);
+        else inLine.delete(entry.stream);
       }
-      linesLeft -= 1;
-      const continues = inLine.has(entry.stream);
-      if (entry.partial) inLine.add(entry.stream);
-      else inLine.delete(entry.stream);
       if (o.stream !== null && entry.stream !== o.stream) return undefined;
       if (o.sinceNs !== null && (nanosOf(entry.time) ?? 0n) < o.sinceNs) return undefined;
       const out =

@@ -131,6 +131,8 @@ export interface RuntimeFigures {
   startedAtNs: ReadonlyMap<string, bigint>;
   stats: readonly CriContainerStats[];
   rates: ReadonlyMap<string, number>;
+  /** Processor and memory of the groups of pods, by UID: also what ended containers used. */
+  groups: ReadonlyMap<string, Pick<PodStats, 'cpu' | 'memory'>>;
   /** Bytes and files of a container's log folder, by UID and container. */
   logs(uid: string, container: string): { bytes: number; files: number } | undefined;
   /** Bytes on disk of the file that pods have at /etc/hosts, by UID. */
@@ -146,7 +148,7 @@ export interface RuntimeFigures {
   brief: boolean;
 }
 
-/** Pods whose newest sandbox is ready and of which a container runs. Their figures are the sums of their containers. */
+/** Pods whose newest sandbox is ready and of which a container runs. */
 export function podStats(f: RuntimeFigures): PodStats[] {
   const byUid = new Map<string, { container: ContainerStats; stats: CriContainerStats }[]>();
   for (const s of f.stats) {
@@ -167,7 +169,7 @@ export function podStats(f: RuntimeFigures): PodStats[] {
       podRef: { name: ref.name, namespace: ref.namespace, uid: ref.uid },
       startTime: isoOfNanos(createdAtNs),
       containers: mine,
-      ...sums(mine),
+      ...useOf(f, mine, ref.uid),
       ...(f.brief ? {} : storage(f, mine, ref.uid)),
       ...swapOf(mine),
     };
@@ -247,6 +249,17 @@ export function swapOf(containers: readonly ContainerStats[]): Pick<PodStats, 's
     swapUsageBytes: total(all.map((s) => s.swapUsageBytes)),
   });
   return { swap };
+}
+
+/**
+ * Of its group: the sum of its containers falls when one of them starts anew. What the group does not tell is that sum, such as
+ * the rate at the first look.
+ */
+function useOf(f: RuntimeFigures, containers: readonly ContainerStats[], uid: string): Pick<PodStats, 'cpu' | 'memory'> {
+  const summed = sums(containers);
+  const own = f.groups.get(uid);
+  const cpu = own?.cpu && known<CpuStats>({ ...own.cpu, usageNanoCores: own.cpu.usageNanoCores ?? summed.cpu?.usageNanoCores });
+  return { ...summed, ...own, ...(cpu === undefined ? {} : { cpu }) };
 }
 
 function sums(containers: readonly ContainerStats[]): { cpu?: CpuStats; memory?: MemoryStats } {

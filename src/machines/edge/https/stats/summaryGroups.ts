@@ -1,7 +1,7 @@
 /** What /stats/summary has from cgroups and network namespaces: pressure, networks of pods, groups of the machine. Pure. */
 
 import { known } from '../../../figures/figure.ts';
-import { type GroupFigures, groupFigures, groupUse, type Psi, psiOf } from '../../../figures/groupStats.ts';
+import { type GroupFigures, type GroupUse, groupFigures, groupUse, type Psi, psiOf } from '../../../figures/groupStats.ts';
 import { containerKey, type GroupReading } from './cadvisorMetrics.ts';
 import { networkStats } from './procStats.ts';
 import {
@@ -34,16 +34,23 @@ export function systemContainer(
   o: { time: string; rate: (usedNs: bigint) => number | undefined; machine?: SwapStats | undefined },
 ): ContainerStats {
   const { time } = o;
-  const use = groupUse(texts);
   const psi = psiOf((what) => texts.get(`${what}.pressure`) ?? '');
-  const usedNs = use.cpuNs;
-  const cpu =
-    usedNs === undefined
-      ? undefined
-      : known<CpuStats>({ time, usageNanoCores: o.rate(usedNs), usageCoreNanoSeconds: Number(usedNs), psi: psi.cpu });
-  const memory = use.memory === undefined ? undefined : known<MemoryStats>({ time, ...use.memory, psi: psi.memory });
+  const { cpu, memory } = useStats(groupUse(texts), { ...o, psi });
   const swap = memory === undefined ? undefined : swapOfGroup(groupFigures(texts), o.machine, time);
   return known<ContainerStats>({ name, startTime, cpu, memory, rootfs: undefined, logs: undefined, swap, io: ioOf(psi, time) });
+}
+
+/** Processor and memory of a group. `rate`: nanoseconds of processor time per second, from those used by now. */
+export function useStats(
+  { cpuNs, memory }: GroupUse,
+  o: { time: string; rate: (usedNs: bigint) => number | undefined; psi?: Psi },
+): Pick<ContainerStats, 'cpu' | 'memory'> {
+  const { time, psi = {} } = o;
+  const cpu = cpuNs === undefined ? undefined : { time, usageNanoCores: o.rate(cpuNs), usageCoreNanoSeconds: Number(cpuNs), psi: psi.cpu };
+  return known<Pick<ContainerStats, 'cpu' | 'memory'>>({
+    cpu: cpu && known<CpuStats>(cpu),
+    memory: memory && known<MemoryStats>({ time, ...memory, psi: psi.memory }),
+  });
 }
 
 /** Without a group of their own all pods are in the root group: its figures are the node's. */
