@@ -243,6 +243,13 @@ describe('the room of the node', () => {
     create(h, 'large', { container: { resources: { requests: { cpu: '2600m' } } } });
     await h.until('turned away', () => inApi(h, 'large')?.status.reason === 'OutOfcpu');
   });
+  it('is not begun with where more is reserved than there is, under any policy', async () => {
+    const words = 'invalid Node Allocatable configuration. Resource "memory" has a reservation of 1Ti but capacity of 8Gi';
+    await expect(cluster({ config: { systemReserved: { memory: '1Ti' }, evictionHard: {} } })).rejects.toThrow(words);
+    const cpus = [0, 1].map((id) => ({ id, socket: 0, siblings: [id], node: 0 }));
+    const missing = 'reservedSystemCPUs: 2-3 of 0,2-3 are not there: online are 0-1';
+    await expect(cluster({ cpus, config: { reservedSystemCPUs: '0,2-3' } })).rejects.toThrow(missing);
+  });
 });
 
 describe('the range of pod addresses', () => {
