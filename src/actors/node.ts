@@ -103,7 +103,10 @@ interface Parts {
   live(): SupervisionTree;
 }
 
-/** @throws when the host has no name, or its CPUs cannot be allocated as configured; everything else is an actor's failure, handled in the tree. */
+/**
+ * @throws when the host has no name, or has less than is reserved of it, or its CPUs cannot be allocated as configured; everything
+ * else is an actor's failure, handled in the tree.
+ */
 export async function createNode(config: NodeConfig, outside: Ports, o: NodeOptions = {}): Promise<Node> {
   let tree: SupervisionTree | undefined;
   const facts = liveFacts(config, await readNodeFacts(config, outside), {

@@ -1,12 +1,15 @@
 /** Facts of this node that pod decisions need, from configuration and host: read once at start, immutable after. */
 
 import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
+import { listedCpus } from '../machines/allocation/cpus/policy.ts';
+import { allCpus, topologyOf } from '../machines/allocation/cpus/topology.ts';
 import { chooseNodeIPs, namesAddresses } from '../machines/api/node/nodeAddresses.ts';
-import { nodeResources } from '../machines/api/node/nodeCapacity.ts';
+import { type HostResources, nodeResources, overReserved } from '../machines/api/node/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
+import type { ReservationConfig } from '../machines/config/reservations.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import { messageOf } from '../machines/text/errors.ts';
-import type { Ports } from '../ports/ports.ts';
+import type { Host, Logger, Ports } from '../ports/ports.ts';
 import { readHostDns } from './pods/workers/sandbox/hostDns.ts';
 
 const SELINUX_BYTES_MAX = 1 << 16;
@@ -29,19 +32,42 @@ function containerLogsDirOf(podLogsDir: string): string {
   return `${podLogsDir.slice(0, Math.max(0, podLogsDir.lastIndexOf('/')))}/containers`;
 }
 
+type MachinePorts = Pick<Ports, 'host' | 'fs'> & { log: Pick<Logger, 'warn'> };
+
+async function machineOf({ config: c, flags }: NodeConfig, ports: MachinePorts): Promise<HostResources> {
+  const { memoryBytes, cpus } = ports.host.capacity();
+  const storage = c.localStorageCapacityIsolation ? await storageBytes(flags.rootDir, ports) : null;
+  return { cpus, memoryBytes, storageBytes: storage, hugePages: await hugePages(ports) };
+}
+
+const reservationsOf = ({ config, flags }: NodeConfig): ReservationConfig => ({
+  ...config,
+  ignoreEviction: flags.experimentalAllocatableIgnoreEviction,
+});
+
+/** Why this machine cannot keep back what the configuration reserves. Empty: it can. */
+export async function reservationProblems(config: NodeConfig, ports: MachinePorts): Promise<string[]> {
+  return problemsOn(await machineOf(config, ports), config, ports.host);
+}
+
+function problemsOn(machine: HostResources, config: NodeConfig, host: Pick<Host, 'cpus'>): string[] {
+  const { config: c } = config;
+  const infos = c.reservedSystemCPUs === '' ? undefined : host.cpus?.();
+  const listed = infos === undefined ? null : listedCpus(c, allCpus(topologyOf(infos)));
+  return [...(listed?.ok === false ? [listed.message] : []), ...overReserved(machine, reservationsOf(config))];
+}
+
+/** @throws when the host has no name, or has less than is reserved of it. */
 export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<Omit<NodeFacts, 'runtimeName' | 'cgroupDriver'>> {
   const { config: c, flags } = config;
-  const { memoryBytes, cpus } = ports.host.capacity();
-  const huge = await hugePages(ports);
-  const resources = nodeResources(
-    {
-      cpus,
-      memoryBytes,
-      storageBytes: c.localStorageCapacityIsolation ? await storageBytes(flags.rootDir, ports) : null,
-      hugePages: huge,
-    },
-    { ...c, ignoreEviction: flags.experimentalAllocatableIgnoreEviction },
-  );
+  const machine = await machineOf(config, ports);
+  const problems = problemsOn(machine, config, ports.host);
+  if (problems.length > 0) {
+    const todo = 'Lower systemReserved, kubeReserved, evictionHard or reservedSystemCPUs: they are of a larger machine.';
+    throw new Error(`invalid Node Allocatable configuration. ${problems.join(' ')} ${todo}`);
+  }
+  const { memoryBytes, hugePages: huge } = machine;
+  const resources = nodeResources(machine, reservationsOf(config));
   return {
     nodeName: nodeNameOf(config, ports),
     hostIPs: await nodeIPs(config, ports),
@@ -136,7 +162,7 @@ async function selinuxOf({ gates }: NodeConfig, { fs }: Pick<Ports, 'fs'>): Prom
 }
 
 /** Size of the file system that the root directory lies on, or will lie on. */
-async function storageBytes(rootDir: string, ports: Ports): Promise<number | null> {
+async function storageBytes(rootDir: string, ports: MachinePorts): Promise<number | null> {
   for (let dir = rootDir; ; dir = dir.slice(0, dir.lastIndexOf('/'))) {
     try {
       return (await ports.fs.statfs(dir === '' ? '/' : dir)).bytesTotal;
@@ -166,7 +192,7 @@ const HUGE_PAGES_DIR = '/sys/kernel/mm/hugepages';
 const KIB = 1024;
 
 /** Bytes set aside in huge pages, by size. Kernels without them have no such folder. */
-async function hugePages(ports: Ports): Promise<Record<string, number>> {
+async function hugePages(ports: MachinePorts): Promise<Record<string, number>> {
   const out: Record<string, number> = {};
   for (const name of await ports.fs.readdir(HUGE_PAGES_DIR).catch(() => [])) {
     const kib = Number(/^hugepages-(\d+)kB$/.exec(name)?.[1] ?? 0);

@@ -1,5 +1,6 @@
 /** The version this node reports. */
 
+import { goArch } from '../machines/text/go/goArch.ts';
 import { GIT_VERSION, TARGET_MAJOR, TARGET_MINOR } from '../machines/version.ts';
 
 export { GIT_VERSION, TARGET_MAJOR, TARGET_MINOR };
@@ -11,7 +12,7 @@ export function versionInfo(): Record<string, string> {
     minor: `${TARGET_MINOR}`,
     gitVersion: GIT_VERSION,
     runtime: `node ${process.version}`,
-    platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+    platform: `${process.platform}/${goArch(process.arch)}`,
   };
 }
 

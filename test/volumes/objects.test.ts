@@ -76,6 +76,7 @@ beforeEach(() => {
     },
     warn: () => undefined,
     say: () => undefined,
+    swappable: () => undefined,
     measure: () => (work) => work,
     serves: () => undefined,
   });

@@ -6,10 +6,10 @@
  * Rebuilt from: the view of drivers, the objects in the API server.
  */
 import { fromPromise } from 'xstate';
-import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch, renewals } from '../../machines/api/csiNodeMachine.ts';
+import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch, ownsCsiNode, renewals } from '../../machines/api/csiNodeMachine.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
 import { allocatablePeriodMs } from '../../machines/kube/read/csiDriver.ts';
-import { failureText, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
+import { failureText, isKubeObject, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { driversView, pluginsAddr } from '../../machines/services/plugins/messages.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
@@ -99,7 +99,15 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
       await need({ verb: 'POST', path: kubePath.csiNodes, body: newCsiNode(input) });
       return;
     }
-    const next = isRecord(held.body) ? csiNodeUpdate(held.body, { ...input, inPlace }) : null;
+    if (!isKubeObject(held.body)) throw new Error(`GET ${held.request.path} gave no object`);
+    if (!ownsCsiNode(held.body, input.node)) {
+      const body = { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid: held.body.metadata.uid } };
+      const gone = await ask({ verb: 'DELETE', path: held.request.path, body });
+      if (!gone.ok && gone.failure.code !== 404) throw new Error(failureText(gone.request, gone.failure));
+      ctx.log.info({ node: o.nodeName }, 'the CSINode of an earlier node of this name was removed; another is made');
+      continue;
+    }
+    const next = csiNodeUpdate(held.body, { ...input, inPlace });
     if (next === null) return;
     const put = await ask({ verb: 'PUT', path: kubePath.csiNode(o.nodeName), body: next });
     if (put.ok) continue;

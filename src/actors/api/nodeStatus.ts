@@ -196,7 +196,10 @@ class Reporter {
       this.#askedAtMonoMs = clock.monoMs();
       // From the server's cache: what somebody else wrote into our conditions meanwhile is put right.
       const found = await this.#request({ verb: 'GET', path: kubePath.node(name), query: { resourceVersion: '0' } }, signal);
-      if (!found.ok) return this.#failed(found.request, found.failure);
+      if (!found.ok) {
+        if (found.failure.code === 404) this.#gone();
+        return this.#failed(found.request, found.failure);
+      }
       body = found.body;
     }
     const node = toNode(body);
@@ -306,6 +309,12 @@ class Reporter {
     const ready = node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
     if (ready) this.#o.startup.ready();
     return { ok: true, ready };
+  }
+
+  /** What is made for a node, its lease and mirror pods, is made for one that is there: the cluster removes what another one owned. */
+  #gone(): void {
+    const before = this.#ctx.registry.read(apiView.node)?.value;
+    if (before?.registered === true) this.#ctx.publish(apiView.node, { ...before, uid: '', registered: false });
   }
 
   /** None while it is not known which of them this node's own managers count. */

@@ -32,7 +32,7 @@ export function nodeWatchSpec(o: { nodeName: string; streams: boolean }): ActorS
           const before = seen;
           seen = object;
           // Its own reports change the object too: they are no reason to look again.
-          if (object !== null && before !== null && !sameData(ofOthers(before), ofOthers(object)))
+          if (before !== null && (object === null || !sameData(ofOthers(before), ofOthers(object))))
             ctx.registry.send(apiAddr.nodeStatus, { type: 'node.changed' });
         },
       });

@@ -2,9 +2,12 @@
 
 import { access, readdir, readFile } from 'node:fs/promises';
 import { readKernelSettings } from '../../actors/kernelSettings.ts';
+import { reservationProblems } from '../../actors/nodeFacts.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { createHostFs } from '../dependencies/fs.ts';
+import { createHost } from '../dependencies/machine/host.ts';
 import { createKernelSettings, PROC_SYS } from '../dependencies/machine/kernelSettings.ts';
 import { podGroupProblems, rootDirProblem, swapProblem } from '../steps/host/hostChecks.ts';
 import type { Finding } from './findings.ts';
@@ -24,6 +27,7 @@ export async function checkHost(config: NodeConfig): Promise<Finding[]> {
     ports(config),
     agents(),
     facts(config),
+    reservations(config),
     rootDir(config),
   ]);
   return parts.flat();
@@ -110,6 +114,12 @@ async function ports({ config }: NodeConfig): Promise<Finding[]> {
         todo: 'Stop it before the start: the kubelet, if it still runs.',
       };
     });
+}
+
+async function reservations(config: NodeConfig): Promise<Finding[]> {
+  const problems = await reservationProblems(config, { host: createHost(), fs: createHostFs(), log: { warn: () => {} } });
+  const where = 'systemReserved, kubeReserved, evictionHard, reservedSystemCPUs';
+  return problems.map((what) => ({ level: 'error', where, what, todo: 'Lower them: the node does not start.' }));
 }
 
 async function rootDir({ flags }: NodeConfig): Promise<Finding[]> {

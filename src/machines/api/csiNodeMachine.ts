@@ -3,6 +3,7 @@
 import { assign } from 'xstate';
 import { own, put } from '../data/own.ts';
 import { sameData } from '../data/sameData.ts';
+import type { KubeObject } from '../kube/request.ts';
 import type { WireCsiNode } from '../kube/wire.ts';
 import { MIGRATED_PLUGINS } from '../pod/volumes/kinds/inTree/inTree.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
@@ -53,6 +54,12 @@ export function newCsiNode({ node, drivers }: CsiNodeInput): WireCsiNode {
     },
     spec: { drivers: drivers.map(entryOf) },
   };
+}
+
+/** One of an earlier node of this name goes with it: the cluster removes what that node owned, at any moment. */
+export function ownsCsiNode({ metadata }: KubeObject, { name, uid }: CsiNodeInput['node']): boolean {
+  const { ownerReferences: owners } = metadata;
+  return Array.isArray(owners) && owners.some((o) => isRecord(o) && o.kind === 'Node' && o.name === name && o.uid === uid);
 }
 
 /**

@@ -65,7 +65,7 @@ export interface RestoredView {
 
 export interface NodeView {
   name: string;
-  /** As the API server gave it; '' before the first answer. */
+  /** As the API server gave it; '' before the first answer, and while there is no such node any more. */
   uid: string;
   deleting: boolean;
   registered: boolean;

@@ -19,7 +19,8 @@ export function reservedOf(c: ReservationConfig, resource: 'memory' | 'ephemeral
 function defended(c: ReservationConfig, resource: StarvedResource, total: bigint): bigint {
   const signal = SIGNALS.find((s) => SIGNAL_FACTS[s].resource === resource && SIGNAL_FACTS[s].reserves === true);
   const text = c.ignoreEviction || signal === undefined ? undefined : c.evictionHard[signal];
-  if (text === undefined) return 0n;
+  // Exactly 100 % switches the signal off.
+  if (text === undefined || text === '100%') return 0n;
   if (!text.endsWith('%')) return whole(text);
   // In thousandths of a per cent, so that `7.5%` is exact.
   const share = scaledCeil(text.slice(0, -1), MILLI) ?? 0n;

@@ -56,6 +56,7 @@ function volumeOf(uid: string, pv: { mountOptions?: string[]; fsType?: string } 
     log: collectingLogger([]),
     facts: () => ({ ...FACTS, rootDir: root }),
     ...{ objects: null, growth: null, warn: () => undefined, say: () => undefined, serves: () => undefined, measure: () => (work) => work },
+    swappable: () => undefined,
     claims: async ({ volume: name, readOnly, block }) => {
       const found = claimedVolume({ spec }, { claim, name, node: { name: 'n', labels: {} }, readOnly, block });
       return found.ok ? { ok: true, value: { ...found.value, sizes: claimSizes({}, { spec }) } } : found;

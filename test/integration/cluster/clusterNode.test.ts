@@ -1,11 +1,11 @@
 /** What a whole node tells the cluster about itself, in virtual time, against the simulated API server. */
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
-import { cluster, create, created, envOf, events, inApi, isReady, waiting } from './clusterPods.ts';
+import { cluster, create, created, envOf, events, inApi, isReady, NS, waiting } from './clusterPods.ts';
 
 const NODE = '/api/v1/nodes/n1';
 interface NodeBody {
-  metadata: { annotations?: Record<string, string> };
+  metadata: { uid: string; annotations?: Record<string, string> };
   spec: Record<string, unknown>;
   status: {
     addresses?: { type: string; address: string }[];
@@ -255,6 +255,26 @@ describe('heartbeats', () => {
     h.kube.handle({ verb: 'POST', path: '/api/v1/nodes', body: { metadata: { name: 'n1' }, spec: {}, status: {} } });
     await h.until('the lease is made', () => h.kube.handle({ verb: 'GET', path: `${LEASES}/n1` }).ok, 60_000);
   });
+
+  it('are no lease and no mirror pod of a node that was deleted, until there is one of its name again', async () => {
+    await using h = await cluster({ manifests: { web: manifest('web') } });
+    const mirror = `${NS}/pods/web-n1`;
+    const isThere = (path: string) => h.kube.handle({ verb: 'GET', path }).ok;
+    await h.until('both are there', () => isThere(`${LEASES}/n1`) && isThere(mirror));
+    h.kube.handle({ verb: 'DELETE', path: NODE });
+    await h.advance(15_000);
+    // As the cluster does with what a node owned that is gone.
+    h.kube.handle({ verb: 'DELETE', path: `${LEASES}/n1` });
+    h.kube.handle({ verb: 'DELETE', path: mirror, body: { gracePeriodSeconds: 0 } });
+    await h.advance(120_000);
+    expect([isThere(`${LEASES}/n1`), isThere(mirror)]).toEqual([false, false]);
+    h.kube.handle({ verb: 'POST', path: '/api/v1/nodes', body: { metadata: { name: 'n1' }, spec: {}, status: {} } });
+    await h.until('both are there again', () => isThere(`${LEASES}/n1`) && isThere(mirror), 60_000);
+    const { uid = '' } = node(h)?.metadata ?? {};
+    expect(uid).not.toBe('');
+    expect(JSON.stringify(h.kube.handle({ verb: 'GET', path: `${LEASES}/n1` }))).toContain(uid);
+    expect(JSON.stringify(h.kube.handle({ verb: 'GET', path: mirror }))).toContain(uid);
+  });
 });
 
 describe('the room of the node', () => {
@@ -265,6 +285,13 @@ describe('the room of the node', () => {
     expect(node(h)?.status.allocatable).toMatchObject({ cpu: '2500m', memory: '8092Mi' });
     create(h, 'large', { container: { resources: { requests: { cpu: '2600m' } } } });
     await h.until('turned away', () => inApi(h, 'large')?.status.reason === 'OutOfcpu');
+  });
+  it('is not begun with where more is reserved than there is, under any policy', async () => {
+    const words = 'invalid Node Allocatable configuration. Resource "memory" has a reservation of 1Ti but capacity of 8Gi';
+    await expect(cluster({ config: { systemReserved: { memory: '1Ti' }, evictionHard: {} } })).rejects.toThrow(words);
+    const cpus = [0, 1].map((id) => ({ id, socket: 0, siblings: [id], node: 0 }));
+    const missing = 'reservedSystemCPUs: 2-3 of 0,2-3 are not there: online are 0-1';
+    await expect(cluster({ cpus, config: { reservedSystemCPUs: '0,2-3' } })).rejects.toThrow(missing);
   });
 });
 

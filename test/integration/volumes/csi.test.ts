@@ -106,6 +106,19 @@ describe('a driver', () => {
     expect(h.drivers.told).toEqual([{ socket: SOCKET, error: '' }]);
   });
 
+  it('is told in a CSINode of this node, and not in one that an earlier node of its name left', async () => {
+    const driver = { name: NAME, nodeID: 'i-1', topologyKeys: null };
+    const earlier = { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'an-earlier-one' };
+    const left = { metadata: { name: 'n1', ownerReferences: [earlier] }, spec: { drivers: [driver] } };
+    await using h = await node({ before: (v) => put(v, `${STORAGE}/csinodes`, left) });
+    plug(h, { nodeId: 'i-1' });
+    const uid = () => (get(h, '/api/v1/nodes/n1') as { metadata: { uid: string } } | undefined)?.metadata.uid ?? 'none yet';
+    const csiNode = () => JSON.stringify(get(h, `${STORAGE}/csinodes/n1`) ?? {});
+    await h.until('there is one of this node', () => csiNode().includes(uid()));
+    await h.until('it has the driver', () => csiNode().includes(NAME));
+    expect(JSON.parse(csiNode())).toMatchObject({ metadata: { ownerReferences: [{ uid: uid() }] }, spec: { drivers: [driver] } });
+  });
+
   it('whose socket has a name with a dot in front, or is no socket, is not asked (trap 64); one in a folder below is', async () => {
     await using h = await node();
     plug(h, { name: 'hidden.example.com' }, `${ROOT}/plugins_registry/.x.sock`);

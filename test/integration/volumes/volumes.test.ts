@@ -5,6 +5,7 @@ import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { type VolumesResult, volumesAddr, volumesView } from '../../../src/machines/services/volumes/messages.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const VOLUMES = {
@@ -53,6 +54,26 @@ describe('volumes of a pod', () => {
     expect(h.fs.has(dir)).toBe(true);
     expect(h.fs.below(dir)).toEqual([]);
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${uid}`));
+  });
+
+  it.each([
+    ['once, where the machine has swap', 2 ** 30, 1],
+    ['not where it has none', 0, 0],
+  ])('that cannot be kept from swap are told about the node: %s', async (_, swapBytes, times) => {
+    const ports = (given: Ports): Ports => {
+      const { mounter, host } = given;
+      if (mounter === undefined) throw new Error('it mounts');
+      const mount: typeof mounter.mount = (request, call) =>
+        request.options.includes('noswap')
+          ? Promise.reject(Object.assign(new Error('tmpfs: Unknown parameter noswap'), { code: 'EINVAL' }))
+          : mounter.mount(request, call);
+      const memoryControl = () => ({ cgroupVersion: 2 as const, swapController: true, swapBytes });
+      return { ...given, mounter: { ...mounter, mount }, host: { ...host, memoryControl } };
+    };
+    await using h = await virtualNode({ ports, manifests: { web: withVolumes('web'), other: withVolumes('other') } });
+    await h.until('they run', () => up(h, 'web') && up(h, 'other'));
+    expect(h.mounts.table.length).toBe(4);
+    expect(events(h, 'PossibleMemoryBackedVolumesOnDisk').length).toBe(times);
   });
 
   it('on which somebody else has mounted are unmounted as often as it takes', async () => {

@@ -1,6 +1,6 @@
 /** What the node has, and what of it pods may use. */
 import { describe, expect, it } from 'vitest';
-import { cpuListSize, type HostResources, nodeResources } from '../../../src/machines/api/node/nodeCapacity.ts';
+import { cpuListSize, type HostResources, nodeResources, overReserved } from '../../../src/machines/api/node/nodeCapacity.ts';
 import { DEFAULT_EVICTION_HARD } from '../../../src/machines/config/defaults.ts';
 import type { ReservationConfig } from '../../../src/machines/config/reservations.ts';
 
@@ -45,10 +45,11 @@ describe('capacity and allocatable', () => {
       'ephemeral-storage': '89Gi',
     });
   });
-  it('leave eviction out where they are told to', () => {
+  it('leave eviction out where they are told to, and where the signal is switched off', () => {
     const evictionHard = { 'memory.available': '7.5%' };
     expect(nodeResources(host(), config({ evictionHard })).allocatable.memory).toBe(String(8 * GI - Math.ceil(0.6 * GI)));
     expect(nodeResources(host(), config({ evictionHard, ignoreEviction: true })).allocatable.memory).toBe('8Gi');
+    expect(nodeResources(host(), config({ evictionHard: { 'memory.available': '100%' } })).allocatable.memory).toBe('8Gi');
   });
   it('take the number of listed CPUs over every other word on them (trap 13)', () => {
     const listed = config({ reservedSystemCPUs: '0,2', kubeReserved: { cpu: '1' }, systemReserved: { cpu: '1' } });
@@ -68,6 +69,19 @@ describe('capacity and allocatable', () => {
   it('are never below zero', () => {
     const { allocatable } = nodeResources(host(), config({ kubeReserved: { cpu: '5', memory: '9Gi', 'ephemeral-storage': '1Ti' } }));
     expect(allocatable).toMatchObject({ cpu: '0', memory: '0', 'ephemeral-storage': '0' });
+  });
+  it('are none where more is kept back than there is, which is said as the kubelet says it', () => {
+    const all = { cpu: '4', memory: '8Gi', 'ephemeral-storage': '100Gi' };
+    expect(overReserved(host(), config({ systemReserved: all }))).toEqual([]);
+    expect(overReserved(host(), config({ systemReserved: all, kubeReserved: { cpu: '1m' }, evictionHard: DEFAULT_EVICTION_HARD }))).toEqual(
+      [
+        'Resource "cpu" has a reservation of 4001m but capacity of 4. Expected capacity >= reservation.',
+        'Resource "memory" has a reservation of 8292Mi but capacity of 8Gi. Expected capacity >= reservation.',
+        'Resource "ephemeral-storage" has a reservation of 110Gi but capacity of 100Gi. Expected capacity >= reservation.',
+      ],
+    );
+    expect(overReserved(host({ storageBytes: null }), config({ kubeReserved: { 'ephemeral-storage': '1Ti' } }))).toEqual([]);
+    expect(overReserved(host(), config({ evictionHard: { 'memory.available': '9Gi' }, ignoreEviction: true }))).toEqual([]);
   });
   it('count pods by cores where that is less, and no storage that is not accounted for', () => {
     expect(nodeResources(host(), config({ podsPerCore: 10 })).capacity.pods).toBe('40');

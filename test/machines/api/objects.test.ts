@@ -168,6 +168,23 @@ describe('the node status', () => {
     expect(written.capacity).toEqual({ cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' });
     expect(written.allocatable).toEqual({ cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' });
   });
+  it('is the same as the server shows it: in its words for amounts, and without empty fields', () => {
+    const devices = { 'devices.kubevirt.io/kvm': '1000' };
+    const images = [
+      { names: ['a'], sizeBytes: 3 },
+      { names: [], sizeBytes: 2 },
+      { names: ['b'], sizeBytes: 0 },
+    ];
+    const capacity = { cpu: '4', memory: '16679869000', pods: '1000', ...devices };
+    const r = readings({ capacity, allocatable: capacity, images });
+    const amounts = { cpu: '4', memory: '16679869k', pods: '1k', 'devices.kubevirt.io/kvm': '1k' };
+    const shown = {
+      ...nodeStatus({}, r),
+      ...{ capacity: amounts, allocatable: amounts },
+      images: [{ names: ['a'], sizeBytes: 3 }, { sizeBytes: 2 }, { names: ['b'] }],
+    };
+    expect(sameNodeStatus(shown, nodeStatus(shown, r))).toBe(true);
+  });
   it('names the handlers of the runtime, and claims no feature whose pods it refuses', () => {
     const runtimeHandlers = ['', 'kata'].map((name) => ({ name, features: { recursiveReadOnlyMounts: false, userNamespaces: false } }));
     expect(nodeStatus({}, readings({ runtimeHandlers }))).toMatchObject({ runtimeHandlers });

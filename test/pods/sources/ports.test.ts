@@ -5,6 +5,7 @@ import { createClock, createEntropy } from '../../../src/boot/dependencies/clock
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createHost, hostAddresses } from '../../../src/boot/dependencies/machine/host.ts';
 import { watchDirectory } from '../../../src/boot/dependencies/machine/sys.ts';
+import { goArch } from '../../../src/machines/text/go/goArch.ts';
 import type { FsEvent } from '../../../src/ports/ports.ts';
 import { tempDir } from './harness.ts';
 
@@ -146,6 +147,15 @@ describe('Clock, Entropy and Host', () => {
       { ip: '10.0.0.3', family: 4, interface: 'eth0' },
       { ip: '10.9.9.9', family: 4, interface: 'lo' },
     ]);
+  });
+  it.each([
+    ['x64', 'amd64'],
+    ['ia32', '386'],
+    ['ppc64', 'ppc64le'],
+    ['arm64', 'arm64'],
+    ['s390x', 's390x'],
+  ])('calls a processor as Go does: %s', (arch, name) => {
+    expect(goArch(arch)).toBe(name);
   });
   it('knows this machine', () => {
     const host = createHost();

@@ -79,6 +79,7 @@ export function machine(
       },
       warn: () => undefined,
       say: () => undefined,
+      swappable: () => undefined,
       measure: () => (work) => work,
       serves: () => undefined,
     });

@@ -85,6 +85,8 @@ export interface VolumeTools {
   warn(pod: Pod, reason: string, message: string): void;
   /** `claim`: the event is about it, and not about its pod. */
   say(pod: Pod, said: VolumeEventSaid, claim?: ClaimSizes['claim']): void;
+  /** Files of a volume in memory may come to lie on a swap device, where the machine has one. */
+  swappable(): void;
   measure: StorageMetrics['operation'];
   serves: StorageMetrics['serves'];
   behindClaims: BehindClaims;

@@ -47,7 +47,7 @@ export interface VolumesOptions {
 }
 
 export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
-  const held: Held = { operations: new VolumeOperations(), ledger: new CsiLedger() };
+  const held: Held = { operations: new VolumeOperations(), ledger: new CsiLedger(), swap: { said: false } };
   return {
     type: 'actor',
     id: 'volumes',
@@ -83,13 +83,29 @@ class VolumesMoment extends LazyMoment implements VolumesFacts {
   }
 }
 
+/** About the node. */
+const SWAPPABLE = 'PossibleMemoryBackedVolumesOnDisk';
+const SWAPPABLE_MESSAGE =
+  'files of volumes in memory, secrets among them, can be swapped to disk: no tmpfs without swap can be mounted here';
+
 /** What lasts as long as the daemon. */
 interface Held {
   operations: VolumeOperations;
   ledger: CsiLedger;
+  /** Whether it was told that volumes in memory can be swapped. */
+  swap: { said: boolean };
 }
 
-function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operations, ledger }: Held): VolumesIo {
+/** Once, and only where the machine has swap. */
+function saySwappable({ registry }: ActorCtx<VolumesEvent>, { facts }: VolumesOptions, swap: Held['swap']): () => void {
+  return () => {
+    if (swap.said || (facts().memoryControl?.swapBytes ?? 0) === 0) return;
+    swap.said = true;
+    registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: SWAPPABLE, message: SWAPPABLE_MESSAGE } });
+  };
+}
+
+function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operations, ledger, swap }: Held): VolumesIo {
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
@@ -119,7 +135,8 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   }
   const measure = storageMetrics(ports);
   const growth = ports.kube === undefined ? null : growthApi(ctx);
-  const tools = { log, facts: opts.facts, objects, claims, growth, csi, warn, say, measure: measure.operation, serves: measure.serves };
+  const tell = { warn, say, swappable: saySwappable(ctx, opts, swap) };
+  const tools = { log, facts: opts.facts, objects, claims, growth, csi, ...tell, measure: measure.operation, serves: measure.serves };
   const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, ...tools });
   let published: ActualState | undefined;
   return {

@@ -5,6 +5,7 @@ import { BlockList } from 'node:net';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem, uptime } from 'node:os';
 import type { HostAddress } from '../../../machines/api/node/nodeAddresses.ts';
 import { nodeMemory, taskCount, usedCpuNs } from '../../../machines/edge/https/stats/procStats.ts';
+import { goArch } from '../../../machines/text/go/goArch.ts';
 import type { Host, HostIdentity } from '../../../ports/ports.ts';
 import { readCpus, readNumaNodes } from './cpuTopology.ts';
 import { hostMemoryControl } from './memoryControl.ts';
@@ -51,7 +52,6 @@ export function isUserNamespace(map: string): boolean {
 }
 
 function identity(): HostIdentity {
-  const machine = arch();
   const pretty = /^PRETTY_NAME=(.*)$/m.exec(readTrimmed('/etc/os-release') || readTrimmed('/usr/lib/os-release'))?.[1] ?? '';
   return {
     machineId: readTrimmed('/etc/machine-id') || readTrimmed('/var/lib/dbus/machine-id'),
@@ -61,7 +61,7 @@ function identity(): HostIdentity {
     appArmor: readTrimmed('/sys/module/apparmor/parameters/enabled').startsWith('Y'),
     osImage: pretty.replace(/^["']|["']$/g, ''),
     os: platform(),
-    arch: machine === 'x64' ? 'amd64' : machine,
+    arch: goArch(arch()),
   };
 }
 

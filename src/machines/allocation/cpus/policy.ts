@@ -79,6 +79,21 @@ export function reservedMilli(c: Reservations): number {
   return quantityToMilli(c.kubeReserved.cpu) + quantityToMilli(c.systemReserved.cpu);
 }
 
+/** `reservedSystemCPUs`, all of which have to be there, whatever the policy. */
+export function listedCpus(
+  { reservedSystemCPUs: list }: Pick<KubeletConfiguration, 'reservedSystemCPUs'>,
+  online: CpuSet,
+): { ok: true; cpus: CpuSet } | { ok: false; message: string } {
+  const cpus = parseCpuSet(list);
+  if (cpus === null) return { ok: false, message: `reservedSystemCPUs: ${JSON.stringify(list)} is not a list of CPUs` };
+  const missing = without(cpus, online);
+  if (missing.length === 0) return { ok: true, cpus };
+  return {
+    ok: false,
+    message: `reservedSystemCPUs: ${formatCpuSet(missing)} of ${formatCpuSet(cpus)} are not there: online are ${formatCpuSet(online)}`,
+  };
+}
+
 /** The CPUs that nobody gets alone. */
 export function reservedCpus(
   topology: Topology,
@@ -86,16 +101,7 @@ export function reservedCpus(
   policy: CpuPolicy,
 ): { ok: true; cpus: CpuSet } | { ok: false; message: string } {
   const online = allCpus(topology);
-  if (c.reservedSystemCPUs !== '') {
-    const cpus = parseCpuSet(c.reservedSystemCPUs);
-    if (cpus === null) return { ok: false, message: `reservedSystemCPUs: ${JSON.stringify(c.reservedSystemCPUs)} is not a list of CPUs` };
-    const missing = without(cpus, online);
-    if (missing.length === 0) return { ok: true, cpus };
-    return {
-      ok: false,
-      message: `reservedSystemCPUs: ${formatCpuSet(missing)} of ${formatCpuSet(cpus)} are not there: online are ${formatCpuSet(online)}`,
-    };
-  }
+  if (c.reservedSystemCPUs !== '') return listedCpus(c, online);
   const count = Math.ceil(reservedMilli(c) / 1000);
   if (count <= 0)
     return {

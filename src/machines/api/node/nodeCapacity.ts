@@ -32,16 +32,11 @@ export function nodeResources(host: HostResources, c: ReservationConfig): NodeRe
     ...Object.fromEntries(hugePages),
   };
   const reserved = (resource: 'memory' | 'ephemeral-storage', total: bigint): bigint => reservedOf(c, resource, total);
-  // A list of CPUs is what is reserved of them, whatever else was said (trap 13).
-  const cpuKept =
-    c.reservedSystemCPUs === ''
-      ? milli(c.kubeReserved.cpu) + milli(c.systemReserved.cpu)
-      : BigInt(cpuListSize(c.reservedSystemCPUs)) * 1000n;
   const inHugePages = Object.values(host.hugePages).reduce((sum, bytes) => sum + BigInt(bytes), 0n);
   const memory = BigInt(host.memoryBytes);
   const allocatable: Record<string, string> = {
     ...capacity,
-    cpu: cpuText(floorZero(cores * 1000n - cpuKept)),
+    cpu: cpuText(floorZero(cores * 1000n - keptMilli(c))),
     memory: bytesQuantity(floorZero(floorZero(memory - reserved('memory', memory)) - inHugePages)),
   };
   if (host.storageBytes !== null) {
@@ -49,6 +44,30 @@ export function nodeResources(host: HostResources, c: ReservationConfig): NodeRe
     allocatable['ephemeral-storage'] = bytesQuantity(floorZero(total - reserved('ephemeral-storage', total)));
   }
   return { capacity, allocatable };
+}
+
+/** A list of CPUs is what is reserved of them, whatever else was said (trap 13). */
+function keptMilli(c: ReservationConfig): bigint {
+  if (c.reservedSystemCPUs !== '') return BigInt(cpuListSize(c.reservedSystemCPUs)) * 1000n;
+  return milli(c.kubeReserved.cpu) + milli(c.systemReserved.cpu);
+}
+
+/** What is kept back and is not there, as the reference says it: nothing would be left for pods, and nothing would limit them. */
+export function overReserved(host: HostResources, c: ReservationConfig): string[] {
+  const lines: string[] = [];
+  const compare = (resource: string, kept: bigint, { there, text }: { there: bigint; text(amount: bigint): string }): void => {
+    if (kept <= there) return;
+    const [reservation, capacity] = [text(kept), text(there)];
+    lines.push(`Resource "${resource}" has a reservation of ${reservation} but capacity of ${capacity}. Expected capacity >= reservation.`);
+  };
+  compare('cpu', keptMilli(c), { there: BigInt(host.cpus) * 1000n, text: cpuText });
+  for (const [resource, bytes] of [
+    ['memory', host.memoryBytes],
+    ['ephemeral-storage', host.storageBytes],
+  ] as const) {
+    if (bytes !== null) compare(resource, reservedOf(c, resource, BigInt(bytes)), { there: BigInt(bytes), text: bytesQuantity });
+  }
+  return lines;
 }
 
 /** Number of CPUs in a list such as `0-3,7`, each counted once. */

@@ -3,6 +3,7 @@
 import { own } from '../../data/own.ts';
 import { sameData } from '../../data/sameData.ts';
 import { HUGE_PAGES_PREFIX, isExtendedResource } from '../../kube/names.ts';
+import { canonicalQuantity } from '../../kube/quantity.ts';
 import { NODE_PRESSURES, type NodeIdentity, type NodePressure } from '../../nodeFacts.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import type { CriView } from '../../runtime/cri/messages.ts';
@@ -30,7 +31,7 @@ export interface NodeStatus {
   allocatable?: Record<string, string>;
   nodeInfo?: NodeInfo;
   daemonEndpoints?: { kubeletEndpoint: { Port: number } };
-  images?: { names: string[]; sizeBytes: number }[];
+  images?: { names?: string[]; sizeBytes?: number }[];
   [field: string]: unknown;
 }
 /** Features that this node has too; it refuses pods that ask for either. */
@@ -277,9 +278,9 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
   const own = nodeConditions(old.conditions ?? [], r);
   // Resources that others count here stay (extended ones); sizes of huge pages are ours alone.
   const others = Object.entries(old.capacity ?? {}).filter(([name]) => !name.startsWith(HUGE_PAGES_PREFIX));
-  const capacity: Record<string, string> = { ...Object.fromEntries(others), ...r.capacity };
+  const capacity: Record<string, string> = { ...Object.fromEntries(others), ...asShown(r.capacity) };
   // All that others count pods may use, and what is in no capacity any more cannot be given to them.
-  const allocatable = { ...old.allocatable, ...Object.fromEntries(others), ...r.allocatable };
+  const allocatable = { ...old.allocatable, ...Object.fromEntries(others), ...asShown(r.allocatable) };
   return {
     ...old,
     ...addressesOf(old, r),
@@ -291,7 +292,7 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     nodeInfo: nodeInfo(old.nodeInfo, r),
     ...listed('volumesInUse', old, r.volumesInUse),
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
-    ...listed('images', old, r.images),
+    ...listed('images', old, r.images.map(shownImage)),
     conditions: [...(old.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type)), ...own],
   };
 }
@@ -304,6 +305,16 @@ function nodeInfo({ swap: _, ...old }: NodeInfo = {}, { nodeInfo: now, swapBytes
 function addressesOf({ addresses = [] }: NodeStatus, r: NodeReadings): Pick<NodeStatus, 'addresses'> {
   if (addresses.length > 0 && (r.externalCloud || r.addresses.length === 0)) return { addresses };
   return { addresses: [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }] };
+}
+
+/** As the server writes them: an amount that it shows in other words would be a write each time. */
+function asShown(amounts: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, canonicalQuantity(amount)]));
+}
+
+/** The server shows neither an empty list of names nor a size of 0. */
+function shownImage({ names, sizeBytes }: NodeReadings['images'][number]): NonNullable<NodeStatus['images']>[number] {
+  return { ...(names.length === 0 ? {} : { names }), ...(sizeBytes === 0 ? {} : { sizeBytes }) };
 }
 
 /** The server leaves an empty list out: to send it again would be a write each time. */

@@ -1,20 +1,13 @@
 /** An image in the OCI layout that skopeo wrote: read within bounds, and judged before anything of it is unpacked. */
 import { join } from 'node:path';
 import { listOf, recordOf, textOf, textsOf } from '../../../machines/shape/lenient.ts';
+import { goArch } from '../../../machines/text/go/goArch.ts';
 import { readRegularSync } from '../../../process/regularFile.ts';
 import type { ImageConfig } from './records.ts';
 
 const JSON_BYTES_MAX = 4 * 1024 * 1024;
 const DIGEST = /^sha256:([0-9a-f]{64})$/;
-const ARCHITECTURES: Readonly<Record<string, string>> = {
-  x64: 'amd64',
-  arm64: 'arm64',
-  arm: 'arm',
-  ia32: '386',
-  ppc64: 'ppc64le',
-  riscv64: 'riscv64',
-};
-export const architecture = (): string => ARCHITECTURES[process.arch] ?? process.arch;
+export const architecture = (): string => goArch(process.arch);
 
 export interface ReadImage {
   id: string;

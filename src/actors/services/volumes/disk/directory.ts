@@ -46,7 +46,11 @@ export async function setUpDirectory(o: Disk, ref: VolumeRef, mount: Mount): Pro
 }
 
 /** Files in memory. `sizeLimitBytes` null: as many as the pod may have. */
-export function inMemory(o: Disk, of: { pod: Pod; sizeLimitBytes: number | null }, signal: AbortSignal): Mount {
+export function inMemory(
+  o: Disk & Pick<VolumeTools, 'swappable'>,
+  of: { pod: Pod; sizeLimitBytes: number | null },
+  signal: AbortSignal,
+): Mount {
   return async (path) => {
     const bytes = tmpfsBytes(of.pod, of.sizeLimitBytes, o.facts().allocatable.memory);
     const size = bytes === null ? [] : [`size=${bytes}`];
@@ -57,6 +61,7 @@ export function inMemory(o: Disk, of: { pod: Pod; sizeLimitBytes: number | null 
     } catch (error) {
       if (['ETIMEDOUT', 'ECANCELED'].includes(codeOf(error)) || signal.aborted) throw error;
       await mounterOf(o).mount({ ...request, options: size }, mountCall(signal));
+      o.swappable();
     }
   };
 }

@@ -54,6 +54,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     },
     warn: () => undefined,
     say: () => undefined,
+    swappable: () => undefined,
     measure: () => (work) => work,
     serves: () => undefined,
   });
