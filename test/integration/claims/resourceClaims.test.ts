@@ -5,11 +5,12 @@ import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { INSPECT, inspectedOf } from '../../inspect/rig.ts';
 import { created, drop, events, inApi, isReady, NS } from '../cluster/clusterPods.ts';
 import { whyOf } from '../told.ts';
-import type { VirtualNode } from '../virtualNode.ts';
+import { ROOT, type VirtualNode } from '../virtualNode.ts';
 import {
   bind,
   chart,
   claim,
+  CLAIMS,
   claimNode,
   claimPath,
   DRIVER,
@@ -326,6 +327,21 @@ describe('a driver', () => {
 
   it('that lists 10,000 devices with names that are no CDI names is taken at its word', async () => {
     await using h = await claimNode();
+  it('that serves at no path of a socket may not register, and is told so; the manager goes on', async () => {
+    await using h = await claimNode();
+    const odd = ['gpu.sock', 'tcp://127.0.0.1:1', '/run/a\nb.sock'];
+    for (const [i, endpoint] of odd.entries()) driver(h, { endpoint, socket: `${ROOT}/plugins_registry/${i}.sock` });
+    await h.until('all are told', () => new Set(h.drivers.told.map((t) => t.socket)).size === odd.length);
+    for (const { error } of h.drivers.told)
+      expect(error).toMatch(/^the endpoint ".*" of DRA driver plugin gpu.example.com is no path of a socket$/);
+    await h.advance(60_000);
+    expect(h.tree.stateAt(CLAIMS)).toMatchObject({ restarts: 0, lifecycle: 'running' });
+    driver(h);
+    const { uid } = withClaim(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(cdi(h, 'web')).toEqual([[`${DRIVER}/claim=${uid}`]]);
+  });
+
     const names = Array.from({ length: 10_000 }, (_, i) => `no cdi name \u0000 ${i}`);
     driver(h, { devices: () => names.map((n) => ({ pool: '', device: n, shareId: null, requests: [], cdiIds: [n] })) });
     withClaim(h, 'web');
