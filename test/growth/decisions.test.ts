@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { mountErrorOf } from '../../src/boot/dependencies/mounts/mountError.ts';
+import { stagesOf } from '../../src/fleet/pods/stages.ts';
 import { byNode } from '../../src/machines/allocation/devices/allocate.ts';
 import { deviceHints } from '../../src/machines/allocation/devices/hints.ts';
 import { decodeResponse, encodeResponse } from '../../src/machines/allocation/devices/wire.ts';
@@ -314,6 +315,14 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
       const allocations = [{ uid: p.metadata.uid, container: 'i', resource: 'example.com/x', devices, response }];
       const ledger = { resources: new Map([['example.com/x', state]]), gone: new Set<string>(), allocations };
       return () => deviceHints(ledger, p, { container: 'c', nodes: [0, 1], reserved: new Map() });
+    },
+  ],
+  'empty lines of a Stage': [
+    131_072,
+    (n) => {
+      const spec = { resourceRef: { kind: 'Pod' }, selector: {}, next: { statusTemplate: `conditions:\n${'\n'.repeat(n)}` } };
+      const text = JSON.stringify({ apiVersion: 'kwok.x-k8s.io/v1alpha1', kind: 'Stage', metadata: { name: 's' }, spec });
+      return () => stagesOf(text);
     },
   ],
   'pods of a source, of one name': [
