@@ -31,8 +31,8 @@ import { provided } from '../../../machines/xstate/provide.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { newestOnly } from '../newest.ts';
 import { DeviceAllocator } from './allocator.ts';
-import { newestOnly } from './newest.ts';
 import { DeviceRecords } from './records.ts';
 
 export interface DevicesOptions {
