@@ -1,4 +1,5 @@
 /** The lines of a recording as they are written, until there is no room for more. */
+import { messageOf } from '../machines/text/errors.ts';
 import type { Json } from './entries.ts';
 
 /** Shorter values stand in their line. */
@@ -49,6 +50,16 @@ export class Lines {
       this.write(`["body",${text}]`);
     }
     return `{"$":"B","v":${body}}`;
+  }
+
+  /** What `write` gives. A value that cannot be written, as one nested deeper than the stack, ends the recording and not the node. */
+  orEnd<T>(write: () => T, otherwise: T): T {
+    try {
+      return write();
+    } catch (error) {
+      this.end(`a value cannot be written: ${messageOf(error)}`);
+      return otherwise;
+    }
   }
 
   end(why: string): void {

@@ -101,9 +101,11 @@ export class InputRecording {
       atOnce: (code, parts) => {
         if (!this.#lines.on) return parts;
         const ms = this.#time.sinceLast();
-        const { given, text } = this.#parts(parts);
-        this.#lines.write(`["${code}",${ms}${text === '' ? '' : `,${text}`}]`);
-        return given;
+        return this.#lines.orEnd(() => {
+          const { given, text } = this.#parts(parts);
+          this.#lines.write(`["${code}",${ms}${text === '' ? '' : `,${text}`}]`);
+          return given;
+        }, parts);
       },
     });
   }
@@ -117,7 +119,7 @@ export class InputRecording {
   #step(e: SupervisionEvent): void {
     if (!this.#lines.on || e.kind !== 'transition') return;
     const { path, from, to, event, reason } = stepOf(e);
-    this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.within(reason)]));
+    this.#lines.orEnd(() => this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.within(reason)])), undefined);
   }
 
   /** Paths and names as they are; all else as the node gets it. */
@@ -231,17 +233,16 @@ export class InputRecording {
 
   #ask(name: string, fn: Fn, args: unknown[]): unknown {
     if (!this.#lines.on) return fn(...args);
-    const out = cross(args, this.#out, NOWHERE);
-    const brief = briefOf(out.json);
-    const digest = isSpelled(out.json) ? SPELLED : shortDigest(this.#lines.digest, out.json);
-    const call: Call = { name, digest, brief };
+    const outgoing = this.#lines.orEnd(() => this.#outgoing(name, args), null);
+    if (outgoing === null) return fn(...args);
+    const { call, given } = outgoing;
     this.#depth += 1;
     let result: unknown;
     try {
-      result = fn(...(out.other as unknown[]));
+      result = fn(...given);
     } catch (error) {
       this.#depth -= 1;
-      this.#asked(call, { thrown: cross(error, this.#into, NOWHERE).json });
+      this.#lines.orEnd(() => this.#asked(call, { thrown: cross(error, this.#into, NOWHERE).json }), undefined);
       throw error;
     }
     this.#depth -= 1;
@@ -253,9 +254,17 @@ export class InputRecording {
       this.#asked(call, 'nothing');
       return undefined;
     }
-    const into = this.#crossIn(result, name);
-    this.#asked(call, this.#sameAsLast(call, into) ? 'same' : { value: into.json });
-    return into.other;
+    return this.#lines.orEnd(() => {
+      const into = this.#crossIn(result, name);
+      this.#asked(call, this.#sameAsLast(call, into) ? 'same' : { value: into.json });
+      return into.other;
+    }, result);
+  }
+
+  #outgoing(name: string, args: unknown[]): { call: Call; given: unknown[] } {
+    const { json, other } = cross(args, this.#out, NOWHERE);
+    const digest = isSpelled(json) ? SPELLED : shortDigest(this.#lines.digest, json);
+    return { call: { name, digest, brief: briefOf(json) }, given: other as unknown[] };
   }
 
   /** Only data can be the same again: each function has a number of its own. */
@@ -329,17 +338,16 @@ export class InputRecording {
   /** The outside calls a function of the tree. */
   #callBack(id: number, fn: Fn, name: string, args: unknown[]): unknown {
     if (!this.#lines.on) return fn(...args);
-    if (this.#depth > 0) {
-      const into = this.#crossIn(args, name);
-      this.#lines.write(`["inside",${id},${this.#lines.value(into.json)}]`);
-      return this.#answered(fn, into.other as unknown[]);
-    }
-    if (ANSWERS_AT_ONCE.has(name)) {
-      const ms = this.#time.sinceLast();
-      const into = this.#crossIn(args, name);
-      this.#lines.write(`["called",${ms},${id},${this.#lines.value(into.json)}]`);
-      return this.#answered(fn, into.other as unknown[]);
-    }
+    const now = (head: string): unknown => {
+      const given = this.#lines.orEnd(() => {
+        const into = this.#crossIn(args, name);
+        this.#lines.write(`[${head},${id},${this.#lines.value(into.json)}]`);
+        return into.other as unknown[];
+      }, args);
+      return this.#answered(fn, given);
+    };
+    if (this.#depth > 0) return now('"inside"');
+    if (ANSWERS_AT_ONCE.has(name)) return now(`"called",${this.#time.sinceLast()}`);
     return new Promise((resolve, reject) => {
       let into: unknown[] = args;
       const text = () => {
@@ -359,11 +367,12 @@ export class InputRecording {
 
   #answered(fn: Fn, args: unknown[]): unknown {
     const of = this.#called++;
-    const answer = (value: unknown): unknown => {
-      const out = cross(value, this.#out, NOWHERE);
-      if (this.#lines.on) this.#lines.write(`["answer",${of},"${shortDigest(this.#lines.digest, withoutBody(out.json))}"]`);
-      return out.other;
-    };
+    const answer = (value: unknown): unknown =>
+      this.#lines.orEnd(() => {
+        const out = cross(value, this.#out, NOWHERE);
+        if (this.#lines.on) this.#lines.write(`["answer",${of},"${shortDigest(this.#lines.digest, withoutBody(out.json))}"]`);
+        return out.other;
+      }, value);
     const result = fn(...args);
     if (!isThenable(result)) return result === undefined ? undefined : answer(result);
     return result.then(answer, (error: unknown) => {

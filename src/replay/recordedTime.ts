@@ -43,8 +43,7 @@ export class RecordedTime {
     this.#inbox.put(() => {
       if (this.#lines.on) {
         const ms = this.sinceLast();
-        const text = typeof rest === 'string' ? rest : rest();
-        this.#lines.write(`["${head}",${ms},${text}]`);
+        this.#lines.orEnd(() => this.#lines.write(`["${head}",${ms},${typeof rest === 'string' ? rest : rest()}]`), undefined);
       }
       act();
     });

@@ -11,6 +11,10 @@ const FOUND_ANYWHERE_MIN = 8;
 const KNOWN_MAX = 2_000;
 const LOOKED_AT_CHARS_MAX = 128;
 const LOOKED_AT_MAX = 4_000;
+/** Characters of secrets that are compared with one text: a quarter of a second. A pod may have thousands that begin alike. */
+const COMPARED_CHARS_MAX = 50_000_000;
+/** No document that the tree reads is nested as deep. The stack holds some thousand levels. */
+const LEVELS_MAX = 200;
 /** Environment values that keep no secret, and that programs read. */
 const OPEN_VALUE = /^(?:|true|false|\d{1,5}|.{1,3})$/s;
 const SECRET_KEYS: ReadonlySet<string> = new Set(
@@ -30,8 +34,11 @@ function isSecretKey(key: string): boolean {
   return secret;
 }
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
-/** Three parts of base64url, the first of which is the header of a JSON Web Token. */
-const JWT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
+/**
+ * Three parts of base64url, the first of which is the header of a JSON Web Token, or ends with one. It is looked for from where a
+ * part begins, where two more follow: from each `eyJ` of a text of many, it would take minutes.
+ */
+const JWT = /(?<![\w-])(?=[\w-]+\.[\w-]{8,}\.[\w-])([\w-]*?)(eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)/g;
 /** JSON with something in it that {@link Secrets.isSecret} may name. */
 const MAY_HOLD = /^\s*\{[\s\S]*"(?:env|envs|data|stringData|token|password|auth|identityToken)"\s*:/;
 const WHOLE_JWT = /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+$/;
@@ -95,6 +102,7 @@ export class Secrets {
     if (text.includes('PRIVATE KEY-----') && PRIVATE_KEY.test(text)) return this.standIn(text, '');
     if (MAY_HOLD.test(text)) {
       const parsed = jsonOf(text);
+      if (isDeep(parsed)) return this.standIn(text, '');
       if (parsed !== undefined) return JSON.stringify(this.#data(parsed, '', '', false)) + (text.endsWith('\n') ? '\n' : '');
     }
     if (text.includes(WEB_SOCKET_TOKEN))
@@ -102,7 +110,9 @@ export class Secrets {
         .split(WEB_SOCKET_TOKEN)
         .map((part, i) => (i === 0 ? part : part.replace(/^[\w-]+/, (token) => this.standIn(token, 'token'))))
         .join(WEB_SOCKET_TOKEN);
-    return this.#withoutKnown(text.includes('eyJ') ? text.replace(JWT, (token) => this.standIn(token, 'token')) : text);
+    return this.#withoutKnown(
+      text.includes('eyJ') ? text.replace(JWT, (_, before: string, token: string) => before + this.standIn(token, 'token')) : text,
+    );
   }
 
   /** A pattern of whole secrets would take as long to make as a busy second has. */
@@ -113,9 +123,14 @@ export class Secrets {
     pattern.lastIndex = 0;
     let out = '';
     let from = 0;
+    let compared = 0;
     for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
       const { index } = match;
-      const found = this.#anywhere.get(match[0])?.find((secret) => text.startsWith(secret, index));
+      const found = this.#anywhere.get(match[0])?.find((secret) => {
+        compared += secret.length;
+        return text.startsWith(secret, index);
+      });
+      if (compared > COMPARED_CHARS_MAX) return out + this.#letters(text.slice(from));
       pattern.lastIndex = index + (found?.length ?? 1);
       if (found === undefined) continue;
       out += text.slice(from, index) + (this.#known.get(found) ?? found);
@@ -128,7 +143,7 @@ export class Secrets {
   static normal(text: string): string {
     if (text.length < FOUND_ANYWHERE_MIN || !MAY_HOLD.test(text)) return text;
     const parsed = jsonOf(text);
-    return parsed === undefined ? text : JSON.stringify(parsed) + (text.endsWith('\n') ? '\n' : '');
+    return parsed === undefined || isDeep(parsed) ? text : JSON.stringify(parsed) + (text.endsWith('\n') ? '\n' : '');
   }
 
   /** The stand-in of base64 text where it is known as a secret. */
@@ -176,7 +191,7 @@ export class Secrets {
   #inner(text: string): string {
     if (/^\s*[{[]/.test(text)) {
       const parsed = jsonOf(text);
-      if (parsed !== undefined)
+      if (parsed !== undefined && !isDeep(parsed))
         return JSON.stringify(mapTexts(parsed, '', (leaf, key) => (/username|email/i.test(key) ? leaf : this.standIn(leaf, key))));
     }
     return this.#letters(text);
@@ -228,6 +243,11 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+function isDeep(value: unknown, levels = LEVELS_MAX): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => isDeep(item, levels - 1));
 }
 
 function mapTexts(value: unknown, key: string, map: (text: string, key: string) => string): unknown {

@@ -2,6 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { mountErrorOf } from '../../src/boot/dependencies/mounts/mountError.ts';
+import { stagesOf } from '../../src/fleet/pods/stages.ts';
+import { byNode } from '../../src/machines/allocation/devices/allocate.ts';
+import { deviceHints } from '../../src/machines/allocation/devices/hints.ts';
 import { decodeResponse, encodeResponse } from '../../src/machines/allocation/devices/wire.ts';
 import { statusPatch } from '../../src/machines/api/statusPatch.ts';
 import { accessAttributes } from '../../src/machines/edge/https/attributes.ts';
@@ -295,6 +298,31 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
         devices: repeat(n, (i) => ({ containerPath: `/d${i}`, hostPath: '/d', permissions: 'r' })),
       });
       return () => decodeResponse(encoded);
+    },
+  ],
+  'devices of one container': [65_536, (n) => () => byNode(undefined, repeat(n, String))],
+  'devices that an init container hands on': [
+    16_384,
+    (n) => {
+      const [free, held] = ['f', 'h'].map((of) => repeat(n, (i) => `${of}${i}`));
+      const all = [...(free ?? []), ...(held ?? [])];
+      const numa = new Map(all.map((id) => [id, [id.startsWith('f') ? 0 : 1]]));
+      const state = { healthy: new Set(all), unhealthy: new Set<string>(), numa, returning: false };
+      const resources = { limits: { 'example.com/x': String(n) } };
+      const p = pod({ initContainers: [{ name: 'i', resources }], containers: [{ name: 'c', resources }] });
+      const devices = { '1': held ?? [] };
+      const response = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
+      const allocations = [{ uid: p.metadata.uid, container: 'i', resource: 'example.com/x', devices, response }];
+      const ledger = { resources: new Map([['example.com/x', state]]), gone: new Set<string>(), allocations };
+      return () => deviceHints(ledger, p, { container: 'c', nodes: [0, 1], reserved: new Map() });
+    },
+  ],
+  'empty lines of a Stage': [
+    131_072,
+    (n) => {
+      const spec = { resourceRef: { kind: 'Pod' }, selector: {}, next: { statusTemplate: `conditions:\n${'\n'.repeat(n)}` } };
+      const text = JSON.stringify({ apiVersion: 'kwok.x-k8s.io/v1alpha1', kind: 'Stage', metadata: { name: 's' }, spec });
+      return () => stagesOf(text);
     },
   ],
   'pods of a source, of one name': [

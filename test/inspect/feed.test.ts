@@ -221,6 +221,26 @@ describe('a watched actor', () => {
     expect(killed?.transitions).toEqual(['podWorker.syncing|pod.kill|0']);
   });
 
+  it('is none where its name is that of what every object has; other viewers come, see and go', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    const bad = attach(hub, viewer());
+    const v = viewer();
+    const good = attach(hub, v);
+    for (const child of ['constructor', '__proto__', 'toString']) {
+      watch(bad, { actor: `${h.workerPath('web')}>${child}` });
+      await h.advance(2_000);
+      v.frames.length = 0;
+      watch(good, { actor: h.workerPath('web') });
+      await h.advance(2_000);
+      expect(v.of('actor').at(-1)?.live?.status).toBe('active');
+    }
+    good.leave();
+    expect(hub.figures.viewers).toBe(1);
+  });
+
   it('is followed into a restart, and costs nothing once nobody watches it', async () => {
     await using h = await virtualNode(INSPECT);
     const hub = hubOf(h);

@@ -93,6 +93,12 @@ describe('HTTP', () => {
     ]);
   });
 
+  it('takes a switch of protocols that it did not ask for as an answer', async () => {
+    const switched = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nmore';
+    const port = await listen(createTcpServer((socket) => void socket.write(switched)));
+    expect(await attempt(get(port))).toEqual({ kind: 'failure', output: 'HTTP probe failed with statuscode: 101' });
+  });
+
   it('takes a certificate as it comes', async () => {
     const { cert, key } = await selfSignedCertificate('nobody.test', Date.now());
     const port = await listen(createTlsServer({ cert, key }, (_, res) => res.end('secure')));

@@ -31,6 +31,19 @@ function all(next: () => Entry | null): Entry[] {
   return entries;
 }
 
+/** Ports of a node that asks one of them only. */
+function portsWith(clock: { nowMs: number }, host: object): Ports {
+  const own = { monoMs: () => clock.nowMs, wallMs: () => clock.nowMs, setTimeout: () => 0, clearTimeout: () => {} };
+  const rest = {
+    log: silentLogger,
+    metrics: silentMetrics,
+    entropy: createEntropy(),
+    yield: { defer: () => {} },
+    rng: { next: () => 0 },
+  };
+  return { clock: own, host, ...rest } as unknown as Ports;
+}
+
 describe('actorctl record', () => {
   const argv = () => [
     ...[`--root-dir=${dir}/root`, '--read-only-port=0', '--healthz-port=0', '--enable-server=false', '--fail-swap-on=false'],
@@ -91,19 +104,8 @@ describe('actorctl record', () => {
 });
 
 describe('a recording that is full', () => {
-  /** Ports of which one gives what does not compress. */
-  const noisy = (clock: { nowMs: number }) => {
-    const own = { monoMs: () => clock.nowMs, wallMs: () => clock.nowMs, setTimeout: () => 0, clearTimeout: () => {} };
-    const host = { noise: () => `${Math.random()}`.repeat(3) };
-    const rest = {
-      log: silentLogger,
-      metrics: silentMetrics,
-      entropy: createEntropy(),
-      yield: { defer: () => {} },
-      rng: { next: () => 0 },
-    };
-    return { clock: own, host, ...rest } as unknown as Ports;
-  };
+  /** One gives what does not compress. */
+  const noisy = (clock: { nowMs: number }) => portsWith(clock, { noise: () => `${Math.random()}`.repeat(3) });
 
   it.each([
     ['lets the daemon begin another one', 11, 1],
@@ -133,6 +135,33 @@ describe('a recording that is full', () => {
     const { next, cut } = await openInputs(recorded.now().file);
     expect([all(next).at(-1), cut()]).toEqual([['end', 'the recording is full'], false]);
     expect(recorded.now().bytes).toBeLessThan(2 ** 20 * 0.75);
+  });
+});
+
+describe('a value that is nested deeper than the stack', () => {
+  let deep: unknown = 'the innermost';
+  for (let i = 0; i < 50_000; i++) deep = [deep];
+  const host = {
+    now: () => deep,
+    later: async () => deep,
+    isIt: (value: unknown) => value === deep,
+    tell: (fn: (value: unknown) => boolean) => fn(deep),
+  };
+
+  it.each<[string, (h: typeof host) => boolean | Promise<boolean>]>([
+    ['as an answer', (h) => h.now() === deep],
+    ['as a later answer', async (h) => (await h.later()) === deep],
+    ['in a question', (h) => h.isIt(deep)],
+    ['told to a function', (h) => h.tell((value) => value === deep)],
+  ])('%s ends the recording, and the node goes on', async (_, same) => {
+    const ports = portsWith({ nowMs: 1_000 }, host);
+    const recorded = await recordInputs(defaultNodeConfig({}), ports, { options: {}, folder: dir, maxMib: 1, full: () => {} });
+    expect(await same(recorded.ports.host as unknown as typeof host)).toBe(true);
+    const { ended } = recorded.now();
+    expect(ended).toMatch(/^a value cannot be written: /);
+    await recorded.end('the daemon ended');
+    const { next, cut } = await openInputs(recorded.now().file);
+    expect([all(next).at(-1), cut()]).toEqual([['end', ended], false]);
   });
 });
 

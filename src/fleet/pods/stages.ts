@@ -92,7 +92,7 @@ function effectOf(spec: Fields, from: string): Effect | null {
   if (deletes) return { about: 'stop', which: 'every' };
   const template = statusOf(spec, POD_FIELDS);
   const ofInit = from === 'Pending' && template.includes('initContainerStatuses:');
-  switch (/^\s*phase:\s*"?(\w+)/m.exec(template)?.[1]) {
+  switch (/^[ \t]*phase:\s*"?(\w+)/m.exec(template)?.[1]) {
     case 'Running':
       return { about: 'start', which: 'main' };
     case 'Succeeded':
@@ -106,7 +106,7 @@ function effectOf(spec: Fields, from: string): Effect | null {
       throw new Refusal('sets a phase that is none of Pending, Running, Succeeded, Failed');
   }
   if (!ofInit) return null;
-  return /^\s*terminated:/m.test(template) ? { about: 'end', which: 'init', exit: 0 } : { about: 'start', which: 'init' };
+  return /^[ \t]*terminated:/m.test(template) ? { about: 'end', which: 'init', exit: 0 } : { about: 'start', which: 'init' };
 }
 
 /** Fields of a status. A node agent fills them by itself; a Stage that writes anything else would have no effect. */

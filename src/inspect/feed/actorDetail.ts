@@ -9,6 +9,7 @@ import {
   type TransitionLike,
   transitionId,
 } from '../../machines/chart/definition.ts';
+import { own } from '../../machines/data/own.ts';
 import { activeStates, childrenOf, logicOf, takenIn } from '../../machines/xstate/inside.ts';
 import { dottedState } from '../../machines/xstate/words.ts';
 import type { Inspected } from '../../recorder/source.ts';
@@ -25,7 +26,7 @@ const CHILDREN_MAX = 60;
 export function actorRefAt(tree: Inspected['tree'], path: string): AnyActorRef | null {
   const [root = '', ...below] = path.split(CHILD_MARK);
   let ref: AnyActorRef | null = tree.actorAt(root);
-  for (const id of below) ref = childrenOf(ref)[id] ?? null;
+  for (const id of below) ref = own(childrenOf(ref), id) ?? null;
   return ref;
 }
 

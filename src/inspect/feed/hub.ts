@@ -139,7 +139,8 @@ export class Hub {
   #leave(client: Client): void {
     if (!this.#clients.delete(client)) return;
     this.figures.viewers = this.#clients.size;
-    this.#settleWatches();
+    // Called by the socket: what throws here would end the daemon.
+    this.#guarded(() => this.#settleWatches());
     if (this.#clients.size > 0) return;
     this.#tap?.[Symbol.dispose]();
     for (const timer of [this.#timer, this.#soon, this.#answer]) this.#node.clock.clearTimeout(timer);

@@ -272,6 +272,12 @@ describe('the API client', () => {
     abort.abort();
     expect(failureOf(await call).reason).toBe('Aborted');
   });
+  it('takes a switch of protocols that it did not ask for as an answer', async () => {
+    handler = (req) => void req.socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n');
+    const { kube } = await api();
+    expect(failureOf(await kube.request({ verb: 'PUT', path: '/x', body: {} }, opts({ timeoutMs: 500 })))).toMatchObject({ code: 101 });
+    expect(await kube.watch({ path: '/pods' }, opts({ timeoutMs: 500 }))).toMatchObject({ ok: false, failure: { code: 101 } });
+  });
   it('reads a rotated certificate and a rotated token without a restart', async () => {
     const peers: string[] = [];
     handler = (req, res) => {

@@ -1,7 +1,7 @@
 /** The real Net port over loopback and unix sockets. */
 import { existsSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer as createRaw } from 'node:net';
+import { type AddressInfo, createServer as createRaw } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -215,6 +215,13 @@ describe('GET', () => {
       })(),
     }));
     await expect(get(s.url, { timeoutMs: 80 })).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+  });
+  it('takes a switch of protocols that it did not ask for as an answer', async () => {
+    const raw = createRaw((socket) => void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'));
+    await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve));
+    closers.push(() => void raw.close());
+    const { port } = raw.address() as AddressInfo;
+    expect(await get(`http://127.0.0.1:${port}/`)).toMatchObject({ status: 101 });
   });
   it('ends when its signal is aborted', async () => {
     const s = await serve(

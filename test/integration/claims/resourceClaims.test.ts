@@ -1,13 +1,16 @@
 /** Dynamic resources: a whole node in virtual time, with drivers beside it. */
 import { describe, expect, it } from 'vitest';
 import { decisionsFrame } from '../../../src/inspect/feed/decisions.ts';
+import { claimHealthView } from '../../../src/machines/allocation/claims/messages.ts';
+import { HEALTH_MAX } from '../../../src/machines/allocation/claims/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { INSPECT, inspectedOf } from '../../inspect/rig.ts';
 import { created, drop, events, inApi, isReady, NS } from '../cluster/clusterPods.ts';
 import { whyOf } from '../told.ts';
-import type { VirtualNode } from '../virtualNode.ts';
+import { ROOT, type VirtualNode } from '../virtualNode.ts';
 import {
   bind,
+  CLAIMS,
   chart,
   claim,
   claimNode,
@@ -324,6 +327,21 @@ describe('a driver', () => {
     await h.until('Ready', () => isReady(h, 'web'), 60_000);
   });
 
+  it('that serves at no path of a socket may not register, and is told so; the manager goes on', async () => {
+    await using h = await claimNode();
+    const odd = ['gpu.sock', 'tcp://127.0.0.1:1', '/run/a\nb.sock'];
+    for (const [i, endpoint] of odd.entries()) driver(h, { endpoint, socket: `${ROOT}/plugins_registry/${i}.sock` });
+    await h.until('all are told', () => new Set(h.drivers.told.map((t) => t.socket)).size === odd.length);
+    for (const { error } of h.drivers.told)
+      expect(error).toMatch(/^the endpoint ".*" of DRA driver plugin gpu.example.com is no path of a socket$/);
+    await h.advance(60_000);
+    expect(h.tree.stateAt(CLAIMS)).toMatchObject({ restarts: 0, lifecycle: 'running' });
+    driver(h);
+    const { uid } = withClaim(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(cdi(h, 'web')).toEqual([[`${DRIVER}/claim=${uid}`]]);
+  });
+
   it('that lists 10,000 devices with names that are no CDI names is taken at its word', async () => {
     await using h = await claimNode();
     const names = Array.from({ length: 10_000 }, (_, i) => `no cdi name \u0000 ${i}`);
@@ -348,6 +366,25 @@ describe('a driver', () => {
     h.dra.die(SOCKET);
     await h.until('unknown', () => status()?.[0]?.resources[0]?.health === 'Unknown', 20_000);
   });
+});
+
+it('health of devices that a driver tells of without end is kept for as long as it holds, and of so many devices', async () => {
+  await using h = await claimNode();
+  driver(h, { health: [] });
+  await registered(h);
+  await h.advance(5_000);
+  const health = (prefix: string, n: number, timeoutMs: number) =>
+    Array.from({ length: n }, (_, i) => ({ pool: prefix, device: `${i}`, health: 'Healthy' as const, message: '', timeoutMs }));
+  const kept = () => [...(h.tree.registry.read(claimHealthView)?.value.get(DRIVER)?.keys() ?? [])];
+  for (let i = 0; i < 20; i++) {
+    h.dra.tell(SOCKET, health(`p${i}`, 100, 5_000));
+    await h.advance(10_000);
+  }
+  expect(kept()).toHaveLength(100);
+  h.dra.tell(SOCKET, health('many', HEALTH_MAX, 60_000));
+  h.dra.tell(SOCKET, health('more', 1_000, 60_000));
+  await h.advance(2_000);
+  expect(kept()).toHaveLength(HEALTH_MAX);
 });
 
 describe('extended resources of a claim', () => {

@@ -21,9 +21,12 @@ function call(h: VirtualNode, request: Parameters<VirtualNode['kube']['handle']>
 }
 
 /** A driver that registers, as a plugin and as what prepares. */
-export function driver(h: VirtualNode, o: Partial<SimDraDriver> & { socket?: string; versions?: string[] } = {}): SimDraDriver {
-  const { socket = SOCKET, versions = ['v1.DRAPlugin'], name = DRIVER, ...rest } = o;
-  h.drivers.add(socket, { name, type: 'DRAPlugin', versions });
+export function driver(
+  h: VirtualNode,
+  o: Partial<SimDraDriver> & { socket?: string; versions?: string[]; endpoint?: string } = {},
+): SimDraDriver {
+  const { socket = SOCKET, versions = ['v1.DRAPlugin'], name = DRIVER, endpoint = '', ...rest } = o;
+  h.drivers.add(socket, { name, type: 'DRAPlugin', versions, endpoint });
   h.fs.makeSocket(socket);
   return h.dra.add(socket, { name, ...rest });
 }

@@ -515,5 +515,11 @@ describe('device plugins', () => {
     h.devices.register(SOCKET);
     await h.advance(5_000);
     expect(h.devices.told.at(-1)).toMatchObject({ error: '' });
+    // A name that is refused, or whose plugin is not there, leaves no series behind.
+    const registered = (await h.metrics.render())
+      .split('\n')
+      .filter((line) => line.startsWith('kubelet_device_plugin_registration_total{'));
+    expect(registered).toHaveLength(RESOURCES_MAX);
+    expect(registered).toContain(`kubelet_device_plugin_registration_total{resource_name="${RESOURCE}"} 2`);
   });
 });

@@ -120,4 +120,33 @@ describe('a text', () => {
     expect(s.within('a-long-beginning')).not.toContain('beginning');
     expect(s.within('a-long-b, a-long-beach')).toBe('a-long-b, a-long-beach');
   });
+
+  it('that is nested deeper than the stack is replaced as a whole', () => {
+    const s = secrets();
+    const text = `{"env":${'['.repeat(100_000)}"swordfish-3"${']'.repeat(100_000)}}`;
+    for (const made of [s.within(text), s.standIn(text, 'token')]) {
+      expect(made).toHaveLength(text.length);
+      expect(made.includes('swordfish')).toBe(false);
+    }
+    expect(Secrets.normal(text) === text).toBe(true);
+  });
+
+  it('is looked through as soon where all of it may begin a token, or a secret', () => {
+    const s = secrets();
+    const began = performance.now();
+    expect(s.within('eyJ'.repeat(80_000))).toHaveLength(240_000);
+    for (let i = 0; i < 1_900; i++) s.standIn(`${'a'.repeat(300)}${i}`, 'password');
+    const text = `${'a'.repeat(60_000)}1899`;
+    expect(s.within(text)).toHaveLength(text.length);
+    expect(s.within(text).endsWith('1899')).toBe(false);
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
+  it.each(['', 'a.', 'x_', 'a.b.c.', 'eyJ0.', '.', 'eyJeyJ'])('after %j a token is found', (before) => {
+    const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJub2RlIn0.c2lnbmF0dXJl';
+    const made = secrets().within(`${before}${token}.rest`);
+    expect(made).not.toContain('hbGciOiJSUzI1NiJ9');
+    expect(made).not.toContain('zdWIiOiJub2RlIn0');
+    expect(made.endsWith('.rest')).toBe(true);
+  });
 });

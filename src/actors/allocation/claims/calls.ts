@@ -2,10 +2,17 @@
 
 import type { ConnectionEvent, HealthEvent } from '../../../machines/allocation/claims/driverMachine.ts';
 import type { DraDriver } from '../../../machines/allocation/claims/messages.ts';
-import type { ClaimRecord, PreparedDevice } from '../../../machines/allocation/claims/types.ts';
+import {
+  type ClaimRecord,
+  type DeviceHealth,
+  deviceKey,
+  HEALTH_MAX,
+  type PreparedDevice,
+} from '../../../machines/allocation/claims/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Dra, DraCall, DraConnection } from '../../../ports/sockets/dra.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
+import { newestOnly } from '../newest.ts';
 import type { ClaimMetrics } from './metrics.ts';
 import type { ClaimSteps } from './steps.ts';
 
@@ -54,10 +61,23 @@ export class DraCalls {
   watchHealth({ stamp }: DraDriver, send: (event: HealthEvent) => void): () => void {
     const held = this.#connections.get(stamp);
     if (held === undefined) throw new Error('a DRA driver is watched that is not connected');
-    return held.connection.watchHealth({
-      devices: (devices) => send({ type: 'health.listed', devices }),
+    // Each list is a part: a driver that tells of one device after the other is heard of all of them together.
+    const told = newestOnly<Map<string, DeviceHealth>>(
+      this.#ctx.ports,
+      (said) => send({ type: 'health.listed', devices: [...said.values()] }),
+      (before, word) => {
+        for (const [key, said] of word) if (before.has(key) || before.size < HEALTH_MAX) before.set(key, said);
+        return before;
+      },
+    );
+    const end = held.connection.watchHealth({
+      devices: (devices) => told.put(new Map(devices.map((said) => [deviceKey(said), said]))),
       end: (why, never) => send({ type: 'health.ended', why, never }),
     });
+    return () => {
+      told.drop();
+      end();
+    };
   }
 
   has(driver: string): boolean {

@@ -21,7 +21,14 @@ import {
 } from '../../../machines/allocation/claims/messages.ts';
 import { podsWith } from '../../../machines/allocation/claims/share.ts';
 import { slicesMachine } from '../../../machines/allocation/claims/slicesMachine.ts';
-import { type ClaimRecord, type DeviceHealth, type PreparedDevice, splitKey } from '../../../machines/allocation/claims/types.ts';
+import {
+  type ClaimRecord,
+  type DeviceHealth,
+  deviceKey,
+  HEALTH_MAX,
+  type PreparedDevice,
+  splitKey,
+} from '../../../machines/allocation/claims/types.ts';
 import { failureText, kubePath } from '../../../machines/kube/request.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
@@ -188,14 +195,16 @@ class ClaimManager {
     this.#ctx.log.debug({ driver, fieldSelector }, 'ResourceSlices deleted');
   }
 
-  /** A list of a driver changes what it names; the rest holds until its time is over. */
+  /** A list of a driver changes what it names; the rest holds until its time is over, and is forgotten then. */
   heard(driver: string, devices: readonly DeviceHealth[]): void {
     const atWallMs = this.#ctx.ports.clock.wallMs();
-    const known = new Map(this.#health.get(driver));
+    const held = [...(this.#health.get(driver) ?? [])].filter(([, said]) => atWallMs - said.atWallMs <= said.timeoutMs);
+    const known = new Map(held);
     const changed = new Set<string>();
     for (const said of devices) {
-      const key = `${said.pool}/${said.device}`;
+      const key = deviceKey(said);
       const before = known.get(key);
+      if (before === undefined && known.size >= HEALTH_MAX) continue;
       if (before?.health !== said.health || before.message !== said.message || before.timeoutMs !== said.timeoutMs) changed.add(key);
       known.set(key, { ...said, atWallMs });
     }

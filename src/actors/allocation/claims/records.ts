@@ -87,7 +87,8 @@ export class ClaimRecords {
     const text = encodeClaims(this.#wanted.values());
     const tmp = `${this.#folder}/.${CLAIMS_FILE}.${incarnation}`;
     try {
-      if (text.length > CLAIMS_BYTES_MAX) throw new Error(`${this.file} would have ${text.length} bytes, ${CLAIMS_BYTES_MAX} at most`);
+      const bytes = Buffer.byteLength(text);
+      if (bytes > CLAIMS_BYTES_MAX) throw new Error(`${this.file} would have ${bytes} bytes, ${CLAIMS_BYTES_MAX} at most`);
       await ports.fs.writeFile(tmp, text, { mode: RECORD_MODE, fsync: true });
       if (signal.aborted) return;
       await ports.fs.rename(tmp, this.file);

@@ -31,8 +31,8 @@ import { provided } from '../../../machines/xstate/provide.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { newestOnly } from '../newest.ts';
 import { DeviceAllocator } from './allocator.ts';
-import { newestOnly } from './newest.ts';
 import { DeviceRecords } from './records.ts';
 
 export interface DevicesOptions {
@@ -115,7 +115,7 @@ class DeviceManager {
   /** Resources that are being reached, by the number of the plugin's statechart. */
   private readonly reaching = new Map<number, string>();
   /** Plugins that wait for what their registration comes to, by its number. */
-  private readonly registering = new Map<number, (error: string | null) => void>();
+  private readonly registering = new Map<number, { resource: string; done(error: string | null): void }>();
   private lastRegistration = 0;
   private readonly refusals: ReturnType<Ports['metrics']['counter']>;
   private recreated = false;
@@ -185,7 +185,6 @@ class DeviceManager {
       this.ctx.log.warn({ resource: request.resourceName, err: admitted.message }, 'a device plugin may not register');
       return Promise.reject(new Error(admitted.message));
     }
-    this.registrations.inc({ resource_name: admitted.value.resource });
     if (this.registering.size >= RESOURCES_MAX) {
       this.refusals.inc();
       return Promise.reject(new Error(`${this.registering.size} device plugins are registering: try again later`));
@@ -195,14 +194,19 @@ class DeviceManager {
     this.lastRegistration += 1;
     const ask = this.lastRegistration;
     return new Promise<void>((resolve, reject) => {
-      this.registering.set(ask, (error) => (error === null ? resolve() : reject(new Error(error))));
+      const done = (error: string | null): void => (error === null ? resolve() : reject(new Error(error)));
+      this.registering.set(ask, { resource: who.resource, done });
       send({ type: 'plugin.register', ask, who });
     });
   }
 
   registered(ask: number, error: string | null): void {
-    this.registering.get(ask)?.(error);
+    const asked = this.registering.get(ask);
+    if (asked === undefined) return;
     this.registering.delete(ask);
+    // A series for each name that ever asked would have no end.
+    if (error === null) this.registrations.inc({ resource_name: asked.resource });
+    asked.done(error);
   }
 
   async dial(input: EndpointInput, signal: AbortSignal): Promise<void> {

@@ -9,7 +9,8 @@ import type { ActorCtx } from '../../supervision/types.ts';
 /** Mode of the folder, from the reference, as are the names of the files. */
 const FOLDER_MODE = 0o750;
 const RECORD_MODE = 0o600;
-const RECORD_BYTES_MAX = 16 * 1024 * 1024;
+/** More than that is not read again, so it is not written either: without its record a node gives devices of running pods to others. */
+export const RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
 export class DeviceRecords {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>;
@@ -86,9 +87,12 @@ export class DeviceRecords {
     this.wanted = null;
     const tmp = `${this.folder}/.${CHECKPOINT_FILE}.${incarnation}`;
     try {
+      const text = encodeCheckpoint(ledger);
+      const bytes = Buffer.byteLength(text);
+      if (bytes > RECORD_BYTES_MAX) throw new Error(`it would have ${bytes} bytes, ${RECORD_BYTES_MAX} at most`);
       await fs.mkdirp(this.folder, FOLDER_MODE);
       // One write holds all that changed since the write before.
-      await fs.writeFile(tmp, encodeCheckpoint(ledger), { mode: RECORD_MODE, fsync: true });
+      await fs.writeFile(tmp, text, { mode: RECORD_MODE, fsync: true });
       // The next manager writes what it knows.
       if (signal.aborted) return;
       await fs.rename(tmp, `${this.folder}/${CHECKPOINT_FILE}`);

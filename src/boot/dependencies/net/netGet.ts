@@ -3,6 +3,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { shownUrl } from '../../../machines/text/shownUrl.ts';
 import type { Net } from '../../../ports/sockets/net.ts';
+import { answerTo } from './answerTo.ts';
 
 type GetOptions = Parameters<Net['httpGet']>[1];
 type GetResult = Awaited<ReturnType<Net['httpGet']>>;
@@ -51,11 +52,7 @@ function parseUrl(text: string, base?: URL): URL {
 async function once(url: URL, headers: Record<string, string[]>, signal: AbortSignal): Promise<IncomingMessage> {
   // TLS is loaded only when an https URL is really used: it costs several MiB that most nodes never need.
   const request = url.protocol === 'https:' ? (await import('node:https')).request : httpRequest;
-  return new Promise((resolve, reject) => {
-    const req = request(url, { method: 'GET', headers, signal, agent: false }, resolve);
-    req.on('error', reject);
-    req.end();
-  });
+  return answerTo(request(url, { method: 'GET', headers, signal, agent: false }));
 }
 
 async function collect(res: IncomingMessage, bytesMax: number): Promise<GetResult> {

@@ -3,6 +3,7 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { codeOf } from '../../../machines/text/errors.ts';
 import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../ports/prober.ts';
+import { answerTo } from '../net/answerTo.ts';
 import { lookup } from './lookup.ts';
 import { type TunnelOf, throughTunnel } from './tunnel.ts';
 
@@ -41,10 +42,8 @@ export const probeHttp = async (url: string, o: Parameters<Prober['httpGet']>[1]
   if (secure) options.rejectUnauthorized = false;
   const socketPath = tunnel(new URL(url).hostname);
   if (socketPath !== null) await connectThrough(socketPath, { url: new URL(url), options, signal: o.signal });
-  const res = await new Promise<IncomingMessage>((resolve, reject) => {
-    const req = request(url, options, resolve);
-    req.on('error', (error) => reject(secure ? plain(error) : error));
-    req.end();
+  const res = await answerTo(request(url, options)).catch((error: unknown) => {
+    throw secure ? plain(error) : error;
   });
   return collect(res, o.bytesMax);
 };

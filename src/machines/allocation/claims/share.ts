@@ -6,7 +6,7 @@ import { claimsOfPod, extendedClaim } from '../../pod/resources/claims.ts';
 import { type Built, built, refused } from '../../result.ts';
 import type { DynamicResource } from '../messages.ts';
 import type { HealthView } from './messages.ts';
-import { type ClaimRecord, claimKey, type PreparedDevice } from './types.ts';
+import { type ClaimRecord, claimKey, deviceKey, type PreparedDevice } from './types.ts';
 
 type Records = ReadonlyMap<string, ClaimRecord>;
 
@@ -98,15 +98,13 @@ export function claimHealth(
 }
 
 function healthOf({ health, nowWallMs }: { health: HealthView; nowWallMs: number }, driver: string, { pool, device }: PreparedDevice) {
-  const said = health.get(driver)?.get(`${pool}/${device}`);
+  const said = health.get(driver)?.get(deviceKey({ pool, device }));
   if (said === undefined || nowWallMs - said.atWallMs > said.timeoutMs) return { health: 'Unknown' };
   return { health: said.health, ...(said.message === '' ? {} : { message: said.message }) };
 }
 
 /** Pods that use one of these devices (`POOL/DEVICE`) of a driver. */
 export function podsWith(records: Records, driver: string, devices: ReadonlySet<string>): Set<string> {
-  const found = [...records.values()].filter(
-    ({ drivers }) => drivers.get(driver)?.some((d) => devices.has(`${d.pool}/${d.device}`)) === true,
-  );
+  const found = [...records.values()].filter(({ drivers }) => drivers.get(driver)?.some((d) => devices.has(deviceKey(d))) === true);
   return new Set(found.flatMap(({ pods }) => [...pods]));
 }

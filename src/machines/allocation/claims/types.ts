@@ -35,6 +35,13 @@ export function splitKey(key: string): { namespace: string; name: string } {
   return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
+/** By pool and name: a driver has one device of a name in a pool. */
+export function deviceKey({ pool, device }: Pick<PreparedDevice, 'pool' | 'device'>): string {
+  return `${pool}/${device}`;
+}
+
+/** Devices of one driver whose health is kept. */
+export const HEALTH_MAX = 100_000;
 export type Health = 'Healthy' | 'Unhealthy' | 'Unknown';
 /** What a driver says of a device. It holds for so long, then the health is unknown. */
 export interface DeviceHealth {

@@ -132,7 +132,11 @@ export function chooseDevices(plan: Extract<AllocationPlan, { kind: 'choose' }>,
 export function byNode(state: Pick<ResourceDevices, 'numa'> | undefined, ids: readonly string[]): Record<string, string[]> {
   const nodes = new Map<string, string[]>();
   for (const id of ids) {
-    for (const node of state?.numa.get(id)?.map(String) ?? [NO_NODE]) nodes.set(node, [...(nodes.get(node) ?? []), id]);
+    for (const node of state?.numa.get(id)?.map(String) ?? [NO_NODE]) {
+      const at = nodes.get(node);
+      if (at === undefined) nodes.set(node, [id]);
+      else at.push(id);
+    }
   }
   return Object.fromEntries([...nodes].sort(([a], [b]) => Number(a) - Number(b)));
 }

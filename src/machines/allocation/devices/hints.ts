@@ -58,12 +58,12 @@ function hintsOf(ledger: DeviceLedger, { state, resource, count, pod }: Wanted, 
   const places = Map.groupBy(all, (id) => nodesOf(id).join());
   const search = (available: readonly string[], again: readonly string[]): NumaHint[] => {
     const free = new Set(available);
-    const bound = again.filter((id) => state.numa.has(id));
+    const bound = new Set(again.filter((id) => state.numa.has(id)));
     const counts = [...places.values()].map((list) => ({
       at: nodesOf(list[0] ?? ''),
       all: list.length,
       free: list.filter((id) => free.has(id)).length,
-      bound: list.some((id) => bound.includes(id)),
+      bound: list.some((id) => bound.has(id)),
     }));
     const isIn = ({ at }: { at: readonly number[] }, set: readonly number[]): boolean => at.some((node) => set.includes(node));
     // Most devices are near to one node: there are hundreds of sets.
@@ -78,7 +78,7 @@ function hintsOf(ledger: DeviceLedger, { state, resource, count, pod }: Wanted, 
     };
     return hintsFor(near.length === 0 ? nodes : near, {
       wouldDo: (set) => counted('all', set) >= count,
-      doesNow: (set) => held.every((place) => isIn(place, set)) && bound.length + counted('free', set) >= count,
+      doesNow: (set) => held.every((place) => isIn(place, set)) && bound.size + counted('free', set) >= count,
     });
   };
   if (has.size > 0) return has.size === count ? search([...has], []) : [];

@@ -116,6 +116,8 @@ export function simDra(): SimDra {
     },
     connect: (o) => ({
       connect(endpoint, { changed }) {
+        // As the real port, which cannot even make a connection to anything else.
+        if (!endpoint.startsWith('/')) throw new Error(`endpoint "${endpoint}" is not a unix socket`);
         const heard = (up: boolean): void => void (o.power.on && peers.has(peer) && changed(up));
         const peer: Peer = { socket: endpoint, power: o.power, changed: heard, health: null };
         peers.add(peer);

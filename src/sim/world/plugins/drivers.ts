@@ -17,6 +17,8 @@ export interface SimDriver {
   volumesMax: number;
   topology: Record<string, string>;
   capabilities: Set<NodeCapability>;
+  /** Where it says that it serves; '' = at the socket through which it registers. */
+  endpoint: string;
   /** Nobody answers on its socket. */
   down: boolean;
   /** Handles by path. */
@@ -94,6 +96,7 @@ class Drivers implements SimDrivers {
       volumesMax: 0,
       topology: {},
       capabilities: new Set(['STAGE_UNSTAGE_VOLUME']),
+      endpoint: '',
       down: false,
       staged: new Map(),
       published: new Map(),
@@ -166,8 +169,8 @@ function csiFor(drivers: Drivers, machine: Connected): Csi {
   return {
     getInfo: (socket, call) =>
       answered('GetInfo', call, async () => {
-        const { name, versions, type = 'CSIPlugin' } = drivers.at(socket, 'GetInfo');
-        return { type, name, endpoint: '', supportedVersions: [...versions] };
+        const { name, versions, endpoint, type = 'CSIPlugin' } = drivers.at(socket, 'GetInfo');
+        return { type, name, endpoint, supportedVersions: [...versions] };
       }),
     notify: (socket, { error }, call) =>
       answered('NotifyRegistrationStatus', call, async () => {

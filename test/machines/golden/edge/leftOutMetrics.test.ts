@@ -71,6 +71,7 @@ function page(): string {
     [
       '- `kubelet_metrics_provider` says `cri`: figures of containers come from the runtime and from cgroups, not from cAdvisor.',
       '- `kubelet_image_volume_mounted_succeed_total` counts volumes of containers that were created. The kubelet also counts those of containers that failed for another reason.',
+      '- `kubelet_device_plugin_registration_total` counts registrations that succeeded. The kubelet also counts those that it refuses, under whatever name they ask for.',
       '- `kubelet_sleep_action_terminated_early_total` counts sleeps that the grace period cut short. The kubelet counts those that a shorter grace period ended.',
       '- `kubelet_terminated_containers_total` counts each end once. The kubelet misses an end when the container runs or waits again in the next status.',
       '- `kubelet_cpu_manager_exclusive_cpu_allocation_count` and `kubelet_cpu_manager_shared_pool_size_millicores` count a CPU once. The kubelet counts it again for each init container that leaves it to the next.',

@@ -1,19 +1,26 @@
-/** Takes what a peer says again and again: each word says all, so of those that come in quick succession only the newest is taken. */
-import type { Ports } from '../../../ports/ports.ts';
+/** Takes what a peer says again and again: words that come in quick succession are taken as one. */
+import type { Ports } from '../../ports/ports.ts';
 
 /** After a word the next one waits this many times as long as it took, within a bound. */
 const REST_FACTOR = 25;
 const REST_MAX_MS = 1_000;
 
-/** The first word after a rest is taken at once. `drop`: nothing is taken any more. */
-export function newestOnly<T>({ clock }: Pick<Ports, 'clock'>, take: (word: T) => void): { put(word: T): void; drop(): void } {
+/**
+ * The first word after a rest is taken at once. `joined`: what two words say together; default: the newer one, which says all.
+ * `drop`: nothing is taken any more.
+ */
+export function newestOnly<T>(
+  { clock }: Pick<Ports, 'clock'>,
+  take: (word: T) => void,
+  joined: (before: T, word: T) => T = (_, word) => word,
+): { put(word: T): void; drop(): void } {
   let timer: unknown = null;
   let waiting: { word: T } | null = null;
   let over = false;
   const put = (word: T): void => {
     if (over) return;
     if (timer !== null) {
-      waiting = { word };
+      waiting = { word: waiting === null ? word : joined(waiting.word, word) };
       return;
     }
     const beganMs = clock.monoMs();
