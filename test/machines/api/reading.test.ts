@@ -84,6 +84,13 @@ describe('an object', () => {
     expect(readItem(newer, pods)).toBe(newer);
   });
 
+  it('loses what nobody here knows where that is nested too deeply to be compared or written', () => {
+    const deep: unknown = JSON.parse('['.repeat(5_000) + ']'.repeat(5_000));
+    const spec = { ...POD.spec, affinity: { podAffinity: deep }, later: deep, kept: [[1]] };
+    const pod = { ...POD, later: { deep }, spec };
+    expect(readItem(pod, pods)).toEqual({ ...POD, spec: { ...POD.spec, affinity: {}, kept: [[1]] } });
+  });
+
   it('that cannot be read is what names it, with the reason', () => {
     const deleted = { ...POD.metadata, deletionTimestamp: '2024-05-01T10:00:00Z', deletionGracePeriodSeconds: 5, labels: [] };
     const item = readItem({ ...POD, metadata: deleted }, pods);

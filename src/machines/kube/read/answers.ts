@@ -1,7 +1,7 @@
 /** The border where objects of the API come in: what cannot be read is that one object's trouble. Pure. */
 
 import { isRecord } from '../../shape/conform.ts';
-import { type KubeFailure, type KubeObject, type KubeRequest, type KubeResult, slim, UNREADABLE } from '../request.ts';
+import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, type KubeResult, slim, UNREADABLE } from '../request.ts';
 import { type Kind, kindAt } from './kinds.ts';
 import { readShape } from './read.ts';
 
@@ -32,7 +32,7 @@ export function readAnswer(request: Pick<KubeRequest, 'verb' | 'path'>, result: 
   if (!result.ok || request.verb === 'DELETE') return result;
   const kind = kindAt(request.path);
   if (kind === null || (kind.many && request.verb === 'GET')) return result;
-  const read = readShape(result.body, kind.shape);
+  const read = readShape(isKubeObject(result.body) ? slim(result.body) : result.body, kind.shape);
   if (read.ok) return read.value === result.body ? result : { ...result, body: read.value };
   const message = `the API server gave a ${kind.kind} that cannot be read: ${read.problem}`;
   return { ok: false, failure: malformed(message, request.verb === 'GET' ? 'failed' : 'unknown') };

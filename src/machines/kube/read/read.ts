@@ -1,6 +1,7 @@
 /**
  * Reads what the API server sent against a table of shapes, as Go's decoder does: null is absent, a required field that is absent
  * has its zero value, a field that the table lacks stays as it is, and a value of another type makes the object unreadable. Pure.
+ * What the table does not describe is left out where it is nested so deeply that comparing or writing it would overflow the stack.
  */
 import { own, put } from '../../data/own.ts';
 import { isRecord, kindOf, zeroOf } from '../../shape/conform.ts';
@@ -12,6 +13,8 @@ export type Read = { ok: true; value: unknown } | { ok: false; problem: string }
 /** Go's integers have 64 bits. */
 const INTEGER_MAX = 2 ** 63;
 const PROBLEM_CHARS_MAX = 300;
+/** No kind of the API has as many. Go's decoder gives up at 10,000, and the stack here holds some thousand. */
+const LEVELS_MAX = 200;
 const WRONG = Symbol('wrong');
 /** RFC 3339; the API server writes UTC, with fractions in times of leases. */
 const TIME = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
@@ -46,7 +49,7 @@ class Reader {
   read(value: unknown, shape: Shape): unknown {
     switch (shape.t) {
       case 'any':
-        return value;
+        return hasLevels(value, LEVELS_MAX) ? value : undefined;
       case 'string':
         if (typeof value !== 'string') return this.#wrong(value, shape);
         return shape.pattern === undefined || isTime(value) ? value : this.#wrong(value, shape, 'a time');
@@ -104,16 +107,25 @@ class Reader {
 
   #object(value: Record<string, unknown>, fields: Readonly<Record<string, Shape>>): unknown {
     let out = value;
+    let described = 0;
     for (const key of Object.keys(fields)) {
       const shape = fields[key];
       const field = own(value, key);
       if (shape === undefined) continue;
+      if (field !== undefined) described += 1;
       const read = field === undefined || field === null ? absent(field, shape) : this.read(field, shape);
       if (read === WRONG) return this.#within(`.${key}`);
       if (read === field) continue;
       if (out === value) out = { ...value };
       if (read === undefined) delete out[key];
       else put(out, key, read);
+    }
+    const keys = Object.keys(value);
+    if (keys.length === described) return out;
+    for (const key of keys) {
+      if (Object.hasOwn(fields, key) || hasLevels(value[key], LEVELS_MAX)) continue;
+      if (out === value) out = { ...value };
+      delete out[key];
     }
     return out;
   }
@@ -122,6 +134,11 @@ class Reader {
     this.path.push(part);
     return WRONG;
   }
+}
+
+function hasLevels(value: unknown, max: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return max > 0 && Object.values(value).every((field) => hasLevels(field, max - 1));
 }
 
 function isTime(value: string): boolean {
