@@ -4,7 +4,7 @@ import { cpuPlaceOf } from '../../../src/actors/allocation/cpus/place.ts';
 import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
 import { quantityToMilli } from '../../../src/machines/kube/quantity.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { qosClass } from '../../../src/machines/pod/resources/qos.ts';
+import { askedClass } from '../../../src/machines/pod/resources/qos.ts';
 import { drawWholeCpus } from '../../../src/sim/nemesis/draws/node/cpus.ts';
 import { drawTuning } from '../../../src/sim/nemesis/draws/node/tuning.ts';
 import { withDraw } from '../../../src/sim/nemesis/draws/pods/podDraw.ts';
@@ -55,7 +55,7 @@ describe('a simulated node that allocates CPUs', () => {
       if (cpus === null) throw new Error('no node allocates CPUs');
       const pod = withDraw(drawWholeCpus(cpus, 'file'), simRng(`whole ${i}`), drawPod(simRng(`pod ${i}`), { name: 'p', rev: 0 }));
       return { cpus, pod: pod.manifest as Pod };
-    }).filter(({ pod }) => qosClass(pod) === 'Guaranteed');
+    }).filter(({ pod }) => askedClass(pod) === 'Guaranteed');
     expect(static_.length).toBeGreaterThan(150);
     for (const { cpus, pod } of static_) {
       const sidecars = (pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always');
