@@ -24,11 +24,11 @@ it('writes no record that it would not read: who holds which devices is known af
   const allocations = [{ uid: 'u', container: 'c', resource: 'example.com/x', devices: { '-1': ['a'] }, response }];
   const listed = (ids: string[]) =>
     new Map([['example.com/x', { healthy: new Set(ids), unhealthy: new Set<string>(), numa: new Map(), returning: false }]]);
-  const large = Array.from({ length: Math.ceil(RECORD_BYTES_MAX / ID_CHARS / 2) }, (_, i) => `${i}`.padEnd(ID_CHARS, 'x'));
-  await records.save({ allocations, resources: listed(large) });
+  const ids = (of: string) => Array.from({ length: Math.ceil(RECORD_BYTES_MAX / ID_CHARS / 2) }, (_, i) => `${i}`.padEnd(ID_CHARS, of));
+  await records.save({ allocations, resources: listed(ids('x')) });
   expect((await records.read())?.allocations).toEqual(allocations);
   // Bytes count: each of these characters has two.
-  await expect(records.save({ allocations, resources: listed(large.map((id) => id.replaceAll('x', 'ä'))) })).rejects.toThrow('at most');
+  await expect(records.save({ allocations, resources: listed(ids('ä')) })).rejects.toThrow('at most');
   expect((await records.read())?.allocations).toEqual(allocations);
 });
 

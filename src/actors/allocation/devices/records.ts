@@ -10,7 +10,7 @@ import type { ActorCtx } from '../../supervision/types.ts';
 const FOLDER_MODE = 0o750;
 const RECORD_MODE = 0o600;
 /** More than that is not read again, so it is not written either: without its record a node gives devices of running pods to others. */
-export const RECORD_BYTES_MAX = 64 * 1024 * 1024;
+export const RECORD_BYTES_MAX = 16 * 1024 * 1024;
 
 export class DeviceRecords {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>;

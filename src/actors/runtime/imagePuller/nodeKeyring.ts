@@ -3,7 +3,7 @@
 import { repositoryOf } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import type { DockerFilePlace } from '../../../machines/runtime/imagePuller/dockerFiles.ts';
 import { type Credential, credentialsAmong, dockerCredentials, type OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
-import { messageOf } from '../../../machines/text/errors.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { ifThere } from '../../../ports/ifThere.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 
@@ -41,18 +41,21 @@ export class NodeKeyring {
     for (const { path, kind } of this.#places) {
       const said = await this.#file(path, kind);
       if (typeof said !== 'string') return said;
-      if (said !== '') this.#log.warn({ file: path, err: said }, 'credentials of this node cannot be read; the next file is looked at');
+      if (said !== '') this.#log.warn({ file: path, err: said }, 'credentials of this node cannot be used; the next file is looked at');
     }
     return [];
   }
 
-  /** '': there is no such file; else what is wrong with it, without anything of it. */
+  /** '': there is no such file, or it is for others; else what is wrong with it, without anything of it. */
   async #file(path: string, kind: DockerFilePlace['kind']): Promise<Credential[] | string> {
     try {
       const bytes = await ifThere(this.#ports.fs.readFile(path, { bytesMax: FILE_BYTES_MAX }));
       return bytes === null ? '' : dockerCredentials(kind, bytes);
     } catch (error) {
-      return messageOf(error);
+      if (codeOf(error) !== 'EACCES') return messageOf(error);
+      // A daemon in a user namespace has a home that it may not look into.
+      this.#log.info({ file: path }, 'there may be credentials of this node, but this process may not read them');
+      return '';
     }
   }
 }
