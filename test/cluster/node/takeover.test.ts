@@ -15,7 +15,7 @@ import {
   whyNoReferenceKubelet,
 } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { manifest, sh, steady } from '../../e2e/manifests.ts';
-import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster, startKubectl } from '../cluster.ts';
+import { type Cluster, DEFAULT_NAMESPACE, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster, startKubectl } from '../cluster.ts';
 import { Witness } from '../witness.ts';
 
 const whyNot = whyNoReferenceKubelet();
@@ -103,6 +103,21 @@ async function expectUntouched(before: object): Promise<void> {
     expect(await lives()).toEqual(before);
   }
 }
+/** In place: a container that the kubelet made, too. */
+async function grows(name: string): Promise<void> {
+  const done = await cluster.plane.request('PATCH', `${DEFAULT_NAMESPACE}/pods/${name}/resize`, {
+    body: { spec: { containers: [{ name: 'main', resources: { requests: { cpu: '30m' }, limits: { memory: '80Mi' } } }] } },
+    contentType: 'application/strategic-merge-patch+json',
+  });
+  expect(done.status).toBe(200);
+  const grown = await cluster.podWhere(name, 'has more', (p) => {
+    const [main] = p.status.containerStatuses ?? [];
+    return main?.resources?.limits?.memory === '80Mi' && main.allocatedResources?.cpu === '30m';
+  });
+  expect(grown.status.containerStatuses?.[0]?.restartCount).toBe(0);
+  const limit = ['memory/memory.limit_in_bytes', 'memory.max'].map((file) => `/sys/fs/cgroup/${file}`).join(' ');
+  expect((await cluster.kubectl('exec', name, '--', 'sh', '-c', `cat ${limit} 2>/dev/null || true`)).trim()).toBe(String(80 * 2 ** 20));
+}
 const volume = (pod: Pod, plugin: string, name: string, file: string) =>
   readFileSync(join(cluster.daemon.rootDir, 'pods', pod.metadata.uid, 'volumes', plugin, name, file), 'utf8');
 
@@ -148,6 +163,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
       ...LONG,
       timeoutMs: 180_000,
     });
+    if (minorVersion('kubelet') >= 35) await grows('volumes');
     // The command may end with the container that it ends.
     await startKubectl(cluster.plane, ['exec', 'fell', '--', 'sh', '-c', 'kill -TERM 1']).result;
     await cluster.podWhere('fell', 'fell again', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 2);

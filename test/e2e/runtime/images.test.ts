@@ -150,6 +150,22 @@ describe('an image that is there already, where credentials are verified', () =>
   });
 });
 
+it('an administrator’s config.json opens an image for every pod, and stays secret', async () => {
+  const filed = await createDaemon(lab, {});
+  try {
+    const auth = Buffer.from(`${USER}:${PASSWORD}`).toString('base64');
+    mkdirSync(filed.rootDir, { recursive: true });
+    writeFileSync(join(filed.rootDir, 'config.json'), JSON.stringify({ auths: { [registry.host]: { auth } } }), { mode: 0o600 });
+    await filed.start();
+    filed.put('filed.yaml', manifest('filed', [{ ...steady(), image: registry.image, imagePullPolicy: 'Always' }]));
+    await filed.podWhere('filed', 'filed to run', (p) => p.status.phase === 'Running', LONG_MS);
+    const shown = [filed.log(), JSON.stringify(await filed.events()), JSON.stringify(await filed.pods()), await filed.ctl('recorder')];
+    for (const text of shown) for (const secret of [PASSWORD, auth]) expect(text).not.toContain(secret);
+  } finally {
+    await filed.dispose();
+  }
+});
+
 it('a configuration of providers that cannot be used keeps the daemon from starting, and says everything that is wrong', async () => {
   const broken = join(dir, 'broken.yaml');
   writeFileSync(broken, 'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: [{name: a/b}]\n');

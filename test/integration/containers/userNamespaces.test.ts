@@ -104,6 +104,20 @@ describe('a pod with users of its own', () => {
     expect(idsOf(h, 'own')).toEqual([65_536, 65_536]);
   });
 
+  it('keeps those that the kubelet drew from all there are', async () => {
+    await using h = await cluster({ hollow: CAN });
+    const pod = create(h, 'own', OWN_USERS);
+    await h.until('Ready', () => isReady(h, 'own'));
+    await h.crash();
+    for (const path of h.fs.below(CLAIMS)) h.fs.drop(path);
+    const mapping = { hostId: 1_653_080_064, containerId: 0, length: 65_536 };
+    h.fs.put(`${ROOT}/pods/${pod.metadata.uid}/userns`, JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] }));
+    await h.boot();
+    killSandbox(h, 'own');
+    await h.until('a new sandbox', () => idsOf(h, 'own').length === 2 && isReady(h, 'own'));
+    expect(idsOf(h, 'own')).toEqual([65_536, mapping.hostId]);
+  });
+
   it('gets none of those that another pod has by a run of another length', async () => {
     await using h = await cluster({ hollow: CAN });
     const pod = create(h, 'old');

@@ -8,7 +8,8 @@ import type { IdMapping, UserNamespace } from '../../../wire/cri.ts';
 /** What every pod gets where `userNamespaces.idsPerPod` says nothing else: all ids that are 16 bits wide. */
 export const IDS_PER_POD = 65_536;
 /** Ids are 32 bits wide, and the last one stands for nobody. */
-const ID_MAX = 4_294_967_294;
+const IDS = 2 ** 32;
+const ID_MAX = IDS - 2;
 
 /** Which runs of ids this node gives away. */
 export interface IdRanges {
@@ -42,7 +43,7 @@ export function mappingText(first: number, length: number): string {
   return JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] });
 }
 
-/** The first id of what was written; refused when this node cannot have written it. */
+/** The first id of what was written; refused when no node agent can have written it here. */
 export function mappingFrom(text: string, ranges: IdRanges): Built<number> {
   const bad = (why: string) => refused(`user namespace: invalid user namespace configuration: ${why}`);
   let parsed: unknown;
@@ -59,11 +60,17 @@ export function mappingFrom(text: string, ranges: IdRanges): Built<number> {
   if (uids.containerId !== 0) return bad('id 0 is not mapped');
   if (uids.length !== ranges.idsPerPod)
     return bad(`its length is ${uids.length}, not ${ranges.idsPerPod} as userNamespaces.idsPerPod says`);
-  if (!firstIds(ranges).includes(uids.hostId)) return bad(`id ${uids.hostId} of the host is not one where a pod's ids begin`);
+  if (!isFirstId(uids.hostId, ranges)) return bad(`id ${uids.hostId} of the host is not one where a pod's ids begin`);
   return built(uids.hostId);
 }
 
-/** Ids of the host that a file names, whoever wrote it: no other pod gets any of them. */
+/** The kubelet draws runs from all ids that there are, and `podsMax` may have been larger. */
+function isFirstId(id: number, { idsPerPod, within }: IdRanges): boolean {
+  const { first, length } = within ?? { first: idsPerPod, length: IDS - idsPerPod };
+  return Number.isInteger((id - first) / idsPerPod) && id >= first && id + idsPerPod <= first + length;
+}
+
+/** Ids of the host that the file of a pod names. No other pod gets any of them. */
 export function heldIds(text: string): HeldIds[] {
   let parsed: unknown;
   try {
