@@ -139,6 +139,38 @@ describe('hollow runtime', () => {
     expect(w.hollow.dump().sandboxes).toMatchObject([{ name: 'a', ready: true, ip: '' }]);
   });
 
+  it('forgets what is under way when calls are dropped', async () => {
+    const w = world({ image: () => ({ life: { pullDelayMs: 3_000 } }), images: [] });
+    const annotations = { [HOLLOW_ANNOTATION]: 'sandboxDelay=3s,startDelay=3s' };
+    const pod = { ...podConfig('a'), annotations };
+    const made = w.call('RunPodSandbox', { config: pod });
+    const pull = w.call('PullImage', { image: { image: 'app' } });
+    await w.advance(1_000);
+    const ended = Promise.all([made, pull].map(codeOf));
+    w.hollow.dropCalls();
+    expect(await ended).toEqual([14, 14]);
+    await w.advance(10_000);
+    expect(w.hollow.dump()).toMatchObject({ sandboxes: [], images: [] });
+    expect(w.timers.size).toBe(0);
+    // Its name is free again.
+    const again = w.call('RunPodSandbox', { config: pod });
+    await w.advance(3_000);
+    const { podSandboxId } = await again;
+    const pulled = w.call('PullImage', { image: { image: 'app' } });
+    await w.advance(3_000);
+    await pulled;
+    const config = { ...containerConfig('main', 'app'), annotations };
+    const { containerId } = await w.call('CreateContainer', { podSandboxId, config, sandboxConfig: pod });
+    const start = codeOf(w.call('StartContainer', { containerId }));
+    await w.advance(1_000);
+    w.hollow.dropCalls();
+    expect(await start).toBe(14);
+    const next = w.call('StartContainer', { containerId });
+    await w.advance(3_000);
+    await next;
+    expect((await w.status(containerId)).state).toBe('CONTAINER_RUNNING');
+  });
+
   it('delays and fails pulls by image name', async () => {
     const w = world({
       image: (name) => (name === 'gone' ? undefined : { life: name === 'bad' ? { pullError: 'registry says no' } : { pullDelayMs: 3000 } }),

@@ -1,11 +1,13 @@
 /** How long things take in a hollow runtime, and when they happened. */
 import type { Clock, Rng } from '../../ports/ports.ts';
+import { CODE, RuntimeRefusal } from '../shared/model.ts';
 
 export class Timing {
   readonly clock: Clock;
   readonly #rng: Rng;
   #lastStampMs = 0;
   #same = 0;
+  readonly #waits = new Set<() => void>();
 
   constructor(o: { clock: Clock; rng: Rng }) {
     this.clock = o.clock;
@@ -26,6 +28,23 @@ export class Timing {
 
   /** Undefined for no time at all: an await would still let others go first. */
   wait(ms: number): Promise<void> | undefined {
-    return ms <= 0 ? undefined : new Promise((resolve) => void this.clock.setTimeout(resolve, ms));
+    if (ms <= 0) return undefined;
+    return new Promise((resolve, reject) => {
+      const timer = this.clock.setTimeout(() => {
+        this.#waits.delete(cut);
+        resolve();
+      }, ms);
+      const cut = () => {
+        this.clock.clearTimeout(timer);
+        reject(new RuntimeRefusal(CODE.unavailable, 'the runtime ended meanwhile'));
+      };
+      this.#waits.add(cut);
+    });
+  }
+
+  /** What is waited for does not come. */
+  cut(): void {
+    for (const cut of this.#waits) cut();
+    this.#waits.clear();
   }
 }

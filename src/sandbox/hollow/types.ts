@@ -142,6 +142,8 @@ export interface HollowRuntime extends Cri {
   setCondition(type: 'RuntimeReady' | 'NetworkReady', ok: boolean, reason: string): void;
   /** Ends every hint stream, as a restarted runtime does. Containers live on. */
   dropStreams(): void;
+  /** Ends every call that takes its time: it has no further effect, as when the machine's power fails. */
+  dropCalls(): void;
   /**
    * Before anything else is asked of it: has these pods as they were, with the same ids of containers, and what is left of their lives.
    * @returns those that it cannot have, and why not.

@@ -239,6 +239,9 @@ describe('fixed seeds', () => {
 
   // Found at 06cf6fa0: a change of the status alone did not reach the worker of a pod that waits for its claim.
   it('seed 5037: a claim that is made for a bound pod lets it start', () => passes({ seed: 5037, minutes: 1, pods: 6 }));
+  // Found at 1931a276: the runtime went on making a sandbox while the machine had no power.
+  it('seed 724205288: what was asked before the power failed has no effect after', () =>
+    passes({ seed: 724205288, minutes: 0.3, pods: 4, nodes: 1 }));
 
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -102,9 +102,12 @@ export class Containers {
       throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} is ${c.starting ? 'being started' : c.state}, not CREATED`);
     }
     c.starting = true;
-    const delay = timing.wait(timing.stretched(c.life.startDelayMs, c.life.jitter));
-    if (delay !== undefined) await delay;
-    c.starting = false;
+    try {
+      const delay = timing.wait(timing.stretched(c.life.startDelayMs, c.life.jitter));
+      if (delay !== undefined) await delay;
+    } finally {
+      c.starting = false;
+    }
     const s = state.sandboxes.get(c.sandboxId);
     if (state.containers.get(c.id) !== c) {
       throw new RuntimeRefusal(CODE.notFound, `container ${c.id} was removed while it was started`);

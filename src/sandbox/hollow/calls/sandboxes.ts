@@ -27,9 +27,9 @@ export class Sandboxes {
       );
     const life = { ...DEFAULT_LIFE, ...annotatedLife(config.annotations, null, config.metadata.attempt) };
     state.names.add(key);
-    const delay = timing.wait(timing.stretched(life.sandboxDelayMs, life.jitter));
-    if (delay !== undefined) await delay;
     try {
+      const delay = timing.wait(timing.stretched(life.sandboxDelayMs, life.jitter));
+      if (delay !== undefined) await delay;
       if (life.sandboxError !== '') throw new RuntimeRefusal(CODE.unknown, life.sandboxError);
       const s = this.#made({ config, runtimeHandler: runtimeHandler ?? '', key });
       state.sandboxes.set(s.id, s);

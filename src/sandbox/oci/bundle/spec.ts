@@ -55,6 +55,14 @@ export function refuse(what: string): never {
   throw new RuntimeRefusal(CODE.invalidArgument, `embedded OCI runtime: ${what}`);
 }
 
+/**
+ * Runs when the command has been started: its word in this file is what StartContainer waits for. It reads what runtimes
+ * write to hooks (runtime-spec, "Hooks"): crun 1.8 ends a container whose hook closes that pipe unread.
+ */
+export function readyHook(sh: string, file: string): { path: string; args: string[] } {
+  return { path: sh, args: ['sh', '-c', 'cat >/dev/null; echo up >"$0"', file] };
+}
+
 /** @throws RuntimeRefusal naming what cannot be had. */
 export function specOf(i: SpecInput): OciSpec {
   const { config, host } = i;
@@ -92,11 +100,7 @@ export function specOf(i: SpecInput): OciSpec {
     root: { path: i.rootfs, readonly: s?.readonlyRootfs === true },
     hostname: i.hostname,
     mounts: [...ownMounts(i), ...podMounts(i), ...cdi.mounts.map(cdiMount), ...nodes.mounts],
-    // Runs when the command has been started: its word is what StartContainer waits for.
-    hooks: {
-      ...cdi.hooks,
-      poststart: [...(cdi.hooks.poststart ?? []), { path: host.sh, args: ['sh', '-c', 'echo up >"$0"', i.files.ready] }],
-    },
+    hooks: { ...cdi.hooks, poststart: [...(cdi.hooks.poststart ?? []), readyHook(host.sh, i.files.ready)] },
     linux: {
       namespaces: namespaceList(i),
       devices: nodes.devices,

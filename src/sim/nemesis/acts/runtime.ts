@@ -57,6 +57,7 @@ export class RuntimeTrouble {
 
   /** Whatever ran has ended when the machine is on again, and nobody knows how: as containerd has it after a boot. */
   halt(node: SimNode): void {
+    node.runtime.powerLoss();
     const { hollow } = node.runtime;
     const { containers, sandboxes } = hollow.dump();
     for (const { id } of containers) hollow.exit(id, { exitCode: 255, reason: 'Unknown' });

@@ -81,14 +81,23 @@ class Runtime implements SimRuntime {
 
   down(): void {
     this.#server.isDown = true;
-    this.#server.epoch += 1;
-    for (const cut of [...this.#server.inFlight])
-      cut(new CriError({ method: 'any', code: UNAVAILABLE, outcome: 'unknown', details: 'the connection was lost' }));
-    this.hollow.dropStreams();
+    this.#hangUp();
   }
 
   up(): void {
     this.#server.isDown = false;
+  }
+
+  powerLoss(): void {
+    this.#hangUp();
+    this.hollow.dropCalls();
+  }
+
+  #hangUp(): void {
+    this.#server.epoch += 1;
+    for (const cut of [...this.#server.inFlight])
+      cut(new CriError({ method: 'any', code: UNAVAILABLE, outcome: 'unknown', details: 'the connection was lost' }));
+    this.hollow.dropStreams();
   }
 
   #lagging(method: CriMethod, value: unknown): unknown {

@@ -23,6 +23,8 @@ export interface SimRuntime {
   /** Calls in flight end with an unknown outcome, streams are cut, calls are refused until `up`. Containers live on. */
   down(): void;
   up(): void;
+  /** The machine's power fails: what was asked has no effect any more. It answers again as soon as the machine is on. */
+  powerLoss(): void;
 }
 
 /** What becomes of one call. */
