@@ -242,6 +242,8 @@ describe('fixed seeds', () => {
   // Found at 1931a276: the runtime went on making a sandbox while the machine had no power.
   it('seed 724205288: what was asked before the power failed has no effect after', () =>
     passes({ seed: 724205288, minutes: 0.3, pods: 4, nodes: 1 }));
+  // Found at 1931a276: it was called wrong that a container gets the path itself.
+  it('seed 810000053: a claim of a hostPath is given as that path', () => passes({ seed: 810000053, minutes: 0.3, pods: 4 }));
 
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

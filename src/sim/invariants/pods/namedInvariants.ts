@@ -39,8 +39,10 @@ export function claimsComeFirst(): Checker {
         if (mount.name !== CLAIM_VOLUME) continue;
         const claim = isRecord(volume?.persistentVolumeClaim) ? String(volume.persistentVolumeClaim.claimName) : '';
         if (!bound.has(claim)) return `${who}, and its claim ${claim} was never bound`;
-        const at = s.node.mounts.table.find((m) => m.path === given?.hostPath);
-        if (at?.source !== claimedPath(claim)) return `${who} with ${at?.source ?? 'nothing'} in place of what claim ${claim} is of`;
+        // Mounted from there, or a hostPath, which is given itself.
+        const path = given?.hostPath;
+        const source = s.node.mounts.table.find((m) => m.path === path)?.source ?? path;
+        if (source !== claimedPath(claim)) return `${who} with ${source ?? 'nothing'} in place of what claim ${claim} is of`;
       }
       return undefined;
     },
