@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { readyHook } from '../../src/sandbox/oci/bundle/spec.ts';
+import { readyHook } from '../../../src/sandbox/oci/bundle/spec.ts';
 
 it('the hook of a started container reads all that the runtime writes to it, then says so', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'oci-hook-'));

@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { parseName } from '../../src/sandbox/oci/images/names.ts';
-import { findPrograms, lackText } from '../../src/sandbox/oci/programs.ts';
-import { findCommand } from '../../src/sandbox/process/probe.ts';
-import { isPodAddress, podAddress } from '../../src/sandbox/shared/podAddress.ts';
-import { startRuntime } from './processRuntime.ts';
+import { parseName } from '../../../src/sandbox/oci/images/names.ts';
+import { findPrograms, lackText } from '../../../src/sandbox/oci/programs.ts';
+import { findCommand } from '../../../src/sandbox/process/probe.ts';
+import { isPodAddress, podAddress } from '../../../src/sandbox/shared/podAddress.ts';
+import { startRuntime } from '../processRuntime.ts';
 
 describe('the programs of the kind oci', () => {
   let dir = '';

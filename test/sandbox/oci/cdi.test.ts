@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cdiEdits } from '../../src/sandbox/oci/bundle/cdi.ts';
+import { cdiEdits } from '../../../src/sandbox/oci/bundle/cdi.ts';
 
 let root: string;
 let dirs: string[];
