@@ -56,7 +56,7 @@ export function hooksComeFirst(): Checker {
       const graceSeconds = pod?.metadata.deletionGracePeriodSeconds ?? pod?.spec.terminationGracePeriodSeconds ?? 0;
       const box = dump.sandboxes.find((b) => b.id === c.sandboxId);
       // Deleted by force, evicted, or without any grace: nobody waits for a hook.
-      if (graceSeconds === 0 || isRestartedWholly(dump.containers, uid)) return undefined;
+      if (graceSeconds === 0 || isRestartedWholly(s.node, uid)) return undefined;
       if (isEvicted(s.node, uid) || s.operator.deleted.has(manifestName(box?.name ?? '', s.node))) return undefined;
       // A shutdown of the machine gives what is left of its time; a stop that it began goes on after its end.
       if (s.node.logind.shutdowns > 0) return undefined;

@@ -126,7 +126,7 @@ export function graceIsKept(): Checker {
       if (s.operator.deleted.has(name)) return undefined;
       // A pod that is evicted is given as much as the eviction manager allows.
       if (isEvicted(s.node, c.podUid)) return undefined;
-      if (isRestartedWholly(s.node.runtime.hollow.dump().containers, c.podUid)) return undefined;
+      if (isRestartedWholly(s.node, c.podUid)) return undefined;
       const want = Math.max(MIN_CONTAINER_GRACE_SECONDS, grace);
       // What its hook took is taken from the grace.
       const hooked = c.annotations[CRI_ANNOTATIONS.preStopHandler] !== undefined;

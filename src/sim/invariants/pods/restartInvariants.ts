@@ -2,9 +2,12 @@
 
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
+import { ALL_RESTARTING } from '../../../machines/pod/runtime/restartAll.ts';
 import { isRefused, isWanted, podsView } from '../../../machines/pods/manager/messages.ts';
+import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { HollowContainerDump } from '../../../sandbox/hollow/index.ts';
 import { RESTARTS_ALL } from '../../nemesis/draws/node/restarts.ts';
+import type { SimNode } from '../../world/node/types.ts';
 import { type Checker, targetOf } from '../checker.ts';
 
 /** In words of its own: the node's are what is held against it. */
@@ -51,9 +54,16 @@ export function endsAreHeeded(): Checker {
 
 const askedForAll = (c: HollowContainerDump): boolean => c.state === 'CONTAINER_EXITED' && c.exitCode === RESTARTS_ALL;
 
-/** A container of that pod ended so that all of its containers are stopped at once, without hooks, and removed. */
-export function isRestartedWholly(containers: readonly HollowContainerDump[], uid: string): boolean {
-  return containers.some((c) => c.podUid === uid && askedForAll(c));
+/**
+ * A container of that pod ended so that all of its containers are stopped at once, without hooks, and removed; or its status still
+ * says so: what was being started when that container was removed is taken away after it.
+ */
+export function isRestartedWholly(node: SimNode, uid: string): boolean {
+  const status = node.daemon?.tree.registry.read(statusesView)?.value.get(uid)?.status;
+  return (
+    node.runtime.hollow.dump().containers.some((c) => c.podUid === uid && askedForAll(c)) ||
+    status?.conditions?.some((c) => c.type === ALL_RESTARTING && c.status === 'True') === true
+  );
 }
 
 /** What ended so that all containers of its pod restart is made again with all of them, and is the last that is taken away for that. */
@@ -76,7 +86,8 @@ export function allRestartTogether(): Checker {
           : undefined;
       }
       const gone = own.find((c) => c.id === id);
-      const left = own.find((c) => !askedForAll(c));
+      // What was started after that end is new already.
+      const left = own.find((c) => !askedForAll(c) && c.startedAtMs <= (gone?.finishedAtMs ?? 0));
       const newer = own.some((c) => c.name === gone?.name && c.attempt > gone.attempt);
       return gone === undefined || !askedForAll(gone) || newer || left === undefined
         ? undefined

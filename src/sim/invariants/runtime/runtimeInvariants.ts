@@ -152,7 +152,7 @@ export function healthyIsLeftAlone(): Checker {
     const same = boxes.filter((b) => b.uid === box.uid);
     if (same.some((b) => s.nemesis.disturbed.has(b.id)) || same.filter((b) => b.ready).length > 1) return true;
     if (isEvicted(s.node, box.uid)) return true;
-    if (isRestartedWholly(s.node.runtime.hollow.dump().containers, box.uid)) return true;
+    if (isRestartedWholly(s.node, box.uid)) return true;
     const wanted = s.operator.wanted.get(manifestName(box.name, s.node));
     if (wanted === undefined || wanted.broken || wanted.pod.restartPolicy !== 'Always') return true;
     const current = wanted.pod.uid === undefined ? podOf.get(box.uid)?.rev === String(wanted.pod.rev) : box.uid === wanted.pod.uid;
