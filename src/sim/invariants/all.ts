@@ -1,12 +1,7 @@
 /** Every invariant that is checked while a world runs, in the order in which they are asked. */
 
 import { cpusAreGivenOnce } from './allocation/cpuInvariants.ts';
-import {
-  devicesAreForWhoFits,
-  devicesAreNotShared,
-  devicesAreRefusedForReason,
-  devicesComeOfTheirPlugin,
-} from './allocation/deviceInvariants.ts';
+import { devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './allocation/deviceInvariants.ts';
 import { topologyCheckers } from './allocation/topologyInvariants.ts';
 import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './api/apiInvariants.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './api/certificateInvariants.ts';
@@ -103,7 +98,6 @@ export function allCheckers(): Checker[] {
     ...groupCheckers(),
     devicesAreNotShared(),
     devicesComeOfTheirPlugin(),
-    devicesAreForWhoFits(),
     devicesAreRefusedForReason(),
     cpusAreGivenOnce(),
     shutdownsWaitForPods(),

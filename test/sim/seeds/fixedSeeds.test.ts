@@ -247,6 +247,10 @@ describe('fixed seeds', () => {
   // Found at 1931a276: a start that was under way when all containers restart was called one that is left.
   it('seed 810000162: what is started after the end that restarts all is new already', () =>
     passes({ seed: 810000162, minutes: 0.3, pods: 4, nodes: 1 }));
+  // Found at 1931a276: it is asked about devices before it is known that there is no room.
+  it('seed 820000066: who was refused keeps no devices', () => passes({ seed: 820000066, minutes: 1, pods: 8 }));
+  // Found at 1931a276: the world fell over a runtime that refused to stop a sandbox.
+  it('seed 820000077: a process that waits for a disk is not stopped by hand', () => passes({ seed: 820000077, minutes: 1, pods: 8 }));
 
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -7,6 +7,7 @@ import { devicesAddr, devicesView } from '../../../machines/allocation/devices/m
 import { type Allocation, deviceIds } from '../../../machines/allocation/devices/types.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
+import { isRefused, podsView } from '../../../machines/pods/manager/messages.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { manifestName } from '../../steady.ts';
 import type { SimKube } from '../../world/kube/types.ts';
@@ -118,25 +119,6 @@ function lacking(config: Config, resource: string, ids: readonly string[]): stri
   return undefined;
 }
 
-/** Cpu that no node has: such a pod is refused, always. */
-const UNFIT_CPU = '64';
-
-/** A pod that is refused for itself is never given a device. */
-export function devicesAreForWhoFits(): Checker {
-  return {
-    name: 'devices-are-for-who-fits',
-    beat(s) {
-      if (s.node.tuning.devices === null) return undefined;
-      for (const { uid, resource } of recorded(s.node)) {
-        const pod = podOf(s, uid);
-        if (pod !== undefined && allocationOrder(pod).some(({ container }) => container.resources?.requests?.cpu === UNFIT_CPU))
-          return `${s.node.name}: pod ${uid} (${pod.metadata.name}), which no node has room for, was given devices of ${resource}`;
-      }
-      return undefined;
-    },
-  };
-}
-
 /** Which container holds what, as it is on disk; nothing where that is not whole, which is a fault of the disk's. */
 function recorded(node: SimNode): Allocation[] {
   const text = node.disk.textOf(`${DEVICE_FOLDER}/${CHECKPOINT_FILE}`);
@@ -217,7 +199,7 @@ export function waitsForDevices(node: SimNode, o: { uid: string; manifest: objec
   return allocationOrder(o.manifest as Pod).some(({ container }) => lacks(container));
 }
 
-/** In fair weather plugins are heard, the node counts what they list, and what is gone counts as nothing. */
+/** In fair weather plugins are heard, the node counts what they list, what is gone counts as nothing, and who was refused holds nothing. */
 export function devicesUnsettled(node: SimNode, o: { tree: SupervisionTree; kube: SimKube | undefined; monoMs: number }): string[] {
   const { plugins = [] } = node.tuning.devices ?? {};
   if (plugins.length === 0) return [];
@@ -226,6 +208,11 @@ export function devicesUnsettled(node: SimNode, o: { tree: SupervisionTree; kube
   const value = isRecord(snapshot) ? JSON.stringify(snapshot.value) : '-';
   if (value !== '{"open":"serving"}') found.push(`the device manager is ${value}`);
   const machines = isRecord(snapshot) && isRecord(snapshot.children) ? Object.keys(snapshot.children) : [];
+  const records = o.tree.registry.read(podsView)?.value.records;
+  for (const { uid, resource } of recorded(node)) {
+    const record = records?.get(uid);
+    if (record !== undefined && isRefused(record)) found.push(`devices of ${resource} are kept for pod ${uid}, which was refused`);
+  }
   const shown = o.tree.registry.read(devicesView)?.value;
   const status = o.kube?.store.list('nodes').find((n) => n.metadata.name === node.name)?.status;
   const said = (what: 'capacity' | 'allocatable', resource: string): unknown =>
