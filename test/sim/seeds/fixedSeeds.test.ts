@@ -251,6 +251,10 @@ describe('fixed seeds', () => {
   it('seed 820000066: who was refused keeps no devices', () => passes({ seed: 820000066, minutes: 1, pods: 8 }));
   // Found at 1931a276: the world fell over a runtime that refused to stop a sandbox.
   it('seed 820000077: a process that waits for a disk is not stopped by hand', () => passes({ seed: 820000077, minutes: 1, pods: 8 }));
+  // Found at 1931a276: ids were expected to stay that had gone with the pod's directory.
+  it('seed 830000048: a pod that begins again after a shutdown may get other ids', () => passes({ seed: 830000048, minutes: 1, pods: 8 }));
+  // Found at 1931a276: the gates of one part of a node's configuration took the place of another's.
+  it('seed 830000079: a node keeps the gate of its CPU options', () => passes({ seed: 830000079, minutes: 1, pods: 8 }));
 
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -30,7 +30,7 @@ describe('a simulated node that allocates CPUs', () => {
 
   it('is configured with what was drawn, and reserves the CPUs that the invariants count as the system’s', () => {
     for (const { t, cpus } of drawn) {
-      const place = cpuPlaceOf(defaultNodeConfig({ config: cpusConfig(t, {}) }), cpusOfHost(cpus));
+      const place = cpuPlaceOf(defaultNodeConfig({ config: cpusConfig(t) }), cpusOfHost(cpus));
       expect(place?.reserved).toEqual(cpus.reserved);
       const isOn = (option: (typeof cpus.options)[number]): true | undefined => cpus.options.includes(option) || undefined;
       expect(place?.policy).toEqual({

@@ -4,6 +4,7 @@ import { CRITICAL_PRIORITY } from '../../../machines/pod/phase.ts';
 import { PREEMPTING } from '../../../machines/pods/admission/preemption.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { ROOT_DIR } from '../../world/paths.ts';
 import { type Checker, type Scene, targetOf } from '../checker.ts';
 
 interface Asked {
@@ -16,7 +17,9 @@ function records(s: Scene) {
   return s.node.daemon?.tree.registry.read(podsView)?.value.records;
 }
 
-/** A pod that asks for users of its own gets some, the same with each sandbox, and no other pod that is there has them. */
+const PODS = `${ROOT_DIR}/pods/`;
+
+/** A pod that asks for users of its own gets some, the same with each sandbox of one life, and no other pod that is there has them. */
 export function usersAreNotShared(): Checker {
   /** First id by node and pod, as the newest sandbox was given it. */
   const given = new Map<string, number>();
@@ -41,11 +44,14 @@ export function usersAreNotShared(): Checker {
         (b) => b.ready && given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid && isUsed(b.uid),
       );
       if (held[0] !== undefined) return `${who} gets ids from ${first} on, which pod ${held[0].uid} has`;
-      // Its directory may have gone with an earlier life of it, of which a sandbox without containers may have come later.
-      const lived = dump.sandboxes.some((b) => b.uid === uid && (b.ready || dump.containers.some((c) => c.sandboxId === b.id)));
-      if (before !== undefined && before !== first && lived)
-        return `${who} gets ids from ${first} on, an earlier one had them from ${before} on`;
+      if (before !== undefined && before !== first) return `${who} gets ids from ${first} on, an earlier one had them from ${before} on`;
       given.set(`${s.node.name} ${uid}`, first);
+      return undefined;
+    },
+    /** They go with the pod's directory. */
+    removing(s, path) {
+      const [uid = '', part = ''] = path.startsWith(PODS) ? path.slice(PODS.length).split('/') : [];
+      if (part === '' || part === 'userns') given.delete(`${s.node.name} ${uid}`);
       return undefined;
     },
   };

@@ -8,7 +8,6 @@ import { defaultKubeletConfiguration } from '../../../machines/config/defaults.t
 import { reservedOf } from '../../../machines/config/reservations.ts';
 import type { CpuTuning, NodeTuning } from '../node/nodeTuning.ts';
 import { HUGE_PAGES, MEMORY_BYTES } from '../paths.ts';
-import { memoryConfig } from './memory.ts';
 
 /** Where nobody hands them out. */
 export const CPUS = 4;
@@ -43,9 +42,8 @@ export function kubeReservedOf({ cgroups, cpus }: Pick<NodeTuning, 'cgroups' | '
   return { ...(memory ? { memory: '256Mi' } : {}), ...(cpus?.byAmount === true ? { cpu: '500m' } : {}) };
 }
 
-/** `beside`: what of the configuration belongs to others, whose feature gates stay on. */
-export function cpusConfig(tuning: NodeTuning, beside: Partial<KubeletConfiguration>): Partial<KubeletConfiguration> {
-  const { cpus, throttles } = tuning;
+export function cpusConfig(tuning: NodeTuning): Partial<KubeletConfiguration> {
+  const { cpus } = tuning;
   if (cpus === null) return {};
   const { reserved, byAmount, options, everyMs } = cpus;
   return {
@@ -55,7 +53,7 @@ export function cpusConfig(tuning: NodeTuning, beside: Partial<KubeletConfigurat
     kubeReserved: kubeReservedOf(tuning),
     reservedSystemCPUs: byAmount ? '' : formatCpuSet(reserved),
     ...numaConfig(tuning),
-    featureGates: { ...memoryConfig(throttles).featureGates, ...beside.featureGates, CPUManagerPolicyAlphaOptions: true },
+    featureGates: { CPUManagerPolicyAlphaOptions: true },
   };
 }
 

@@ -1,6 +1,6 @@
 /** The configuration of a daemon on a simulated machine. */
 
-import type { NodeConfig } from '../../../machines/config/config.ts';
+import type { KubeletConfiguration, NodeConfig } from '../../../machines/config/config.ts';
 import { defaultNodeConfig } from '../../../machines/config/defaults.ts';
 import { cpusConfig, kubeReservedOf } from '../host/cpus.ts';
 import { memoryConfig } from '../host/memory.ts';
@@ -12,6 +12,13 @@ const IDENTITY_GATES = { ClusterTrustBundle: true, ClusterTrustBundleProjection:
 
 export function configOf({ name, tuning, kube, beside }: SimMachine): NodeConfig {
   const shown = identityConfig(tuning);
+  const parts: Partial<KubeletConfiguration>[] = [
+    memoryConfig(tuning.throttles),
+    beside.config,
+    shown.config,
+    cpusConfig(tuning),
+    tuning.podIdentities ? { featureGates: IDENTITY_GATES } : {},
+  ];
   return defaultNodeConfig({
     flags: {
       rootDir: ROOT_DIR,
@@ -34,12 +41,9 @@ export function configOf({ name, tuning, kube, beside }: SimMachine): NodeConfig
       ...(tuning.eviction ?? { evictionHard: {} }),
       ...tuning.images,
       ...(tuning.cgroups === null ? {} : { podPidsLimit: tuning.cgroups.podPidsLimit, kubeReserved: kubeReservedOf(tuning) }),
-      ...memoryConfig(tuning.throttles),
       ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
-      ...beside.config,
-      ...shown.config,
-      ...cpusConfig(tuning, beside.config),
-      ...(tuning.podIdentities ? { featureGates: IDENTITY_GATES } : {}),
+      ...(Object.assign({}, ...parts) as Partial<KubeletConfiguration>),
+      featureGates: Object.assign({}, ...parts.map((part) => part.featureGates)) as Record<string, boolean>,
       ...tuning.shutdown,
     },
   });
