@@ -94,7 +94,7 @@ function parserOf(runner: Runner) {
     .completion('completion-of-yargs', false)
     .wrap(io.columns > 0 ? Math.min(120, io.columns) : 100)
     .epilogue(
-      'Exit codes: 0 yes, 1 no (not found, not healthy), 2 wrong usage, 3 no daemon, 4 no permission, 5 the daemon cannot answer now.',
+      'Exit codes: 0 yes, 1 no (not found, not healthy), 2 wrong usage, 3 no daemon, 4 no permission, 5 the daemon cannot answer now, 130 Ctrl-C.',
     )
     .exitProcess(false)
     .fail((message, error, y) => {

@@ -23,6 +23,8 @@ import { SharedWatches } from './watches/shared.ts';
 
 /** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
 const AT_ONCE = 50;
+/** A stop waits no longer for daemons: service managers kill after 30 s, and the next start takes over what a kill leaves, too. */
+const STOP_MS = 20_000;
 
 export interface NodeTrouble {
   node: string;
@@ -41,6 +43,7 @@ export class Fleet {
   #serving: Promise<Listening[]> | undefined;
   readonly #chance: Rng;
   readonly #leases: Leases;
+  #stopping: Promise<NodeTrouble[]> | undefined;
 
   constructor(spec: FleetSpec, world: FleetWorld, shard: Shard = { index: 0, count: 1 }) {
     const rng = simRng(`fleet-${spec.seed}`);
@@ -104,20 +107,49 @@ export class Fleet {
   /** Starts all daemons, some at a time, as there is time for them. Those that cannot be made are told. @throws as {@link serve}. */
   async start(): Promise<NodeTrouble[]> {
     await this.serve();
-    return each(this.members, async (m) => {
+    return this.#each(this.members, async (m) => {
       await this.#leases.inTime();
       await m.boot();
     });
   }
 
-  /** Stops all daemons; nodes and pods stay in the API, as when machines are switched off. */
-  async stop(): Promise<NodeTrouble[]> {
+  /**
+   * Stops all daemons, for good; nodes and pods stay in the API, as when machines are switched off. Daemons that have not ended after
+   * 20 s are told, and end on their own.
+   */
+  stop(): Promise<NodeTrouble[]> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<NodeTrouble[]> {
     this.#leases.end();
-    const troubles = await each(this.members, (m) => m.stop());
+    // All at once: what waits for its turn to stop must not start meanwhile.
+    for (const m of this.members) m.stayOff();
+    const left = new Set(this.members);
+    const ending = each(this.members, async (m) => {
+      await m.stop();
+      left.delete(m);
+    });
+    const { clock } = this.#world;
+    let timer: unknown;
+    const late = new Promise<NodeTrouble[]>((resolve) => {
+      const why = `it did not end within ${STOP_MS / 1_000} s`;
+      timer = clock.setTimeout(() => resolve([...left].map(({ name }) => ({ node: name, why }))), STOP_MS);
+    });
+    const troubles = await Promise.race([ending, late]);
+    clock.clearTimeout(timer);
     const listening = await this.#serving?.catch(() => []);
     this.#serving = undefined;
     await Promise.all((listening ?? []).map((it) => it.close()));
     return troubles;
+  }
+
+  /** As {@link each}, until the fleet stops. */
+  #each(members: readonly Member[], act: (m: Member) => Promise<void>): Promise<NodeTrouble[]> {
+    return each(members, async (m) => {
+      if (this.#stopping === undefined) await act(m);
+    });
   }
 
   /** Listens on the socket and the port of all nodes, once. @throws Error that says what to choose where one of them is taken. */
@@ -152,13 +184,13 @@ export class Fleet {
 
   /** As a restart of the daemons' units, all at once: pods run on. */
   async restart(members: readonly Member[]): Promise<NodeTrouble[]> {
-    const told = await Promise.all(members.map((m) => each([m], (one) => one.restart())));
+    const told = await Promise.all(members.map((m) => this.#each([m], (one) => one.restart())));
     return told.flat();
   }
 
   /** As when their power fails, all at once. */
   async switchOff(members: readonly Member[]): Promise<NodeTrouble[]> {
-    return each(members, async (m) => {
+    return this.#each(members, async (m) => {
       await m.switchOff();
       this.#leases.gone(m.name);
     });
@@ -166,13 +198,13 @@ export class Fleet {
 
   /** After {@link switchOff}. */
   async switchOn(members: readonly Member[]): Promise<NodeTrouble[]> {
-    return each(members, (m) => m.switchOn());
+    return this.#each(members, (m) => m.switchOn());
   }
 
   /** Injects a fault scenario on each of these nodes. */
   async inject(members: readonly Member[], scenario: Scenario): Promise<NodeTrouble[]> {
     const refused: NodeTrouble[] = [];
-    const failed = await each(members, async (m) => {
+    const failed = await this.#each(members, async (m) => {
       const why = await m.inject(scenario);
       if (why !== null) refused.push({ node: m.name, why });
     });

@@ -191,9 +191,14 @@ export class Member {
 
   /** Its daemon ends and stays ended. */
   async stop(): Promise<void> {
+    this.stayOff();
+    await this.#end();
+  }
+
+  /** No daemon starts any more, until {@link switchOn}. One that runs is left alone. */
+  stayOff(): void {
     this.#stopped = true;
     this.#o.world.clock.clearTimeout(this.#again);
-    await this.#end();
   }
 
   /** The machine loses its power: its containers are gone, and the API server hears nothing. */

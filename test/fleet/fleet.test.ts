@@ -179,6 +179,26 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(fleet.members.filter((m) => m.boots > 0).length).toBeLessThan(200);
   });
 
+  it('starts no daemon any more once it stops, and says which did not end in time', async () => {
+    const { given } = world();
+    const { clock } = given;
+    const hurried = { ...clock, setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, ms === 20_000 ? 2_000 : ms) };
+    const fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) }), { ...given, clock: hurried });
+    const boots = () => fleet.members.reduce((sum, m) => sum + m.boots, 0);
+    const starting = fleet.start();
+    await expect.poll(() => fleet.overview().nodes.running, { timeout: 20_000, interval: 5 }).toBeGreaterThan(0);
+    const stuck = fleet.members[199];
+    if (stuck === undefined) throw new Error('there is no such node');
+    stuck.stop = () => new Promise(() => {});
+    const before = boots();
+    expect(before).toBeLessThan(200);
+    const troubles = await fleet.stop();
+    await starting;
+    expect(troubles).toContainEqual({ node: 'n-199', why: 'it did not end within 20 s' });
+    await fleet.switchOn(fleet.members);
+    expect(boots()).toBe(before);
+  });
+
   it('is asked about one of its nodes through its socket, and counts what they ask', async () => {
     const { given } = world();
     const dir = mkdtempSync(join(tmpdir(), 'fleet-'));

@@ -39,7 +39,7 @@ it.each([
   const interrupted = new AbortController();
   setTimeout(() => interrupted.abort(), 1);
   const code = await runCtl({ ...io, signal: interrupted.signal, argv: ['replay', file, ...more] });
-  expect({ code, text: io.told() }).toEqual({ code: 5, text: expect.stringMatching(/interrupted\n$/) });
+  expect({ code, text: io.told() }).toEqual({ code: 130, text: expect.stringMatching(/interrupted\n$/) });
 });
 
 it.each([

@@ -21,6 +21,8 @@ const PAGE_MAX = '500';
 const REMOVED_AT_ONCE = 16;
 const NOT_FOUND = 404;
 const ASKED_MS = 30_000;
+/** A fleet that ends waits no longer for an API server that is silent. */
+const REMOVE_MS = 10_000;
 const LOOK_MS = 60_000;
 
 /**
@@ -84,23 +86,36 @@ async function* items(of: { path: string; query: Record<string, string> }, o: As
   } while (next !== '');
 }
 
-/** Deletes these nodes; gives how many there were. @throws Error with the API server's words. */
+/**
+ * Deletes these nodes; gives how many there were. The first that the API server does not delete ends it. @throws Error with how many
+ * are left, and the API server's words.
+ */
 export async function removeNodes(names: readonly string[], o: Asking): Promise<number> {
-  let removed = 0;
+  let [done, removed] = [0, 0];
   const left = [...names];
   const work = async (): Promise<void> => {
     for (let name = left.pop(); name !== undefined; name = left.pop()) {
-      const gone = await asked({ verb: 'DELETE', path: `/api/v1/nodes/${name}` }, o);
+      const gone = await asked({ verb: 'DELETE', path: `/api/v1/nodes/${name}` }, o, REMOVE_MS);
+      done += 1;
       if (gone !== null) removed += 1;
     }
   };
-  await Promise.all(Array.from({ length: REMOVED_AT_ONCE }, work));
-  return removed;
+  const works = Array.from({ length: REMOVED_AT_ONCE }, () =>
+    work().catch((error: unknown) => {
+      left.length = 0;
+      throw error;
+    }),
+  );
+  const failed = (await Promise.allSettled(works)).find((it) => it.status === 'rejected');
+  if (failed === undefined) return removed;
+  throw new Error(`${names.length - done} of ${names.length} nodes were not removed from the API: ${messageOf(failed.reason)}`, {
+    cause: failed.reason,
+  });
 }
 
 /** Null: there is no such object. */
-async function asked(request: KubeRequest, { kube, signal }: Asking): Promise<unknown> {
-  const answer = await kube.request(request, { timeoutMs: ASKED_MS, signal });
+async function asked(request: KubeRequest, { kube, signal }: Asking, timeoutMs = ASKED_MS): Promise<unknown> {
+  const answer = await kube.request(request, { timeoutMs, signal });
   if (answer.ok) return answer.body;
   if (answer.failure.code === NOT_FOUND) return null;
   throw new Error(`${request.verb} ${request.path}: ${wordsOf(answer.failure)}`);

@@ -25,6 +25,7 @@ const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as cons
 const SAY_EVERY_MS = 2_000;
 const TROUBLES_SHOWN = 5;
 const CLEAN_UP_MS = 600_000;
+const AS_KILLED = 'nodes stay in the API, and the next start of this fleet takes them over';
 
 /** The heap grows by this share before it is collected: a thousand nodes have much that stays, and V8 would double it. */
 const HEAP_GROWING_PERCENT = 40;
@@ -68,10 +69,12 @@ async function run(args: Args): Promise<number> {
     }).toTheEnd();
     process.stderr.write(summaryOf(report));
     process.stderr.write(`stopping ${counted(fleet.members.length, 'nodes')}\n`);
-    await fleet.stop();
-    if (args.cleanup) await cleanUp(fleet, world);
+    const late = await fleet.stop();
+    if (late.length > 0) process.stderr.write(`${counted(late.length, 'nodes')} not stopped${shownOf(late)}\n  ${AS_KILLED}\n`);
+    const done = !args.cleanup || (await cleanUp(fleet, world));
     if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-    return codeOf(report);
+    const code = codeOf(report);
+    return done ? code : EXIT.failed;
   } finally {
     world.admin.close();
     world.close();
@@ -80,9 +83,9 @@ async function run(args: Args): Promise<number> {
   }
 }
 
-/** A second Ctrl-C: the first waits for answers of the API server. */
+/** A second Ctrl-C: the first gives daemons time to end. */
 function endAtOnce(): never {
-  process.stderr.write('interrupted again: ends at once; nodes stay in the API, and the next start of this fleet takes them over\n');
+  process.stderr.write(`interrupted again: ends at once; ${AS_KILLED}\n`);
   process.exit(EXIT.interrupted);
 }
 
@@ -126,10 +129,17 @@ function kubeconfigBeside(socket: string): string {
   return join(dir, `${name}.kubeconfig`);
 }
 
-async function cleanUp(fleet: Fleet, world: RealWorld): Promise<void> {
+/** @returns whether all are gone. */
+async function cleanUp(fleet: Fleet, world: RealWorld): Promise<boolean> {
   const names = fleet.members.map((m) => m.name);
-  const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
-  process.stderr.write(`removed ${counted(removed, 'nodes')} from the API\n`);
+  try {
+    const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
+    process.stderr.write(`removed ${counted(removed, 'nodes')} from the API\n`);
+    return true;
+  } catch (error) {
+    process.stderr.write(`${messageOf(error)}\n`);
+    return false;
+  }
 }
 
 /** Says what changed, some seconds apart. */
@@ -148,8 +158,12 @@ function seconds(ms: number): string {
 }
 
 function failedOf(troubles: readonly NodeTrouble[]): string {
+  return troubles.length === 0 ? '' : `; it failed on ${troubles.length}${shownOf(troubles)}`;
+}
+
+function shownOf(troubles: readonly NodeTrouble[]): string {
   const shown = troubles.slice(0, TROUBLES_SHOWN).map((t) => `\n  ${t.node}: ${t.why}`);
-  return troubles.length === 0 ? '' : `; it failed on ${troubles.length}:${shown.join('')}`;
+  return `:${shown.join('')}${troubles.length > TROUBLES_SHOWN ? '\n  ...' : ''}`;
 }
 
 /** The same words once. */

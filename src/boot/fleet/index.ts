@@ -50,7 +50,7 @@ export interface RunningFleet extends AsyncDisposable {
   ready(timeoutMs?: number): Promise<void>;
   /** Restarts the daemons of nodes of these names; default: of all. Pods run on. */
   restart(names?: readonly string[]): Promise<void>;
-  /** Ends all daemons, and removes the nodes unless `cleanup` is false. */
+  /** Ends all daemons, within 20 s, and removes the nodes unless `cleanup` is false. @throws Error with how many are left. */
   stop(): Promise<void>;
 }
 
@@ -78,9 +78,12 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
   const stop = async (): Promise<void> => {
     await fleet.stop();
     const names = fleet.members.map((m) => m.name);
-    if (cleanup && adopted) await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
-    world.admin.close();
-    world.close();
+    try {
+      if (cleanup && adopted) await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
+    } finally {
+      world.admin.close();
+      world.close();
+    }
   };
   const it: RunningFleet = {
     overview: () => fleet.overview(),

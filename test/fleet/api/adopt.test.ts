@@ -42,7 +42,7 @@ function lab() {
     expect(ok).toBe(true);
   };
   const statuses = () => Object.fromEntries(kube.store.list('pods').map((p) => [p.metadata.name, p.status as Status]));
-  return { fleet, taken, removed, node, nodes, pod, statuses };
+  return { world, fleet, taken, removed, node, nodes, pod, statuses };
 }
 
 describe('the next process of a fleet', { timeout: 90_000 }, () => {
@@ -114,5 +114,21 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
     for (const name of ['a-0', 'n-1', 'n-10']) node(name);
     expect(await removed(fleet())).toBe(1);
     expect(nodes().map((n) => n.metadata.name)).toEqual(['a-0', 'n-10']);
+  });
+
+  it('says how many nodes are left where the API server does not answer', async () => {
+    const names = Array.from({ length: 40 }, (_, i) => `n-${i}`);
+    let asked = 0;
+    const kube = {
+      ...lab().world.admin,
+      request: async () =>
+        ++asked < 5
+          ? ({ ok: true, code: 200, body: {} } as const)
+          : ({ ok: false, failure: { code: 0, reason: 'Timeout', message: 'no answer', outcome: 'unknown' } } as const),
+    };
+    await expect(removeNodes(names, { kube, signal: AbortSignal.timeout(10_000) })).rejects.toThrow(
+      /^36 of 40 nodes were not removed from the API: DELETE \/api\/v1\/nodes\/n-\d+: Timeout: no answer$/,
+    );
+    expect(asked).toBeLessThan(40);
   });
 });

@@ -24,10 +24,15 @@ const BAD_DAYS: readonly [string, (kube: SimKube) => Promise<void>][] = [
   [
     'has no time for every second request',
     async (kube) => {
-      let asked = 0;
+      // Counted for each object: counted together, one that asks alone could be refused at every turn while the others ask in pairs.
+      const refused = new Set<string>();
       const { verdict } = kube.trouble;
-      kube.trouble.verdict = (request: KubeRequest) =>
-        asked++ % 2 === 0 ? { delayMs: 0, refuse: { status: 429, reason: 'TooManyRequests', retryAfterMs: 1_000 } } : verdict(request);
+      kube.trouble.verdict = (request: KubeRequest) => {
+        const asked = `${request.verb} ${request.path}`;
+        if (refused.delete(asked)) return verdict(request);
+        refused.add(asked);
+        return { delayMs: 0, refuse: { status: 429, reason: 'TooManyRequests', retryAfterMs: 1_000 } };
+      };
     },
   ],
   [

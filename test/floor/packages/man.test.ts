@@ -25,7 +25,7 @@ it('actorctl(1) has the commands below commands, their options once, examples an
   expect(page).toContain('\n.TP\n--timeout number\nseconds for all of it [default: 600]\n');
   expect(page.match(/^-n, --namespace string$/gm)).toHaveLength(1);
   expect(page).toContain('actorctl inject kill pod web\n');
-  expect(page).toContain('5 the daemon cannot answer now.');
+  expect(page).toContain('5 the daemon cannot answer now, 130 Ctrl-C.');
 });
 
 it('reads a description that goes on below its line', () => {

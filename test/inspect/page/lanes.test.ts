@@ -66,6 +66,13 @@ describe('what a reader sees first', () => {
   it('is the start of a pod that is well', () => {
     expect(of([step(0, 'beginning'), step(200, 'syncing.settled')], { now: 1e6 })).toEqual({ window: 'start', span: [0, 216] });
   });
+  it('goes on while the runtime starts a container, though the worker rests', () => {
+    const steps = [step(239, 'syncing.settled')];
+    const { history, ...rest } = told([], steps);
+    const inFlight = { method: 'StartContainer' as const, startMs: 271, endMs: null, about: '', error: '' };
+    const of = { ...rest, history: { ...history, calls: [inFlight] } };
+    expect(spanOf('start', { told: of, first: 0, now: 2_500, phases: phasesOf(of, 2_500) })).toEqual([0, 2_500]);
+  });
   it('is the whole life of one in trouble, and its last minute when it lived long', () => {
     expect(of([step(0, 'syncing.settled')], { now: 60_000, troubled: true })).toEqual({ window: 'all', span: [0, 60_000] });
     expect(of([step(0, 'syncing.settled')], { now: 1e7, troubled: true })).toEqual({ window: 'last', span: [1e7 - 60_000, 1e7] });

@@ -13,7 +13,7 @@ export function surroundings({ signal }: Pick<CtlIo, 'signal'>): Surroundings {
     async drain() {
       // Ctrl-C is heard in a turn of the event loop, and this is one.
       await new Promise((resolve) => void setImmediate(resolve));
-      if (signal.aborted) throw new CtlError(EXIT.failed, 'interrupted');
+      if (signal.aborted) throw new CtlError(EXIT.interrupted, 'interrupted');
     },
     afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
   };

@@ -127,7 +127,9 @@ export function spanOf(window: Window, o: { told: Told; first: number; now: numb
   if (window === 'last') return room(Math.max(first, end - LAST_MS), end);
   if (window === 'all') return room(first, end);
   const rest = phases.find((p) => p.kind === 'rest');
-  const settled = rest === undefined ? now : Math.max(rest.fromMs, told.history.readyAtMs ?? 0, ...startEnds(told));
+  // The worker rests while the runtime pulls an image and starts a container.
+  const starting = told.history.readyAtMs === undefined && told.history.calls.some((c) => c.endMs === null);
+  const settled = rest === undefined || starting ? now : Math.max(rest.fromMs, told.history.readyAtMs ?? 0, ...startEnds(told));
   return room(first, Math.min(end, settled));
 }
 /** When each container had been started for the first time. */
