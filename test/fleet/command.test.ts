@@ -140,6 +140,15 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
       expect(String(told)).toContain(missing);
   });
 
+  it('refuses a manifest without objects', async () => {
+    file('nothing.yaml', '# later\n');
+    const steps = '  groups: [{ name: a, count: 1 }]\n  steps:\n    - { at: 1s, do: apply, manifests: [nothing.yaml] }\n';
+    const text = `apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec:\n${steps}`;
+    const args = await parsed([join(dir, file('idle.yaml', text)), '--api=embedded']);
+    if (args === null) throw new Error('help was shown');
+    await expect(inputsOf(args)).rejects.toThrow(`${join(dir, 'nothing.yaml')} holds no object`);
+  });
+
   it.each([
     [[], 'give a FILE or --nodes N'],
     [['--nodes=abc', '--api=embedded'], '--nodes must be a whole number from 1 to 20000, is NaN'],
@@ -149,6 +158,7 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     [['.', '--api=embedded'], 'the fleet file . cannot be read: EISDIR'],
     [['--nodes=2', '--api=embedded', '--prefix=My_Nodes'], '--prefix "My_Nodes" must be lower-case letters'],
     [['--nodes=2', '--api=embedded', '--seed=-1'], '--seed must be a whole number'],
+    [['x.yaml', '--api=embedded', '--seed=2', '--name=x'], '--name, --seed: a fleet file says that itself'],
     [['--nodes=2', '--api=embedded', '--cuont=3'], 'Unknown argument: cuont'],
     [['--nodes=2', '--api=embedded', '--port=20300'], '--port and --address: with --api embedded nodes have no port'],
     [['--nodes=2', '--api=embedded', '--address=10.0.0.1'], '--port and --address: with --api embedded nodes have no port'],
