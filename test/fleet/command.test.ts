@@ -1,6 +1,6 @@
 /** `actorlet fleet` as a person starts it, in a fresh folder, with the API server of its own process. */
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -14,7 +14,7 @@ const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-cli-'));
 
 function started(program: string, ...args: string[]) {
   const it = startProgram(join(ROOT, program), args, { cwd: dir, env: { ...process.env, KUBECONFIG: '' } });
-  return { ...it, says: (text: string) => expect.poll(it.text, { timeout: 90_000 }).toContain(text) };
+  return { ...it, says: (text: string | RegExp) => expect.poll(it.text, { timeout: 90_000 }).toMatch(text) };
 }
 const fleet = (...args: string[]) => started('bin/actorlet', 'fleet', ...args);
 const file = (name: string, text: string): string => {
@@ -45,6 +45,11 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     await beside.ended;
     expect(existsSync(join(dir, '.actorlet/other.kubeconfig'))).toBe(false);
     expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
+    const without = fleet('--nodes=1', '--api=embedded', '--socket=');
+    await without.says(/kubectl --kubeconfig \.actorlet\/fleet-\d+\.kubeconfig get nodes/);
+    without.child.kill('SIGINT');
+    await without.ended;
+    expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
     first.child.kill('SIGINT');
     expect(await first.ended).toBe(0);
     expect(first.text()).toContain('stopping 2 nodes');
@@ -56,6 +61,7 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     const third = fleet('--nodes=2', '--api=embedded', `--page=${port}`);
     expect(await third.ended).toBe(1);
     expect(third.text()).toContain(`cannot listen on 127.0.0.1:${port}: the address is already in use; choose another --page`);
+    expect(readdirSync(join(dir, '.actorlet'))).toEqual([]);
   });
 
   it('starts in the folder where one was killed', async () => {
