@@ -89,7 +89,11 @@ async function openLog(path: string): Promise<FileHandle> {
     return await open(path, LOG_FLAGS);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT') throw new CtlError(EXIT.no, `there is no log at ${path}: the container has written none, or it was cleaned up.`);
+    if (code === 'ENOENT')
+      throw new CtlError(
+        EXIT.no,
+        `there is no log at ${path}: the container has written none, it was cleaned up, or this is a node of a fleet, whose logs kubectl shows.`,
+      );
     if (code === 'EACCES') throw new CtlError(EXIT.noPermission, `no permission to read ${path}.`);
     throw new CtlError(EXIT.failed, `cannot read ${path}: ${(error as Error).message}`);
   }

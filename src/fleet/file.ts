@@ -5,13 +5,21 @@ import type { ScenarioError } from '../machines/faults/types.ts';
 import type { PodRule } from './pods/rules.ts';
 import { decodeExpect, type ExpectSpec } from './spec/expect.ts';
 import { checkFiles, fieldsIn, type Unreadable } from './spec/fields.ts';
-import { checkGroups, checkName, DEFAULT_GROUP, decodeGroup, decodeImage, type GroupSpec, type ImageSpec } from './spec/groups.ts';
+import {
+  checkGroups,
+  checkName,
+  DEFAULT_GROUP,
+  decodeGroup,
+  decodeImage,
+  type GroupSpec,
+  type ImageSpec,
+  wrongName,
+} from './spec/groups.ts';
 import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
-import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, SEED, STAGES } from './spec/table.ts';
+import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
 
-export { type GroupSpec, nodeNameOf, wrongName } from './spec/groups.ts';
-export { NODES_MAX, SEED_MAX } from './spec/table.ts';
+export { type GroupSpec, nodeNameOf } from './spec/groups.ts';
 
 export interface FleetSpec {
   /** Value of the label {@link FLEET_LABEL} of each node. */
@@ -38,6 +46,20 @@ const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, step
 export function plainFleet(o: { name: string; nodes: number; prefix: string; seed: number }): FleetSpec {
   const group = { ...DEFAULT_GROUP, name: o.prefix, count: o.nodes, nodeName: `${o.prefix}-{index}` };
   return { name: o.name, seed: o.seed, groups: [group], ...NOTHING_MORE };
+}
+
+type Plain = Parameters<typeof plainFleet>[0];
+
+/** What is wrong with the options of a fleet of equal nodes, by their names. */
+export function wrongPlain({ name, prefix, nodes, seed }: Plain): Partial<Record<keyof Plain, string>> {
+  const outside = (value: number, [min, max]: readonly [number, number]): string | null =>
+    Number.isInteger(value) && value >= min && value <= max ? null : `must be a whole number from ${min} to ${max}, is ${value}`;
+  const named = (value: string): string | null => {
+    const wrong = wrongName(value);
+    return wrong === null ? null : `${JSON.stringify(value)} ${wrong}`;
+  };
+  const all = { nodes: outside(nodes, [1, NODES_MAX]), seed: outside(seed, [0, SEED_MAX]), name: named(name), prefix: named(prefix) };
+  return Object.fromEntries(Object.entries(all).filter(([, wrong]) => wrong !== null));
 }
 
 export type DecodedFleet = { ok: true; value: FleetSpec } | { ok: false; errors: readonly ScenarioError[] };

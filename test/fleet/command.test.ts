@@ -1,6 +1,6 @@
 /** `actorlet fleet` as a person starts it, in a fresh folder, with the API server of its own process. */
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -14,7 +14,7 @@ const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-cli-'));
 
 function started(program: string, ...args: string[]) {
   const it = startProgram(join(ROOT, program), args, { cwd: dir, env: { ...process.env, KUBECONFIG: '' } });
-  return { ...it, says: (text: string) => expect.poll(it.text, { timeout: 90_000 }).toContain(text) };
+  return { ...it, says: (text: string | RegExp) => expect.poll(it.text, { timeout: 90_000 }).toMatch(text) };
 }
 const fleet = (...args: string[]) => started('bin/actorlet', 'fleet', ...args);
 const file = (name: string, text: string): string => {
@@ -45,6 +45,11 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     await beside.ended;
     expect(existsSync(join(dir, '.actorlet/other.kubeconfig'))).toBe(false);
     expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
+    const without = fleet('--nodes=1', '--api=embedded', '--socket=');
+    await without.says(/kubectl --kubeconfig \.actorlet\/fleet-\d+\.kubeconfig get nodes/);
+    without.child.kill('SIGINT');
+    await without.ended;
+    expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
     first.child.kill('SIGINT');
     expect(await first.ended).toBe(0);
     expect(first.text()).toContain('stopping 2 nodes');
@@ -56,6 +61,7 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     const third = fleet('--nodes=2', '--api=embedded', `--page=${port}`);
     expect(await third.ended).toBe(1);
     expect(third.text()).toContain(`cannot listen on 127.0.0.1:${port}: the address is already in use; choose another --page`);
+    expect(readdirSync(join(dir, '.actorlet'))).toEqual([]);
   });
 
   it('starts in the folder where one was killed', async () => {
@@ -140,6 +146,15 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
       expect(String(told)).toContain(missing);
   });
 
+  it('refuses a manifest without objects', async () => {
+    file('nothing.yaml', '# later\n');
+    const steps = '  groups: [{ name: a, count: 1 }]\n  steps:\n    - { at: 1s, do: apply, manifests: [nothing.yaml] }\n';
+    const text = `apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: x }\nspec:\n${steps}`;
+    const args = await parsed([join(dir, file('idle.yaml', text)), '--api=embedded']);
+    if (args === null) throw new Error('help was shown');
+    await expect(inputsOf(args)).rejects.toThrow(`${join(dir, 'nothing.yaml')} holds no object`);
+  });
+
   it.each([
     [[], 'give a FILE or --nodes N'],
     [['--nodes=abc', '--api=embedded'], '--nodes must be a whole number from 1 to 20000, is NaN'],
@@ -149,6 +164,7 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     [['.', '--api=embedded'], 'the fleet file . cannot be read: EISDIR'],
     [['--nodes=2', '--api=embedded', '--prefix=My_Nodes'], '--prefix "My_Nodes" must be lower-case letters'],
     [['--nodes=2', '--api=embedded', '--seed=-1'], '--seed must be a whole number'],
+    [['x.yaml', '--api=embedded', '--seed=2', '--name=x'], '--name, --seed: a fleet file says that itself'],
     [['--nodes=2', '--api=embedded', '--cuont=3'], 'Unknown argument: cuont'],
     [['--nodes=2', '--api=embedded', '--port=20300'], '--port and --address: with --api embedded nodes have no port'],
     [['--nodes=2', '--api=embedded', '--address=10.0.0.1'], '--port and --address: with --api embedded nodes have no port'],

@@ -94,6 +94,14 @@ describe('a fleet file', () => {
       ],
     ],
     [
+      '  groups:\n    - name: a\n      count: 1\n      labels: { "bad key!": v, zone: "v v", ok: "" }\n      taints: ["no key=v:NoExecute"]\n',
+      [
+        `8 spec.groups[0].labels.bad key!: "bad key!" must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`,
+        `8 spec.groups[0].labels.zone: "v v" must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`,
+        `9 spec.groups[0].taints: "no key=v:NoExecute": "no key" must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`,
+      ],
+    ],
+    [
       '  groups:\n    - { name: a, count: 1, taints: [gpu] }\n',
       ['6 spec.groups[0].taints: "gpu" must be KEY=VALUE:EFFECT, the effect one of NoSchedule, PreferNoSchedule, NoExecute'],
     ],

@@ -174,6 +174,11 @@ describe('Stages of KWOK', () => {
 
   it.each([
     ['another kind', `  resourceRef: { apiGroup: apps/v1, kind: Deployment }\n  selector: { matchLabels: {} }`, 'is about Deployment'],
+    [
+      'another kind that is selected by CEL',
+      `  resourceRef: { apiGroup: v1, kind: PersistentVolume }\n  selector: { matchExpressions: [{ cel: { expression: 'true' } }] }`,
+      'is about PersistentVolume',
+    ],
     ['an expression', `${PODS}  selector: { matchExpressions: [{ key: .spec.nodeName, operator: Exists }] }`, 'selects by .spec.nodeName'],
     [
       'finalizers',
@@ -204,6 +209,7 @@ describe('Stages of KWOK', () => {
   });
 
   it('that are no YAML, or something else, are refused', () => {
+    expect(stagesOf('# nothing yet\n').refused).toEqual(['holds no Stage']);
     expect(stagesOf('a: [').refused).toEqual([expect.stringContaining('is not valid YAML')]);
     expect(stagesOf('apiVersion: v1\nkind: Pod\nmetadata: { name: p }').refused).toEqual(['Pod p: is no Stage of kwok.x-k8s.io/*']);
   });

@@ -1,7 +1,7 @@
 /** Options of `actorlet fleet`. */
 import yargs from 'yargs';
 import { FLEET_SOCKET } from '../../ctl/socketPath.ts';
-import { NODES_MAX, SEED_MAX, wrongName } from '../../fleet/file.ts';
+import { wrongPlain } from '../../fleet/file.ts';
 import type { Shard } from '../../fleet/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 
@@ -29,6 +29,8 @@ export interface Args {
 
 /** `actorctl fleet run FILE` reads well, and means the same as without it. */
 const RUN = 'run';
+/** Of equal nodes. */
+const PLAIN = { name: 'fleet', prefix: 'fleet', seed: 1 } as const;
 const PORT = 20_250;
 const PORT_MAX = 65_535;
 
@@ -49,9 +51,9 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
       default: 'cluster' as const,
       describe: 'embedded: an API server of this process, for a first look without a cluster',
     })
-    .option('name', { type: 'string', default: 'fleet', describe: 'Name of the fleet, without a FILE: a label of its nodes' })
-    .option('prefix', { type: 'string', default: 'fleet', describe: 'What names of nodes begin with, without a FILE' })
-    .option('seed', { type: 'number', default: 1, describe: 'Draws delays and shares, without a FILE' })
+    .option('name', { type: 'string', describe: `Name of the fleet: a label of its nodes; default ${PLAIN.name}. A FILE has its own` })
+    .option('prefix', { type: 'string', describe: `What names of nodes begin with; default ${PLAIN.prefix}. A FILE has its own` })
+    .option('seed', { type: 'number', describe: `Draws delays and shares; default ${PLAIN.seed}. A FILE has its own` })
     .option('port', { type: 'number', describe: `Port of the APIs of all nodes; 0: none; default ${PORT}` })
     .option('address', { type: 'string', default: '', describe: 'At which the API server reaches that port; default: of this machine' })
     .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
@@ -88,9 +90,9 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     api,
     nodes,
     kubeconfig,
-    name,
-    prefix,
-    seed,
+    name = PLAIN.name,
+    prefix = PLAIN.prefix,
+    seed = PLAIN.seed,
     port = PORT,
     address,
     asNodes,
@@ -102,10 +104,11 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     json,
   } = args;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
-  if (nodes !== undefined) inRange('--nodes', nodes, { min: 1, max: NODES_MAX });
+  for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
+    throw new UsageError(`--${option} ${wrong}`);
+  const given = nodes === undefined ? (['name', 'prefix', 'seed'] as const).filter((option) => args[option] !== undefined) : [];
+  if (given.length > 0) throw new UsageError(`--${given.join(', --')}: a fleet file says that itself`);
   inRange('--port', port, { min: 0, max: PORT_MAX });
-  inRange('--seed', seed, { min: 0, max: SEED_MAX });
-  checkNames({ name, prefix });
   checkApi(args);
   inRange('--page', page, { min: 0, max: PORT_MAX });
   const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
@@ -123,13 +126,6 @@ function checkApi(
     throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
   if (o.asNodes && o.bootstrapKubeconfig !== '')
     throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
-}
-
-function checkNames(names: Readonly<Record<string, string>>): void {
-  for (const [option, value] of Object.entries(names)) {
-    const wrong = wrongName(value);
-    if (wrong !== null) throw new UsageError(`--${option} ${JSON.stringify(value)} ${wrong}`);
-  }
 }
 
 function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {

@@ -57,9 +57,10 @@ async function run(args: Args): Promise<number> {
       if (!interrupted.signal.aborted) throw error;
     });
     if (interrupted.signal.aborted) return EXIT.interrupted;
+    // The socket is a file: it would stay where the page's port is taken.
+    if (args.page !== 0) await overviewPage(fleet, world, args.page);
     await fleet.serve();
     await announce();
-    if (args.page !== 0) await overviewPage(fleet, world, args.page);
     const report = await new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
       cluster: new Cluster(world.admin, interrupted.signal),
@@ -123,10 +124,10 @@ async function surroundings(args: Args, seed: number, log: Logger): Promise<Surr
   return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close };
 }
 
-/** Two fleets of one folder have two sockets, so each has a kubeconfig of its own. */
+/** Two fleets of one folder have two sockets or none, and each has a kubeconfig of its own. */
 function kubeconfigBeside(socket: string): string {
   const { dir, name } = parse(socket === '' ? FLEET_SOCKET : socket);
-  return join(dir, `${name}.kubeconfig`);
+  return join(dir, `${socket === '' ? `${name}-${process.pid}` : name}.kubeconfig`);
 }
 
 /** @returns whether all are gone. */

@@ -7,7 +7,7 @@
  * ```
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { decodeFleet, plainFleet } from '../../fleet/file.ts';
+import { decodeFleet, plainFleet, wrongPlain } from '../../fleet/file.ts';
 import { Fleet } from '../../fleet/fleet.ts';
 import type { FleetOverview, NodeOverview } from '../../fleet/overview.ts';
 import { scenarioErrorText } from '../../machines/faults/read/decode.ts';
@@ -66,6 +66,9 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
   const { name = 'fleet', prefix = 'fleet', seed = 1, port = 0, shareWatches = false, asNodes = false, cleanup = true } = o;
   if ((o.nodes === undefined) === (o.file === undefined)) throw new Error('startFleet: give nodes or file');
   const plain = { name, prefix, seed, nodes: o.nodes ?? 0 };
+  const wrong = o.file === undefined ? Object.entries(wrongPlain(plain)) : [];
+  if (wrong.length > 0) throw new Error(`startFleet: ${wrong.map(([option, why]) => `${option} ${why}`).join('; ')}`);
+  if (!o.kubeconfig) throw new Error('startFleet: kubeconfig must be the path of a file');
   const decoded = o.file === undefined ? { ok: true as const, value: plainFleet(plain) } : decodeFleet(o.file);
   if (!decoded.ok) throw new Error(decoded.errors.map((e) => scenarioErrorText('fleet file', e)).join('\n'));
   if (decoded.value.stages.length > 0) throw new Error('fleet file: spec.stages names files, which only `actorlet fleet FILE` reads');

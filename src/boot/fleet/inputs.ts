@@ -80,7 +80,9 @@ function all<T>(names: readonly string[], beside: Beside, read: (text: string, p
 
 function objectsIn(text: string, path: string): KubeObject[] {
   try {
-    return objectsOf(text);
+    const objects = objectsOf(text);
+    if (objects.length === 0) throw new Error('holds no object');
+    return objects;
   } catch (error) {
     throw new UsageError(`${path} ${messageOf(error)}`);
   }

@@ -22,7 +22,10 @@ export async function runUi(asked: Asked, o: { open: boolean }): Promise<number>
   const { io, client } = asked;
   const answer = await client.get('/page');
   if (answer.status === 404) {
-    throw new CtlError(EXIT.no, 'the inspection page is off: start the daemon with --actorlet-inspect (npm start does).');
+    throw new CtlError(
+      EXIT.no,
+      'the inspection page is off: start the daemon with --actorlet-inspect (npm start does). A fleet has its own: --page PORT.',
+    );
   }
   if (answer.status !== 200) throw refusal(answer);
   const page = JSON.parse(answer.body) as { url: string; token: string };

@@ -40,7 +40,7 @@ export async function nodeApi(o: {
     else if ((o.env.KUBECONFIG ?? '') !== '' || o.fallback === '') config.loadFromDefault();
     else config.loadFromFile(o.fallback);
   } catch (error) {
-    throw new CtlError(EXIT.failed, `the kubeconfig cannot be read: ${messageOf(error)}`);
+    throw new CtlError(EXIT.failed, `the kubeconfig cannot be read: ${messageOf(error)}; give --kubeconfig FILE, or set KUBECONFIG`);
   }
   return {
     core: config.makeApiClient(CoreV1Api),

@@ -29,7 +29,9 @@ class Refusal extends Error {}
 export function stagesOf(text: string): Stages {
   const found: Stages = { rules: [], heartbeatMs: null, notes: [], refused: [] };
   try {
-    for (const object of objectsOf(text)) {
+    const objects = objectsOf(text);
+    if (objects.length === 0) found.refused.push('holds no Stage');
+    for (const object of objects) {
       const { name } = object.metadata;
       try {
         if (object.kind !== 'Stage' || !object.apiVersion?.startsWith(API_GROUP)) throw new Refusal(`is no Stage of ${API_GROUP}*`);
@@ -47,6 +49,7 @@ export function stagesOf(text: string): Stages {
 
 function stageOf(name: string, spec: Fields, found: Stages): void {
   const { kind } = fieldsOf(spec.resourceRef);
+  if (kind !== 'Node' && kind !== 'Pod') throw new Refusal(`is about ${String(kind)}; a fleet has nodes and pods`);
   if (!isRecord(spec.selector)) throw new Refusal('has no selector, so it selects nothing');
   const { requirements, phase, ready } = selectionOf(spec.selector);
   const delay = delayOf(fieldsOf(spec.delay));
@@ -58,7 +61,6 @@ function stageOf(name: string, spec: Fields, found: Stages): void {
     if (ms > 0) found.heartbeatMs = Math.min(ms, found.heartbeatMs ?? ms);
     return;
   }
-  if (kind !== 'Pod') throw new Refusal(`is about ${String(kind)}; a fleet has nodes and pods`);
   const effect = effectOf(spec, phase);
   if (effect === null) return void noteDelay(found, name, delay);
   const weightAnnotation = annotationIn(spec.weightFrom);

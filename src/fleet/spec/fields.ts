@@ -1,4 +1,5 @@
 /** Fields of a table, read from one mapping. */
+import { isScalar } from 'yaml';
 import type { MapReader } from '../../machines/faults/read/reader.ts';
 import type { ObjectOf, Shape, Typed } from '../../machines/shape/shape.ts';
 
@@ -10,11 +11,17 @@ export function fieldsIn<const F extends Table>(of: MapReader, table: F, stead: 
   return { ...stead, ...Object.fromEntries(read.filter(([, value]) => value !== undefined)) } as ObjectOf<F>;
 }
 
-/** A mapping of texts; empty where it is absent. */
+/** A mapping of texts, such as labels, which may be empty: `node-role.kubernetes.io/worker: ''`. Empty where it is absent. */
 export function textsOf(map: MapReader | undefined): Record<string, string> {
   if (map === undefined) return {};
-  const names = map.node.items.map(({ key }) => String(key));
-  return Object.fromEntries(names.map((name) => [name, map.text(name) ?? '']));
+  const texts = map.node.items.map(({ key, value }): [string, string] => {
+    const name = String(key);
+    if (!isScalar(value) || value.value !== '') return [name, map.text(name) ?? ''];
+    // Asking makes the field known.
+    map.get(name);
+    return [name, ''];
+  });
+  return Object.fromEntries(texts);
 }
 
 /** Why the file of that name cannot be read; null: it can. */

@@ -1,6 +1,7 @@
 /** Groups of nodes in a fleet file, and the images that they pull. */
 import type { ConfigTaint } from '../../machines/config/config.ts';
 import type { MapReader } from '../../machines/faults/read/reader.ts';
+import { labelValue, qualifiedName } from '../../machines/kube/names.ts';
 import { type Delay, delayIn } from './delay.ts';
 import { fieldsIn, textsOf } from './fields.ts';
 import { BANDWIDTH, CAPACITY, DELAYED, GROUP, IMAGE, NODES_MAX } from './table.ts';
@@ -74,7 +75,12 @@ export function decodeGroup(group: MapReader): GroupSpec {
   if (version !== '' && !VERSION.test(version)) group.wrong('version', `must be a version such as v1.35.2, is ${JSON.stringify(version)}`);
   const nodeName = own.nodeName ?? `${name}-{index}`;
   if (own.nodeName !== undefined) checkNodeName(group, own.nodeName);
-  const labels = textsOf(group.map('labels'));
+  const labelled = group.map('labels');
+  const labels = textsOf(labelled);
+  for (const [key, value] of Object.entries(labels)) {
+    const why = wrongLabel(key, value);
+    if (why !== null) labelled?.wrong(key, why);
+  }
   const capacity = capacityIn(group.map('capacity'));
   const runtime = group.map('runtime');
   const kinds = Object.keys(DELAYED) as (keyof typeof DELAYED)[];
@@ -104,11 +110,20 @@ function capacityIn(capacity: MapReader | undefined): Pick<GroupSpec, 'cpus' | '
   return { ...own, extended: Object.fromEntries(extended) as Record<string, number> };
 }
 
+/** An API server refuses a node with another one, and it would never be Ready. */
+function wrongLabel(key: string, value: string): string | null {
+  return qualifiedName(key) ?? labelValue(value);
+}
+
 const TAINT = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/;
 
 function taintOf(group: MapReader, text: string): ConfigTaint[] {
   const [, key, value = '', effect] = TAINT.exec(text) ?? [];
-  if (key !== undefined && effect !== undefined) return [{ key, value, effect: effect as ConfigTaint['effect'] }];
+  if (key !== undefined && effect !== undefined) {
+    const why = wrongLabel(key, value);
+    if (why !== null) group.wrong('taints', `${JSON.stringify(text)}: ${why}`);
+    return [{ key, value, effect: effect as ConfigTaint['effect'] }];
+  }
   group.wrong('taints', `${JSON.stringify(text)} must be KEY=VALUE:EFFECT, the effect one of NoSchedule, PreferNoSchedule, NoExecute`);
   return [];
 }

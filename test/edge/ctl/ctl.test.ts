@@ -318,6 +318,11 @@ describe('actorctl without a daemon', () => {
     expect(socketPathFrom(undefined, io({ ACTORLET_SOCKET: '/e' }, true))).toBe('/e');
     expect(socketPathFrom(undefined, io({}, true))).toBe('.actorlet/actorlet.sock');
     expect(socketPathFrom(undefined, io({}, false))).toBe('/var/lib/kubelet/actorlet.sock');
+    const only = (...there: string[]) => ({ env: {}, exists: (path: string) => there.includes(path) });
+    expect(socketPathFrom(undefined, only('.actorlet', '.actorlet/fleet.sock'))).toBe('.actorlet/fleet.sock');
+    expect(socketPathFrom(undefined, only('.actorlet/fleet.sock', '/var/lib/kubelet/actorlet.sock'))).toBe(
+      '/var/lib/kubelet/actorlet.sock',
+    );
   });
   it('keeps the socket to its owner', async () => {
     const d = await daemon();

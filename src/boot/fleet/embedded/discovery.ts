@@ -1,6 +1,4 @@
-/** What the embedded API server says of itself, so that kubectl knows its resources; and tables of nodes and pods. */
-import type { KubeObject } from '../../../machines/kube/request.ts';
-import { isRecord } from '../../../machines/shape/conform.ts';
+/** What the embedded API server says of itself, so that kubectl knows its resources. */
 import type { KubeApi } from '../../../ports/kube.ts';
 import { RESOURCES } from '../../../sim/world/kube/kubeRoutes.ts';
 import { GIT_VERSION } from '../../version.ts';
@@ -12,6 +10,10 @@ const SHORT: Readonly<Record<string, readonly string[]>> = {
   services: ['svc'],
   configmaps: ['cm'],
   events: ['ev'],
+  serviceaccounts: ['sa'],
+  persistentvolumes: ['pv'],
+  persistentvolumeclaims: ['pvc'],
+  certificatesigningrequests: ['csr'],
 };
 
 /** Undefined: it is no page of discovery. */
@@ -49,45 +51,3 @@ function groups(): object[] {
     return { name, versions: own, preferredVersion: own[0] };
   });
 }
-
-/** As kubectl asks for what it prints; undefined: of this kind there is none. */
-export function tableOf(body: unknown, nowMs: number): object | undefined {
-  if (!isRecord(body)) return undefined;
-  const isList = Array.isArray(body.items);
-  const objects = (isList ? body.items : [body]) as KubeObject[];
-  const kind = String(body.kind).replace(/List$/, '');
-  const columns = COLUMNS[kind];
-  if (columns === undefined) return undefined;
-  const columnDefinitions = ['Name', ...Object.keys(columns), 'Age'].map((name) => ({
-    name,
-    type: 'string',
-    format: '',
-    description: '',
-    priority: 0,
-  }));
-  const rows = objects.map((object) => {
-    const { name, namespace, uid, creationTimestamp, labels } = object.metadata;
-    const age = `${Math.max(0, Math.round((nowMs - Date.parse(String(creationTimestamp ?? ''))) / 1_000))}s`;
-    const metadata = { name, namespace, uid, resourceVersion: object.metadata.resourceVersion, creationTimestamp, labels };
-    const cells = [name, ...Object.values(columns).map((of) => of(object)), age];
-    return { cells, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };
-  });
-  return { kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata: isList ? (body.metadata ?? {}) : {}, columnDefinitions, rows };
-}
-
-type Status = {
-  phase?: string;
-  conditions?: { type: string; status: string }[];
-  containerStatuses?: { ready: boolean; restartCount: number }[];
-};
-const statusOf = (object: KubeObject): Status => (object.status ?? {}) as Status;
-const COLUMNS: Readonly<Record<string, Readonly<Record<string, (object: KubeObject) => string>>>> = {
-  Node: { Status: (o) => (statusOf(o).conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true ? 'Ready' : 'NotReady') },
-  Pod: {
-    Ready: (o) =>
-      `${statusOf(o).containerStatuses?.filter((c) => c.ready).length ?? 0}/${((o.spec ?? {}) as { containers?: unknown[] }).containers?.length ?? 0}`,
-    Status: (o) => (o.metadata.deletionTimestamp === undefined ? (statusOf(o).phase ?? 'Pending') : 'Terminating'),
-    Restarts: (o) => String(statusOf(o).containerStatuses?.reduce((sum, c) => sum + c.restartCount, 0) ?? 0),
-    Node: (o) => ((o.spec ?? {}) as { nodeName?: string }).nodeName ?? '<none>',
-  },
-};

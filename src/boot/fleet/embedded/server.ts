@@ -24,8 +24,9 @@ import { failureOf, route } from '../../../sim/world/kube/kubeRoutes.ts';
 import { simRng } from '../../../sim/world/rng.ts';
 import { selfSignedCertificate } from '../../process/selfSigned.ts';
 import { deleteOptionsOf } from './deleteOptions.ts';
-import { discovery, tableOf, withDiscovery } from './discovery.ts';
+import { discovery, withDiscovery } from './discovery.ts';
 import { NO_SCHEMAS, openapi } from './openapi.ts';
+import { tableOf } from './table.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** Objects of Kubernetes nest some twenty deep. What goes through them recurses. */
@@ -35,7 +36,8 @@ const RETRY_MS = 1_000;
 const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 /** What an API server asks a node for. */
 const OF_A_NODE = /^\/api\/v1\/(?:namespaces\/[^/]+\/pods\/[^/]+\/(?:log|exec|attach|portforward|proxy)|nodes\/[^/]+\/proxy)(?:\/|$)/;
-const NO_NODE_ASKED = 'the embedded API server asks no nodes: no logs, exec, attach, port-forward or proxy. With a cluster they work';
+const NO_NODE_ASKED =
+  'the embedded API server asks no nodes: no logs, exec, attach, port-forward or proxy. With a cluster all but port-forward work';
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const JSON_TYPE = /^application\/(?:[a-z0-9.-]+\+)?json\b/;
 const notTaken = (type: string): string =>
