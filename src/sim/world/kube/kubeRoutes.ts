@@ -99,10 +99,21 @@ export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest, t
     const reviewed = request.verb === 'POST' ? review(request.path, request.body, SECRET) : undefined;
     if (reviewed !== undefined) return { ok: true, code: 201, body: reviewed };
     const at = route(request.path);
-    return { ok: true, ...answer(store, clock, { request, at, tokenSecondsMax }) };
+    const answered = () => answer(store, clock, { request, at, tokenSecondsMax });
+    return { ok: true, ...(isDryRun(request) ? store.dryRun(answered) : answered()) };
   } catch (error) {
     return { ok: false, failure: failureOf(error) };
   }
+}
+
+/** As the query of a write says, or the options of a deletion. */
+function isDryRun({ verb, query, body }: KubeRequest): boolean {
+  const options = verb === 'DELETE' && isRecord(body) && Array.isArray(body.dryRun) ? body.dryRun : [];
+  const asked: unknown[] = [...(query?.dryRun === undefined ? [] : [query.dryRun]), ...options];
+  const wrong = asked.find((value) => value !== 'All');
+  if (wrong !== undefined)
+    throw new ApiFault(422, 'Invalid', `dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
+  return verb !== 'GET' && asked.length > 0;
 }
 
 interface Question {

@@ -40,6 +40,8 @@ export class KubeStore {
   readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
   readonly #validates: boolean;
+  /** What is asked for is judged and answered, and not kept. */
+  #dry = false;
 
   /** `validates`: pods that make no sense are refused. */
   constructor(o: { newUid: (resource: string) => string; wallMs: () => number; validates: boolean }) {
@@ -73,6 +75,15 @@ export class KubeStore {
       this.#rv = rv;
       this.compact();
     };
+  }
+  /** What `fn` writes is judged and answered, and not kept. */
+  dryRun<T>(fn: () => T): T {
+    this.#dry = true;
+    try {
+      return fn();
+    } finally {
+      this.#dry = false;
+    }
   }
   since(rv: number): readonly StoreEvent[] {
     return this.#history.filter((e) => e.rv > rv);
@@ -235,6 +246,7 @@ export class KubeStore {
     return `${new Date(this.#wallMs() + plusMs).toISOString().slice(0, 19)}Z`;
   }
   #put(r: Resource, object: KubeObject, before: KubeObject | undefined): KubeObject {
+    if (this.#dry) return object;
     this.#rv += 1;
     const stored: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
     this.#table(r.name).set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
@@ -242,6 +254,7 @@ export class KubeStore {
     return stored;
   }
   #remove(r: Resource, object: KubeObject): KubeObject {
+    if (this.#dry) return object;
     this.#rv += 1;
     const last: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
     this.#table(r.name).delete(`${last.metadata.namespace ?? ''}/${last.metadata.name}`);

@@ -1,0 +1,65 @@
+/** Answers of the simulated API server that a user's controller meets, as a real one gives them (tried with 1.36.2). */
+import { describe, expect, it } from 'vitest';
+import type { KubeObject, KubeRequest, KubeVerb, PatchType } from '../../../src/machines/kube/request.ts';
+import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
+import { simRng } from '../../../src/sim/world/rng.ts';
+import { simTime } from '../../../src/sim/world/time.ts';
+
+const NAMESPACE = '/api/v1/namespaces/default';
+const MAPS = `${NAMESPACE}/configmaps`;
+
+interface Asked {
+  query?: KubeRequest['query'];
+  body?: unknown;
+  patchType?: PatchType;
+}
+interface Said {
+  code: number;
+  message: string;
+  object: KubeObject;
+  /** Of a list. */
+  names: string[];
+  next: string;
+}
+
+function server() {
+  const clock = simTime(simRng('ties')).clockFor({ on: true });
+  const kube = simKube({ clock, rng: simRng('kube'), latencyMs: () => 0, forPeople: true });
+  const ask = (verb: KubeVerb, path: string, { query = {}, ...rest }: Asked = {}): Said => {
+    const result = kube.handle({ verb, path, query, ...rest });
+    const body = (result.ok ? result.body : {}) as KubeObject & { items?: KubeObject[] };
+    return {
+      code: result.ok ? result.code : result.failure.code,
+      message: result.ok ? '' : result.failure.message,
+      object: body,
+      names: body.items?.map((o) => o.metadata.name) ?? [],
+      next: String((body.metadata as unknown as { continue?: string } | undefined)?.continue ?? ''),
+    };
+  };
+  const make = (path: string, name: string, more: object = {}, metadata: object = {}): Said =>
+    ask('POST', path, { body: { ...more, metadata: { name, ...metadata } } });
+  return { kube, ask, make };
+}
+
+describe('a dry run', () => {
+  const All = { dryRun: 'All' };
+  it('answers as a write does, and writes nothing', () => {
+    const { kube, ask, make } = server();
+    make(MAPS, 'kept', { data: { a: '1' } });
+    const before = kube.store.resourceVersion;
+    const answers = [
+      ask('POST', MAPS, { query: All, body: { metadata: { name: 'new' } } }),
+      ask('POST', MAPS, { query: All, body: { metadata: { name: 'kept' } } }),
+      ask('PATCH', `${MAPS}/kept`, { query: All, patchType: 'merge', body: { data: { a: '2' } } }),
+      ask('DELETE', `${MAPS}/kept`, { query: All }),
+      ask('DELETE', `${MAPS}/kept`, { body: { dryRun: ['All'] } }),
+      ask('DELETE', MAPS, { query: All }),
+      ask('DELETE', `${MAPS}/kept`, { query: { dryRun: 'some' } }),
+    ];
+    expect(answers.map(({ code }) => code)).toEqual([201, 409, 200, 200, 200, 200, 422]);
+    expect(answers[2]?.object.data).toEqual({ a: '2' });
+    expect(ask('GET', MAPS).names).toEqual(['kept']);
+    expect(ask('GET', `${MAPS}/kept`).object.data).toEqual({ a: '1' });
+    expect(kube.store.resourceVersion).toBe(before);
+  });
+});
