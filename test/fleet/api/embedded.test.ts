@@ -274,6 +274,24 @@ describe('malformed objects', () => {
   });
 });
 
+describe('events', () => {
+  it('go an hour after their last change', { timeout: 20_000 }, async () => {
+    const clock = createClock();
+    let passedMs = 0;
+    const hurried = { ...clock, wallMs: () => clock.wallMs() + passedMs, setTimeout: (fn: () => void) => clock.setTimeout(fn, 20) };
+    const api = await startEmbeddedApi(hurried, 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/events';
+    const post = (name: string, lastTimestamp: number) =>
+      ask('POST', path, { body: JSON.stringify({ metadata: { name }, lastTimestamp: new Date(lastTimestamp).toISOString() }) });
+    await post('old', clock.wallMs());
+    await post('repeated', clock.wallMs() + 3_000_000);
+    passedMs = 3_700_000;
+    await expect.poll(async () => (await ask('GET', path)).body.items?.map((e) => e.metadata.name)).toEqual(['repeated']);
+    await api.close();
+  });
+});
+
 describe('the small scheduler', () => {
   const node = (
     name: string,

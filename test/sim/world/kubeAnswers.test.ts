@@ -1,5 +1,6 @@
 /** Answers of the simulated API server that a user's controller meets, as a real one gives them (tried with 1.36.2). */
 import { describe, expect, it } from 'vitest';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import type { KubeObject, KubeRequest, KubeVerb, PatchType } from '../../../src/machines/kube/request.ts';
 import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../src/sim/world/rng.ts';
@@ -61,5 +62,40 @@ describe('a dry run', () => {
     expect(ask('GET', MAPS).names).toEqual(['kept']);
     expect(ask('GET', `${MAPS}/kept`).object.data).toEqual({ a: '1' });
     expect(kube.store.resourceVersion).toBe(before);
+  });
+});
+
+describe('memory', () => {
+  it('of old changes and calls is bounded where people use it', async () => {
+    const { kube, ask, make } = server();
+    make(MAPS, 'busy');
+    const from = kube.store.resourceVersion;
+    for (let n = 0; n < 25_000; n++) ask('PATCH', `${MAPS}/busy`, { patchType: 'merge', body: { data: { n: String(n) } } });
+    expect(kube.store.since(0).length).toBeLessThanOrEqual(20_000);
+    expect(kube.store.since(0).length).toBeGreaterThanOrEqual(10_000);
+    const api = kube.connect({ power: { on: true }, clock: createClock() });
+    const opts = { timeoutMs: null, signal: new AbortController().signal };
+    await api.request({ verb: 'GET', path: MAPS }, opts);
+    expect(kube.calls).toEqual([]);
+    const read = async (resourceVersion: number): Promise<string> => {
+      const watch = await api.watch({ path: MAPS, query: { resourceVersion: String(resourceVersion) } }, opts);
+      for await (const line of watch.ok ? watch.lines : []) return line;
+      return '';
+    };
+    expect(await read(from)).toContain('"code":410');
+    expect(await read(kube.store.compactedTo)).toContain('"MODIFIED"');
+  });
+
+  it('of changes for a reader that does not read is bounded: its watch ends, and goes on from there', async () => {
+    const { kube, ask, make } = server();
+    make(MAPS, 'busy');
+    const api = kube.connect({ power: { on: true }, clock: createClock() });
+    const query = { resourceVersion: String(kube.store.resourceVersion) };
+    const watch = await api.watch({ path: MAPS, query }, { timeoutMs: null, signal: new AbortController().signal });
+    for (let n = 0; n < 6_000; n++) ask('PATCH', `${MAPS}/busy`, { patchType: 'merge', body: { data: { n: String(n) } } });
+    const lines: string[] = [];
+    for await (const line of watch.ok ? watch.lines : []) lines.push(line);
+    expect(lines.length).toBe(5_000);
+    expect(lines.at(-1)).toContain('"n":"4999"');
   });
 });

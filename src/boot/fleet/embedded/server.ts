@@ -3,6 +3,7 @@
  * scheduler. There are no controllers and nothing is kept on disk.
  */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -32,6 +33,9 @@ const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const BODY_DEPTH_MAX = 200;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
+/** As of a kube-apiserver by default, and how often events that are older are looked for. */
+const EVENT_TTL_MS = 3_600_000;
+const EXPIRE_EVERY_MS = 60_000;
 const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 /** What an API server asks a node for. */
 const OF_A_NODE = /^\/api\/v1\/(?:namespaces\/[^/]+\/pods\/[^/]+\/(?:log|exec|attach|portforward|proxy)|nodes\/[^/]+\/proxy)(?:\/|$)/;
@@ -58,6 +62,7 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
     kube.handle({ verb: 'POST', path: `/api/v1/namespaces/${namespace}/serviceaccounts`, body: { metadata: { name: 'default' } } });
   }
   const stopScheduling = schedule(kube, clock);
+  const stopExpiring = expireEvents(kube, clock);
   const token = randomBytes(16).toString('hex');
   const api = connect('');
   const { cert, key } = await selfSignedCertificate('127.0.0.1', clock.wallMs());
@@ -82,6 +87,7 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
     admin: withDiscovery(reachable('')),
     close: () => {
       stopScheduling();
+      stopExpiring();
       http.closeAllConnections();
       return new Promise((resolve) => http.close(() => resolve()));
     },
@@ -145,6 +151,21 @@ function schedule(kube: Kube, clock: Clock): () => void {
   };
 }
 
+/** Events go an hour after their last change. */
+function expireEvents(kube: Kube, clock: Clock): () => void {
+  let timer: unknown;
+  const look = (): void => {
+    const beforeMs = clock.wallMs() - EVENT_TTL_MS;
+    for (const { metadata, lastTimestamp } of kube.store.list('events') as (KubeObject & { lastTimestamp?: unknown })[]) {
+      const atMs = Date.parse(String(lastTimestamp ?? metadata.creationTimestamp));
+      if (atMs < beforeMs) kube.handle({ verb: 'DELETE', path: `/api/v1/namespaces/${metadata.namespace}/events/${metadata.name}` });
+    }
+    timer = clock.setTimeout(look, EXPIRE_EVERY_MS);
+  };
+  timer = clock.setTimeout(look, EXPIRE_EVERY_MS);
+  return () => clock.clearTimeout(timer);
+}
+
 const send = (res: ServerResponse, code: number, body: unknown): void => {
   res.writeHead(code, { 'content-type': 'application/json' });
   res.end(JSON.stringify(body));
@@ -179,7 +200,8 @@ async function answer(
     if (!watch.ok) return send(res, watch.failure.code || 500, status(watch.failure.code, watch.failure.reason, watch.failure.message));
     res.writeHead(200, { 'content-type': 'application/json' });
     res.flushHeaders();
-    for await (const line of watch.lines) res.write(`${line}\n`);
+    // A reader that is slow is waited for: what it does not read would fill the memory.
+    for await (const line of watch.lines) if (!res.write(`${line}\n`)) await once(res, 'drain', { signal: gone.signal });
     res.end();
     return;
   }

@@ -28,6 +28,8 @@ export interface DeleteOptions {
 }
 
 const RV_START = 1_000;
+/** Changes that are remembered at least where it is bounded; at most twice as many. */
+const HISTORY_MIN = 10_000;
 
 export class KubeStore {
   readonly #objects = new Map<string, Map<string, KubeObject>>();
@@ -40,12 +42,14 @@ export class KubeStore {
   readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
   readonly #validates: boolean;
+  readonly #historyMax: number;
   /** What is asked for is judged and answered, and not kept. */
   #dry = false;
 
-  /** `validates`: pods that make no sense are refused. */
-  constructor(o: { newUid: (resource: string) => string; wallMs: () => number; validates: boolean }) {
-    this.#validates = o.validates;
+  /** `forPeople`: pods that make no sense are refused, and old history is forgotten. */
+  constructor(o: { newUid: (resource: string) => string; wallMs: () => number; forPeople: boolean }) {
+    this.#validates = o.forPeople;
+    this.#historyMax = o.forPeople ? 2 * HISTORY_MIN : Number.POSITIVE_INFINITY;
     this.#newUid = o.newUid;
     this.#wallMs = o.wallMs;
   }
@@ -263,6 +267,10 @@ export class KubeStore {
   }
   #tell(e: StoreEvent): void {
     this.#history.push(e);
+    if (this.#history.length > this.#historyMax) {
+      const [oldest = e] = this.#history.splice(0, this.#history.length - HISTORY_MIN).slice(-1);
+      this.#compacted = oldest.rv;
+    }
     for (const fn of [...this.#listeners]) fn(e);
   }
 }

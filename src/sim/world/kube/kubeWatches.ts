@@ -12,6 +12,8 @@ import type { SimKube } from './types.ts';
 const BOOKMARK_MS = 60_000;
 /** A watch that names no end is closed after this. */
 const WATCH_SECONDS = 1_800;
+/** Changes that wait for a slow reader; then its watch ends, and it goes on from the last one it read. */
+const WAITING_MAX = 5_000;
 
 export interface KubeWatchesOptions {
   /** Read at each line. */
@@ -77,7 +79,7 @@ export class WatchStream {
   readonly #server: KubeWatchesOptions;
   readonly #o: WatchOptions;
   readonly #lines: { text: string; dueMs: number }[] = [];
-  readonly #timers: unknown[] = [];
+  readonly #timers = new Set<unknown>();
   readonly #stop: () => void;
   /** A server whose etcd was restored is silent until it comes to this version again. */
   readonly #from: number;
@@ -95,17 +97,23 @@ export class WatchStream {
 
   /** Sends what is there already, and arms bookmarks and the end. */
   begin(): void {
-    const { clock } = this.#server;
     const { query } = this.#o.request;
     const wantsBookmarks = query?.allowWatchBookmarks === 'true';
     this.#sendPast(wantsBookmarks);
-    if (wantsBookmarks) this.#timers.push(clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
+    if (wantsBookmarks) this.#after(BOOKMARK_MS, () => this.#bookmark());
     const seconds = Number(query?.timeoutSeconds ?? WATCH_SECONDS);
-    this.#timers.push(
-      clock.setTimeout(() => {
-        if (!this.#silent) this.finish('close');
-      }, seconds * 1000),
-    );
+    this.#after(seconds * 1000, () => {
+      if (!this.#silent) this.finish('close');
+    });
+  }
+
+  /** Unless it is closed before. */
+  #after(ms: number, fn: () => void): void {
+    const timer = this.#server.clock.setTimeout(() => {
+      this.#timers.delete(timer);
+      fn();
+    }, ms);
+    this.#timers.add(timer);
   }
 
   finish(how: 'close' | 'truncate'): void {
@@ -170,6 +178,7 @@ export class WatchStream {
 
   #show(e: StoreEvent): void {
     if (e.resource !== this.#o.at.resource.name || e.rv <= this.#from) return;
+    if (this.#lines.length >= WAITING_MAX) this.finish('close');
     const was = e.before !== undefined && this.#o.matches(e.before);
     const is = e.type !== 'DELETED' && this.#o.matches(e.object);
     if (is) this.#push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
@@ -178,7 +187,7 @@ export class WatchStream {
 
   #bookmark(): void {
     if (this.#server.kube.store.resourceVersion >= this.#from) this.#push(this.#bookmarkOf({}));
-    this.#timers.push(this.#server.clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
+    this.#after(BOOKMARK_MS, () => this.#bookmark());
   }
 
   #bookmarkOf(metadata: object): object {
@@ -202,7 +211,7 @@ export class WatchStream {
     else if (verdict !== 'truncate' && verdict !== 'close') for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) put(line);
     if (verdict === 'truncate' || verdict === 'close') this.#end = verdict;
     if (verdict === 'expire') this.#end = 'close';
-    this.#timers.push(clock.setTimeout(() => this.wake(), latencyMs() + Math.max(0, dueMs - clock.monoMs())));
+    this.#after(latencyMs() + Math.max(0, dueMs - clock.monoMs()), () => this.wake());
   }
 }
 
