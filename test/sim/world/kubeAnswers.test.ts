@@ -99,3 +99,50 @@ describe('memory', () => {
     expect(lines.at(-1)).toContain('"n":"4999"');
   });
 });
+
+describe('a list in pages', () => {
+  it('is of one moment, whatever is made and deleted between them', () => {
+    const { ask, make } = server();
+    for (const name of ['b', 'c', 'd', 'e', 'f']) make(MAPS, name);
+    const limit = '2';
+    const first = ask('GET', MAPS, { query: { limit } });
+    for (const name of ['b', 'e']) ask('DELETE', `${MAPS}/${name}`);
+    make(MAPS, 'g');
+    const second = ask('GET', MAPS, { query: { limit, continue: first.next } });
+    const third = ask('GET', MAPS, { query: { limit, continue: second.next } });
+    expect([first, second, third].map(({ names }) => names)).toEqual([['b', 'c'], ['d', 'e'], ['f']]);
+    expect(third.object.metadata.resourceVersion).toBe(first.object.metadata.resourceVersion);
+    expect(third.next).toBe('');
+  });
+
+  it.each([
+    [{ continue: 'x' }, 400],
+    [{ limit: 'x' }, 400],
+    [{ resourceVersion: 'x' }, 400],
+    [{ resourceVersion: '999999' }, 504],
+    [{ resourceVersion: '999999', resourceVersionMatch: 'Exact' }, 504],
+    [{ continue: '1:2' }, 410],
+  ])('with %j is refused with %i', (query, code) => {
+    const { ask, make } = server();
+    make(MAPS, 'a');
+    expect(ask('GET', MAPS, { query }).code).toBe(code);
+  });
+});
+
+describe('a watch', () => {
+  it('takes a version that is a number, and 0 seconds for no limit', async () => {
+    const { kube } = server();
+    const api = kube.connect({ power: { on: true }, clock: createClock() });
+    const opts = { timeoutMs: null, signal: AbortSignal.timeout(100) };
+    const codeOf = async (query: Record<string, string>): Promise<number> => {
+      const watch = await api.watch({ path: MAPS, query }, opts);
+      return watch.ok ? 200 : watch.failure.code;
+    };
+    expect([await codeOf({ resourceVersion: 'x' }), await codeOf({ timeoutSeconds: 'x' })]).toEqual([400, 400]);
+    const watch = await api.watch({ path: MAPS, query: { timeoutSeconds: '0' } }, opts);
+    const read = async (): Promise<void> => {
+      for await (const line of watch.ok ? watch.lines : []) throw new Error(line);
+    };
+    await expect(read()).rejects.toThrow('aborted');
+  });
+});

@@ -1,6 +1,6 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 
-import type { KubeFailure, KubeObject, KubeRequest, KubeResult } from '../../../machines/kube/request.ts';
+import { type KubeFailure, type KubeObject, type KubeRequest, type KubeResult, TOO_LARGE } from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
@@ -155,11 +155,11 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
     case 'DELETE': {
       const body = isRecord(request.body) ? request.body : {};
       const pre = isRecord(body.preconditions) ? body.preconditions : {};
-      const seconds = body.gracePeriodSeconds ?? request.query?.gracePeriodSeconds;
+      const seconds = body.gracePeriodSeconds ?? integerOf(request.query?.gracePeriodSeconds);
       if (name === null) return deleteAll(store, request, at);
       return done(
         store.delete(resource, where, {
-          ...(seconds === undefined ? {} : { gracePeriodSeconds: Number(seconds) }),
+          ...(typeof seconds === 'number' ? { gracePeriodSeconds: seconds } : {}),
           ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
           ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
         }),
@@ -188,20 +188,37 @@ function token(store: KubeStore, clock: Clock, o: Question): { code: number; bod
   };
 }
 
-/** Pages are named `VERSION:COUNT`: so many were given already. */
+/** 0: any. @throws ApiFault 400 */
+export function versionOf(resourceVersion: string): number {
+  if (/^\d*$/.test(resourceVersion)) return Number(resourceVersion);
+  throw new ApiFault(400, 'BadRequest', `invalid resource version: ${JSON.stringify(resourceVersion)}`);
+}
+
+/** Of a parameter; undefined: it is not there. @throws ApiFault 400 */
+export function integerOf(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  if (/^-?\d{1,15}$/.test(text)) return Number(text);
+  throw new ApiFault(400, 'BadRequest', `${JSON.stringify(text)} is no whole number`);
+}
+
+/** Pages are named `VERSION:COUNT`: so many were given of what there was at that version. */
+const PAGE = /^(\d+):(\d+)$/;
+
 function list(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const { query } = request;
   const matches = selectorOf(at.resource, query, at.namespace);
-  const [version, given] = (query?.continue ?? '').split(':').map(Number);
-  if (query?.continue !== undefined && (version ?? 0) < store.compactedTo)
-    throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
-  const exact = query?.resourceVersionMatch === 'Exact';
-  const all = (exact ? store.listAt(at.resource.name, Number(query.resourceVersion)) : store.list(at.resource.name)).filter(matches);
-  const from = query?.continue === undefined ? 0 : (given ?? 0);
-  const limit = Number(query?.limit ?? '0');
-  const page = limit > 0 ? all.slice(from, from + limit) : all.slice(from);
-  const more = from + page.length < all.length;
-  const rv = query?.continue === undefined ? store.resourceVersion : (version ?? store.resourceVersion);
+  const { continue: next = '', resourceVersion = '', resourceVersionMatch = '' } = query ?? {};
+  const asked = versionOf(resourceVersion);
+  if (asked > store.resourceVersion)
+    throw new ApiFault(504, TOO_LARGE, `Timeout: Too large resource version: ${asked}, current: ${store.resourceVersion}`);
+  const first = resourceVersionMatch === 'Exact' ? asked : store.resourceVersion;
+  const [, version, given] = PAGE.exec(next === '' ? `${first}:0` : next)?.map(Number) ?? [];
+  if (version === undefined || given === undefined) throw new ApiFault(400, 'BadRequest', 'invalid continue token');
+  if (next !== '' && version < store.compactedTo) throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
+  const all = (version === store.resourceVersion ? store.list(at.resource.name) : store.listAt(at.resource.name, version)).filter(matches);
+  const limit = integerOf(query?.limit) ?? 0;
+  const page = limit > 0 ? all.slice(given, given + limit) : all.slice(given);
+  const more = given + page.length < all.length;
   // Members of a list do not say what they are.
   const items = page.map((object) => {
     const { kind: _kind, apiVersion: _version, ...rest } = object;
@@ -212,7 +229,7 @@ function list(store: KubeStore, request: KubeRequest, at: Route): { code: number
     body: {
       kind: `${at.resource.kind}List`,
       apiVersion: at.resource.apiVersion,
-      metadata: { resourceVersion: String(rv), ...(more ? { continue: `${rv}:${from + page.length}` } : {}) },
+      metadata: { resourceVersion: String(version), ...(more ? { continue: `${version}:${given + page.length}` } : {}) },
       items,
     },
   };

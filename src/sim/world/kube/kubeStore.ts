@@ -98,7 +98,6 @@ export class KubeStore {
   }
   /** As it was at that version, by what history there is. */
   listAt(resource: string, rv: number): KubeObject[] {
-    if (rv > this.#rv) throw new ApiFault(504, 'ResourceVersionTooLarge', `Too large resource version: ${rv}, current: ${this.#rv}`);
     if (rv < this.#compacted) throw new ApiFault(410, 'Expired', `The resourceVersion for the provided list is too old: ${rv}`);
     const objects = new Map(this.list(resource).map((o) => [`${o.metadata.namespace ?? ''}/${o.metadata.name}`, o]));
     for (const { object, before } of this.since(rv)
@@ -108,7 +107,7 @@ export class KubeStore {
       if (before === undefined) objects.delete(key);
       else objects.set(key, before);
     }
-    return [...objects.values()];
+    return [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, o]) => o);
   }
   get(r: Resource, namespace: string, name: string): KubeObject {
     const found = this.#table(r.name).get(`${namespace}/${name}`);
