@@ -8,6 +8,8 @@ import { simTime } from '../../../src/sim/world/time.ts';
 
 const NAMESPACE = '/api/v1/namespaces/default';
 const MAPS = `${NAMESPACE}/configmaps`;
+const PODS = `${NAMESPACE}/pods`;
+const SPEC = { containers: [{ name: 'main', image: 'web' }] };
 
 interface Asked {
   query?: KubeRequest['query'];
@@ -144,5 +146,44 @@ describe('a watch', () => {
       for await (const line of watch.ok ? watch.lines : []) throw new Error(line);
     };
     await expect(read()).rejects.toThrow('aborted');
+  });
+});
+
+describe('an object', () => {
+  it('goes with its last finalizer, a pod too once its grace is over', () => {
+    const { ask, make } = server();
+    const finalizers = ['example.com/a', 'example.com/b'];
+    for (const [path, more] of [
+      [MAPS, {}],
+      [PODS, { spec: SPEC }],
+    ] as const) {
+      make(path, 'held', more, { finalizers });
+      expect(ask('DELETE', `${path}/held`).object.metadata.deletionTimestamp).toBeDefined();
+      const patch = (left: string[]): Said =>
+        ask('PATCH', `${path}/held`, { patchType: 'merge', body: { metadata: { finalizers: left } } });
+      expect(patch([...finalizers, 'example.com/c']).message).toContain('no new finalizers can be added');
+      expect(patch(['example.com/b']).code).toBe(200);
+      expect(ask('GET', `${path}/held`).code).toBe(200);
+      expect(patch([]).code).toBe(200);
+      expect(ask('GET', `${path}/held`).code).toBe(404);
+    }
+    make(PODS, 'runs', { spec: { ...SPEC, nodeName: 'n' } }, { finalizers });
+    ask('DELETE', `${PODS}/runs`);
+    ask('PATCH', `${PODS}/runs`, { patchType: 'merge', body: { metadata: { finalizers: [] } } });
+    // Its node ends it.
+    expect(ask('GET', `${PODS}/runs`).object.metadata.deletionGracePeriodSeconds).toBe(30);
+    ask('DELETE', `${PODS}/runs`, { query: { gracePeriodSeconds: '0' } });
+    expect(ask('GET', `${PODS}/runs`).code).toBe(404);
+  });
+
+  it('is made without what only a server sets, and is of its kind and name', () => {
+    const { ask, make } = server();
+    const deletionTimestamp = '2020-01-01T00:00:00Z';
+    expect(make(MAPS, 'copied', {}, { deletionTimestamp, finalizers: ['a/b'] }).object.metadata.deletionTimestamp).toBeUndefined();
+    make('/api/v1/nodes', 'node', {}, { namespace: 'default' });
+    expect(ask('GET', '/api/v1/nodes/node').code).toBe(200);
+    expect(make(MAPS, 'other', { kind: 'Secret' }).code).toBe(400);
+    expect(make(MAPS, 'other', { apiVersion: 'v2' }).code).toBe(400);
+    expect(ask('PUT', `${MAPS}/copied`, { body: { metadata: { name: 'another' } } }).code).toBe(400);
   });
 });

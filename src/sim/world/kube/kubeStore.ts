@@ -8,6 +8,7 @@ import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { quoted } from '../../../machines/text/errorList.ts';
 import { ApiFault } from './apiFault.ts';
 import { checkName, checkPod, readable } from './kubeChecks.ts';
 import type { Resource } from './resource.ts';
@@ -125,12 +126,14 @@ export class KubeStore {
     if (this.#table(r.name).has(key)) throw new ApiFault(409, 'AlreadyExists', `${r.name} "${name}" already exists`);
     if (r.namespaced && typeof metadata.namespace === 'string' && metadata.namespace !== namespace)
       throw new ApiFault(400, 'BadRequest', 'the namespace of the object does not match the namespace of the request');
+    // What only a server sets is not taken from a client.
+    const { namespace: _n, deletionTimestamp: _d, deletionGracePeriodSeconds: _g, ...own } = metadata;
     const made: KubeObject = {
       ...object,
       apiVersion: r.apiVersion,
       kind: r.kind,
       metadata: {
-        ...metadata,
+        ...own,
         name,
         ...(r.namespaced ? { namespace } : {}),
         uid: this.#newUid(r.name),
@@ -158,6 +161,12 @@ export class KubeStore {
       new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on ${r.name} "${at.name}": ${what}`);
     if (uid !== undefined && uid !== before.metadata.uid)
       throw conflict(`Precondition failed: UID in precondition: ${String(uid)}, UID in object meta: ${before.metadata.uid ?? ''}`);
+    if (askedMetadata.name !== undefined && askedMetadata.name !== before.metadata.name)
+      throw new ApiFault(
+        400,
+        'BadRequest',
+        `the name of the object (${String(askedMetadata.name)}) does not match the name on the URL (${at.name})`,
+      );
     if (resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== before.metadata.resourceVersion)
       throw conflict('the object has been modified; please apply your changes to the latest version and try again');
     const fixed = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'];
@@ -187,8 +196,15 @@ export class KubeStore {
       }
       next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
     }
-    // The last finalizer of an object that was asked to go.
-    if (next.metadata.deletionTimestamp && r.name !== 'pods' && finalizersOf(next).length === 0) return this.#remove(r, next);
+    if (next.metadata.deletionTimestamp) {
+      const added = finalizersOf(next).filter((finalizer) => !finalizersOf(before).includes(finalizer));
+      if (added.length > 0) {
+        const why = `metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found ${added.join(', ')}`;
+        throw new ApiFault(422, 'Invalid', `${r.kind} ${quoted(at.name)} is invalid: ${why}`);
+      }
+      // The last finalizer of an object that was asked to go. A pod also has its grace, which the node ends.
+      if (finalizersOf(next).length === 0 && !next.metadata.deletionGracePeriodSeconds) return this.#remove(r, next);
+    }
     return this.#put(r, next, before);
   }
 
