@@ -107,6 +107,32 @@ describe('an embedded API server', () => {
   });
 });
 
+describe('a client', () => {
+  it('is told in a Status what was not there, and which version was too new', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/configmaps';
+    expect((await ask('GET', `${path}/none`)).body).toMatchObject({ reason: 'NotFound', details: { name: 'none', kind: 'configmaps' } });
+    expect((await ask('GET', `${path}?resourceVersion=999999`)).body).toMatchObject({
+      ...{ code: 504, reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } },
+    });
+    await api.close();
+  });
+
+  it.each([
+    ['watch=1', 'BOOKMARK'],
+    ['watch=True', 'BOOKMARK'],
+    ['watch=0', 'ConfigMapList'],
+    ['watch=false', 'ConfigMapList'],
+  ])('that says %s gets a %s', async (parameter, expected) => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const query = `${parameter}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1`;
+    const { body } = await client(api.kubeconfig)('GET', `/api/v1/namespaces/default/configmaps?${query}`);
+    expect((body as { type?: string }).type ?? body.kind).toBe(expected);
+    await api.close();
+  });
+});
+
 describe('kubectl', () => {
   const PROTOBUF = 'application/vnd.kubernetes.protobuf';
   const field = (number: number, bytes: Buffer | string): Buffer => {

@@ -187,3 +187,40 @@ describe('an object', () => {
     expect(ask('PUT', `${MAPS}/copied`, { body: { metadata: { name: 'another' } } }).code).toBe(400);
   });
 });
+
+describe('a subresource', () => {
+  it('that is none is not found, and none is deleted in place of its object', () => {
+    const { ask, make } = server();
+    make(PODS, 'p', { spec: SPEC });
+    make(MAPS, 'c');
+    const merge = { patchType: 'merge', body: { metadata: { labels: { a: 'b' } } } } as const;
+    const codes = [
+      ask('DELETE', `${PODS}/p/status`),
+      ask('DELETE', `${PODS}/p/nonsense`),
+      ask('PATCH', `${PODS}/p/nonsense`, merge),
+      ask('GET', `${PODS}/p/status/more`),
+      ask('GET', `${MAPS}/c/status`),
+      ask('PATCH', MAPS, merge),
+      ask('DELETE', '/api/v1/configmaps'),
+      ask('PATCH', `${PODS}/p/status`, merge),
+      ask('GET', `${PODS}/p/resize`),
+    ].map(({ code }) => code);
+    expect(codes).toEqual([405, 404, 404, 404, 404, 405, 405, 200, 200]);
+    expect(ask('GET', `${PODS}/p`).object.metadata.labels).toEqual({ a: 'b' });
+  });
+
+  it('binds a pod to a node, once', () => {
+    const { ask, make } = server();
+    make(PODS, 'p', { spec: SPEC });
+    const bind = (name: string): Said => ask('POST', `${PODS}/p/binding`, { body: { target: { kind: 'Node', name } } });
+    expect([bind('').code, bind('n1').code, bind('n2').code]).toEqual([422, 201, 409]);
+    expect(ask('GET', `${PODS}/p`).object.spec).toMatchObject({ nodeName: 'n1' });
+  });
+
+  it('a collection of pods is deleted with the grace that is asked for', () => {
+    const { ask, make } = server();
+    make(PODS, 'p', { spec: { ...SPEC, nodeName: 'n' } });
+    ask('DELETE', PODS, { body: { gracePeriodSeconds: 7 } });
+    expect(ask('GET', `${PODS}/p`).object.metadata.deletionGracePeriodSeconds).toBe(7);
+  });
+});

@@ -15,6 +15,7 @@ import {
   type KubeVerb,
   PATCH_TYPES,
   type PatchType,
+  TOO_LARGE,
 } from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -126,7 +127,7 @@ function schedule(kube: Kube, clock: Clock): () => void {
     if (!got.ok || nodeOf(got.body as KubeObject)) return;
     const node = chosenNode(got.body as KubeObject, kube.store.list('nodes'), podsOn);
     if (node === undefined) waiting.add(path);
-    else kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: { nodeName: node } } });
+    else kube.handle({ verb: 'POST', path: `${path}/binding`, body: { target: { name: node } } });
   };
   const stop = kube.store.onEvent(({ resource, type, object, before }) => {
     if (resource !== 'pods') return;
@@ -170,9 +171,31 @@ const send = (res: ServerResponse, code: number, body: unknown): void => {
   res.writeHead(code, { 'content-type': 'application/json' });
   res.end(JSON.stringify(body));
 };
-const status = (code: number, reason: string, message: string): object => ({
-  ...{ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message },
+const status = (code: number, reason: string, message: string, details: object = {}): object => ({
+  ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code, reason, message, details },
 });
+
+function fail(res: ServerResponse, { code, reason, message }: KubeFailure, path: string): void {
+  // In a Status it is a cause.
+  const tooLarge = reason === TOO_LARGE ? { causes: [{ reason, message: 'Too large resource version' }], retryAfterSeconds: 1 } : undefined;
+  send(res, code || 500, status(code, tooLarge === undefined ? reason : 'Timeout', message, tooLarge ?? named(path)));
+}
+
+/** What a path is about, as clients look for it in a Status. */
+function named(path: string): object {
+  if (missingAt(path) !== undefined) return {};
+  const { resource, name } = route(path);
+  return name === null ? { kind: resource.name } : { name, kind: resource.name };
+}
+
+/** A parameter as the real server reads it: only these say no. */
+function isTrue(parameter: string | undefined): boolean {
+  return parameter !== undefined && !['0', 'false'].includes(parameter.toLowerCase());
+}
+
+function isCollection(path: string): boolean {
+  return missingAt(path) !== undefined || route(path).name === null;
+}
 
 async function refuse(res: ServerResponse): Promise<void> {
   send(res, 401, status(401, 'Unauthorized', 'the token is that of the kubeconfig that the fleet wrote'));
@@ -193,11 +216,11 @@ async function answer(
     return;
   }
   if (OF_A_NODE.test(path)) return send(res, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
-  if (query.watch === 'true') {
+  if (req.method === 'GET' && isTrue(query.watch) && isCollection(path)) {
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     const watch = await api.watch({ path, query }, { timeoutMs: null, signal: gone.signal });
-    if (!watch.ok) return send(res, watch.failure.code || 500, status(watch.failure.code, watch.failure.reason, watch.failure.message));
+    if (!watch.ok) return fail(res, watch.failure, path);
     res.writeHead(200, { 'content-type': 'application/json' });
     res.flushHeaders();
     // A reader that is slow is waited for: what it does not read would fill the memory.
@@ -211,7 +234,7 @@ async function answer(
   if (type !== '' && !JSON_TYPE.test(type) && !(isProtobuf && req.method === 'DELETE')) {
     // A resource that is not there matters more than how its object is written.
     const missing = missingAt(path);
-    if (missing !== undefined) return send(res, missing.code, status(missing.code, missing.reason, missing.message));
+    if (missing !== undefined) return fail(res, missing, path);
     return send(res, 415, status(415, 'UnsupportedMediaType', notTaken(type)));
   }
   let body: unknown;
@@ -231,7 +254,7 @@ async function answer(
     ...(patchType === undefined ? {} : { patchType }),
   };
   const result = kube.handle(request);
-  if (!result.ok) return send(res, result.failure.code || 500, status(result.failure.code, result.failure.reason, result.failure.message));
+  if (!result.ok) return fail(res, result.failure, path);
   const table =
     req.method === 'GET' && req.headers.accept?.includes('as=Table') === true ? tableOf(result.body, clock.wallMs()) : undefined;
   send(res, result.code, table ?? result.body);

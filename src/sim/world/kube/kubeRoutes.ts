@@ -1,6 +1,13 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 
-import { type KubeFailure, type KubeObject, type KubeRequest, type KubeResult, TOO_LARGE } from '../../../machines/kube/request.ts';
+import {
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  type KubeResult,
+  type KubeVerb,
+  TOO_LARGE,
+} from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
@@ -57,6 +64,18 @@ function storage(name: string, kind: string): Resource & { group: string } {
   return { name, kind, apiVersion: 'storage.k8s.io/v1', namespaced: false, group: '/apis/storage.k8s.io/v1' };
 }
 
+const WITH_STATUS = ['pods', 'nodes', 'services', 'persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'resourceclaims'];
+const OF_REQUESTS = { certificatesigningrequests: ['status', 'approval'], podcertificaterequests: ['status'] };
+/** By resource. */
+const SUBRESOURCES: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(WITH_STATUS.map((name) => [name, ['status']])),
+  ...OF_REQUESTS,
+  pods: ['status', 'ephemeralcontainers', 'resize', 'binding'],
+  serviceaccounts: ['token'],
+};
+/** What is only made, and never read. */
+const ONLY_MADE: readonly string[] = ['binding', 'token'];
+
 export interface Route {
   resource: Resource;
   namespace: string;
@@ -72,8 +91,10 @@ export function route(path: string): Route {
   const namespace = parts[0] === 'namespaces' && parts.length > 2 ? (parts[1] ?? '') : '';
   const rest = namespace === '' ? parts : parts.slice(2);
   const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === found.group);
-  if (resource === undefined) throw none;
-  return { resource, namespace, name: rest[1] ?? null, sub: rest[2] ?? null };
+  const [, name = null, sub = null, ...more] = rest;
+  if (resource === undefined || more.length > 0) throw none;
+  if (sub !== null && SUBRESOURCES[resource.name]?.includes(sub) !== true) throw none;
+  return { resource, namespace, name, sub };
 }
 
 function partsOf(path: string): string[] {
@@ -127,13 +148,14 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
   const { resource, namespace, name, sub } = at;
   const where = { namespace, name: name ?? '', status: sub === 'status' };
   const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: structuredClone(object) });
-  if (sub === 'token' && resource.name === 'serviceaccounts' && request.verb === 'POST') return token(store, clock, o);
+  if (!mayAsk(request.verb, at))
+    throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  if (sub === 'token') return token(store, clock, o);
+  if (sub === 'binding') return bind(store, at, request.body);
   switch (request.verb) {
     case 'GET':
       return name === null ? list(store, request, at) : done(store.get(resource, namespace, name));
     case 'POST':
-      if (name !== null || (resource.namespaced && namespace === ''))
-        throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
       return done(store.create(resource, namespace, request.body), 201);
     case 'PUT':
       return done(store.update(resource, where, request.body));
@@ -156,23 +178,42 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       const body = isRecord(request.body) ? request.body : {};
       const pre = isRecord(body.preconditions) ? body.preconditions : {};
       const seconds = body.gracePeriodSeconds ?? integerOf(request.query?.gracePeriodSeconds);
-      if (name === null) return deleteAll(store, request, at);
-      return done(
-        store.delete(resource, where, {
-          ...(typeof seconds === 'number' ? { gracePeriodSeconds: seconds } : {}),
-          ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
-          ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
-        }),
-      );
+      const options = {
+        ...(typeof seconds === 'number' ? { gracePeriodSeconds: seconds } : {}),
+        ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
+        ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
+      };
+      if (name !== null) return done(store.delete(resource, where, options));
+      const listed = list(store, request, at);
+      for (const { metadata } of store.list(resource.name).filter(selectorOf(resource, request.query, namespace)))
+        store.delete(resource, { namespace: metadata.namespace ?? '', name: metadata.name }, options);
+      return listed;
     }
   }
 }
 
-function deleteAll(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
-  const listed = list(store, request, at);
-  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(at.resource, request.query, at.namespace)))
-    store.delete(at.resource, { namespace: metadata.namespace ?? '', name: metadata.name }, {});
-  return listed;
+/** Of a collection, of an object, of its subresource. */
+function mayAsk(verb: KubeVerb, { resource, namespace, name, sub }: Route): boolean {
+  if (sub !== null) return ONLY_MADE.includes(sub) ? verb === 'POST' : verb !== 'POST' && verb !== 'DELETE';
+  if (name !== null) return verb !== 'POST';
+  return verb === 'GET' || ((verb === 'POST' || verb === 'DELETE') && (!resource.namespaced || namespace !== ''));
+}
+
+/** As a scheduler gives a pod its node. */
+function bind(store: KubeStore, { resource, namespace, name }: Route, body: unknown): { code: number; body: unknown } {
+  const pod = store.get(resource, namespace, name ?? '');
+  const spec = isRecord(pod.spec) ? pod.spec : {};
+  const node = isRecord(body) && isRecord(body.target) ? body.target.name : undefined;
+  if (typeof node !== 'string' || node === '') throw new ApiFault(422, 'Invalid', 'Binding is invalid: target.name: required');
+  const refused = pod.metadata.deletionTimestamp
+    ? 'is being deleted'
+    : spec.nodeName
+      ? `is already assigned to node "${spec.nodeName}"`
+      : '';
+  if (refused !== '')
+    throw new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on pods/binding "${name}": pod ${name} ${refused}`);
+  store.update(resource, { namespace, name: name ?? '', status: false }, { ...pod, spec: { ...spec, nodeName: node } });
+  return { code: 201, body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } };
 }
 
 function token(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
