@@ -7,7 +7,7 @@ import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
 import { Cluster } from '../../../src/fleet/run/cluster.ts';
-import { chosenNode } from '../../../src/fleet/scheduler.ts';
+import { chosenNode, wishesOf } from '../../../src/fleet/scheduler.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import { RESOURCES } from '../../../src/sim/world/kube/kubeRoutes.ts';
 
@@ -345,5 +345,41 @@ describe('the small scheduler', () => {
     [{ tolerations: [{ operator: 'Exists', effect: 'NoExecute' }] }, { a: 2, b: 2 }, undefined],
   ])('takes for %j with %j the node %s', (spec, podsOn, name) => {
     expect(chosenNode({ metadata: { name: 'p' }, spec }, nodes, new Map(Object.entries(podsOn)))).toBe(name);
+  });
+
+  const READY = { conditions: [{ type: 'Ready', status: 'True' }], allocatable: { pods: '2' } };
+  const world = async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/pods';
+    const make = (name: string, spec: object = {}) =>
+      ask('POST', path, { body: JSON.stringify({ ...POD, metadata: { name }, spec: { ...POD.spec, ...spec } }) });
+    const merge = (at: string, body: object) => ask('PATCH', at, { body: JSON.stringify(body), type: 'application/merge-patch+json' });
+    const bound = async (): Promise<string[] | undefined> =>
+      (await ask('GET', `${path}?fieldSelector=spec.nodeName!=`)).body.items?.map((p) => p.metadata.name);
+    await ask('POST', '/api/v1/nodes', { body: JSON.stringify({ metadata: { name: 'n' }, status: READY }) });
+    return { api, path, make, merge, bound };
+  };
+
+  it('leaves pods of another scheduler and gated ones alone, and counts no pod that has ended', { timeout: 20_000 }, async () => {
+    const { api, path, make, merge, bound } = await world();
+    await make('other', { schedulerName: 'mine' });
+    await make('gated', { schedulingGates: [{ name: 'example.com/wait' }] });
+    for (const name of ['done', 'a', 'b']) await make(name);
+    await expect.poll(bound).toEqual(['a', 'done']);
+    await merge(`${path}/done/status`, { status: { phase: 'Succeeded' } });
+    await expect.poll(bound, { timeout: 5_000 }).toEqual(['a', 'b', 'done']);
+    await merge(`${path}/a/status`, { status: { phase: 'Failed' } });
+    await merge(`${path}/gated`, { spec: { schedulingGates: null } });
+    await expect.poll(bound, { timeout: 5_000 }).toEqual(['a', 'b', 'done', 'gated']);
+    await api.close();
+  });
+
+  it('looks once at pods that wish the same and have no place', () => {
+    const all = Array.from({ length: 5 }, () => node('gpu', { taints: GPU }));
+    const wishes = wishesOf({ metadata: { name: 'p' }, spec: { tolerations: GPU, containers: [] } });
+    expect(wishes).toBe(wishesOf({ metadata: { name: 'q' }, spec: { tolerations: GPU } }));
+    expect(wishes).not.toBe(wishesOf({ metadata: { name: 'q' }, spec: {} }));
+    expect(chosenNode({ metadata: { name: 'p' }, spec: {} }, all, new Map())).toBeUndefined();
   });
 });

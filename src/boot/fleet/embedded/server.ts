@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { chosenNode } from '../../../fleet/scheduler.ts';
+import { chosenNode, hasNode, isMine, placeOf, wishesOf } from '../../../fleet/scheduler.ts';
 import {
   type KubeFailure,
   type KubeObject,
@@ -17,7 +17,6 @@ import {
   type PatchType,
   TOO_LARGE,
 } from '../../../machines/kube/request.ts';
-import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
@@ -34,6 +33,7 @@ const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const BODY_DEPTH_MAX = 200;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
+const BOUND_AT_ONCE = 50;
 /** As of a kube-apiserver by default, and how often events that are older are looked for. */
 const EVENT_TTL_MS = 3_600_000;
 const EXPIRE_EVERY_MS = 60_000;
@@ -115,39 +115,61 @@ type Kube = ReturnType<typeof simKube>;
 /** Binds pods as they come, and those that found no node when there may be one. */
 function schedule(kube: Kube, clock: Clock): () => void {
   const podsOn = new Map<string, number>();
-  const nodeOf = (object: KubeObject | undefined): unknown => (isRecord(object?.spec) ? object.spec.nodeName : undefined);
-  const count = (node: unknown, by: number): void => {
-    if (typeof node === 'string' && node !== '') podsOn.set(node, (podsOn.get(node) ?? 0) + by);
+  /** By path. */
+  const waiting = new Map<string, KubeObject>();
+  let timer: unknown;
+  let soon: NodeJS.Immediate | undefined;
+  const count = (node: string | undefined, by: number): void => {
+    if (node === undefined) return;
+    const pods = (podsOn.get(node) ?? 0) + by;
+    if (pods > 0) podsOn.set(node, pods);
+    else podsOn.delete(node);
   };
-  const waiting = new Set<string>();
-  const pathOf = ({ metadata }: KubeObject): string => `/api/v1/namespaces/${metadata.namespace ?? 'default'}/pods/${metadata.name}`;
-  const bind = (path: string): void => {
-    const got = kube.handle({ verb: 'GET', path });
-    waiting.delete(path);
-    if (!got.ok || nodeOf(got.body as KubeObject)) return;
-    const node = chosenNode(got.body as KubeObject, kube.store.list('nodes'), podsOn);
-    if (node === undefined) waiting.add(path);
-    else kube.handle({ verb: 'POST', path: `${path}/binding`, body: { target: { name: node } } });
+  const round = (): void => {
+    soon = undefined;
+    const nodes = kube.store.list('nodes');
+    const refused = new Set<string>();
+    let bound = 0;
+    for (const [path, pod] of waiting) {
+      const wishes = wishesOf(pod);
+      if (!isMine(pod) || refused.has(wishes)) continue;
+      const node = chosenNode(pod, nodes, podsOn);
+      if (node === undefined) refused.add(wishes);
+      else if (kube.handle({ verb: 'POST', path: `${path}/binding`, body: { target: { name: node } } }).ok) bound += 1;
+      // The nodes of the fleet have the thread in between.
+      if (bound < BOUND_AT_ONCE) continue;
+      atOnce();
+      return;
+    }
+  };
+  const atOnce = (): void => {
+    soon ??= setImmediate(round);
   };
   const stop = kube.store.onEvent(({ resource, type, object, before }) => {
     if (resource !== 'pods') return;
-    const [was, is] = [nodeOf(before), type === 'DELETED' ? undefined : nodeOf(object)];
+    const { namespace = 'default', name, deletionTimestamp } = object.metadata;
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const [was, is] = [placeOf(before), type === 'DELETED' ? undefined : placeOf(object)];
     if (was !== is) {
       count(was, -1);
       count(is, 1);
     }
-    if (type === 'ADDED' && !nodeOf(object)) setImmediate(bind, pathOf(object));
+    if (type === 'DELETED' || deletionTimestamp || hasNode(object)) waiting.delete(path);
+    else {
+      waiting.set(path, object);
+      if (type === 'ADDED') atOnce();
+    }
   });
-  let timer: unknown;
   const again = (): void => {
     timer = clock.setTimeout(() => {
-      for (const path of [...waiting]) bind(path);
+      if (waiting.size > 0) round();
       again();
     }, RETRY_MS);
   };
   again();
   return () => {
     stop();
+    clearImmediate(soon);
     clock.clearTimeout(timer);
   };
 }
