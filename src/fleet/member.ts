@@ -96,6 +96,8 @@ export class Member {
   /** How often the machine was switched on again. */
   #powered = 0;
   #node: Node | undefined;
+  /** Its daemon is being made: two on one machine would both write its files and its node. */
+  #making = false;
   #stopped = false;
   #bootedMs = 0;
   #readyAfterMs: number | null = null;
@@ -161,14 +163,17 @@ export class Member {
 
   /** Starts its daemon. Rejects where the node cannot be made; what fails later is started again. */
   async boot(): Promise<void> {
-    if (this.#stopped || this.#node !== undefined) return;
+    if (this.#stopped || this.#node !== undefined || this.#making) return;
     this.boots += 1;
     this.#bootedMs = this.#o.world.clock.monoMs();
     this.#readyAfterMs = null;
     const { world, group, name } = this.#o;
     const ports = this.#ports();
     const build = group.version === '' ? world.build : { ...world.build, gitVersion: group.version };
-    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES });
+    this.#making = true;
+    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES }).finally(() => {
+      this.#making = false;
+    });
     if (this.#stopped) return;
     this.#node = node;
     const { registry } = node.tree;

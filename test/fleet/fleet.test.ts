@@ -151,6 +151,22 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(boots()).toEqual(['fleet-n-0-1', 'fleet-n-1']);
   });
 
+  it('has one daemon on each node, also where a step comes while it is being made', async () => {
+    const { kube, given } = world();
+    const fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 2 })) }), given);
+    const [first] = fleet.members;
+    // Switched off and on, and restarted.
+    const starting = fleet.start();
+    await fleet.switchOff(fleet.members.slice(0, 1));
+    await Promise.all([fleet.switchOn(fleet.members.slice(0, 1)), fleet.restart(fleet.members)]);
+    expect(await starting).toEqual([]);
+    await expect.poll(() => fleet.overview().nodes.ready, { timeout: 20_000 }).toBe(2);
+    expect(first?.node).toBeDefined();
+    expect(await fleet.stop()).toEqual([]);
+    // A daemon that nobody knows any more would go on.
+    await expect.poll(() => kube.openWatches(), { timeout: 5_000 }).toBe(0);
+  });
+
   it('measures a pod once, however often the daemon of its node restarts', async () => {
     const { kube, given } = world();
     await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 1 })) }), given);
