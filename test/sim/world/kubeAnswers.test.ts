@@ -224,3 +224,62 @@ describe('a subresource', () => {
     expect(ask('GET', `${PODS}/p`).object.metadata.deletionGracePeriodSeconds).toBe(7);
   });
 });
+
+describe('a patch', () => {
+  const patched = (patchType: PatchType, body: unknown): Said => {
+    const { ask, make } = server();
+    const env = [{ name: 'A', value: '1' }];
+    const spec = { containers: [{ ...SPEC.containers[0], env }], tolerations: [{ key: 'a' }] };
+    make(PODS, 'p', { spec }, { finalizers: ['example.com/a'], labels: { app: 'web', 'a/b': 'c' } });
+    return ask('PATCH', `${PODS}/p`, { patchType, body });
+  };
+
+  it('that is strategic merges finalizers and lists that have a key', () => {
+    const finalizers = (metadata: object) => patched('strategic', { metadata }).object.metadata.finalizers;
+    expect(finalizers({ finalizers: ['example.com/b'] })).toEqual(['example.com/b', 'example.com/a']);
+    expect(finalizers({ '$deleteFromPrimitiveList/finalizers': ['example.com/a'] })).toEqual([]);
+    const spec = { containers: [{ name: 'main', image: 'other', env: [{ name: 'A', value: '1' }] }] };
+    expect(patched('strategic', { spec }).object.spec).toMatchObject({
+      containers: [{ image: 'other', env: [{ name: 'A', value: '1' }] }],
+    });
+  });
+
+  it.each([
+    [[{ op: 'add', path: '/metadata/labels/tier', value: 'db' }], { app: 'web', 'a/b': 'c', tier: 'db' }],
+    [[{ op: 'replace', path: '/metadata/labels/a~1b', value: 'd' }], { app: 'web', 'a/b': 'd' }],
+    [[{ op: 'remove', path: '/metadata/labels/app' }], { 'a/b': 'c' }],
+    [[{ op: 'move', from: '/metadata/labels/app', path: '/metadata/labels/was' }], { 'a/b': 'c', was: 'web' }],
+    [[{ op: 'copy', from: '/metadata/labels/app', path: '/metadata/labels/too' }], { app: 'web', 'a/b': 'c', too: 'web' }],
+    [[{ op: 'test', path: '/metadata/labels/app', value: 'db' }], 422],
+    [[{ op: 'remove', path: '/metadata/labels/none' }], 422],
+    [[{ op: 'replace', path: '/metadata/labels/none', value: '' }], 422],
+    [[{ op: 'add', path: '/metadata/finalizers/2', value: '' }], 422],
+    [[{ op: 'add', path: '/metadata/labels/__proto__', value: {} }], 422],
+    [[{ op: 'add', path: 'metadata', value: 'b' }], 400],
+    [[{ op: 'none', path: '/metadata' }], 400],
+    [{ metadata: {} }, 400],
+  ])('of JSON %j gives %j', (body, expected) => {
+    const { code, object } = patched('json', body);
+    expect(code === 200 ? object.metadata.labels : code).toEqual(expected);
+  });
+
+  it('of JSON makes no object large or deep by copies of copies', () => {
+    const each = (count: number, made: (n: number) => object) =>
+      patched(
+        'json',
+        Array.from({ length: count }, (_, n) => made(n)),
+      ).message;
+    const copied = each(30, (n) => ({ op: 'copy', from: '', path: `/spec/x${n}` }));
+    expect(copied).toContain('copies of a JSON patch have at most');
+    expect(each(210, (n) => ({ op: 'add', path: `/spec${'/x'.repeat(n + 1)}`, value: {} }))).toContain('nests deeper than');
+  });
+
+  it('of JSON knows places in lists', () => {
+    const body = [
+      { op: 'add', path: '/metadata/finalizers/-', value: 'example.com/c' },
+      { op: 'add', path: '/metadata/finalizers/1', value: 'example.com/b' },
+      { op: 'remove', path: '/metadata/finalizers/0' },
+    ];
+    expect(patched('json', body).object.metadata.finalizers).toEqual(['example.com/b', 'example.com/c']);
+  });
+});

@@ -21,6 +21,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { simKube } from '../../../sim/world/kube/kubeApi.ts';
+import { DEPTH_MAX, isDeeper } from '../../../sim/world/kube/kubePatch.ts';
 import { failureOf, route } from '../../../sim/world/kube/kubeRoutes.ts';
 import { simRng } from '../../../sim/world/rng.ts';
 import { selfSignedCertificate } from '../../process/selfSigned.ts';
@@ -29,8 +30,6 @@ import { discovery, tableOf, withDiscovery } from './discovery.ts';
 import { NO_SCHEMAS, openapi } from './openapi.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
-/** Objects of Kubernetes nest some twenty deep. What goes through them recurses. */
-const BODY_DEPTH_MAX = 200;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
 const BOUND_AT_ONCE = 50;
@@ -296,7 +295,7 @@ async function bytesOf(req: IncomingMessage): Promise<Buffer> {
 
 function parsed(bytes: Buffer): unknown {
   const body: unknown = JSON.parse(bytes.toString('utf8'));
-  if (isDeeper(body, BODY_DEPTH_MAX)) throw new Error(`nests deeper than ${BODY_DEPTH_MAX}`);
+  if (isDeeper(body, DEPTH_MAX)) throw new Error(`nests deeper than ${DEPTH_MAX}`);
   return body;
 }
 
@@ -307,9 +306,4 @@ function missingAt(path: string): KubeFailure | undefined {
   } catch (error) {
     return failureOf(error);
   }
-}
-
-function isDeeper(value: unknown, than: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return than === 0 || Object.values(value).some((part) => isDeeper(part, than - 1));
 }

@@ -14,7 +14,7 @@ import type { Clock } from '../../../ports/ports.ts';
 import { review } from '../identity/accounts.ts';
 import { SECRET } from '../identity/certificates.ts';
 import { ApiFault } from './apiFault.ts';
-import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
+import { applyJsonPatch, applyMergePatch, applyStrategicPatch, PatchFailed } from './kubePatch.ts';
 import { selectorOf } from './kubeSelectors.ts';
 import type { KubeStore } from './kubeStore.ts';
 import type { Resource } from './resource.ts';
@@ -165,11 +165,11 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       // The patched object is checked against the stored one, except where the patch itself names a version.
       const base: KubeObject = { ...before, metadata: { ...metadata } };
       delete base.metadata.resourceVersion;
-      if (request.patchType === 'json') throw new ApiFault(415, 'UnsupportedMediaType', 'merge and strategic merge patches are known here');
       let patched: unknown;
       try {
-        patched = request.patchType === 'strategic' ? applyStrategicPatch(base, request.body) : applyMergePatch(base, request.body);
+        patched = PATCHES[request.patchType ?? 'merge'](base, request.body);
       } catch (error) {
+        if (error instanceof PatchFailed) throw new ApiFault(422, 'Invalid', messageOf(error));
         throw new ApiFault(400, 'BadRequest', messageOf(error));
       }
       return done(store.update(resource, where, patched));
@@ -191,6 +191,8 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
     }
   }
 }
+
+const PATCHES = { merge: applyMergePatch, strategic: applyStrategicPatch, json: applyJsonPatch } as const;
 
 /** Of a collection, of an object, of its subresource. */
 function mayAsk(verb: KubeVerb, { resource, namespace, name, sub }: Route): boolean {
