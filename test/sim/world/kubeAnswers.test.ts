@@ -283,3 +283,33 @@ describe('a patch', () => {
     expect(patched('json', body).object.metadata.finalizers).toEqual(['example.com/b', 'example.com/c']);
   });
 });
+
+describe('the spec of a pod', () => {
+  it.each([
+    ['', { containers: [{ ...SPEC.containers[0], image: 'other' }] }, 200],
+    ['', { tolerations: [{ key: 'a' }], activeDeadlineSeconds: 5 }, 200],
+    ['', { nodeName: 'n' }, 422],
+    ['', { hostNetwork: true }, 422],
+    ['', { nodeSelector: { a: 'b' } }, 422],
+    ['', { containers: [{ ...SPEC.containers[0], command: ['x'] }] }, 422],
+    ['', { containers: [...SPEC.containers, { name: 'more', image: 'web' }] }, 422],
+    ['', { containers: [{ ...SPEC.containers[0], resources: { requests: { cpu: '1' } } }] }, 422],
+    ['/resize', { containers: [{ ...SPEC.containers[0], resources: { requests: { cpu: '1' } } }] }, 200],
+    ['', { ephemeralContainers: [{ name: 'debug', image: 'web' }] }, 422],
+    ['/ephemeralcontainers', { ephemeralContainers: [{ name: 'debug', image: 'web' }] }, 200],
+  ])('changed%s to %j is answered with %i', (sub, spec, code) => {
+    const { ask, make } = server();
+    make(PODS, 'p', { spec: SPEC });
+    expect(ask('PATCH', `${PODS}/p${sub}`, { patchType: 'merge', body: { spec } }).code).toBe(code);
+    const { object } = ask('GET', `${PODS}/p`);
+    expect(ask('PUT', `${PODS}/p`, { body: { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } } }).code).toBe(200);
+  });
+
+  it('that is gated may still say where the pod goes', () => {
+    const { ask, make } = server();
+    make(PODS, 'p', { spec: { ...SPEC, schedulingGates: [{ name: 'example.com/wait' }] } });
+    const body = { spec: { schedulingGates: null, nodeSelector: { zone: 'a' } } };
+    expect(ask('PATCH', `${PODS}/p`, { patchType: 'merge', body }).code).toBe(200);
+    expect(ask('PATCH', `${PODS}/p`, { patchType: 'merge', body: { spec: { nodeSelector: null } } }).code).toBe(422);
+  });
+});

@@ -146,7 +146,7 @@ interface Question {
 function answer(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
   const { request, at } = o;
   const { resource, namespace, name, sub } = at;
-  const where = { namespace, name: name ?? '', status: sub === 'status' };
+  const where = { namespace, name: name ?? '', status: sub === 'status', sub };
   const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: structuredClone(object) });
   if (!mayAsk(request.verb, at))
     throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
@@ -214,7 +214,7 @@ function bind(store: KubeStore, { resource, namespace, name }: Route, body: unkn
       : '';
   if (refused !== '')
     throw new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on pods/binding "${name}": pod ${name} ${refused}`);
-  store.update(resource, { namespace, name: name ?? '', status: false }, { ...pod, spec: { ...spec, nodeName: node } });
+  store.update(resource, { namespace, name: name ?? '', status: false, sub: 'binding' }, { ...pod, spec: { ...spec, nodeName: node } });
   return { code: 201, body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } };
 }
 

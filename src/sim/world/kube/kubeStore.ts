@@ -10,7 +10,7 @@ import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { quoted } from '../../../machines/text/errorList.ts';
 import { ApiFault } from './apiFault.ts';
-import { checkName, checkPod, readable } from './kubeChecks.ts';
+import { checkName, checkPod, checkPodUpdate, readable } from './kubeChecks.ts';
 import type { Resource } from './resource.ts';
 
 export interface StoreEvent {
@@ -152,7 +152,7 @@ export class KubeStore {
   }
 
   /** Replaces all but the status, or with `status` the status (and labels and annotations) only. */
-  update(r: Resource, at: { namespace: string; name: string; status: boolean }, given: unknown): KubeObject {
+  update(r: Resource, at: { namespace: string; name: string; status: boolean; sub?: string | null }, given: unknown): KubeObject {
     const before = this.get(r, at.namespace, at.name);
     const asked = readable(r, given);
     const askedMetadata = isRecord(asked.metadata) ? asked.metadata : {};
@@ -192,7 +192,7 @@ export class KubeStore {
     if (r.name === 'pods' && !sameData(next.spec, before.spec)) {
       if (this.#validates) {
         applyApiDefaults(next as unknown as Pod);
-        checkPod(next);
+        checkPodUpdate(before, next, at.sub ?? '');
       }
       next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
     }
