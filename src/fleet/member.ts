@@ -12,7 +12,7 @@ import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
 import type { Scenario } from '../machines/faults/types.ts';
 import type { Pod } from '../machines/kube/types.ts';
-import { podsView } from '../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../machines/pods/manager/messages.ts';
 import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { CriMethod } from '../machines/wire/cri.ts';
@@ -243,10 +243,16 @@ export class Member {
     return this.#podCounts.of(this.#node?.tree.registry);
   }
 
-  hasPod(namespace: string, name: string): boolean {
-    const pods = this.#node?.tree.registry.read(podsView)?.value.records.values() ?? [];
-    for (const { pod } of pods) if (pod.metadata.name === name && pod.metadata.namespace === namespace) return true;
-    return false;
+  /** Null: it has no such pod. `leaving`: it is on its way out, and another node may have its successor. */
+  podNamed(namespace: string, name: string): 'there' | 'leaving' | null {
+    let found: 'leaving' | null = null;
+    for (const record of this.#node?.tree.registry.read(podsView)?.value.records.values() ?? []) {
+      const { metadata } = record.pod;
+      if (metadata.name !== name || metadata.namespace !== namespace) continue;
+      if (isWanted(record)) return 'there';
+      found = 'leaving';
+    }
+    return found;
   }
 
   /** As a CRI runtime writes the logs of containers. */
