@@ -17,16 +17,20 @@ const ANY_OBJECT = KINDS.serviceaccounts?.shape ?? object({});
 /** The object as it was given. @throws ApiFault 400 */
 export function readable(r: Resource, given: unknown): Record<string, unknown> {
   if (!isRecord(given)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
-  for (const [field, own] of [['kind', r.kind] as const, ['apiVersion', r.apiVersion] as const]) {
-    const said = given[field];
-    if (said !== undefined && said !== '' && said !== own)
-      throw new ApiFault(400, 'BadRequest', `${field}: ${JSON.stringify(said)} does not match ${own}, which the URL names`);
-  }
   const read = readShape(given, KINDS[r.name]?.shape ?? ANY_OBJECT);
   if (!read.ok)
     throw new ApiFault(400, 'BadRequest', `${r.kind} in version "${r.apiVersion}" cannot be handled as a ${r.kind}: ${read.problem}`);
   // A null in a list is an empty element; the rest stays as it was sent.
   return r.name === 'pods' ? { ...given, spec: (read.value as KubeObject).spec } : given;
+}
+
+/** What it says that it is. @throws ApiFault 400 */
+export function checkKind(r: Resource, given: Readonly<Record<string, unknown>>): void {
+  for (const [field, own] of [['kind', r.kind] as const, ['apiVersion', r.apiVersion] as const]) {
+    const said = given[field];
+    if (said !== undefined && said !== '' && said !== own)
+      throw new ApiFault(400, 'BadRequest', `${field}: ${JSON.stringify(said)} does not match ${own}, which the URL names`);
+  }
 }
 
 /** The name stands in paths. @throws ApiFault 422 */

@@ -10,7 +10,7 @@ import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { quoted } from '../../../machines/text/errorList.ts';
 import { ApiFault } from './apiFault.ts';
-import { checkName, checkPod, checkPodUpdate, readable } from './kubeChecks.ts';
+import { checkKind, checkName, checkPod, checkPodUpdate, readable } from './kubeChecks.ts';
 import type { Resource } from './resource.ts';
 
 export interface StoreEvent {
@@ -118,6 +118,7 @@ export class KubeStore {
 
   create(r: Resource, namespace: string, given: unknown): KubeObject {
     const object = structuredClone(readable(r, given));
+    if (this.#validates) checkKind(r, object);
     const metadata = isRecord(object.metadata) ? object.metadata : {};
     const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid(r.name).slice(0, 5)}` : undefined;
     const name = typeof metadata.name === 'string' && metadata.name !== '' ? metadata.name : generated;
@@ -155,6 +156,7 @@ export class KubeStore {
   update(r: Resource, at: { namespace: string; name: string; status: boolean; sub?: string | null }, given: unknown): KubeObject {
     const before = this.get(r, at.namespace, at.name);
     const asked = readable(r, given);
+    if (this.#validates) checkKind(r, asked);
     const askedMetadata = isRecord(asked.metadata) ? asked.metadata : {};
     const { uid, resourceVersion } = askedMetadata;
     const conflict = (what: string): ApiFault =>
