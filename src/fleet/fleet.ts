@@ -52,7 +52,7 @@ export class Fleet {
     const { gates } = createFeatureGates({});
     this.#world = world;
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
-    this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.members.find((m) => m.hasPod(namespace, pod))?.name });
+    this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.#nodeOfPod(namespace, pod) });
     const turns = new FleetTurns(world);
     const { clock, log } = world;
     const shared = world.sharedWatches === undefined ? undefined : new SharedWatches(this.calls.counting(world.sharedWatches), clock);
@@ -92,6 +92,17 @@ export class Fleet {
         });
       });
     this.#byName = new Map(this.members.map((m) => [m.name, m]));
+  }
+
+  /** A pod that was deleted by force may still be leaving its node when its successor runs on another one. */
+  #nodeOfPod(namespace: string, pod: string): string | undefined {
+    let leaving: string | undefined;
+    for (const m of this.members) {
+      const found = m.podNamed(namespace, pod);
+      if (found === 'there') return m.name;
+      if (found === 'leaving') leaving ??= m.name;
+    }
+    return leaving;
   }
 
   /** Undefined: none of this fleet. */

@@ -12,7 +12,7 @@ import type { InjectAnswer, InjectorEvent } from '../machines/faults/live.ts';
 import { injectorAddr } from '../machines/faults/messages.ts';
 import type { Scenario } from '../machines/faults/types.ts';
 import type { Pod } from '../machines/kube/types.ts';
-import { podsView } from '../machines/pods/manager/messages.ts';
+import { isWanted, podsView } from '../machines/pods/manager/messages.ts';
 import { isRecord } from '../machines/shape/conform.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { CriMethod } from '../machines/wire/cri.ts';
@@ -96,6 +96,8 @@ export class Member {
   /** How often the machine was switched on again. */
   #powered = 0;
   #node: Node | undefined;
+  /** Its daemon is being made: two on one machine would both write its files and its node. */
+  #making = false;
   #stopped = false;
   #bootedMs = 0;
   #readyAfterMs: number | null = null;
@@ -161,14 +163,17 @@ export class Member {
 
   /** Starts its daemon. Rejects where the node cannot be made; what fails later is started again. */
   async boot(): Promise<void> {
-    if (this.#stopped || this.#node !== undefined) return;
+    if (this.#stopped || this.#node !== undefined || this.#making) return;
     this.boots += 1;
     this.#bootedMs = this.#o.world.clock.monoMs();
     this.#readyAfterMs = null;
     const { world, group, name } = this.#o;
     const ports = this.#ports();
     const build = group.version === '' ? world.build : { ...world.build, gitVersion: group.version };
-    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES });
+    this.#making = true;
+    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES }).finally(() => {
+      this.#making = false;
+    });
     if (this.#stopped) return;
     this.#node = node;
     const { registry } = node.tree;
@@ -243,10 +248,16 @@ export class Member {
     return this.#podCounts.of(this.#node?.tree.registry);
   }
 
-  hasPod(namespace: string, name: string): boolean {
-    const pods = this.#node?.tree.registry.read(podsView)?.value.records.values() ?? [];
-    for (const { pod } of pods) if (pod.metadata.name === name && pod.metadata.namespace === namespace) return true;
-    return false;
+  /** Null: it has no such pod. `leaving`: it is on its way out, and another node may have its successor. */
+  podNamed(namespace: string, name: string): 'there' | 'leaving' | null {
+    let found: 'leaving' | null = null;
+    for (const record of this.#node?.tree.registry.read(podsView)?.value.records.values() ?? []) {
+      const { metadata } = record.pod;
+      if (metadata.name !== name || metadata.namespace !== namespace) continue;
+      if (isWanted(record)) return 'there';
+      found = 'leaving';
+    }
+    return found;
   }
 
   /** As a CRI runtime writes the logs of containers. */

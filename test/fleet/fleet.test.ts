@@ -151,6 +151,51 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(boots()).toEqual(['fleet-n-0-1', 'fleet-n-1']);
   });
 
+  it('has one daemon on each node, also where a step comes while it is being made', async () => {
+    const { kube, given } = world();
+    const fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 2 })) }), given);
+    const [first] = fleet.members;
+    // Switched off and on, and restarted.
+    const starting = fleet.start();
+    await fleet.switchOff(fleet.members.slice(0, 1));
+    await Promise.all([fleet.switchOn(fleet.members.slice(0, 1)), fleet.restart(fleet.members)]);
+    expect(await starting).toEqual([]);
+    await expect.poll(() => fleet.overview().nodes.ready, { timeout: 20_000 }).toBe(2);
+    expect(first?.node).toBeDefined();
+    expect(await fleet.stop()).toEqual([]);
+    // A daemon that nobody knows any more would go on.
+    await expect.poll(() => kube.openWatches(), { timeout: 5_000 }).toBe(0);
+  });
+
+  it('passes a request about a pod to the node that has it now, while another still ends one of the same name', async () => {
+    const { kube, given } = world();
+    await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 2 })) }), given);
+    await fleet.start();
+    const path = '/api/v1/namespaces/default/pods';
+    const stubborn = (node: string) => {
+      const made = pod('web', node);
+      const metadata = { ...made.metadata, annotations: { 'actorlet.dev/hollow': 'run=forever,term=20s' } };
+      return { ...made, metadata, spec: { ...made.spec, terminationGracePeriodSeconds: 30 } };
+    };
+    const isReady = (name: string) => fleet.member(name)?.pods().ready;
+    kube.handle({ verb: 'POST', path, body: stubborn('n-0') });
+    await expect.poll(() => isReady('n-0'), { timeout: 20_000 }).toBe(1);
+    kube.handle({ verb: 'DELETE', path: `${path}/web`, query: { gracePeriodSeconds: '0' } });
+    kube.handle({ verb: 'POST', path, body: stubborn('n-1') });
+    await expect.poll(() => isReady('n-1'), { timeout: 20_000 }).toBe(1);
+    expect(fleet.member('n-0')?.podNamed('default', 'web')).toBe('leaving');
+    const asked = {
+      method: 'GET',
+      path: '/containerLogs/default/web/main',
+      headers: {},
+      query: new URLSearchParams(),
+      body: new Uint8Array(),
+    };
+    const { body } = await fleet.front.handle({ ...asked, signal: AbortSignal.timeout(5_000) });
+    // No node of this world has a port, and the answer names the one that was asked.
+    expect(body).toContain('the node n-1 ');
+  });
+
   it('measures a pod once, however often the daemon of its node restarts', async () => {
     const { kube, given } = world();
     await using fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 1 })) }), given);

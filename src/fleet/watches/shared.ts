@@ -59,11 +59,12 @@ export class SharedWatches {
       if (!upstream.replay(resourceVersion, subscription)) subscription.expire();
       return { ok: true, lines: subscription.lines() };
     }
-    await upstream.opened(opts.signal);
-    const failure = await this.#initial(own, { asked, opts, into: subscription });
-    if (failure === null) return { ok: true, lines: subscription.lines() };
+    const unopened = await upstream.opened(opts.signal);
+    const refused =
+      unopened === null ? await this.#initial(own, { asked, opts, into: subscription }) : { ok: false as const, failure: unopened };
+    if (refused === null) return { ok: true, lines: subscription.lines() };
     subscription.close();
-    return failure;
+    return refused;
   }
 
   /** What there is, as the API server itself sends it first, and the bookmark behind it. Null: done. */

@@ -1,4 +1,5 @@
 /** One watch at the API server, of everything of a kind, whose lines go to the nodes they are about. It begins anew when it breaks. */
+import type { KubeFailure } from '../../machines/kube/request.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Clock } from '../../ports/ports.ts';
@@ -30,7 +31,8 @@ export class Upstream {
   /** Where it began, or the newest version that is no longer remembered. */
   #since = 0;
   #at = '';
-  readonly #opened = Promise.withResolvers<void>();
+  /** Null: it was opened. Anew with each try that failed. */
+  #tried = Promise.withResolvers<KubeFailure | null>();
 
   constructor(o: UpstreamOptions) {
     this.#o = o;
@@ -46,23 +48,24 @@ export class Upstream {
 
   remove(reader: Subscription): void {
     const node = this.#keys.get(reader) ?? null;
-    this.#keys.delete(reader);
+    // A reader closes twice: another watch of the same objects may have begun in between.
+    if (!this.#keys.delete(reader)) return;
     const readers = this.#readers.get(node);
     readers?.delete(reader);
     if (readers?.size === 0) this.#readers.delete(node);
     if (this.#keys.size > 0) return;
     this.#stop.abort();
-    this.#opened.resolve();
     this.#o.ended();
   }
 
-  /** Once the API server sends what changes. What is listed from then on misses nothing. */
-  async opened(signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const gaveUp = (): void => resolve();
+  /** Null once the API server sends what changes: what is listed from then on misses nothing. Else why it does not. */
+  async opened(signal: AbortSignal): Promise<KubeFailure | null> {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const gaveUp = (): void => resolve(null);
     signal.addEventListener('abort', gaveUp, { once: true });
-    await Promise.race([this.#opened.promise, promise]);
+    const failure = await Promise.race([this.#tried.promise, promise]);
     signal.removeEventListener('abort', gaveUp);
+    return failure;
   }
 
   /** What came since that version, and all that comes; false: that is not known here. */
@@ -89,7 +92,8 @@ export class Upstream {
     const selected = fieldSelector === '' ? {} : { fieldSelector };
     const { signal } = this.#stop;
     const listed = await kube.request({ verb: 'GET', path, query: { ...selected, limit: '1' } }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
-    if (!listed.ok || !isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
+    if (!listed.ok) return this.#failed(listed.failure);
+    if (!isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
     const newest = String(listed.body.metadata.resourceVersion ?? '');
     // Restored from a backup: it would say nothing until it reaches the version that was seen.
     if (versionOf(newest) < versionOf(this.#at)) this.#forget();
@@ -101,12 +105,20 @@ export class Upstream {
     const watch = await kube.watch({ path, query }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
     if (!watch.ok) {
       if (watch.failure.code === GONE) this.#forget();
-      return false;
+      return this.#failed(watch.failure);
     }
-    this.#opened.resolve();
+    this.#tried.resolve(null);
     this.#mark();
     for await (const line of watch.lines) if (!this.#heard(line)) return false;
     return true;
+  }
+
+  /** Nodes that wait for it hear why, as from a watch of their own. */
+  #failed(failure: KubeFailure): false {
+    const { resolve } = this.#tried;
+    this.#tried = Promise.withResolvers();
+    resolve(failure);
+    return false;
   }
 
   /** False: its history is gone. */

@@ -7,7 +7,7 @@ import { embeddedWorld, quietLog } from '../../../src/boot/fleet/world.ts';
 import { plainFleet } from '../../../src/fleet/file.ts';
 import { Fleet } from '../../../src/fleet/fleet.ts';
 import { Cluster } from '../../../src/fleet/run/cluster.ts';
-import { chosenNode } from '../../../src/fleet/scheduler.ts';
+import { chosenNode, wishesOf } from '../../../src/fleet/scheduler.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import { RESOURCES } from '../../../src/sim/world/kube/kubeRoutes.ts';
 
@@ -103,6 +103,32 @@ describe('an embedded API server', () => {
       await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
     expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
+    await api.close();
+  });
+});
+
+describe('a client', () => {
+  it('is told in a Status what was not there, and which version was too new', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/configmaps';
+    expect((await ask('GET', `${path}/none`)).body).toMatchObject({ reason: 'NotFound', details: { name: 'none', kind: 'configmaps' } });
+    expect((await ask('GET', `${path}?resourceVersion=999999`)).body).toMatchObject({
+      ...{ code: 504, reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } },
+    });
+    await api.close();
+  });
+
+  it.each([
+    ['watch=1', 'BOOKMARK'],
+    ['watch=True', 'BOOKMARK'],
+    ['watch=0', 'ConfigMapList'],
+    ['watch=false', 'ConfigMapList'],
+  ])('that says %s gets a %s', async (parameter, expected) => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const query = `${parameter}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1`;
+    const { body } = await client(api.kubeconfig)('GET', `/api/v1/namespaces/default/configmaps?${query}`);
+    expect((body as { type?: string }).type ?? body.kind).toBe(expected);
     await api.close();
   });
 });
@@ -274,6 +300,24 @@ describe('malformed objects', () => {
   });
 });
 
+describe('events', () => {
+  it('go an hour after their last change', { timeout: 20_000 }, async () => {
+    const clock = createClock();
+    let passedMs = 0;
+    const hurried = { ...clock, wallMs: () => clock.wallMs() + passedMs, setTimeout: (fn: () => void) => clock.setTimeout(fn, 20) };
+    const api = await startEmbeddedApi(hurried, 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/events';
+    const post = (name: string, lastTimestamp: number) =>
+      ask('POST', path, { body: JSON.stringify({ metadata: { name }, lastTimestamp: new Date(lastTimestamp).toISOString() }) });
+    await post('old', clock.wallMs());
+    await post('repeated', clock.wallMs() + 3_000_000);
+    passedMs = 3_700_000;
+    await expect.poll(async () => (await ask('GET', path)).body.items?.map((e) => e.metadata.name)).toEqual(['repeated']);
+    await api.close();
+  });
+});
+
 describe('the small scheduler', () => {
   const node = (
     name: string,
@@ -301,5 +345,41 @@ describe('the small scheduler', () => {
     [{ tolerations: [{ operator: 'Exists', effect: 'NoExecute' }] }, { a: 2, b: 2 }, undefined],
   ])('takes for %j with %j the node %s', (spec, podsOn, name) => {
     expect(chosenNode({ metadata: { name: 'p' }, spec }, nodes, new Map(Object.entries(podsOn)))).toBe(name);
+  });
+
+  const READY = { conditions: [{ type: 'Ready', status: 'True' }], allocatable: { pods: '2' } };
+  const world = async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const path = '/api/v1/namespaces/default/pods';
+    const make = (name: string, spec: object = {}) =>
+      ask('POST', path, { body: JSON.stringify({ ...POD, metadata: { name }, spec: { ...POD.spec, ...spec } }) });
+    const merge = (at: string, body: object) => ask('PATCH', at, { body: JSON.stringify(body), type: 'application/merge-patch+json' });
+    const bound = async (): Promise<string[] | undefined> =>
+      (await ask('GET', `${path}?fieldSelector=spec.nodeName!=`)).body.items?.map((p) => p.metadata.name);
+    await ask('POST', '/api/v1/nodes', { body: JSON.stringify({ metadata: { name: 'n' }, status: READY }) });
+    return { api, path, make, merge, bound };
+  };
+
+  it('leaves pods of another scheduler and gated ones alone, and counts no pod that has ended', { timeout: 20_000 }, async () => {
+    const { api, path, make, merge, bound } = await world();
+    await make('other', { schedulerName: 'mine' });
+    await make('gated', { schedulingGates: [{ name: 'example.com/wait' }] });
+    for (const name of ['done', 'a', 'b']) await make(name);
+    await expect.poll(bound).toEqual(['a', 'done']);
+    await merge(`${path}/done/status`, { status: { phase: 'Succeeded' } });
+    await expect.poll(bound, { timeout: 5_000 }).toEqual(['a', 'b', 'done']);
+    await merge(`${path}/a/status`, { status: { phase: 'Failed' } });
+    await merge(`${path}/gated`, { spec: { schedulingGates: null } });
+    await expect.poll(bound, { timeout: 5_000 }).toEqual(['a', 'b', 'done', 'gated']);
+    await api.close();
+  });
+
+  it('looks once at pods that wish the same and have no place', () => {
+    const all = Array.from({ length: 5 }, () => node('gpu', { taints: GPU }));
+    const wishes = wishesOf({ metadata: { name: 'p' }, spec: { tolerations: GPU, containers: [] } });
+    expect(wishes).toBe(wishesOf({ metadata: { name: 'q' }, spec: { tolerations: GPU } }));
+    expect(wishes).not.toBe(wishesOf({ metadata: { name: 'q' }, spec: {} }));
+    expect(chosenNode({ metadata: { name: 'p' }, spec: {} }, all, new Map())).toBeUndefined();
   });
 });

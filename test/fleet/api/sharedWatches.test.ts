@@ -149,6 +149,35 @@ describe('shared watches', () => {
     again.stop.abort();
   });
 
+  it('stay one where the last reader leaves and another comes at once', async () => {
+    const { kube, shared, node } = lab();
+    const first = told(node('a'), 'a');
+    await expect.poll(() => first.lines).toEqual(['BOOKMARK']);
+    first.stop.abort();
+    const second = told(node('a'), 'a');
+    await first.over;
+    await expect.poll(() => second.lines).toEqual(['BOOKMARK']);
+    const third = told(node('b'), 'b');
+    await expect.poll(() => third.lines).toEqual(['BOOKMARK']);
+    await expect.poll(() => [shared.count, kube.openWatches()]).toEqual([1, 1]);
+    for (const { stop, over } of [second, third]) {
+      stop.abort();
+      await over;
+    }
+    expect(shared.count).toBe(0);
+  });
+
+  it('say why there is none, as a watch of the node itself would', async () => {
+    const { kube } = settable();
+    const failure = { code: 403, reason: 'Forbidden', message: 'no', outcome: 'failed' } as const;
+    const forbidden: KubeApi = { ...kube, request: async () => ({ ok: false, failure }) };
+    const shared = new SharedWatches(forbidden, clock);
+    const a = told(shared.connect(forbidden), 'a');
+    await expect.poll(() => a.lines).toEqual(['Forbidden']);
+    await a.over;
+    expect(shared.count).toBe(0);
+  });
+
   it('lose nothing when their own watch is cut', async () => {
     const { pod, node, kube } = lab();
     const a = told(node('a'), 'a');

@@ -6,7 +6,13 @@ const MAGIC = 'k8s\0';
 const TYPES = protobuf.Root.fromJSON({
   nested: {
     Unknown: { fields: { raw: { id: 2, type: 'bytes' } } },
-    DeleteOptions: { fields: { gracePeriodSeconds: { id: 1, type: 'int64' }, preconditions: { id: 2, type: 'Preconditions' } } },
+    DeleteOptions: {
+      fields: {
+        gracePeriodSeconds: { id: 1, type: 'int64' },
+        preconditions: { id: 2, type: 'Preconditions' },
+        dryRun: { id: 5, type: 'string', rule: 'repeated' },
+      },
+    },
     Preconditions: { fields: { uid: { id: 1, type: 'string' }, resourceVersion: { id: 2, type: 'string' } } },
   },
 });

@@ -3,10 +3,11 @@
  * scheduler. There are no controllers and nothing is kept on disk.
  */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { chosenNode } from '../../../fleet/scheduler.ts';
+import { chosenNode, hasNode, isMine, placeOf, wishesOf } from '../../../fleet/scheduler.ts';
 import {
   type KubeFailure,
   type KubeObject,
@@ -14,12 +15,13 @@ import {
   type KubeVerb,
   PATCH_TYPES,
   type PatchType,
+  TOO_LARGE,
 } from '../../../machines/kube/request.ts';
-import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { simKube } from '../../../sim/world/kube/kubeApi.ts';
+import { DEPTH_MAX, isDeeper } from '../../../sim/world/kube/kubePatch.ts';
 import { failureOf, route } from '../../../sim/world/kube/kubeRoutes.ts';
 import { simRng } from '../../../sim/world/rng.ts';
 import { selfSignedCertificate } from '../../process/selfSigned.ts';
@@ -29,10 +31,12 @@ import { NO_SCHEMAS, openapi } from './openapi.ts';
 import { tableOf } from './table.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
-/** Objects of Kubernetes nest some twenty deep. What goes through them recurses. */
-const BODY_DEPTH_MAX = 200;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
+const BOUND_AT_ONCE = 50;
+/** As of a kube-apiserver by default, and how often events that are older are looked for. */
+const EVENT_TTL_MS = 3_600_000;
+const EXPIRE_EVERY_MS = 60_000;
 const VERBS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 /** What an API server asks a node for. */
 const OF_A_NODE = /^\/api\/v1\/(?:namespaces\/[^/]+\/pods\/[^/]+\/(?:log|exec|attach|portforward|proxy)|nodes\/[^/]+\/proxy)(?:\/|$)/;
@@ -60,6 +64,7 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
     kube.handle({ verb: 'POST', path: `/api/v1/namespaces/${namespace}/serviceaccounts`, body: { metadata: { name: 'default' } } });
   }
   const stopScheduling = schedule(kube, clock);
+  const stopExpiring = expireEvents(kube, clock);
   const token = randomBytes(16).toString('hex');
   const api = connect('');
   const { cert, key } = await selfSignedCertificate('127.0.0.1', clock.wallMs());
@@ -84,6 +89,7 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
     admin: withDiscovery(reachable('')),
     close: () => {
       stopScheduling();
+      stopExpiring();
       http.closeAllConnections();
       return new Promise((resolve) => http.close(() => resolve()));
     },
@@ -110,50 +116,109 @@ type Kube = ReturnType<typeof simKube>;
 /** Binds pods as they come, and those that found no node when there may be one. */
 function schedule(kube: Kube, clock: Clock): () => void {
   const podsOn = new Map<string, number>();
-  const nodeOf = (object: KubeObject | undefined): unknown => (isRecord(object?.spec) ? object.spec.nodeName : undefined);
-  const count = (node: unknown, by: number): void => {
-    if (typeof node === 'string' && node !== '') podsOn.set(node, (podsOn.get(node) ?? 0) + by);
+  /** By path. */
+  const waiting = new Map<string, KubeObject>();
+  let timer: unknown;
+  let soon: NodeJS.Immediate | undefined;
+  const count = (node: string | undefined, by: number): void => {
+    if (node === undefined) return;
+    const pods = (podsOn.get(node) ?? 0) + by;
+    if (pods > 0) podsOn.set(node, pods);
+    else podsOn.delete(node);
   };
-  const waiting = new Set<string>();
-  const pathOf = ({ metadata }: KubeObject): string => `/api/v1/namespaces/${metadata.namespace ?? 'default'}/pods/${metadata.name}`;
-  const bind = (path: string): void => {
-    const got = kube.handle({ verb: 'GET', path });
-    waiting.delete(path);
-    if (!got.ok || nodeOf(got.body as KubeObject)) return;
-    const node = chosenNode(got.body as KubeObject, kube.store.list('nodes'), podsOn);
-    if (node === undefined) waiting.add(path);
-    else kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: { nodeName: node } } });
+  const round = (): void => {
+    soon = undefined;
+    const nodes = kube.store.list('nodes');
+    const refused = new Set<string>();
+    let bound = 0;
+    for (const [path, pod] of waiting) {
+      const wishes = wishesOf(pod);
+      if (!isMine(pod) || refused.has(wishes)) continue;
+      const node = chosenNode(pod, nodes, podsOn);
+      if (node === undefined) refused.add(wishes);
+      else if (kube.handle({ verb: 'POST', path: `${path}/binding`, body: { target: { name: node } } }).ok) bound += 1;
+      // The nodes of the fleet have the thread in between.
+      if (bound < BOUND_AT_ONCE) continue;
+      atOnce();
+      return;
+    }
+  };
+  const atOnce = (): void => {
+    soon ??= setImmediate(round);
   };
   const stop = kube.store.onEvent(({ resource, type, object, before }) => {
     if (resource !== 'pods') return;
-    const [was, is] = [nodeOf(before), type === 'DELETED' ? undefined : nodeOf(object)];
+    const { namespace = 'default', name, deletionTimestamp } = object.metadata;
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const [was, is] = [placeOf(before), type === 'DELETED' ? undefined : placeOf(object)];
     if (was !== is) {
       count(was, -1);
       count(is, 1);
     }
-    if (type === 'ADDED' && !nodeOf(object)) setImmediate(bind, pathOf(object));
+    if (type === 'DELETED' || deletionTimestamp || hasNode(object)) waiting.delete(path);
+    else {
+      waiting.set(path, object);
+      if (type === 'ADDED') atOnce();
+    }
   });
-  let timer: unknown;
   const again = (): void => {
     timer = clock.setTimeout(() => {
-      for (const path of [...waiting]) bind(path);
+      if (waiting.size > 0) round();
       again();
     }, RETRY_MS);
   };
   again();
   return () => {
     stop();
+    clearImmediate(soon);
     clock.clearTimeout(timer);
   };
+}
+
+/** Events go an hour after their last change. */
+function expireEvents(kube: Kube, clock: Clock): () => void {
+  let timer: unknown;
+  const look = (): void => {
+    const beforeMs = clock.wallMs() - EVENT_TTL_MS;
+    for (const { metadata, lastTimestamp } of kube.store.list('events') as (KubeObject & { lastTimestamp?: unknown })[]) {
+      const atMs = Date.parse(String(lastTimestamp ?? metadata.creationTimestamp));
+      if (atMs < beforeMs) kube.handle({ verb: 'DELETE', path: `/api/v1/namespaces/${metadata.namespace}/events/${metadata.name}` });
+    }
+    timer = clock.setTimeout(look, EXPIRE_EVERY_MS);
+  };
+  timer = clock.setTimeout(look, EXPIRE_EVERY_MS);
+  return () => clock.clearTimeout(timer);
 }
 
 const send = (res: ServerResponse, code: number, body: unknown): void => {
   res.writeHead(code, { 'content-type': 'application/json' });
   res.end(JSON.stringify(body));
 };
-const status = (code: number, reason: string, message: string): object => ({
-  ...{ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message },
+const status = (code: number, reason: string, message: string, details: object = {}): object => ({
+  ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code, reason, message, details },
 });
+
+function fail(res: ServerResponse, { code, reason, message }: KubeFailure, path: string): void {
+  // In a Status it is a cause.
+  const tooLarge = reason === TOO_LARGE ? { causes: [{ reason, message: 'Too large resource version' }], retryAfterSeconds: 1 } : undefined;
+  send(res, code || 500, status(code, tooLarge === undefined ? reason : 'Timeout', message, tooLarge ?? named(path)));
+}
+
+/** What a path is about, as clients look for it in a Status. */
+function named(path: string): object {
+  if (missingAt(path) !== undefined) return {};
+  const { resource, name } = route(path);
+  return name === null ? { kind: resource.name } : { name, kind: resource.name };
+}
+
+/** A parameter as the real server reads it: only these say no. */
+function isTrue(parameter: string | undefined): boolean {
+  return parameter !== undefined && !['0', 'false'].includes(parameter.toLowerCase());
+}
+
+function isCollection(path: string): boolean {
+  return missingAt(path) !== undefined || route(path).name === null;
+}
 
 async function refuse(res: ServerResponse): Promise<void> {
   send(res, 401, status(401, 'Unauthorized', 'the token is that of the kubeconfig that the fleet wrote'));
@@ -174,14 +239,15 @@ async function answer(
     return;
   }
   if (OF_A_NODE.test(path)) return send(res, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
-  if (query.watch === 'true') {
+  if (req.method === 'GET' && isTrue(query.watch) && isCollection(path)) {
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     const watch = await api.watch({ path, query }, { timeoutMs: null, signal: gone.signal });
-    if (!watch.ok) return send(res, watch.failure.code || 500, status(watch.failure.code, watch.failure.reason, watch.failure.message));
+    if (!watch.ok) return fail(res, watch.failure, path);
     res.writeHead(200, { 'content-type': 'application/json' });
     res.flushHeaders();
-    for await (const line of watch.lines) res.write(`${line}\n`);
+    // A reader that is slow is waited for: what it does not read would fill the memory.
+    for await (const line of watch.lines) if (!res.write(`${line}\n`)) await once(res, 'drain', { signal: gone.signal });
     res.end();
     return;
   }
@@ -191,7 +257,7 @@ async function answer(
   if (type !== '' && !JSON_TYPE.test(type) && !(isProtobuf && req.method === 'DELETE')) {
     // A resource that is not there matters more than how its object is written.
     const missing = missingAt(path);
-    if (missing !== undefined) return send(res, missing.code, status(missing.code, missing.reason, missing.message));
+    if (missing !== undefined) return fail(res, missing, path);
     return send(res, 415, status(415, 'UnsupportedMediaType', notTaken(type)));
   }
   let body: unknown;
@@ -211,7 +277,7 @@ async function answer(
     ...(patchType === undefined ? {} : { patchType }),
   };
   const result = kube.handle(request);
-  if (!result.ok) return send(res, result.failure.code || 500, status(result.failure.code, result.failure.reason, result.failure.message));
+  if (!result.ok) return fail(res, result.failure, path);
   const table =
     req.method === 'GET' && req.headers.accept?.includes('as=Table') === true ? tableOf(result.body, clock.wallMs()) : undefined;
   send(res, result.code, table ?? result.body);
@@ -231,7 +297,7 @@ async function bytesOf(req: IncomingMessage): Promise<Buffer> {
 
 function parsed(bytes: Buffer): unknown {
   const body: unknown = JSON.parse(bytes.toString('utf8'));
-  if (isDeeper(body, BODY_DEPTH_MAX)) throw new Error(`nests deeper than ${BODY_DEPTH_MAX}`);
+  if (isDeeper(body, DEPTH_MAX)) throw new Error(`nests deeper than ${DEPTH_MAX}`);
   return body;
 }
 
@@ -242,9 +308,4 @@ function missingAt(path: string): KubeFailure | undefined {
   } catch (error) {
     return failureOf(error);
   }
-}
-
-function isDeeper(value: unknown, than: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return than === 0 || Object.values(value).some((part) => isDeeper(part, than - 1));
 }

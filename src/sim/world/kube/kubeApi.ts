@@ -35,8 +35,8 @@ export interface SimKubeOptions {
   /** Longest life of a token. Default: what is asked for. */
   tokenSecondsMax?: number | undefined;
   /**
-   * People use it: pods are validated, and an error of its own code is answered with 500. A simulation gives nodes pods that no
-   * real server lets through, and ends with such an error.
+   * People use it, for days: pods are validated, an error of its own code is answered with 500, and old calls and history are
+   * forgotten. A simulation gives nodes pods that no real server lets through, and ends with such an error.
    */
   forPeople?: boolean;
 }
@@ -57,7 +57,7 @@ class Kube implements SimKube {
 
   constructor(o: SimKubeOptions) {
     this.#o = o;
-    this.store = new KubeStore({ newUid: uidsFrom(o.rng), wallMs: () => o.clock.wallMs(), validates: o.forPeople === true });
+    this.store = new KubeStore({ newUid: uidsFrom(o.rng), wallMs: () => o.clock.wallMs(), forPeople: o.forPeople === true });
     this.#watches = new KubeWatches({ kube: this, clock: o.clock, latencyMs: o.latencyMs });
   }
 
@@ -97,7 +97,8 @@ class Kube implements SimKube {
   }
 
   #note(call: KubeCall): void {
-    this.calls.push(call);
+    if (this.#o.forPeople === true) return;
+    this.calls.push({ ...call, request: structuredClone(call.request) });
     if (this.calls.length > CALLS_MAX) this.calls.splice(0, CALLS_MAX / 2);
   }
 }

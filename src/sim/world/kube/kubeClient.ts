@@ -39,7 +39,7 @@ export function kubeClient(server: KubeServer, daemon: KubeDaemon): KubeApi {
       exchange(request, opts, () => {
         kube.onRequest?.(request, node);
         const answer = outdated(kube, { request, answer: kube.handle(request) });
-        note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
+        note({ request, code: answer.ok ? answer.code : answer.failure.code });
         return answer;
       }),
     watch: (request, opts) =>

@@ -1,13 +1,20 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 
-import type { KubeFailure, KubeObject, KubeRequest, KubeResult } from '../../../machines/kube/request.ts';
+import {
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  type KubeResult,
+  type KubeVerb,
+  TOO_LARGE,
+} from '../../../machines/kube/request.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { review } from '../identity/accounts.ts';
 import { SECRET } from '../identity/certificates.ts';
 import { ApiFault } from './apiFault.ts';
-import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
+import { applyJsonPatch, applyMergePatch, applyStrategicPatch, PatchFailed } from './kubePatch.ts';
 import { selectorOf } from './kubeSelectors.ts';
 import type { KubeStore } from './kubeStore.ts';
 import type { Resource } from './resource.ts';
@@ -57,6 +64,18 @@ function storage(name: string, kind: string): Resource & { group: string } {
   return { name, kind, apiVersion: 'storage.k8s.io/v1', namespaced: false, group: '/apis/storage.k8s.io/v1' };
 }
 
+const WITH_STATUS = ['pods', 'nodes', 'services', 'persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'resourceclaims'];
+const OF_REQUESTS = { certificatesigningrequests: ['status', 'approval'], podcertificaterequests: ['status'] };
+/** By resource. */
+const SUBRESOURCES: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(WITH_STATUS.map((name) => [name, ['status']])),
+  ...OF_REQUESTS,
+  pods: ['status', 'ephemeralcontainers', 'resize', 'binding'],
+  serviceaccounts: ['token'],
+};
+/** What is only made, and never read. */
+const ONLY_MADE: readonly string[] = ['binding', 'token'];
+
 export interface Route {
   resource: Resource;
   namespace: string;
@@ -72,8 +91,10 @@ export function route(path: string): Route {
   const namespace = parts[0] === 'namespaces' && parts.length > 2 ? (parts[1] ?? '') : '';
   const rest = namespace === '' ? parts : parts.slice(2);
   const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === found.group);
-  if (resource === undefined) throw none;
-  return { resource, namespace, name: rest[1] ?? null, sub: rest[2] ?? null };
+  const [, name = null, sub = null, ...more] = rest;
+  if (resource === undefined || more.length > 0) throw none;
+  if (sub !== null && SUBRESOURCES[resource.name]?.includes(sub) !== true) throw none;
+  return { resource, namespace, name, sub };
 }
 
 function partsOf(path: string): string[] {
@@ -99,10 +120,21 @@ export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest, t
     const reviewed = request.verb === 'POST' ? review(request.path, request.body, SECRET) : undefined;
     if (reviewed !== undefined) return { ok: true, code: 201, body: reviewed };
     const at = route(request.path);
-    return { ok: true, ...answer(store, clock, { request, at, tokenSecondsMax }) };
+    const answered = () => answer(store, clock, { request, at, tokenSecondsMax });
+    return { ok: true, ...(isDryRun(request) ? store.dryRun(answered) : answered()) };
   } catch (error) {
     return { ok: false, failure: failureOf(error) };
   }
+}
+
+/** As the query of a write says, or the options of a deletion. */
+function isDryRun({ verb, query, body }: KubeRequest): boolean {
+  const options = verb === 'DELETE' && isRecord(body) && Array.isArray(body.dryRun) ? body.dryRun : [];
+  const asked: unknown[] = [...(query?.dryRun === undefined ? [] : [query.dryRun]), ...options];
+  const wrong = asked.find((value) => value !== 'All');
+  if (wrong !== undefined)
+    throw new ApiFault(422, 'Invalid', `dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
+  return verb !== 'GET' && asked.length > 0;
 }
 
 interface Question {
@@ -114,15 +146,16 @@ interface Question {
 function answer(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
   const { request, at } = o;
   const { resource, namespace, name, sub } = at;
-  const where = { namespace, name: name ?? '', status: sub === 'status' };
+  const where = { namespace, name: name ?? '', status: sub === 'status', sub };
   const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: structuredClone(object) });
-  if (sub === 'token' && resource.name === 'serviceaccounts' && request.verb === 'POST') return token(store, clock, o);
+  if (!mayAsk(request.verb, at))
+    throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  if (sub === 'token') return token(store, clock, o);
+  if (sub === 'binding') return bind(store, at, request.body);
   switch (request.verb) {
     case 'GET':
       return name === null ? list(store, request, at) : done(store.get(resource, namespace, name));
     case 'POST':
-      if (name !== null || (resource.namespaced && namespace === ''))
-        throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
       return done(store.create(resource, namespace, request.body), 201);
     case 'PUT':
       return done(store.update(resource, where, request.body));
@@ -132,11 +165,11 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       // The patched object is checked against the stored one, except where the patch itself names a version.
       const base: KubeObject = { ...before, metadata: { ...metadata } };
       delete base.metadata.resourceVersion;
-      if (request.patchType === 'json') throw new ApiFault(415, 'UnsupportedMediaType', 'merge and strategic merge patches are known here');
       let patched: unknown;
       try {
-        patched = request.patchType === 'strategic' ? applyStrategicPatch(base, request.body) : applyMergePatch(base, request.body);
+        patched = PATCHES[request.patchType ?? 'merge'](base, request.body);
       } catch (error) {
+        if (error instanceof PatchFailed) throw new ApiFault(422, 'Invalid', messageOf(error));
         throw new ApiFault(400, 'BadRequest', messageOf(error));
       }
       return done(store.update(resource, where, patched));
@@ -144,24 +177,45 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
     case 'DELETE': {
       const body = isRecord(request.body) ? request.body : {};
       const pre = isRecord(body.preconditions) ? body.preconditions : {};
-      const seconds = body.gracePeriodSeconds ?? request.query?.gracePeriodSeconds;
-      if (name === null) return deleteAll(store, request, at);
-      return done(
-        store.delete(resource, where, {
-          ...(seconds === undefined ? {} : { gracePeriodSeconds: Number(seconds) }),
-          ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
-          ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
-        }),
-      );
+      const seconds = body.gracePeriodSeconds ?? integerOf(request.query?.gracePeriodSeconds);
+      const options = {
+        ...(typeof seconds === 'number' ? { gracePeriodSeconds: seconds } : {}),
+        ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
+        ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
+      };
+      if (name !== null) return done(store.delete(resource, where, options));
+      const listed = list(store, request, at);
+      for (const { metadata } of store.list(resource.name).filter(selectorOf(resource, request.query, namespace)))
+        store.delete(resource, { namespace: metadata.namespace ?? '', name: metadata.name }, options);
+      return listed;
     }
   }
 }
 
-function deleteAll(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
-  const listed = list(store, request, at);
-  for (const { metadata } of store.list(at.resource.name).filter(selectorOf(at.resource, request.query, at.namespace)))
-    store.delete(at.resource, { namespace: metadata.namespace ?? '', name: metadata.name }, {});
-  return listed;
+const PATCHES = { merge: applyMergePatch, strategic: applyStrategicPatch, json: applyJsonPatch } as const;
+
+/** Of a collection, of an object, of its subresource. */
+function mayAsk(verb: KubeVerb, { resource, namespace, name, sub }: Route): boolean {
+  if (sub !== null) return ONLY_MADE.includes(sub) ? verb === 'POST' : verb !== 'POST' && verb !== 'DELETE';
+  if (name !== null) return verb !== 'POST';
+  return verb === 'GET' || ((verb === 'POST' || verb === 'DELETE') && (!resource.namespaced || namespace !== ''));
+}
+
+/** As a scheduler gives a pod its node. */
+function bind(store: KubeStore, { resource, namespace, name }: Route, body: unknown): { code: number; body: unknown } {
+  const pod = store.get(resource, namespace, name ?? '');
+  const spec = isRecord(pod.spec) ? pod.spec : {};
+  const node = isRecord(body) && isRecord(body.target) ? body.target.name : undefined;
+  if (typeof node !== 'string' || node === '') throw new ApiFault(422, 'Invalid', 'Binding is invalid: target.name: required');
+  const refused = pod.metadata.deletionTimestamp
+    ? 'is being deleted'
+    : spec.nodeName
+      ? `is already assigned to node "${spec.nodeName}"`
+      : '';
+  if (refused !== '')
+    throw new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on pods/binding "${name}": pod ${name} ${refused}`);
+  store.update(resource, { namespace, name: name ?? '', status: false, sub: 'binding' }, { ...pod, spec: { ...spec, nodeName: node } });
+  return { code: 201, body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } };
 }
 
 function token(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
@@ -177,20 +231,37 @@ function token(store: KubeStore, clock: Clock, o: Question): { code: number; bod
   };
 }
 
-/** Pages are named `VERSION:COUNT`: so many were given already. */
+/** 0: any. @throws ApiFault 400 */
+export function versionOf(resourceVersion: string): number {
+  if (/^\d*$/.test(resourceVersion)) return Number(resourceVersion);
+  throw new ApiFault(400, 'BadRequest', `invalid resource version: ${JSON.stringify(resourceVersion)}`);
+}
+
+/** Of a parameter; undefined: it is not there. @throws ApiFault 400 */
+export function integerOf(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  if (/^-?\d{1,15}$/.test(text)) return Number(text);
+  throw new ApiFault(400, 'BadRequest', `${JSON.stringify(text)} is no whole number`);
+}
+
+/** Pages are named `VERSION:COUNT`: so many were given of what there was at that version. */
+const PAGE = /^(\d+):(\d+)$/;
+
 function list(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const { query } = request;
   const matches = selectorOf(at.resource, query, at.namespace);
-  const [version, given] = (query?.continue ?? '').split(':').map(Number);
-  if (query?.continue !== undefined && (version ?? 0) < store.compactedTo)
-    throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
-  const exact = query?.resourceVersionMatch === 'Exact';
-  const all = (exact ? store.listAt(at.resource.name, Number(query.resourceVersion)) : store.list(at.resource.name)).filter(matches);
-  const from = query?.continue === undefined ? 0 : (given ?? 0);
-  const limit = Number(query?.limit ?? '0');
-  const page = limit > 0 ? all.slice(from, from + limit) : all.slice(from);
-  const more = from + page.length < all.length;
-  const rv = query?.continue === undefined ? store.resourceVersion : (version ?? store.resourceVersion);
+  const { continue: next = '', resourceVersion = '', resourceVersionMatch = '' } = query ?? {};
+  const asked = versionOf(resourceVersion);
+  if (asked > store.resourceVersion)
+    throw new ApiFault(504, TOO_LARGE, `Timeout: Too large resource version: ${asked}, current: ${store.resourceVersion}`);
+  const first = resourceVersionMatch === 'Exact' ? asked : store.resourceVersion;
+  const [, version, given] = PAGE.exec(next === '' ? `${first}:0` : next)?.map(Number) ?? [];
+  if (version === undefined || given === undefined) throw new ApiFault(400, 'BadRequest', 'invalid continue token');
+  if (next !== '' && version < store.compactedTo) throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
+  const all = (version === store.resourceVersion ? store.list(at.resource.name) : store.listAt(at.resource.name, version)).filter(matches);
+  const limit = integerOf(query?.limit) ?? 0;
+  const page = limit > 0 ? all.slice(given, given + limit) : all.slice(given);
+  const more = given + page.length < all.length;
   // Members of a list do not say what they are.
   const items = page.map((object) => {
     const { kind: _kind, apiVersion: _version, ...rest } = object;
@@ -201,7 +272,7 @@ function list(store: KubeStore, request: KubeRequest, at: Route): { code: number
     body: {
       kind: `${at.resource.kind}List`,
       apiVersion: at.resource.apiVersion,
-      metadata: { resourceVersion: String(rv), ...(more ? { continue: `${rv}:${from + page.length}` } : {}) },
+      metadata: { resourceVersion: String(version), ...(more ? { continue: `${version}:${given + page.length}` } : {}) },
       items,
     },
   };

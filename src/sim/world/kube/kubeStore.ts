@@ -8,8 +8,9 @@ import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { quoted } from '../../../machines/text/errorList.ts';
 import { ApiFault } from './apiFault.ts';
-import { checkName, checkPod, readable } from './kubeChecks.ts';
+import { checkKind, checkName, checkPod, checkPodUpdate, readable } from './kubeChecks.ts';
 import type { Resource } from './resource.ts';
 
 export interface StoreEvent {
@@ -28,6 +29,8 @@ export interface DeleteOptions {
 }
 
 const RV_START = 1_000;
+/** Changes that are remembered at least where it is bounded; at most twice as many. */
+const HISTORY_MIN = 10_000;
 
 export class KubeStore {
   readonly #objects = new Map<string, Map<string, KubeObject>>();
@@ -40,10 +43,14 @@ export class KubeStore {
   readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
   readonly #validates: boolean;
+  readonly #historyMax: number;
+  /** What is asked for is judged and answered, and not kept. */
+  #dry = false;
 
-  /** `validates`: pods that make no sense are refused. */
-  constructor(o: { newUid: (resource: string) => string; wallMs: () => number; validates: boolean }) {
-    this.#validates = o.validates;
+  /** `forPeople`: pods that make no sense are refused, and old history is forgotten. */
+  constructor(o: { newUid: (resource: string) => string; wallMs: () => number; forPeople: boolean }) {
+    this.#validates = o.forPeople;
+    this.#historyMax = o.forPeople ? 2 * HISTORY_MIN : Number.POSITIVE_INFINITY;
     this.#newUid = o.newUid;
     this.#wallMs = o.wallMs;
   }
@@ -74,6 +81,15 @@ export class KubeStore {
       this.compact();
     };
   }
+  /** What `fn` writes is judged and answered, and not kept. */
+  dryRun<T>(fn: () => T): T {
+    this.#dry = true;
+    try {
+      return fn();
+    } finally {
+      this.#dry = false;
+    }
+  }
   since(rv: number): readonly StoreEvent[] {
     return this.#history.filter((e) => e.rv > rv);
   }
@@ -83,7 +99,6 @@ export class KubeStore {
   }
   /** As it was at that version, by what history there is. */
   listAt(resource: string, rv: number): KubeObject[] {
-    if (rv > this.#rv) throw new ApiFault(504, 'ResourceVersionTooLarge', `Too large resource version: ${rv}, current: ${this.#rv}`);
     if (rv < this.#compacted) throw new ApiFault(410, 'Expired', `The resourceVersion for the provided list is too old: ${rv}`);
     const objects = new Map(this.list(resource).map((o) => [`${o.metadata.namespace ?? ''}/${o.metadata.name}`, o]));
     for (const { object, before } of this.since(rv)
@@ -93,7 +108,7 @@ export class KubeStore {
       if (before === undefined) objects.delete(key);
       else objects.set(key, before);
     }
-    return [...objects.values()];
+    return [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, o]) => o);
   }
   get(r: Resource, namespace: string, name: string): KubeObject {
     const found = this.#table(r.name).get(`${namespace}/${name}`);
@@ -103,6 +118,7 @@ export class KubeStore {
 
   create(r: Resource, namespace: string, given: unknown): KubeObject {
     const object = structuredClone(readable(r, given));
+    if (this.#validates) checkKind(r, object);
     const metadata = isRecord(object.metadata) ? object.metadata : {};
     const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid(r.name).slice(0, 5)}` : undefined;
     const name = typeof metadata.name === 'string' && metadata.name !== '' ? metadata.name : generated;
@@ -111,12 +127,14 @@ export class KubeStore {
     if (this.#table(r.name).has(key)) throw new ApiFault(409, 'AlreadyExists', `${r.name} "${name}" already exists`);
     if (r.namespaced && typeof metadata.namespace === 'string' && metadata.namespace !== namespace)
       throw new ApiFault(400, 'BadRequest', 'the namespace of the object does not match the namespace of the request');
+    // What only a server sets is not taken from a client.
+    const { namespace: _n, deletionTimestamp: _d, deletionGracePeriodSeconds: _g, ...own } = metadata;
     const made: KubeObject = {
       ...object,
       apiVersion: r.apiVersion,
       kind: r.kind,
       metadata: {
-        ...metadata,
+        ...own,
         name,
         ...(r.namespaced ? { namespace } : {}),
         uid: this.#newUid(r.name),
@@ -135,15 +153,22 @@ export class KubeStore {
   }
 
   /** Replaces all but the status, or with `status` the status (and labels and annotations) only. */
-  update(r: Resource, at: { namespace: string; name: string; status: boolean }, given: unknown): KubeObject {
+  update(r: Resource, at: { namespace: string; name: string; status: boolean; sub?: string | null }, given: unknown): KubeObject {
     const before = this.get(r, at.namespace, at.name);
     const asked = readable(r, given);
+    if (this.#validates) checkKind(r, asked);
     const askedMetadata = isRecord(asked.metadata) ? asked.metadata : {};
     const { uid, resourceVersion } = askedMetadata;
     const conflict = (what: string): ApiFault =>
       new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on ${r.name} "${at.name}": ${what}`);
     if (uid !== undefined && uid !== before.metadata.uid)
       throw conflict(`Precondition failed: UID in precondition: ${String(uid)}, UID in object meta: ${before.metadata.uid ?? ''}`);
+    if (askedMetadata.name !== undefined && askedMetadata.name !== before.metadata.name)
+      throw new ApiFault(
+        400,
+        'BadRequest',
+        `the name of the object (${String(askedMetadata.name)}) does not match the name on the URL (${at.name})`,
+      );
     if (resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== before.metadata.resourceVersion)
       throw conflict('the object has been modified; please apply your changes to the latest version and try again');
     const fixed = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'];
@@ -169,12 +194,19 @@ export class KubeStore {
     if (r.name === 'pods' && !sameData(next.spec, before.spec)) {
       if (this.#validates) {
         applyApiDefaults(next as unknown as Pod);
-        checkPod(next);
+        checkPodUpdate(before, next, at.sub ?? '');
       }
       next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
     }
-    // The last finalizer of an object that was asked to go.
-    if (next.metadata.deletionTimestamp && r.name !== 'pods' && finalizersOf(next).length === 0) return this.#remove(r, next);
+    if (next.metadata.deletionTimestamp) {
+      const added = finalizersOf(next).filter((finalizer) => !finalizersOf(before).includes(finalizer));
+      if (added.length > 0) {
+        const why = `metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found ${added.join(', ')}`;
+        throw new ApiFault(422, 'Invalid', `${r.kind} ${quoted(at.name)} is invalid: ${why}`);
+      }
+      // The last finalizer of an object that was asked to go. A pod also has its grace, which the node ends.
+      if (finalizersOf(next).length === 0 && !next.metadata.deletionGracePeriodSeconds) return this.#remove(r, next);
+    }
     return this.#put(r, next, before);
   }
 
@@ -235,6 +267,7 @@ export class KubeStore {
     return `${new Date(this.#wallMs() + plusMs).toISOString().slice(0, 19)}Z`;
   }
   #put(r: Resource, object: KubeObject, before: KubeObject | undefined): KubeObject {
+    if (this.#dry) return object;
     this.#rv += 1;
     const stored: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
     this.#table(r.name).set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
@@ -242,6 +275,7 @@ export class KubeStore {
     return stored;
   }
   #remove(r: Resource, object: KubeObject): KubeObject {
+    if (this.#dry) return object;
     this.#rv += 1;
     const last: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
     this.#table(r.name).delete(`${last.metadata.namespace ?? ''}/${last.metadata.name}`);
@@ -250,6 +284,10 @@ export class KubeStore {
   }
   #tell(e: StoreEvent): void {
     this.#history.push(e);
+    if (this.#history.length > this.#historyMax) {
+      const [oldest = e] = this.#history.splice(0, this.#history.length - HISTORY_MIN).slice(-1);
+      this.#compacted = oldest.rv;
+    }
     for (const fn of [...this.#listeners]) fn(e);
   }
 }

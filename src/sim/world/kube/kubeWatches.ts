@@ -3,7 +3,7 @@
 import { INITIAL_EVENTS_END, type KubeFailure, type KubeRequest } from '../../../machines/kube/request.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Power } from '../time.ts';
-import { failureOf, type Route, route, statusOf } from './kubeRoutes.ts';
+import { failureOf, integerOf, type Route, route, statusOf, versionOf } from './kubeRoutes.ts';
 import { type Matches, selectorOf } from './kubeSelectors.ts';
 import type { StoreEvent } from './kubeStore.ts';
 import type { SimKube } from './types.ts';
@@ -12,6 +12,8 @@ import type { SimKube } from './types.ts';
 const BOOKMARK_MS = 60_000;
 /** A watch that names no end is closed after this. */
 const WATCH_SECONDS = 1_800;
+/** Changes that wait for a slow reader; then its watch ends, and it goes on from the last one it read. */
+const WAITING_MAX = 5_000;
 
 export interface KubeWatchesOptions {
   /** Read at each line. */
@@ -31,16 +33,28 @@ export class KubeWatches {
   open(request: KubeRequest, power: Power): { failure: KubeFailure } | { watch: WatchStream } {
     let at: Route;
     let matches: Matches;
+    let from: number;
+    let seconds: number;
     try {
       at = route(request.path);
       matches = selectorOf(at.resource, request.query, at.namespace);
+      from = versionOf(request.query?.resourceVersion ?? '');
+      seconds = integerOf(request.query?.timeoutSeconds) || WATCH_SECONDS;
     } catch (error) {
       return { failure: failureOf(error) };
     }
     const { initialEvents } = this.#o.kube;
     const invalid = initialEvents === 'ignore' ? null : invalidWatch(request, initialEvents === 'send');
     if (invalid !== null) return { failure: { code: 422, reason: 'Invalid', message: invalid, outcome: 'failed' } };
-    const watch = new WatchStream(this.#o, { request, at, matches, power, onClose: (closed) => void this.#open.delete(closed) });
+    const watch = new WatchStream(this.#o, {
+      request,
+      at,
+      matches,
+      from,
+      seconds,
+      power,
+      onClose: (closed) => void this.#open.delete(closed),
+    });
     this.#open.add(watch);
     watch.begin();
     return { watch };
@@ -68,6 +82,10 @@ interface WatchOptions {
   request: KubeRequest;
   at: Route;
   matches: Matches;
+  /** A server whose etcd was restored is silent until it comes to this version again. */
+  from: number;
+  /** Until it ends. */
+  seconds: number;
   power: Power;
   onClose(watch: WatchStream): void;
 }
@@ -77,10 +95,8 @@ export class WatchStream {
   readonly #server: KubeWatchesOptions;
   readonly #o: WatchOptions;
   readonly #lines: { text: string; dueMs: number }[] = [];
-  readonly #timers: unknown[] = [];
+  readonly #timers = new Set<unknown>();
   readonly #stop: () => void;
-  /** A server whose etcd was restored is silent until it comes to this version again. */
-  readonly #from: number;
   #silent = false;
   #end: 'close' | 'truncate' | null = null;
   #wake: (() => void) | null = null;
@@ -89,23 +105,27 @@ export class WatchStream {
     this.power = o.power;
     this.#server = server;
     this.#o = o;
-    this.#from = Number(o.request.query?.resourceVersion ?? '0');
     this.#stop = server.kube.store.onEvent((e) => this.#show(e));
   }
 
   /** Sends what is there already, and arms bookmarks and the end. */
   begin(): void {
-    const { clock } = this.#server;
     const { query } = this.#o.request;
     const wantsBookmarks = query?.allowWatchBookmarks === 'true';
     this.#sendPast(wantsBookmarks);
-    if (wantsBookmarks) this.#timers.push(clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
-    const seconds = Number(query?.timeoutSeconds ?? WATCH_SECONDS);
-    this.#timers.push(
-      clock.setTimeout(() => {
-        if (!this.#silent) this.finish('close');
-      }, seconds * 1000),
-    );
+    if (wantsBookmarks) this.#after(BOOKMARK_MS, () => this.#bookmark());
+    this.#after(this.#o.seconds * 1000, () => {
+      if (!this.#silent) this.finish('close');
+    });
+  }
+
+  /** Unless it is closed before. */
+  #after(ms: number, fn: () => void): void {
+    const timer = this.#server.clock.setTimeout(() => {
+      this.#timers.delete(timer);
+      fn();
+    }, ms);
+    this.#timers.add(timer);
   }
 
   finish(how: 'close' | 'truncate'): void {
@@ -158,7 +178,7 @@ export class WatchStream {
     const { store, initialEvents } = this.#server.kube;
     const { query } = this.#o.request;
     const initial = query?.sendInitialEvents === 'true' && initialEvents === 'send';
-    const from = this.#from;
+    const { from } = this.#o;
     if (initial || from === 0) {
       for (const object of store.list(this.#o.at.resource.name)) if (this.#o.matches(object)) this.#push({ type: 'ADDED', object });
       if (initial && wantsBookmarks) this.#push(this.#bookmarkOf({ annotations: { [INITIAL_EVENTS_END]: 'true' } }));
@@ -169,7 +189,8 @@ export class WatchStream {
   }
 
   #show(e: StoreEvent): void {
-    if (e.resource !== this.#o.at.resource.name || e.rv <= this.#from) return;
+    if (e.resource !== this.#o.at.resource.name || e.rv <= this.#o.from) return;
+    if (this.#lines.length >= WAITING_MAX) this.finish('close');
     const was = e.before !== undefined && this.#o.matches(e.before);
     const is = e.type !== 'DELETED' && this.#o.matches(e.object);
     if (is) this.#push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
@@ -177,8 +198,8 @@ export class WatchStream {
   }
 
   #bookmark(): void {
-    if (this.#server.kube.store.resourceVersion >= this.#from) this.#push(this.#bookmarkOf({}));
-    this.#timers.push(this.#server.clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
+    if (this.#server.kube.store.resourceVersion >= this.#o.from) this.#push(this.#bookmarkOf({}));
+    this.#after(BOOKMARK_MS, () => this.#bookmark());
   }
 
   #bookmarkOf(metadata: object): object {
@@ -202,7 +223,7 @@ export class WatchStream {
     else if (verdict !== 'truncate' && verdict !== 'close') for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) put(line);
     if (verdict === 'truncate' || verdict === 'close') this.#end = verdict;
     if (verdict === 'expire') this.#end = 'close';
-    this.#timers.push(clock.setTimeout(() => this.wake(), latencyMs() + Math.max(0, dueMs - clock.monoMs())));
+    this.#after(latencyMs() + Math.max(0, dueMs - clock.monoMs()), () => this.wake());
   }
 }
 
