@@ -30,6 +30,7 @@ type Done = { event: { output: LeaseOutcome } };
 const took = { type: 'took', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 const held = { type: 'held', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 const conflict = { type: 'conflict', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
+const toldToWait = { type: 'toldToWait', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 
 const failing = { type: 'failing', params: ({ context }: { context: LeaseContext }) => ({ failures: context.failures }) } as const;
 
@@ -50,10 +51,16 @@ export const leaseMachine = setup({
     held: (_, p: { outcome: LeaseOutcome }) => p.outcome.ok,
     conflict: (_, p: { outcome: LeaseOutcome }) => !p.outcome.ok && p.outcome.conflict,
     triesLeft: ({ context }) => context.failures < RENEW_TRIES_MAX - 1,
+    toldToWait: ({ context }, p: { outcome: LeaseOutcome }) =>
+      context.failures < RENEW_TRIES_MAX - 1 && !p.outcome.ok && p.outcome.failure.retryAfterMs !== undefined,
   },
   delays: {
-    retry: ({ context }) =>
-      retryDelayMs({ minMs: LEASE_RETRY_MS, maxMs: LEASE_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, facts().random),
+    retry: ({ context: { failures, failure } }) =>
+      Math.max(
+        retryDelayMs({ minMs: LEASE_RETRY_MS, maxMs: LEASE_RETRY_MAX_MS, jitter: 0.2 }, failures - 1, facts().random),
+        failure?.retryAfterMs ?? 0,
+      ),
+    told: ({ context: { failure } }) => failure?.retryAfterMs ?? 0,
     interval: ({ context }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * facts().random),
   },
 }).createMachine({
@@ -89,10 +96,15 @@ export const leaseMachine = setup({
         onDone: [
           { guard: held, target: 'holding', actions: [took] },
           { guard: conflict, target: 'acquiring' },
+          { guard: toldToWait, target: 'toldToWait', actions: [took, failing] },
           { guard: 'triesLeft', target: 'renewing', reenter: true, actions: [took, failing] },
           { target: 'acquiring', actions: [took, failing, 'calm'] },
         ],
       },
+    },
+    toldToWait: {
+      meta: { reason: 'ToldToWait', message: ({ failure }: LeaseContext) => failure?.message ?? '' },
+      after: { told: { target: 'renewing' } },
     },
   },
 });

@@ -61,10 +61,16 @@ export const nodeStatusMachine = setup({
     doneForNow: ({ context }, p: { outcome: NodeOutcome }) => p.outcome.ok && !context.again,
     registers: ({ context }) => context.register,
     triesLeft: ({ context }) => context.failures < REPORT_TRIES_MAX - 1,
+    toldToWait: ({ context }, p: { outcome: NodeOutcome }) =>
+      context.failures < REPORT_TRIES_MAX - 1 && !p.outcome.ok && p.outcome.failure.retryAfterMs !== undefined,
   },
   delays: {
-    registerRetry: ({ context }) =>
-      retryDelayMs({ minMs: REGISTER_RETRY_MS, maxMs: REGISTER_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, facts().random),
+    registerRetry: ({ context: { failures, failure } }) =>
+      Math.max(
+        retryDelayMs({ minMs: REGISTER_RETRY_MS, maxMs: REGISTER_RETRY_MAX_MS, jitter: 0.2 }, failures - 1, facts().random),
+        failure?.retryAfterMs ?? 0,
+      ),
+    told: ({ context: { failure } }) => failure?.retryAfterMs ?? 0,
     period: ({ context }) => {
       const { monoMs, random } = facts();
       const eager = !context.ready && monoMs - context.startedAtMs < EAGER_MS;
@@ -128,6 +134,11 @@ export const nodeStatusMachine = setup({
             actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'doubt'],
           },
           {
+            guard: { type: 'toldToWait', params: ({ event }) => ({ outcome: event.output }) },
+            target: 'toldToWait',
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, failing, 'doubt'],
+          },
+          {
             guard: 'triesLeft',
             target: 'reporting',
             reenter: true,
@@ -145,6 +156,10 @@ export const nodeStatusMachine = setup({
         'node.report': { target: 'reporting', actions: ['doubt'] },
         'node.changed': { target: 'reporting' },
       },
+    },
+    toldToWait: {
+      meta: { reason: 'ToldToWait', message: refusedText },
+      after: { told: { target: 'reporting' } },
     },
     unreported: {
       meta: { reason: 'ReportFailed', message: refusedText },

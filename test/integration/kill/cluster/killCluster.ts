@@ -29,6 +29,7 @@ const away = (h: VirtualNode): void => {
   h.kube.cutWatches('truncate');
 };
 const refuse = (status: number): KubeVerdict => ({ delayMs: 0, refuse: { status } });
+const BUSY: KubeVerdict = { delayMs: 0, refuse: { status: 429, retryAfterMs: 3_000 } };
 const lease = (h: VirtualNode) => h.kube.handle({ verb: 'GET', path: `${LEASES}v1/namespaces/kube-node-lease/leases/n1` });
 const mirrored = (h: VirtualNode): boolean =>
   h.kube.store.list('pods').filter((p) => (p.status as { phase?: string } | undefined)?.phase === 'Running').length === 2;
@@ -90,12 +91,14 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
   { ...rest, covers: 'nodeStatus resting', path: STATUS, arrange: begin },
+  { ...rest, covers: 'nodeStatus toldToWait', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, BUSY, /nodes/)) },
   { ...rest, covers: 'nodeStatus unreported', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, refuse(500), /nodes/)) },
 
   { ...rest, covers: 'lease acquiring', path: LEASE, arrange: anew(LEASE, (h) => treat(h, LATE, /leases/)) },
   { ...rest, covers: 'lease missing', path: LEASE, arrange: anew(LEASE, (h) => treat(h, refuse(500), /leases/)) },
   { ...rest, covers: 'lease holding', path: LEASE, arrange: begin },
   { ...rest, covers: 'lease renewing', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, LATE, /leases/)) },
+  { ...rest, covers: 'lease toldToWait', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, BUSY, /leases/)) },
 
   {
     ...rest,

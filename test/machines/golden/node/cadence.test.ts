@@ -17,6 +17,8 @@ const READY: NodeOutcome = { ok: true, ready: true };
 const UNREADY: NodeOutcome = { ok: true, ready: false };
 const HELD: LeaseOutcome = { ok: true };
 const REFUSED: LeaseOutcome = { ok: false, conflict: false, failure };
+const told = { code: 429, reason: 'TooManyRequests', message: 'busy', outcome: 'failed' as const, retryAfterMs: 3 * SECOND };
+const TOLD = { ok: false as const, conflict: false, failure: told };
 const CONFLICT: LeaseOutcome = { ok: false, conflict: true, failure };
 
 /** The last answer goes on. */
@@ -111,6 +113,9 @@ goldenTable('what is asked of the API server for the node, and when, is as recor
   'status: looked at twice a second until it was Ready, for 30 s at most': status({ reported: [UNREADY, UNREADY, UNREADY, READY] }, 13),
   'status: five tries in a row, then a rest': status({ reported: [READY, NO, NO, NO, NO, NO, READY] }, 31),
   'status: one failure, then it goes on': status({ reported: [READY, NO, READY] }, 21),
+  'status: told to wait for 3 s': status({ reported: [READY, TOLD, TOLD, READY] }, 21),
+  'status: told five times to wait, then a rest': status({ reported: [READY, TOLD, TOLD, TOLD, TOLD, TOLD, READY] }, 45),
+  'status: told to wait for 3 s before it is registered': status({ registered: [TOLD, READY] }, 5),
   'status: at once when something has changed': status({ events: [[12, 'node.report']] }, 23),
   'status: registered at once when the API server is found': status(
     { registered: [NO, NO, NO, NO, NO, NO, READY], events: [[4, 'api.found']] },
@@ -121,6 +126,7 @@ goldenTable('what is asked of the API server for the node, and when, is as recor
   'lease: held in the end: 0.2 s doubled to 7 s': lease({ acquired: [...Array.from({ length: 8 }, () => REFUSED), HELD] }, 30),
   'lease: one failure, then it goes on': lease({ renewed: [REFUSED, HELD] }, 21),
   'lease: five tries in a row, then it is looked up anew': lease({ renewed: [REFUSED, REFUSED, REFUSED, REFUSED, REFUSED, HELD] }, 21),
+  'lease: told to wait for 3 s': lease({ acquired: [TOLD, HELD], renewed: [TOLD, TOLD, HELD] }, 31),
   'lease: somebody else wrote it, which is no failure': lease({ renewed: [CONFLICT, HELD] }, 21),
   'lease: renewed at once when the API server is found': lease({ foundAt: 4 }, 15),
 });
