@@ -50,6 +50,8 @@ export interface NodeFacts {
   /** What the runtime said, or else the configuration; absent until the runtime was asked. */
   readonly cgroupDriver?: GroupDriver | undefined;
   runtimeName: string;
+  /** Names of the runtime's handlers that can make mounts below a mount read-only, too. Absent: none. */
+  readonly recursiveReadOnly?: readonly string[] | undefined;
   maxRestartBackoffMs: number;
 }
 

@@ -66,6 +66,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     status: input.status,
     failures: input.failures,
     runtimeName: facts.runtimeName,
+    recursiveReadOnly: facts.recursiveReadOnly,
     startedContainers: input.startedContainers,
     readyContainers: input.readyContainers,
     hookAhead: input.hookAhead,
