@@ -74,6 +74,7 @@ export async function readNodeFacts(
   return {
     nodeName: nodeNameOf(config, ports),
     hostIPs: await nodeIPs(config, ports),
+    ipv6First: flags.nodeIPs[0]?.includes(':') === true,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     containerLogsDir: containerLogsDirOf(c.podLogsDir),

@@ -17,6 +17,8 @@ export interface NodeFacts {
   nodeName: string;
   /** With an external cloud and without --node-ip those of the Node object; none while it has none. */
   hostIPs: string[];
+  /** Of a pod with addresses of both families: by --node-ip alone, not by what the node's name or its cloud says. Absent: IPv4. */
+  ipv6First?: boolean;
   rootDir: string;
   podLogsDir: string;
   containerLogsDir: string;
