@@ -5,7 +5,7 @@ import type { Container, ResourceRequirements } from '../../../src/machines/kube
 import type { PodCondition } from '../../../src/machines/kube/types.ts';
 import { CRI_ANNOTATIONS, type CriRequest, type CriResponse } from '../../../src/machines/wire/cri.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
-import { type Faults, ROOT, type VirtualNode } from '../virtualNode.ts';
+import { type Faults, pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const MI = 1024 * 1024;
 const PATH = 'node/pods/podManager';
@@ -433,6 +433,22 @@ describe('the checkpoints of the kubelet', () => {
     await h.until('it is in force', () => condition(h, 'web', 'PodResizeInProgress') === undefined, 120_000);
     await h.advance(2_000);
     expect(read(h, ACTUATED)).toEqual({ main: withDisk('200m') });
+  });
+});
+
+describe('a static pod', () => {
+  it('is in the checkpoints of the kubelet with what it asks for, and not any more when it is gone', async () => {
+    const resources = { requests: { cpu: '100m' } };
+    await using h = await virtualNode({ manifests: { web: pod('web', { container: { resources } }) } });
+    await h.until('it runs', () => h.running('web').length === 1);
+    const uid = h.uid('web');
+    const read = (name: string) => decodeCheckpoint(name, h.fs.textOf(`${ROOT}/${name}`) ?? '', () => '');
+    const entries = { [uid]: { ContainerResources: { main: resources }, PodLevelResources: null } };
+    for (const name of [ALLOCATED, ACTUATED]) expect(read(name)).toEqual({ ok: true, value: { entries } });
+    h.remove('web');
+    await h.until('it is gone', () => h.record('web') === undefined);
+    await h.advance(2_000);
+    expect(read(ACTUATED)).toEqual({ ok: true, value: { entries: {} } });
   });
 });
 

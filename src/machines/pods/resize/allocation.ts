@@ -184,7 +184,7 @@ export function resizeOrder(a: { pod: Pod; sinceMonoMs: number }, b: { pod: Pod;
 
 /** What the pod manager knows of granted resources, each by UID. */
 export interface Resizes {
-  /** What pods of the API were granted that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocated_pods_state`). */
+  /** What pods were granted that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocated_pods_state`). */
   readonly allocations: ReadonlyMap<string, Allocation>;
   /** They have changed since they were last written down. */
   readonly unsaved: boolean;

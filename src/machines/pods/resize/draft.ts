@@ -84,7 +84,11 @@ export class ResizeDraft {
 
   /** A pod that is admitted, or has changed: with what it is granted. */
   take(pod: Pod): Pod {
-    if (!isOfApi(pod)) return pod;
+    // Of others what they ask for: a kubelet that gets the node back changes those of which it finds nothing.
+    if (!isOfApi(pod)) {
+      this.grant(pod);
+      return pod;
+    }
     const { uid } = pod.metadata;
     if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) {
       this.giveUp(uid);
