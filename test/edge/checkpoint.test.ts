@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { checkpointSpec } from '../../src/actors/foundation/checkpoint.ts';
-import { ALLOCATED, encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
-import type { CheckpointEvent } from '../../src/machines/foundation/messages.ts';
+import { encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
+import { ALLOCATED, type CheckpointEvent } from '../../src/machines/foundation/messages.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run } from './harness.ts';
 import { type MemoryFs, memoryFs } from './memoryFs.ts';

@@ -2,6 +2,7 @@
 import { isRecord } from '../shape/conform.ts';
 import { fnv1a32 } from '../text/checksum.ts';
 import { messageOf } from '../text/errors.ts';
+import { ACTUATED, ALLOCATED } from './messages.ts';
 
 /** Raised when a reader of the older format could misread the newer. */
 const CHECKPOINT_FORMAT = 1;
@@ -9,9 +10,6 @@ const CHECKPOINT_FORMAT = 1;
 export const CHECKPOINT_BYTES_MAX = 8 * 1024 * 1024;
 const NAME = /^[a-z][a-zA-Z0-9-]{0,62}$/;
 
-/** These two are the kubelet's too: it finds them in its own place and format when it has the node back. */
-export const ALLOCATED = 'allocated_pods_state';
-export const ACTUATED = 'actuated_pods_state';
 export const isKubelets = (name: string): boolean => name === ALLOCATED || name === ACTUATED;
 
 export function isCheckpointName(name: string): boolean {

@@ -1,6 +1,7 @@
 /** Cpu and memory of running containers, changed in place on a whole node in virtual time (pod lifecycle 6.6). */
 import { describe, expect, it } from 'vitest';
-import { ACTUATED, ALLOCATED, decodeCheckpoint, encodeCheckpoint } from '../../../src/machines/foundation/checkpoint.ts';
+import { decodeCheckpoint, encodeCheckpoint } from '../../../src/machines/foundation/checkpoint.ts';
+import { ACTUATED, ALLOCATED } from '../../../src/machines/foundation/messages.ts';
 import type { Container, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../src/machines/kube/types.ts';
 import { CRI_ANNOTATIONS, type CriRequest, type CriResponse } from '../../../src/machines/wire/cri.ts';

@@ -2,8 +2,7 @@
 
 import { TOPOLOGY_REQUESTS } from '../../../machines/allocation/coordinator/messages.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import { ACTUATED, ALLOCATED } from '../../../machines/foundation/checkpoint.ts';
-import { checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
+import { ACTUATED, ALLOCATED, checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName, podRef } from '../../../machines/pod/names.ts';
 import { RESIZABLE } from '../../../machines/pod/resources/amounts.ts';

@@ -7,8 +7,7 @@
  */
 
 import { fromPromise } from 'xstate';
-import { ALLOCATED } from '../../../machines/foundation/checkpoint.ts';
-import { type CheckpointFound, checkpointAddr } from '../../../machines/foundation/messages.ts';
+import { ALLOCATED, type CheckpointFound, checkpointAddr } from '../../../machines/foundation/messages.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
 import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
 import { waitingPodsView } from '../../../machines/pods/admission/messages.ts';
