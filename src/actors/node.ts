@@ -175,6 +175,9 @@ function liveFacts(
       runtimeName = cri()?.runtimeName || runtimeName;
       return runtimeName;
     },
+    get recursiveReadOnly() {
+      return cri()?.handlers?.flatMap((h) => (h.recursiveReadOnlyMounts ? [h.name] : []));
+    },
   };
 }
 

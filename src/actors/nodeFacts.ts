@@ -58,7 +58,10 @@ function problemsOn(machine: HostResources, config: NodeConfig, host: Pick<Host,
 }
 
 /** @throws when the host has no name, or has less than is reserved of it. */
-export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<Omit<NodeFacts, 'runtimeName' | 'cgroupDriver'>> {
+export async function readNodeFacts(
+  config: NodeConfig,
+  ports: Ports,
+): Promise<Omit<NodeFacts, 'runtimeName' | 'cgroupDriver' | 'recursiveReadOnly'>> {
   const { config: c, flags } = config;
   const machine = await machineOf(config, ports);
   const problems = problemsOn(machine, config, ports.host);
@@ -71,6 +74,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
   return {
     nodeName: nodeNameOf(config, ports),
     hostIPs: await nodeIPs(config, ports),
+    ipv6First: flags.nodeIPs[0]?.includes(':') === true,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     containerLogsDir: containerLogsDirOf(c.podLogsDir),

@@ -17,6 +17,8 @@ export interface NodeFacts {
   nodeName: string;
   /** With an external cloud and without --node-ip those of the Node object; none while it has none. */
   hostIPs: string[];
+  /** Of a pod with addresses of both families: by --node-ip alone, not by what the node's name or its cloud says. Absent: IPv4. */
+  ipv6First?: boolean;
   rootDir: string;
   podLogsDir: string;
   containerLogsDir: string;
@@ -50,6 +52,8 @@ export interface NodeFacts {
   /** What the runtime said, or else the configuration; absent until the runtime was asked. */
   readonly cgroupDriver?: GroupDriver | undefined;
   runtimeName: string;
+  /** Names of the runtime's handlers that can make mounts below a mount read-only, too. Absent: none. */
+  readonly recursiveReadOnly?: readonly string[] | undefined;
   maxRestartBackoffMs: number;
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { checkpointSpec } from '../../src/actors/foundation/checkpoint.ts';
 import { encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
-import type { CheckpointEvent } from '../../src/machines/foundation/messages.ts';
+import { ALLOCATED, type CheckpointEvent } from '../../src/machines/foundation/messages.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { run } from './harness.ts';
 import { type MemoryFs, memoryFs } from './memoryFs.ts';
@@ -39,6 +39,14 @@ describe('a checkpoint', () => {
     await t.ports.settle();
     expect(t.fs.calls.filter((c) => c.startsWith('fsyncDir'))).toEqual([`fsyncDir ${DIR}`]);
     expect(await reread(t.fs)).toEqual({ kind: 'reply', value: { found: true, value: { uid: 1 } } });
+  });
+  it('of the kubelet is where the kubelet looks for it, with its checksum', async () => {
+    const t = start();
+    t.put({ entries: { u: {} } }, ALLOCATED);
+    await t.ports.settle();
+    const file = t.fs.files.get(`/root/${ALLOCATED}`) ?? '';
+    expect(String(file)).toBe('{"data":"{\\"entries\\":{\\"u\\":{}}}","checksum":1106369546}');
+    expect(await reread(t.fs, ALLOCATED)).toEqual({ kind: 'reply', value: { found: true, value: { entries: { u: {} } } } });
   });
   it('is not there before anybody wrote it', async () => {
     expect(await start().get()).toEqual({ kind: 'reply', value: { found: false } });

@@ -19,7 +19,7 @@ import { addQuantities, canonicalQuantity, compareQuantity, quantityToInteger, q
 import { pathName } from '../../src/machines/pod/pathName.ts';
 import { readAmounts } from '../../src/machines/pod/resources/amounts.ts';
 import { FALLBACK_LOG_BYTES_MAX, fallbackText } from '../../src/machines/pod/runtime/terminationMessage.ts';
-import { fromDocument } from '../../src/machines/pods/resize/allocation.ts';
+import { readPods } from '../../src/machines/pods/resize/allocation.ts';
 import { parseResolvConf } from '../../src/machines/pods/workers/config/dns.ts';
 import { envFileValue } from '../../src/machines/pods/workers/config/envFile.ts';
 import { mappingFrom, mappingText } from '../../src/machines/pods/workers/config/userNamespace.ts';
@@ -190,7 +190,10 @@ export const fileTargets: readonly Target[] = [
   {
     name: 'allocations',
     share: 1,
-    property: fc.property(changed({ u: { c: { requests: { cpu: '1' }, limits: {} } } }), (doc) => void fromDocument(doc)),
+    property: fc.property(
+      changed({ entries: { u: { ContainerResources: { c: { requests: { cpu: '1' } } }, PodLevelResources: null } } }),
+      (doc) => void readPods(doc),
+    ),
   },
   { name: 'words', share: 4, property: fc.property(hostileText, hostileText, words) },
 ];

@@ -1,6 +1,12 @@
 /** Reads and writes checkpoint files; one write per name at a time, the newest value wins, failed writes are retried. */
 
-import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/foundation/checkpoint.ts';
+import {
+  CHECKPOINT_BYTES_MAX,
+  decodeCheckpoint,
+  encodeCheckpoint,
+  isCheckpointName,
+  isKubelets,
+} from '../../machines/foundation/checkpoint.ts';
 import type { CheckpointFound } from '../../machines/foundation/messages.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { LastingFolder } from '../../ports/lastingFolder.ts';
@@ -118,16 +124,18 @@ class Slots implements CheckpointStore {
 class CheckpointFiles {
   readonly #ports: StorePorts;
   readonly #o: StoreOptions;
-  readonly #folder: LastingFolder;
+  readonly #own: LastingFolder;
+  readonly #root: LastingFolder;
 
   constructor(ports: StorePorts, o: StoreOptions) {
     this.#ports = ports;
     this.#o = o;
-    this.#folder = new LastingFolder(ports.fs, o.dir, { mode: 0o700, root: o.root });
+    this.#own = new LastingFolder(ports.fs, o.dir, { mode: 0o700, root: o.root });
+    this.#root = new LastingFolder(ports.fs, o.root, { mode: 0o700, root: o.root });
   }
 
   pathOf(name: string): string {
-    return `${this.#o.dir}/${name}.json`;
+    return isKubelets(name) ? `${this.#o.root}/${name}` : `${this.#o.dir}/${name}.json`;
   }
 
   async write(name: string, value: unknown): Promise<void> {
@@ -135,12 +143,13 @@ class CheckpointFiles {
     if (bytes === null) return;
     const { fs } = this.#ports;
     const path = this.pathOf(name);
-    const tmp = `${this.#o.dir}/.${name}.json.tmp`;
+    const [folder, dir] = isKubelets(name) ? [this.#root, this.#o.root] : [this.#own, this.#o.dir];
+    const tmp = `${dir}/.${path.slice(dir.length + 1)}.tmp`;
     await inTurn(fs, path, async () => {
-      await this.#folder.make();
+      await folder.make();
       await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
       await fs.rename(tmp, path);
-      await fs.fsyncDir(this.#o.dir);
+      await fs.fsyncDir(dir);
     });
   }
 

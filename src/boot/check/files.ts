@@ -98,7 +98,7 @@ async function leftovers(config: NodeConfig): Promise<Finding[]> {
     ['device-plugins/kubelet_internal_checkpoint', 'devices of running containers are taken over from it'],
     ['pods', 'running pods below it are taken over'],
     ['dra_manager_state', 'ResourceClaims of running pods are taken over from it'],
-    ['allocated_pods_state', 'it is not read: what a pod was granted is taken from its status'],
+    ['allocated_pods_state', 'what running pods were granted is taken over from it'],
   ] as const) {
     const path = `${rootDir}/${name}`;
     if (await isThere(path)) found.push({ level: 'note', where: path, what, todo: '' });

@@ -5,14 +5,13 @@ import { createGzip } from 'node:zlib';
 import type { Gzip } from '../../ports/gzip.ts';
 import { openRegular } from '../../process/regularFile.ts';
 
-/** As logs are made by runtimes. */
-const MODE = 0o640;
-
 export function createGzipPort(): Gzip {
   return {
     async compress(from, to, { signal }) {
       const log = await openRegular(from, constants.O_RDONLY, { own: true });
-      await pipeline(log.createReadStream(), createGzip(), createWriteStream(to, { flags: 'wx', mode: MODE }), { signal });
+      // Whoever may read the log may read this, and nobody else.
+      const { mode } = await log.stat();
+      await pipeline(log.createReadStream(), createGzip(), createWriteStream(to, { flags: 'wx', mode }), { signal });
     },
   };
 }

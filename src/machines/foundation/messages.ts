@@ -37,3 +37,7 @@ export type CheckpointEvent = Message &
 export const eventsAddr = address<EventsEvent>('node/foundation/telemetry');
 export const checkpointAddr = address<CheckpointEvent>('node/foundation/checkpoint');
 export const eventsView = viewKey<readonly RecordedEvent[]>('events');
+
+/** These checkpoints are the kubelet's too: it finds them in its own place and format when it has the node back. */
+export const ALLOCATED = 'allocated_pods_state';
+export const ACTUATED = 'actuated_pods_state';

@@ -23,8 +23,7 @@ export function onePerFamily(ips: readonly string[]): string[] {
   return other === undefined ? [first] : [first, other];
 }
 
-/** Addresses of a pod as its status and its containers are told them: one of each family, that of the node's first address first. */
-export function podAddresses(ips: readonly string[], nodeIPs: readonly string[]): string[] {
-  const primaryV6 = isIPv6(nodeIPs[0] ?? '');
-  return onePerFamily([...ips].sort((a, b) => Number(isIPv6(a) !== primaryV6) - Number(isIPv6(b) !== primaryV6)));
+/** Addresses of a pod as its status and its containers are told them: one of each family. */
+export function podAddresses(ips: readonly string[], { ipv6First = false }: { ipv6First?: boolean }): string[] {
+  return onePerFamily([...ips].sort((a, b) => Number(isIPv6(a) !== ipv6First) - Number(isIPv6(b) !== ipv6First)));
 }

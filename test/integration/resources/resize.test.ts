@@ -1,10 +1,12 @@
 /** Cpu and memory of running containers, changed in place on a whole node in virtual time (pod lifecycle 6.6). */
 import { describe, expect, it } from 'vitest';
+import { decodeCheckpoint, encodeCheckpoint } from '../../../src/machines/foundation/checkpoint.ts';
+import { ACTUATED, ALLOCATED } from '../../../src/machines/foundation/messages.ts';
 import type { Container, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../src/machines/kube/types.ts';
 import { CRI_ANNOTATIONS, type CriRequest, type CriResponse } from '../../../src/machines/wire/cri.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
-import { type Faults, ROOT, type VirtualNode } from '../virtualNode.ts';
+import { type Faults, pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const MI = 1024 * 1024;
 const PATH = 'node/pods/podManager';
@@ -348,7 +350,7 @@ describe('after a takeover from the kubelet', () => {
   };
   async function takeOver(h: VirtualNode, reason: string): Promise<void> {
     await h.crash();
-    h.fs.drop(`${ROOT}/actorlet/state/allocations.json`);
+    h.fs.drop(`${ROOT}/allocated_pods_state`);
     h.faults.answer = byKubelet;
     await h.boot();
     await h.until('taken over', () => h.actor(PATH)?.reason === reason, 60_000);
@@ -386,6 +388,68 @@ describe('after a takeover from the kubelet', () => {
     await h.until('granted', () => pending(h, 'web') === undefined && inForce(h, 'web')?.cpuShares === all * 1024, 60_000);
     expect(shown(h, 'web')?.restartCount).toBe(0);
     expect(h.violations).toEqual([]);
+  });
+
+  it('a change of the pod as a whole that the kubelet had not granted waits on', async () => {
+    await using h = await ofCluster();
+    create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+    await up(h, 'web', { requests: { cpu: '1' } }, { spec: { resources: { requests: { cpu: '1' } } } });
+    await h.crash();
+    const uid = inApi(h, 'web')?.metadata.uid ?? '';
+    patch(h, 'pods/web', { spec: { resources: { requests: { cpu: String(cpus(h)) } } } });
+    const entries = {
+      [uid]: { ContainerResources: { main: { requests: { cpu: '1' } } }, PodLevelResources: { requests: { cpu: '1' } } },
+    };
+    h.fs.put(
+      `${ROOT}/${ALLOCATED}`,
+      encodeCheckpoint(ALLOCATED, { entries }, () => ''),
+    );
+    await h.boot();
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred', 60_000);
+    expect(inApi(h, 'web')?.status.allocatedResources?.cpu).toBe('1');
+    expect(h.violations).toEqual([]);
+  });
+});
+
+describe('the checkpoints of the kubelet', () => {
+  const read = (h: VirtualNode, name: string) => {
+    const found = decodeCheckpoint(name, h.fs.textOf(`${ROOT}/${name}`) ?? '', () => '');
+    const { entries } = (found.ok ? found.value : {}) as { entries: Record<string, { ContainerResources: Record<string, unknown> }> };
+    return entries[inApi(h, 'web')?.metadata.uid ?? '']?.ContainerResources;
+  };
+
+  it('say what each container was granted, with all its resources, and what of that is in force', async () => {
+    await using h = await ofCluster();
+    const withDisk = (cpu: string) => ({ requests: { cpu, 'ephemeral-storage': '1Mi' } });
+    await up(h, 'web', withDisk('100m'));
+    for (const name of [ALLOCATED, ACTUATED]) expect(read(h, name)).toEqual({ main: withDisk('100m') });
+    resize(h, 'web', withDisk(String(cpus(h) + 1)));
+    await h.until('it waits', () => pending(h, 'web')?.reason === 'Infeasible');
+    expect(read(h, ALLOCATED)).toEqual({ main: withDisk('100m') });
+    h.faults.fault = (method) => (method === 'UpdateContainerResources' ? { kind: 'timeout', effect: false } : undefined);
+    resize(h, 'web', withDisk('200m'));
+    await h.until('it is in progress', () => condition(h, 'web', 'PodResizeInProgress') !== undefined);
+    expect([read(h, ALLOCATED), read(h, ACTUATED)]).toEqual([{ main: withDisk('200m') }, { main: withDisk('100m') }]);
+    h.faults.fault = () => undefined;
+    await h.until('it is in force', () => condition(h, 'web', 'PodResizeInProgress') === undefined, 120_000);
+    await h.advance(2_000);
+    expect(read(h, ACTUATED)).toEqual({ main: withDisk('200m') });
+  });
+});
+
+describe('a static pod', () => {
+  it('is in the checkpoints of the kubelet with what it asks for, and not any more when it is gone', async () => {
+    const resources = { requests: { cpu: '100m' } };
+    await using h = await virtualNode({ manifests: { web: pod('web', { container: { resources } }) } });
+    await h.until('it runs', () => h.running('web').length === 1);
+    const uid = h.uid('web');
+    const read = (name: string) => decodeCheckpoint(name, h.fs.textOf(`${ROOT}/${name}`) ?? '', () => '');
+    const entries = { [uid]: { ContainerResources: { main: resources }, PodLevelResources: null } };
+    for (const name of [ALLOCATED, ACTUATED]) expect(read(name)).toEqual({ ok: true, value: { entries } });
+    h.remove('web');
+    await h.until('it is gone', () => h.record('web') === undefined);
+    await h.advance(2_000);
+    expect(read(ACTUATED)).toEqual({ ok: true, value: { entries: {} } });
   });
 });
 

@@ -1,6 +1,7 @@
 /** Pods that write more to the disk than their own limits allow, on a whole node in virtual time that is short of nothing. */
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { DiskUsage } from '../../../src/ports/machine/diskUsage.ts';
 import { cluster, create, dirOf, events, inApi, listEnded } from '../cluster/clusterPods.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 
@@ -99,6 +100,26 @@ describe('a pod that writes more than it may', () => {
     };
     await h.advance(LOOKS_MS);
     expect(['sparse', 'linked'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running']);
+  });
+
+  it('is held to all its files, however many there are', async () => {
+    const figures = { bytesTotal: 0, bytesAvailable: 0, inodesTotal: 0, inodesFree: 0, bytesUsed: 2 * MIB, inodesUsed: 40_000 };
+    const asked: string[] = [];
+    const diskUsage: DiskUsage = {
+      measure: async (path) => {
+        asked.push(path);
+        return figures;
+      },
+    };
+    await using h = await cluster({ ports: (ports) => ({ ...ports, diskUsage }) });
+    const [many, few] = [create(h, 'many', volume('1Mi')), create(h, 'few', volume('1Mi'))];
+    for (const name of ['many', 'few']) await runs(h, name);
+    filled(h, few, 1);
+    const dir = dirOf(many, 'empty-dir', 'scratch');
+    for (let i = 0; i < 20_000; i += 1) h.fs.put(`${dir}/${i}`, '');
+    await failed(h, 'many');
+    expect(inApi(h, 'few')?.status.phase).toBe('Running');
+    expect(new Set(asked)).toEqual(new Set([dir]));
   });
 
   it('beside what a dead server serves inside its volume is measured without a look at that', async () => {

@@ -567,6 +567,19 @@ describe('recursive read-only mounts', () => {
     ]);
   });
 
+  it('are promised by the status of a container that waits, as the runtime can make them', async () => {
+    const web = pod('web', {
+      inits: [{}],
+      container: { volumeMounts: [{ name: 'cache', mountPath: '/ro', readOnly: true, recursiveReadOnly: 'IfPossible' }] },
+      spec: { volumes: [VOLUMES.cache] },
+    });
+    await using h = await virtualNode({ manifests: { web }, hollow: handlers(true) });
+    await h.until('its init container runs', () => h.running('web').length === 1);
+    const [shown] = h.status('web')?.status.containerStatuses ?? [];
+    expect(shown?.state.waiting?.reason).toBe('PodInitializing');
+    expect(shown?.volumeMounts?.[0]?.recursiveReadOnly).toBe('Enabled');
+  });
+
   it('that the runtime cannot make refuse the container that must have them', async () => {
     await using h = await virtualNode({ manifests: { web: manifest('Enabled') }, hollow: handlers(false) });
     const waiting = () => h.status('web')?.status.containerStatuses?.[0]?.state.waiting;

@@ -2,7 +2,7 @@
 
 import { TOPOLOGY_REQUESTS } from '../../../machines/allocation/coordinator/messages.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import { checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
+import { ACTUATED, ALLOCATED, checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName, podRef } from '../../../machines/pod/names.ts';
 import { RESIZABLE } from '../../../machines/pod/resources/amounts.ts';
@@ -10,7 +10,7 @@ import { resizeMessage } from '../../../machines/pod/resources/resizeEvents.ts';
 import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
 import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
 import type { Out, PodLedger } from '../../../machines/pods/manager/records.ts';
-import { ALLOCATIONS_CHECKPOINT, MANAGERS, toDocument } from '../../../machines/pods/resize/allocation.ts';
+import { MANAGERS, type WrittenPod, writtenPod } from '../../../machines/pods/resize/allocation.ts';
 import { statusAddr } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { containerGcAddr, housekeepingAddr } from '../../../machines/reclaim/messages.ts';
@@ -81,11 +81,9 @@ export class Delivery {
       case 'resizeAccepted':
         this.counts.accepted.inc({ retry_trigger: out.trigger });
         break;
-      case 'allocations': {
-        const value = toDocument(out.allocations);
-        registry.send(checkpointAddr, { type: 'checkpoint.put', name: ALLOCATIONS_CHECKPOINT, value });
+      case 'allocations':
+        this.writeDown(out, ledger);
         break;
-      }
       case 'allocate':
         this.allocators.allocate(out, this.activeOf(ledger));
         break;
@@ -98,6 +96,21 @@ export class Delivery {
       default:
         this.wake(out);
     }
+  }
+
+  private writeDown({ allocations, held }: Extract<Out, { to: 'allocations' }>, { records, candidates }: PodLedger): void {
+    const allocated: [string, WrittenPod][] = [];
+    const actuated: [string, WrittenPod][] = [];
+    for (const [uid, allocation] of [...allocations].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const pod = records.get(uid)?.pod ?? candidates.get(uid)?.pod;
+      if (pod === undefined) continue;
+      const before = held.get(uid)?.before;
+      const written = writtenPod(pod, allocation);
+      allocated.push([uid, written]);
+      actuated.push([uid, before === undefined ? written : writtenPod(pod, before)]);
+    }
+    for (const [name, entries] of [[ALLOCATED, allocated] as const, [ACTUATED, actuated] as const])
+      this.ctx.registry.send(checkpointAddr, { type: 'checkpoint.put', name, value: { entries: Object.fromEntries(entries) } });
   }
 
   private reject({ pod, life, reason, message }: Extract<Out, { to: 'rejected' }>): void {

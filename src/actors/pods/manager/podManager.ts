@@ -3,18 +3,18 @@
  * admitted, and what was asked about them; what each pod was granted, and whose change of it waits.
  * Lost on restart: all of it but what was granted.
  * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (its listing, orphans found by housekeeping),
- * the checkpoint `allocations`, the node as the API server shows it.
+ * the checkpoint `allocated_pods_state`, the node as the API server shows it.
  */
 
 import { fromPromise } from 'xstate';
-import { type CheckpointFound, checkpointAddr } from '../../../machines/foundation/messages.ts';
+import { ALLOCATED, type CheckpointFound, checkpointAddr } from '../../../machines/foundation/messages.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
 import type { SourceName } from '../../../machines/pod/runtime/seen.ts';
 import { waitingPodsView } from '../../../machines/pods/admission/messages.ts';
 import { type PodManagerEvent, podsView } from '../../../machines/pods/manager/messages.ts';
 import { podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
 import type { Step } from '../../../machines/pods/manager/records.ts';
-import { ALLOCATIONS_CHECKPOINT, type Allocation, fromDocument } from '../../../machines/pods/resize/allocation.ts';
+import { type Allocation, readPods } from '../../../machines/pods/resize/allocation.ts';
 import { joinDirty } from '../../../machines/pods/workers/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -61,10 +61,10 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
 async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promise<ReadonlyMap<string, Allocation>> {
   const answer = await ctx.registry.ask(
     checkpointAddr,
-    (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: ALLOCATIONS_CHECKPOINT, replyTo }),
+    (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: ALLOCATED, replyTo }),
     { timeoutMs: LOAD_TIMEOUT_MS, signal },
   );
-  if (answer.kind === 'reply') return answer.value.found ? fromDocument(answer.value.value) : new Map();
+  if (answer.kind === 'reply') return answer.value.found ? readPods(answer.value.value) : new Map();
   ctx.log.warn({ why: answer.reason }, 'what pods were granted cannot be read; each is taken to have what it asks for');
   return new Map();
 }

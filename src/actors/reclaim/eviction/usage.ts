@@ -16,7 +16,7 @@ import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 export interface UsageOptions {
-  ports: Pick<Ports, 'fs' | 'mounter' | 'cgroups'>;
+  ports: Pick<Ports, 'fs' | 'mounter' | 'cgroups' | 'diskUsage'>;
   cri: CriClient;
   rootDir: string;
   podLogsDir: string;
@@ -26,8 +26,10 @@ export interface UsageOptions {
   podGroup(pod: Pod): string | undefined;
   signal: AbortSignal;
 }
-/** Files of one pod that are counted; what is beyond is not. */
+/** Files of one tree that are counted here: a larger one is counted by a process of its own. */
 const FILES_MAX = 20_000;
+/** What is not counted by then is not counted. */
+const COUNT_MS = 30_000;
 const TASKS = { controller: 'pids', file: 'pids.current' };
 /** Names in directories of kinds whose volumes are the pod's own. */
 const SCRATCH = INLINE_KINDS.filter((kind) => kind.scratch).map((kind) => kind.plugin);
@@ -37,15 +39,16 @@ type Sum = { bytes: number; inodes: number };
 /** A container may mount in its emptyDir what a dead server serves: a look at that waits for ever, and holds a thread. */
 interface Walk {
   fs: Ports['fs'];
+  diskUsage: Ports['diskUsage'];
   /** Never looked at. */
   mounted: ReadonlySet<string>;
   signal: AbortSignal;
 }
 async function walkOf(o: Pick<UsageOptions, 'ports' | 'rootDir' | 'podLogsDir' | 'signal'>): Promise<Walk> {
   const { ports, rootDir, podLogsDir, signal } = o;
-  const { fs, mounter } = ports;
+  const { fs, mounter, diskUsage } = ports;
   const tables = await Promise.all([rootDir, podLogsDir].map((dir) => mounter?.list(dir) ?? []));
-  return { fs, mounted: new Set(tables.flat().map((e) => e.path)), signal };
+  return { fs, diskUsage, mounted: new Set(tables.flat().map((e) => e.path)), signal };
 }
 
 /**
@@ -125,7 +128,7 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
     add(own);
     containers.set(container, { diskBytes: own.bytes, inodes: own.inodes });
   }
-  for (const plugin of files ? SCRATCH : []) add(await treeSize(o.walk, `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`));
+  if (files) for (const volume of (await scratchSizes(o, uid)).values()) add(volume);
   return { diskBytes: total.bytes, inodes: total.inodes, containers };
 }
 
@@ -148,18 +151,24 @@ export async function measureStorage(
       const logs = await treeSize(walk, containerLogDir(o.podLogsDir, podFolder(metadata), pathName(c.name)));
       containers.set(c.name, { logs: logs.bytes, layer: layers.get(`${uid} ${c.name}`) ?? 0 });
     }
-    const volumes = new Map<string, number>();
-    for (const plugin of SCRATCH) {
-      const dir = `${podDir(o.rootDir, pathName(uid))}/volumes/${plugin}`;
-      for (const volume of await listIfThere(walk.fs, dir).catch(() => [])) {
-        const path = `${dir}/${volume}`;
-        // A volume in memory takes nothing of the disk.
-        if (!walk.mounted.has(path)) volumes.set(volume, (await treeSize(walk, path)).bytes);
-      }
-    }
-    use.set(uid, { volumes, containers });
+    const sizes = await scratchSizes({ walk, rootDir: o.rootDir }, uid);
+    use.set(uid, { volumes: new Map([...sizes].map(([name, { bytes }]) => [name, bytes])), containers });
   }
   return use;
+}
+
+/** By name, of each volume that is the pod's own. */
+async function scratchSizes({ walk, rootDir }: { walk: Walk; rootDir: string }, uid: string): Promise<Map<string, Sum>> {
+  const sizes = new Map<string, Sum>();
+  for (const plugin of SCRATCH) {
+    const dir = `${podDir(rootDir, pathName(uid))}/volumes/${plugin}`;
+    for (const volume of await listIfThere(walk.fs, dir).catch(() => [])) {
+      const path = `${dir}/${volume}`;
+      // A volume in memory takes nothing of the disk.
+      if (!walk.mounted.has(path)) sizes.set(volume, await treeSize(walk, path));
+    }
+  }
+  return sizes;
 }
 
 const NOTHING: Sum = { bytes: 0, inodes: 0 };
@@ -168,7 +177,8 @@ const NOTHING: Sum = { bytes: 0, inodes: 0 };
  * What a folder and all below it take of its file system, as du(1) counts: no holes, and a file of several names once. What
  * goes meanwhile, or cannot be read, counts for nothing.
  */
-async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Sum> {
+async function treeSize(walk: Walk, root: string): Promise<Sum> {
+  const { fs, mounted, signal } = walk;
   const top = await fs.lstat(root).catch(() => null);
   if (top === null || top.kind !== 'dir') return NOTHING;
   const sum = { bytes: top.diskBytes, inodes: 1 };
@@ -177,6 +187,7 @@ async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Su
   for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
     signal.throwIfAborted();
     for (const name of await listIfThere(fs, dir).catch(() => [])) {
+      if (sum.inodes === FILES_MAX) break;
       const path = `${dir}/${name}`;
       const info = mounted.has(path) ? null : await fs.lstat(path).catch(() => null);
       // What was mounted since takes nothing of this file system either.
@@ -187,5 +198,12 @@ async function treeSize({ fs, mounted, signal }: Walk, root: string): Promise<Su
       else if (info.links > 1) counted.add(info.ino);
     }
   }
-  return sum;
+  return sum.inodes < FILES_MAX ? sum : ((await countedBeside(walk, root)) ?? sum);
+}
+
+/** Null where nothing can be said: it would look at what is mounted inside, or did not end in time. */
+async function countedBeside({ diskUsage, mounted, signal }: Walk, root: string): Promise<Sum | null> {
+  if (diskUsage === undefined || [...mounted].some((path) => path.startsWith(`${root}/`))) return null;
+  const found = await diskUsage.measure(root, { tree: true, timeoutMs: COUNT_MS, signal }).catch(() => null);
+  return found === null ? null : { bytes: found.bytesUsed, inodes: found.inodesUsed };
 }

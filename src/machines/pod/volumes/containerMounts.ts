@@ -32,8 +32,8 @@ const PROPAGATION = {
   Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
 } as const;
 
-/** In words of the reference. */
-function recursively(m: VolumeMount, supported: boolean): Built<boolean> {
+/** Whether mounts below it become read-only, too. In words of the reference. */
+export function recursively(m: VolumeMount, supported: boolean): Built<boolean> {
   const mode = m.recursiveReadOnly ?? 'Disabled';
   const because = (why: string) => refused(`volume "${m.name}" requested recursive read-only mode, but it is ${why}`);
   if (mode === 'Disabled') return built(false);

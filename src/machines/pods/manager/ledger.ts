@@ -76,7 +76,8 @@ export class Ledger implements AdmissionHost {
   finish(): Step {
     const { before, out, lives, seen, begun, refusals } = this;
     const ready = this.heard();
-    const resizes = this.resizeDraft?.finish((uid) => this.records.has(uid) || this.waiting.has(uid)) ?? before.resizes;
+    const draft = ready && before.resizes.unsaved ? this.resizes : this.resizeDraft;
+    const resizes = draft?.finish((uid) => this.records.has(uid) || this.waiting.has(uid)) ?? before.resizes;
     const [records, candidates, holders] = [this.records.finish(), this.waiting.finish(), this.room.finish()];
     const ledger = { ...before, records, candidates, lives, seen, begun, refusals, ready, resizes, holders };
     return { ledger, out, changed: this.changed || ready !== before.ready };

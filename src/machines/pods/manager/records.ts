@@ -10,7 +10,7 @@ import type { Moment } from '../../xstate/facts.ts';
 import type { Offer, Placement } from '../admission/admission.ts';
 import type { Candidate } from '../admission/messages.ts';
 import type { Holders } from '../admission/room.ts';
-import { type Allocation, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
+import { type Allocation, type Held, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
 import type { AskedChange } from '../resize/counted.ts';
 import type { StatusView } from '../status/messages.ts';
 import type { WorkerEvent } from '../workers/messages.ts';
@@ -83,7 +83,7 @@ export type Out =
   | { to: 'resizeAsked'; changes: readonly AskedChange[] }
   | { to: 'resizeAccepted'; trigger: 'periodic_retry' | 'pod_updated' }
   /** What was granted is to be written down. */
-  | { to: 'allocations'; allocations: ReadonlyMap<string, Allocation> }
+  | { to: 'allocations'; allocations: ReadonlyMap<string, Allocation>; held: ReadonlyMap<string, Held> }
   /** Allocate to this pod what its containers have alone; answered with `pods.allocated`. */
   | { to: 'allocate'; pod: Pod; id: number }
   /** It is not admitted, or not wanted any more. */

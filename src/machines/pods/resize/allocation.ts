@@ -4,7 +4,7 @@
  */
 
 import { own } from '../../data/own.ts';
-import type { Container } from '../../kube/podTable.ts';
+import type { Container, ResourceRequirements } from '../../kube/podTable.ts';
 import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
 import { saidOf } from '../../pod/resources/actuation.ts';
@@ -23,6 +23,7 @@ import {
 } from '../../pod/resources/amounts.ts';
 import { askedClass, qosClass } from '../../pod/resources/qos.ts';
 import { type RequestOf, requestOf, shortages } from '../../pod/resources/requests.ts';
+import { isRecord } from '../../shape/conform.ts';
 
 /** By name of container; one that is not in it was granted what it asks for. {@link WHOLE_POD}: absent where the pod as a whole was granted nothing. */
 export type Allocation = Readonly<Record<string, Amounts>>;
@@ -183,12 +184,20 @@ export function resizeOrder(a: { pod: Pod; sinceMonoMs: number }, b: { pod: Pod;
 
 /** What the pod manager knows of granted resources, each by UID. */
 export interface Resizes {
-  /** What pods of the API were granted that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocations`). */
+  /** What pods were granted that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocated_pods_state`). */
   readonly allocations: ReadonlyMap<string, Allocation>;
+  /** They have changed since they were last written down. */
+  readonly unsaved: boolean;
   /** Changes that are not granted. */
   readonly waiting: ReadonlyMap<string, WaitingResize>;
-  /** What a pod holds until what it was granted is in force: the larger of both. */
-  readonly held: ReadonlyMap<string, Pod>;
+  /** Of pods of which what they were granted is not in force. */
+  readonly held: ReadonlyMap<string, Held>;
+}
+export interface Held {
+  /** What was granted before, and is in force. */
+  before: Allocation;
+  /** What it holds until then: the larger of both. */
+  pod: Pod;
 }
 export interface WaitingResize {
   /** What is asked for. */
@@ -198,23 +207,32 @@ export interface WaitingResize {
   said: string;
   sinceMonoMs: number;
 }
-export const NO_RESIZES: Resizes = { allocations: new Map(), waiting: new Map(), held: new Map() };
+export const NO_RESIZES: Resizes = { allocations: new Map(), unsaved: false, waiting: new Map(), held: new Map() };
 
-export const ALLOCATIONS_CHECKPOINT = 'allocations';
-
-/** Plain data for the checkpoint. */
-export function toDocument(allocations: ReadonlyMap<string, Allocation>): unknown {
-  return { pods: Object.fromEntries([...allocations].sort(([a], [b]) => (a < b ? -1 : 1))) };
+/** One pod in the kubelet's checkpoints: resources in full, since it takes them in place of what the pod says. */
+export interface WrittenPod {
+  ContainerResources: Record<string, ResourceRequirements>;
+  PodLevelResources: ResourceRequirements | null;
 }
-/** What cannot be read is left out: such a pod keeps what it asks for, as at first sight. */
-export function fromDocument(value: unknown): Map<string, Allocation> {
+export function writtenPod(pod: Pod, allocation: Allocation): WrittenPod {
+  const { spec } = allocatedPod(pod, allocation);
+  return {
+    ContainerResources: Object.fromEntries(resizableContainers({ ...pod, spec }).map((c) => [c.name, c.resources ?? {}])),
+    PodLevelResources: spec.resources ?? null,
+  };
+}
+
+/** By UID. What cannot be read is left out, and so is what older kubelets wrote, which say nothing of a pod as a whole. */
+export function readPods(document: unknown): Map<string, Allocation> {
   const found = new Map<string, Allocation>();
-  const pods: unknown = typeof value === 'object' && value !== null && 'pods' in value ? value.pods : undefined;
-  if (typeof pods !== 'object' || pods === null) return found;
-  for (const [uid, containers] of Object.entries(pods) as [string, unknown][]) {
-    if (typeof containers !== 'object' || containers === null) continue;
-    const read = Object.entries(containers as Record<string, unknown>).map(([name, a]) => [name, amountsFrom(a)] as const);
-    if (read.every(([, a]) => a !== null)) found.set(uid, Object.fromEntries(read) as Allocation);
+  const entries = isRecord(document) && isRecord(document.entries) ? document.entries : {};
+  for (const [uid, entry] of Object.entries(entries)) {
+    if (!isRecord(entry) || !isRecord(entry.ContainerResources) || entry.PodLevelResources === undefined) continue;
+    const whole = amountsFrom(entry.PodLevelResources ?? {});
+    const read = Object.entries(entry.ContainerResources).map(([name, a]) => [name, amountsFrom(a)] as const);
+    if (whole === null || read.some(([, a]) => a === null)) continue;
+    const allocation = Object.fromEntries([...read, ...(asksForNothing(whole) ? [] : [[WHOLE_POD, whole] as const])]) as Allocation;
+    if (isWorthKeeping(allocation)) found.set(uid, allocation);
   }
   return found;
 }

@@ -10,6 +10,7 @@ import {
   type Allocation,
   allocatedPod,
   allocationOf,
+  type Held,
   isGranted,
   isInForce,
   isWorthKeeping,
@@ -37,10 +38,11 @@ export class ResizeDraft {
   private readonly host: ResizeHost;
   private readonly allocations: Draft<string, Allocation>;
   private readonly waiting: Map<string, WaitingResize>;
-  private readonly held: Map<string, Pod>;
-  private changed = false;
+  private readonly held: Map<string, Held>;
+  private changed: boolean;
 
-  constructor({ allocations, waiting, held }: Resizes, host: ResizeHost) {
+  constructor({ allocations, unsaved, waiting, held }: Resizes, host: ResizeHost) {
+    this.changed = unsaved;
     this.host = host;
     this.allocations = SharedMap.draft(allocations);
     this.waiting = new Map(waiting);
@@ -49,21 +51,26 @@ export class ResizeDraft {
     for (const uid of held.keys()) {
       const allocation = allocations.get(uid);
       const status = statuses?.get(uid)?.status;
-      if (allocation === undefined || (status !== undefined && isInForce(status, allocation))) this.held.delete(uid);
+      if (allocation !== undefined && (status === undefined || !isInForce(status, allocation))) continue;
+      this.held.delete(uid);
+      this.changed = true;
     }
   }
 
   /** `isKnown`: a source names it. What no source names any more goes. */
   finish(isKnown: (uid: string) => boolean): Resizes {
-    if (this.host.heard()) for (const uid of [...this.allocations.keys()]) if (!isKnown(uid)) this.forget(uid);
+    const heard = this.host.heard();
+    if (heard) for (const uid of [...this.allocations.keys()]) if (!isKnown(uid)) this.forget(uid);
     const allocations = this.allocations.finish();
-    if (this.changed) this.host.out.push({ to: 'allocations', allocations });
-    return { allocations, waiting: this.waiting, held: this.held };
+    const { waiting, held } = this;
+    // Before that, what was written is not known of in full: only the pod itself says what else it has.
+    if (this.changed && heard) this.host.out.push({ to: 'allocations', allocations, held });
+    return { allocations, unsaved: this.changed && !heard, waiting, held };
   }
 
   /** As it is to be counted. */
   counted(pod: Pod): Pod {
-    return this.held.get(pod.metadata.uid) ?? pod;
+    return this.held.get(pod.metadata.uid)?.pod ?? pod;
   }
 
   /** What is known to be granted in place of what is asked for; decides nothing. */
@@ -77,7 +84,11 @@ export class ResizeDraft {
 
   /** A pod that is admitted, or has changed: with what it is granted. */
   take(pod: Pod): Pod {
-    if (!isOfApi(pod)) return pod;
+    // Of others what they ask for: a kubelet that gets the node back changes those of which it finds nothing.
+    if (!isOfApi(pod)) {
+      this.grant(pod);
+      return pod;
+    }
     const { uid } = pod.metadata;
     if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) {
       this.giveUp(uid);
@@ -146,7 +157,7 @@ export class ResizeDraft {
     });
     if (verdict.kind === 'granted') {
       if (this.waiting.get(uid)?.pending.reason === 'Deferred') this.host.out.push({ to: 'resizeAccepted', trigger });
-      this.held.set(uid, largerOf(pod, before));
+      this.held.set(uid, { before, pod: largerOf(pod, before) });
       this.grant(pod);
       return pod;
     }

@@ -1,11 +1,12 @@
 /** API status of each container, from the runtime, the last status and failed starts (pod lifecycle 6.1, 8.5). */
-import type { Container } from '../../kube/podTable.ts';
+import type { Container, VolumeMount } from '../../kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../kube/types.ts';
 import { actualResources, type InForce } from '../../pod/resources/actuation.ts';
 import { TAKEN_AWAY } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, shouldRestart } from '../../pod/runtime/shouldRestart.ts';
+import { recursively } from '../../pod/volumes/containerMounts.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
 import type { DeviceHealthOf } from './messages.ts';
 
@@ -21,6 +22,8 @@ export interface ContainersInput {
   restarting: boolean;
   failures: StartFailures;
   runtimeName: string;
+  /** Handlers of the runtime that can make mounts below a mount read-only, too. Absent: none. */
+  recursiveReadOnly?: readonly string[] | undefined;
   /** By container id; an id that is not in it has no startup probe and counts as started while it runs. */
   startedContainers?: ReadonlyMap<string, boolean> | undefined;
   /** By container id; an id that is not in it has no readiness probe and counts as ready once started. */
@@ -98,7 +101,7 @@ function defaultStatus(input: ContainersInput, container: Container, old: Contai
     restartCount: old?.restartCount ?? 0,
     image: container.image ?? '',
     imageID: '',
-    ...mountStatuses(container, []),
+    ...mountStatuses(container, promised(input)),
   };
   if (taken) return { ...status, ...TAKEN_AWAY, restartCount: status.restartCount + 1 };
   // Gone from the runtime although it ran: say that it ended, or the pod would fall back to Pending (trap 25).
@@ -137,14 +140,29 @@ function endShownBefore(old: ContainerStatus, { containerID }: ContainerStatus):
   return old.containerID !== containerID && old.state.terminated !== undefined ? { terminated: old.state.terminated } : old.lastState;
 }
 
-/** What the definition asks for, and what the runtime made of it: paths that are read-only with all that is mounted below. */
-function mountStatuses(container: Container, recursiveReadOnly: readonly string[]): { volumeMounts?: VolumeMountStatus[] } {
+/** Mounts that the runtime made read-only with all that is mounted below. */
+function made({ recursiveReadOnly = [] }: RuntimeContainer): (m: VolumeMount) => boolean {
+  return ({ mountPath }) => recursiveReadOnly.includes(mountPath.startsWith('/') ? mountPath : `/${mountPath}`);
+}
+
+/** Those that it will make so. Which handler a RuntimeClass names is not known before there is a sandbox. */
+function promised({ pod, status, recursiveReadOnly = [] }: ContainersInput): (m: VolumeMount) => boolean {
+  const named = pod.spec.runtimeClassName ?? '';
+  const handler = named === '' ? '' : status.sandboxes[0]?.handler;
+  const supported = handler !== undefined && recursiveReadOnly.includes(handler);
+  return (m) => {
+    const recursive = recursively(m, supported);
+    return recursive.ok && recursive.value;
+  };
+}
+
+function mountStatuses(container: Container, isRecursive: (m: VolumeMount) => boolean): { volumeMounts?: VolumeMountStatus[] } {
   const mounts = container.volumeMounts ?? [];
   if (mounts.length === 0) return {};
-  const volumeMounts = mounts.map(({ name, mountPath, readOnly = false }): VolumeMountStatus => {
+  const volumeMounts = mounts.map((m): VolumeMountStatus => {
+    const { name, mountPath, readOnly = false } = m;
     if (!readOnly) return { name, mountPath };
-    const recursive = recursiveReadOnly.includes(mountPath.startsWith('/') ? mountPath : `/${mountPath}`);
-    return { name, mountPath, readOnly, recursiveReadOnly: recursive ? 'Enabled' : 'Disabled' };
+    return { name, mountPath, readOnly, recursiveReadOnly: isRecursive(m) ? 'Enabled' : 'Disabled' };
   });
   return { volumeMounts };
 }
@@ -166,7 +184,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
     // A container that does not run has no resources but those granted.
     resources: container.resources ?? {},
     ...(requests === undefined ? {} : { allocatedResources: requests }),
-    ...mountStatuses(container, from.recursiveReadOnly ?? []),
+    ...mountStatuses(container, made(from)),
   };
   switch (from.state) {
     case 'running':

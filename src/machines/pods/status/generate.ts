@@ -66,6 +66,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     status: input.status,
     failures: input.failures,
     runtimeName: facts.runtimeName,
+    recursiveReadOnly: facts.recursiveReadOnly,
     startedContainers: input.startedContainers,
     readyContainers: input.readyContainers,
     hookAhead: input.hookAhead,
@@ -163,7 +164,7 @@ function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondi
 const ENDED_HERE = 'TerminationByKubelet';
 
 /**
- * Addresses of the sandbox, the node's primary family first, one of each family. A pod without a ready sandbox keeps
+ * Addresses of the sandbox, one of each family. A pod without a ready sandbox keeps
  * those it had. Host network: the node's own, which may be others than before its restart.
  */
 function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
@@ -172,5 +173,5 @@ function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
   const { hostIPs } = input.facts;
   if (pod.spec.hostNetwork === true) return hostIPs.length > 0 ? onePerFamily(hostIPs) : before;
   const seen = status.ips.length > 0 || status.sandboxes.some((s) => s.ready) ? status.ips : before;
-  return podAddresses(seen, hostIPs);
+  return podAddresses(seen, input.facts);
 }

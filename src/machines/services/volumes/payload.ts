@@ -21,7 +21,7 @@ export interface PayloadInput {
   pod: Pod;
   source: Files;
   objects: Objects;
-  facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'allocatable'>;
+  facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'ipv6First' | 'allocatable'>;
   /** The one user of all containers, for token files. */
   user: number | null;
 }

@@ -59,12 +59,19 @@ const ofInit = (c: Container, instance: RuntimeContainer, startedMap = new Map<s
     .initContainerStatuses?.[0];
   return { started: s?.started, ready: s?.ready };
 };
-const addresses = (o: { ips?: string[]; ready?: boolean; hostIPs?: string[]; hostNetwork?: boolean; old?: string[] }) => {
+const addresses = (o: {
+  ips?: string[];
+  ready?: boolean;
+  hostIPs?: string[];
+  ipv6First?: boolean;
+  hostNetwork?: boolean;
+  old?: string[];
+}) => {
   const sandbox = box({ ips: o.ips ?? [], ready: o.ready ?? true, hostNetwork: o.hostNetwork ?? false });
   const s = status({
     pod: pod(o.hostNetwork === true ? { hostNetwork: true } : {}),
     status: observed([], [sandbox]),
-    facts: { ...FACTS, hostIPs: o.hostIPs ?? ['192.0.2.10'] },
+    facts: { ...FACTS, hostIPs: o.hostIPs ?? ['192.0.2.10'], ipv6First: o.ipv6First ?? false },
     ...(o.old === undefined ? {} : { old: { phase: 'Running' as const, podIPs: o.old.map((ip) => ({ ip })) } }),
   });
   return { podIP: s.podIP, podIPs: s.podIPs, hostIPs: s.hostIPs };
@@ -182,7 +189,9 @@ goldenTable('phases, states and classes are as recorded', 'status/phase', {
 
   '6.3 addresses: of the sandbox': () => addresses({ ips: ['10.0.0.5'] }),
   '6.3 addresses: the primary family of the node first': () =>
-    addresses({ ips: ['10.0.0.5', 'fd00::5'], hostIPs: ['2001:db8::1', '192.0.2.10'] }),
+    addresses({ ips: ['10.0.0.5', 'fd00::5'], hostIPs: ['2001:db8::1', '192.0.2.10'], ipv6First: true }),
+  '6.3 addresses: IPv4 first, although the cloud names IPv6 first': () =>
+    addresses({ ips: ['fd00::5', '10.0.0.5'], hostIPs: ['2001:db8::1', '192.0.2.10'] }),
   '6.3 addresses: one of each family': () => addresses({ ips: ['10.0.0.5', '10.0.0.6', 'fd00::5'] }),
   '6.3 addresses: kept without a ready sandbox': () => addresses({ ready: false, old: ['10.0.0.5'] }),
   '6.3 addresses: on the network of the host': () => addresses({ hostNetwork: true, hostIPs: ['192.0.2.10', '2001:db8::1'] }),

@@ -20,7 +20,7 @@ export interface EnvInput {
   container: Container;
   /** Known at this start; empty before the sandbox has an address. */
   podIPs: readonly string[];
-  facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'allocatable'>;
+  facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'ipv6First' | 'allocatable'>;
   /** Absent: the node belongs to no cluster. */
   cluster?: EnvSources;
   /** Files that `fileKeyRef`s of the container name. */
@@ -220,9 +220,9 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
     case 'status.hostIPs':
       return hostAddresses(input, (ips) => ips.join(','));
     case 'status.podIP':
-      return built(podAddresses(input.podIPs, input.facts.hostIPs)[0] ?? '');
+      return built(podAddresses(input.podIPs, input.facts)[0] ?? '');
     case 'status.podIPs':
-      return built(podAddresses(input.podIPs, input.facts.hostIPs).join(','));
+      return built(podAddresses(input.podIPs, input.facts).join(','));
     default:
       return refused(`fieldRef.fieldPath "${path}" cannot be resolved`);
   }
