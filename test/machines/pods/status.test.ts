@@ -167,7 +167,7 @@ describe('generated status', () => {
   });
 
   it('addresses: primary family first, one of each, kept after the sandbox is gone', () => {
-    const facts = { ...FACTS, hostIPs: ['2001:db8::1', '192.0.2.10', '192.0.2.11'] };
+    const facts = { ...FACTS, ipv6First: true, hostIPs: ['2001:db8::1', '192.0.2.10', '192.0.2.11'] };
     const s = status({ facts, status: observed([rc('web', 'running')], [box({ ips: ['10.0.0.5', 'fd00::5'] })]) });
     expect(s).toMatchObject({ podIP: 'fd00::5', podIPs: [{ ip: 'fd00::5' }, { ip: '10.0.0.5' }] });
     expect(s.hostIPs).toEqual([{ ip: '2001:db8::1' }, { ip: '192.0.2.10' }]);

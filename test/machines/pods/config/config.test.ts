@@ -70,15 +70,16 @@ describe('environment', () => {
     expect(values([field('A', 'status.phase')])).toContain('status.phase');
   });
 
-  it('names the addresses of the pod as its status does: the family of the node first, one of each', () => {
+  it('names the addresses of the pod as its status does: the family of --node-ip first, one of each', () => {
     const variables = ['status.podIP', 'status.podIPs'].map((fieldPath) => ({ name: fieldPath, valueFrom: { fieldRef: { fieldPath } } }));
-    const told = (hostIPs: string[]) => {
+    const told = (more: { ipv6First?: boolean; hostIPs?: string[] }) => {
       const podIPs = ['10.0.0.5', 'fd00::5', '10.9.9.9'];
-      const made = containerEnv({ pod: pod(), container: container('web', { env: variables }), podIPs, facts: { ...FACTS, hostIPs } });
+      const made = containerEnv({ pod: pod(), container: container('web', { env: variables }), podIPs, facts: { ...FACTS, ...more } });
       return made.ok ? made.value.map(({ value }) => value) : made.message;
     };
-    expect(told(['fd00::10', '192.0.2.10'])).toEqual(['fd00::5', 'fd00::5,10.0.0.5']);
-    expect(told(['192.0.2.10'])).toEqual(['10.0.0.5', '10.0.0.5,fd00::5']);
+    expect(told({ ipv6First: true })).toEqual(['fd00::5', 'fd00::5,10.0.0.5']);
+    // The address of a cloud, or of the node's name, is no --node-ip.
+    expect(told({ hostIPs: ['fd00::10', '192.0.2.10'] })).toEqual(['10.0.0.5', '10.0.0.5,fd00::5']);
   });
 
   it('trap 50: resource references round up and fall back to what the node can give', () => {
