@@ -48,6 +48,18 @@ describe('a table of the embedded API server', () => {
     expect(rowOf({ kind: 'Node', spec: { unschedulable: true }, status: {} })).toEqual(['x', 'NotReady,SchedulingDisabled', '1h', '']);
   });
 
+  it('shows other objects where one has an odd status', () => {
+    const good = { kind: 'Pod', metadata: { ...metadata, name: 'good' }, spec: {}, status: { phase: 'Running' } };
+    const odd = { ...good, metadata: { ...metadata, name: 'odd' }, status: { phase: 'Running', containerStatuses: [{ name: 'a' }, null] } };
+    const table = tableOf({ kind: 'PodList', items: [odd, good] }, NOW) as { rows: { cells: string[] }[] };
+    expect(table.rows.map(({ cells }) => cells.slice(0, 3))).toEqual([
+      ['odd', '<invalid>', '<invalid>'],
+      ['good', '0/0', 'Running'],
+    ]);
+    expect(rowOf({ kind: 'Event', message: 5, involvedObject: { kind: 7 } }).slice(3)).toEqual(['<invalid>', '<invalid>']);
+    expect(rowOf({ kind: 'Node', status: { conditions: 'none' } })[1]).toBe('<invalid>');
+  });
+
   it('shows what events say', () => {
     const event = { type: 'Warning', reason: 'BackOff', message: 'again\n', involvedObject: { kind: 'Pod', name: 'web' } };
     const lastTimestamp = '2026-01-01T00:59:55Z';

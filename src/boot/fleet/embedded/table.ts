@@ -15,13 +15,22 @@ export function tableOf(body: unknown, nowMs: number): object | undefined {
   const rows = objects.map((object) => {
     const { name, namespace, uid, creationTimestamp, labels, resourceVersion } = object.metadata;
     const metadata = { name, namespace, uid, resourceVersion, creationTimestamp, labels };
-    const cells = Object.values(columns).map((cell) => cell(object, nowMs));
+    const cells = Object.values(columns).map((cell) => shownBy(cell, object, nowMs));
     return { cells, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };
   });
   return { kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata: isList ? (body.metadata ?? {}) : {}, columnDefinitions, rows };
 }
 
 type Cell = (object: KubeObject, nowMs: number) => string;
+
+/** What a client wrote into a status is not checked: one that is odd is no trouble of the other rows. */
+function shownBy(cell: Cell, object: KubeObject, nowMs: number): string {
+  try {
+    return cell(object, nowMs);
+  } catch {
+    return '<invalid>';
+  }
+}
 
 interface PodSpecShown {
   nodeName?: string;
@@ -40,7 +49,6 @@ interface EventShown {
   eventTime?: string;
   involvedObject?: { kind?: string; name?: string };
 }
-// Kinds of the store, checked where they were created.
 const specOf = <T>(object: KubeObject): T => (object.spec ?? {}) as T;
 const statusOf = <T>(object: KubeObject): T => (object.status ?? {}) as T;
 const podOf = (object: KubeObject): { spec: PodSpecShown; status: Partial<PodStatus> } => ({
@@ -92,9 +100,8 @@ function eventOf(object: KubeObject): EventShown {
 /** The reason that tells most: of the first init container that is not done, else of the first container that waits or has ended. */
 function stateOf({ spec, status }: ReturnType<typeof podOf>): string {
   const inits = spec.initContainers ?? [];
-  const isDone = (c: ContainerStatus): boolean =>
-    c.state.terminated?.exitCode === 0 ||
-    (c.started === true && inits.some((init) => init.name === c.name && init.restartPolicy === 'Always'));
+  const sidecars = new Set(inits.filter((init) => init.restartPolicy === 'Always').map((init) => init.name));
+  const isDone = (c: ContainerStatus): boolean => c.state.terminated?.exitCode === 0 || (c.started === true && sidecars.has(c.name));
   const initStatuses = status.initContainerStatuses ?? [];
   const done = initStatuses.findIndex((c) => !isDone(c));
   const initializing = initStatuses[done];

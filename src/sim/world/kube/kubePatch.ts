@@ -48,7 +48,8 @@ export function applyStrategicPatch(target: unknown, patch: unknown): unknown {
     if (key.startsWith(DELETED_TEXTS)) {
       const field = key.slice(DELETED_TEXTS.length);
       const kept = out[field];
-      if (Array.isArray(kept) && Array.isArray(value)) out[field] = kept.filter((text) => !value.includes(text));
+      const gone = new Set<unknown>(Array.isArray(value) ? value : []);
+      if (Array.isArray(kept)) out[field] = kept.filter((text) => !gone.has(text));
     }
     // The order of a merged list is told apart from its members.
     if (key.startsWith('$')) continue;
@@ -74,17 +75,19 @@ function mergeList(target: unknown, patch: readonly unknown[], by: { key: string
     return m;
   });
   if (members.some((m) => m.$patch === 'replace' && Object.keys(m).length === 1)) return members.filter((m) => m.$patch !== 'replace');
-  const out = listOf(target);
+  // By merge key, where there is one; in the order of the list.
+  const out = new Map<unknown, unknown>();
+  for (const m of listOf(target)) {
+    const id = isRecord(m) ? m[by.mergeKey] : undefined;
+    out.set(id === undefined || out.has(id) ? Symbol() : id, m);
+  }
   for (const member of members) {
     const id = member[by.mergeKey];
     if (id === undefined) throw new Error(`${by.key}: a member without its merge key ${by.mergeKey}`);
-    const at = out.findIndex((m) => isRecord(m) && m[by.mergeKey] === id);
-    if (member.$patch === 'delete') {
-      if (at >= 0) out.splice(at, 1);
-    } else if (at < 0) out.push(applyStrategicPatch(undefined, member));
-    else out[at] = applyStrategicPatch(out[at], member);
+    if (member.$patch === 'delete') out.delete(id);
+    else out.set(id, applyStrategicPatch(out.get(id), member));
   }
-  return out;
+  return [...out.values()];
 }
 
 function listOf(value: unknown): unknown[] {

@@ -199,7 +199,8 @@ export class KubeStore {
       next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
     }
     if (next.metadata.deletionTimestamp) {
-      const added = finalizersOf(next).filter((finalizer) => !finalizersOf(before).includes(finalizer));
+      const had = new Set(finalizersOf(before));
+      const added = finalizersOf(next).filter((finalizer) => !had.has(finalizer));
       if (added.length > 0) {
         const why = `metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found ${added.join(', ')}`;
         throw new ApiFault(422, 'Invalid', `${r.kind} ${quoted(at.name)} is invalid: ${why}`);
