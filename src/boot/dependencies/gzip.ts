@@ -9,7 +9,7 @@ export function createGzipPort(): Gzip {
   return {
     async compress(from, to, { signal }) {
       const log = await openRegular(from, constants.O_RDONLY, { own: true });
-      // Whoever may read the log may read this, and nobody else.
+      // Read by the same users as the log.
       const { mode } = await log.stat();
       await pipeline(log.createReadStream(), createGzip(), createWriteStream(to, { flags: 'wx', mode }), { signal });
     },

@@ -16,7 +16,7 @@ import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 export interface UsageOptions {
-  ports: Pick<Ports, 'fs' | 'mounter' | 'cgroups' | 'diskUsage'>;
+  ports: Pick<Ports, 'clock' | 'fs' | 'mounter' | 'cgroups' | 'diskUsage'>;
   cri: CriClient;
   rootDir: string;
   podLogsDir: string;
@@ -28,7 +28,7 @@ export interface UsageOptions {
 }
 /** Files of one tree that are counted here: a larger one is counted by a process of its own. */
 const FILES_MAX = 20_000;
-/** What is not counted by then is not counted. */
+/** For all those processes of one look, which the eviction of others waits for: what is not counted by then is not counted. */
 const COUNT_MS = 30_000;
 const TASKS = { controller: 'pids', file: 'pids.current' };
 /** Names in directories of kinds whose volumes are the pod's own. */
@@ -40,15 +40,18 @@ type Sum = { bytes: number; inodes: number };
 interface Walk {
   fs: Ports['fs'];
   diskUsage: Ports['diskUsage'];
+  /** Of {@link COUNT_MS}. */
+  leftMs(): number;
   /** Never looked at. */
   mounted: ReadonlySet<string>;
   signal: AbortSignal;
 }
 async function walkOf(o: Pick<UsageOptions, 'ports' | 'rootDir' | 'podLogsDir' | 'signal'>): Promise<Walk> {
   const { ports, rootDir, podLogsDir, signal } = o;
-  const { fs, mounter, diskUsage } = ports;
+  const { clock, fs, mounter, diskUsage } = ports;
+  const untilMs = clock.monoMs() + COUNT_MS;
   const tables = await Promise.all([rootDir, podLogsDir].map((dir) => mounter?.list(dir) ?? []));
-  return { fs, diskUsage, mounted: new Set(tables.flat().map((e) => e.path)), signal };
+  return { fs, diskUsage, leftMs: () => untilMs - clock.monoMs(), mounted: new Set(tables.flat().map((e) => e.path)), signal };
 }
 
 /**
@@ -202,8 +205,9 @@ async function treeSize(walk: Walk, root: string): Promise<Sum> {
 }
 
 /** Null where nothing can be said: it would look at what is mounted inside, or did not end in time. */
-async function countedBeside({ diskUsage, mounted, signal }: Walk, root: string): Promise<Sum | null> {
-  if (diskUsage === undefined || [...mounted].some((path) => path.startsWith(`${root}/`))) return null;
-  const found = await diskUsage.measure(root, { tree: true, timeoutMs: COUNT_MS, signal }).catch(() => null);
+async function countedBeside({ diskUsage, leftMs, mounted, signal }: Walk, root: string): Promise<Sum | null> {
+  const timeoutMs = leftMs();
+  if (diskUsage === undefined || timeoutMs <= 0 || [...mounted].some((path) => path.startsWith(`${root}/`))) return null;
+  const found = await diskUsage.measure(root, { tree: true, timeoutMs, signal }).catch(() => null);
   return found === null ? null : { bytes: found.bytesUsed, inodes: found.inodesUsed };
 }

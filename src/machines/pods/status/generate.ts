@@ -164,8 +164,8 @@ function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondi
 const ENDED_HERE = 'TerminationByKubelet';
 
 /**
- * Addresses of the sandbox, one of each family. A pod without a ready sandbox keeps
- * those it had. Host network: the node's own, which may be others than before its restart.
+ * Addresses of the sandbox, one of each family, that of --node-ip first. A pod without a ready sandbox keeps those it had. Host
+ * network: the node's own, which may be others than before its restart.
  */
 function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
   const { pod, status } = input;
