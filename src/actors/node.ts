@@ -15,7 +15,7 @@ import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
 import { activeStates, logicOf } from '../machines/xstate/inside.ts';
 import { dottedState } from '../machines/xstate/words.ts';
 import { handlingPod } from '../ports/handling.ts';
-import type { Ports } from '../ports/ports.ts';
+import type { Clock, Ports } from '../ports/ports.ts';
 import { createHistory, type History } from '../recorder/history.ts';
 import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../recorder/recorder.ts';
 import type { Inspected } from '../recorder/source.ts';
@@ -87,6 +87,8 @@ export interface NodeOptions {
   page?: () => InspectionPage;
   /** Entries that the flight recorder keeps. Default: 4096. */
   recorderEntries?: number;
+  /** Looks at the node from outside, where no flag asks for it: the node itself stays as it is without. */
+  onlooker?: { readonly clock: Clock };
 }
 
 /** What the parts of a node share. */
@@ -114,7 +116,9 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     node: () => tree?.registry.read(apiView.node)?.value,
   });
   const recorder = createRecorder(o.recorderEntries);
-  const history = isLookedAt(config) ? createHistory(outside.clock) : null;
+  // What the node keeps for itself is on its own clock, and each look at that is an input of a recording.
+  const lookedAtBy = isLookedAt(config) ? outside.clock : o.onlooker?.clock;
+  const history = lookedAtBy === undefined ? null : createHistory(lookedAtBy);
   const { clock } = outside;
   const started = { wallMs: clock.wallMs(), monoMs: clock.monoMs() };
   const live = (): SupervisionTree => {
@@ -257,7 +261,7 @@ function inspectedOf({ config, outside, o, facts, recorder, started, live }: Par
     tree: live(),
     recorder,
     history,
-    clock: outside.clock,
+    clock: o.onlooker?.clock ?? outside.clock,
     log: outside.log,
     nodeName: facts.nodeName,
     version: o.build?.gitVersion ?? '',

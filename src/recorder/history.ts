@@ -157,13 +157,14 @@ export function createHistory(clock: Clock): History {
       };
     },
     watch(cri) {
-      const call: Cri['call'] = async (method, req, opts) => {
+      // The caller gets the runtime's own promise: a node with a history takes its steps in the order of one without.
+      const call: Cri['call'] = (method, req, opts) => {
         const { uid, about } = aboutOf(req, owners);
         if (NOT_KEPT.has(method)) return cri.call(method, req, opts);
         if (uid === undefined) {
-          const answer = await cri.call(method, req, opts);
+          const answer = cri.call(method, req, opts);
           // Made by an earlier daemon: from here on it is known whose it is.
-          own(at(answer, 'status', 'id'), at(answer, 'status', 'labels', CRI_LABELS.podUid));
+          answer.then((told) => own(at(told, 'status', 'id'), at(told, 'status', 'labels', CRI_LABELS.podUid)), ignored);
           return answer;
         }
         const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
@@ -172,19 +173,18 @@ export function createHistory(clock: Clock): History {
         keep(history, history.calls, noted, CALLS_MAX);
         if (!repeats) for (const fn of watchers) fn(uid, noted);
         const span = tracer?.(uid, noted);
-        try {
-          const answer = await cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
-          own(at(answer, 'containerId') ?? at(answer, 'podSandboxId'), uid);
-          span?.ended(undefined);
-          return answer;
-        } catch (error) {
-          noted.error = briefly(error);
+        const ended = (error: unknown): void => {
+          if (error !== undefined) noted.error = briefly(error);
           span?.ended(error);
-          throw error;
-        } finally {
           noted.endMs = clock.wallMs();
           if (!repeats || noted.error !== '') for (const fn of watchers) fn(uid, noted);
-        }
+        };
+        const answer = cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
+        answer.then((told) => {
+          own(at(told, 'containerId') ?? at(told, 'podSandboxId'), uid);
+          ended(undefined);
+        }, ended);
+        return answer;
       };
       return {
         call,
@@ -199,6 +199,9 @@ export function createHistory(clock: Clock): History {
 export function isReady(told: { conditions?: readonly { type: string; status: string }[] | undefined } | undefined): boolean {
   return told?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 }
+
+/** The caller hears of it. */
+function ignored(): void {}
 
 const ERROR_CHARS_MAX = 200;
 function briefly(error: unknown): string {

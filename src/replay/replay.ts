@@ -1,7 +1,6 @@
 /** Runs the tree of this checkout on a recording, in the time of the recording. */
 import { createNode, type Node, type NodeOptions } from '../actors/node.ts';
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
-import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
 import { configOf } from './border.ts';
@@ -27,7 +26,7 @@ export interface ReplayInput {
   watch?: PlayerWatch;
   /** The node as the replay leaves it. */
   leaves?(node: Node): void;
-  /** The node keeps what the inspection page shows, as if it had been started with it. */
+  /** What the inspection page shows is kept beside the node. */
   lookedAt?: boolean;
 }
 /** The actor at `path` is in state `to` from now on. */
@@ -58,8 +57,6 @@ export interface Replayed {
 }
 
 const STEPS_SHOWN = 12;
-/** Nothing listens there: a replay has no servers. */
-const LOOKED_AT = '127.0.0.1:0';
 
 export async function replay(o: ReplayInput): Promise<Replayed> {
   return await new Replay(o).run();
@@ -122,7 +119,9 @@ export class Replay {
   async #create(): Promise<void> {
     const player = this.#player;
     try {
-      const node = await createNode(this.#config(), player.ports, player.options as NodeOptions);
+      const options = player.options as NodeOptions;
+      const onlooker = this.#o.lookedAt === true ? { onlooker: { clock: player.still } } : {};
+      const node = await createNode(configOf(this.#o.header.config), player.ports, { ...options, ...onlooker });
       this.#node = node;
       this.#hand = new Hand(node);
       node.tree.observe((e) => {
@@ -133,11 +132,5 @@ export class Replay {
     } catch (error) {
       this.#failure = messageOf(error);
     }
-  }
-
-  #config(): NodeConfig {
-    const config = configOf(this.#o.header.config);
-    if (this.#o.lookedAt !== true || config.flags.inspect !== '') return config;
-    return { ...config, flags: { ...config.flags, inspect: LOOKED_AT } };
   }
 }

@@ -7,10 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openInputs } from '../../src/ctl/commands/replay/file.ts';
 import { surroundings } from '../../src/ctl/commands/replay/surroundings.ts';
 import { Past, ReplayFeed, runReplayUi } from '../../src/ctl/commands/replay/ui.ts';
 import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
+import { replayed } from './replayed.ts';
 import { recorded } from './simulated/recordedSim.ts';
 import { toldTo } from './toldTo.ts';
 
@@ -90,16 +92,41 @@ it('begins at a state, and says where no actor comes to it', async () => {
   await expect(Past.of(path, 'pods/podManager state=nowhere', AROUND)).rejects.toThrow('no actor comes there');
 });
 
-it('steps from one input to the next, also where the clock moved while the node took one', async () => {
+/** A daemon that was started without a page, and whose clock moves with each look at it. */
+async function moving(minutes: number, pods: number): Promise<string> {
   let looks = 0;
-  const { daemons } = await recorded({ seed: 8, minutes: 0.1, pods: 2 }, undefined, (ports) => {
+  const { daemons } = await recorded({ seed: 8, minutes, pods }, undefined, (ports) => {
     // Each look at the clock takes a third of a millisecond.
     const [monoMs, wallMs] = [ports.clock.monoMs, ports.clock.wallMs].map((now) => () => now.call(ports.clock) + looks++ / 3);
     return { ...ports, clock: { ...ports.clock, monoMs, wallMs } as typeof ports.clock };
   });
-  const moving = join(dir, 'moving.inputs.zst');
-  writeFileSync(moving, zstdCompressSync(`${daemons[0]?.lines.join('\n')}\n`));
-  const past = await Past.of(moving, undefined, AROUND);
+  const file = join(dir, `moving-${pods}.inputs.zst`);
+  writeFileSync(file, zstdCompressSync(`${daemons[0]?.lines.join('\n')}\n`));
+  return file;
+}
+
+it('does not change the node that it shows: the whole recording is there, however much is looked at', async () => {
+  const file = await moving(0.3, 3);
+  const { header, next, more } = await openInputs(file);
+  const plain = await replayed(header, next, more);
+  expect(plain.divergence).toBeNull();
+  const past = await Past.of(file, undefined, AROUND);
+  expect({ remark: past.remark, ms: past.toMs - past.fromMs }).toEqual({ remark: '', ms: plain.ms });
+  const page = viewer(past);
+  await past.at(past.toMs, () => {});
+  const { actors = [], pods = [] } = page.last('snapshot') ?? {};
+  expect(pods.length).toBeGreaterThan(1);
+  await page.at(past.fromMs);
+  const everything = { actor: 'node/pods/podManager', pod: pods[0]?.uid ?? '', events: true, decisions: true };
+  const eachMs = (past.toMs - past.fromMs) / 100;
+  for (let ms = past.fromMs; ms < past.toMs; ms += eachMs) await page.at(ms, everything);
+  await page.at(past.toMs, everything);
+  expect(page.last('snapshot')).toMatchObject({ actors, pods });
+  expect(page.last('pod')?.pod?.history.calls.length).toBeGreaterThan(0);
+});
+
+it('steps from one input to the next, also where the clock moved while the node took one', async () => {
+  const past = await Past.of(await moving(0.1, 2), undefined, AROUND);
   expect(past.remark).toBe('');
   let seen = -1;
   for (let ms: number | null = past.fromMs; ms !== null; ms = past.steps(ms).afterMs) {

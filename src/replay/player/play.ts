@@ -5,7 +5,7 @@
 
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { Entropy, Ports } from '../../ports/ports.ts';
+import type { Clock, Entropy, Ports } from '../../ports/ports.ts';
 import { briefOf, OWN_WAY, SPELLED, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
 import { type ByHand, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
 import { Secrets } from '../secrets.ts';
@@ -52,6 +52,8 @@ export class Player {
   #calls = 0;
   #called = 0;
   #looks = 0;
+  /** The node has taken its last input: what looks now is no part of it. */
+  #isBetween = false;
   #nowMs: number;
   #wallOffsetMs: number;
   #inputs = -1;
@@ -111,6 +113,10 @@ export class Player {
   get monoMs(): number {
     return this.#nowMs;
   }
+  /** For what looks at the node from outside: looks of the node itself were recorded, and are counted. */
+  get still(): Clock {
+    return { monoMs: () => this.monoMs, wallMs: () => this.wallMs, setTimeout: () => 0, clearTimeout() {} };
+  }
   get wallMs(): number {
     return this.#nowMs + this.#wallOffsetMs;
   }
@@ -127,6 +133,7 @@ export class Player {
     if (input === null) return false;
     this.#inputs += 1;
     this.#input = input;
+    this.#isBetween = false;
     // Pages and tools look at the clock of the node too, between its inputs.
     for (const { ms } of this.#clocks) this.#nowMs += ms;
     this.#nowMs += input[1];
@@ -151,6 +158,7 @@ export class Player {
   settled(): void {
     const missing = this.#expected[this.#seen];
     if (missing !== undefined) this.#diverge(missing, null);
+    this.#isBetween = true;
   }
 
   #checkTime(): void {
@@ -351,6 +359,7 @@ export class Player {
 
   #clock(): Ports['clock'] {
     const look = (): number => {
+      if (this.#isBetween) return this.#nowMs;
       this.#looks += 1;
       while (this.#clocks[0] !== undefined && this.#clocks[0].look <= this.#looks) this.#nowMs += this.#clocks.shift()?.ms ?? 0;
       return this.#nowMs;

@@ -89,10 +89,7 @@ export class Past {
   }
 
   get node(): Inspected | null {
-    const inspected = this.#replay.node?.inspected ?? null;
-    const wallMs = () => this.#replay.wallMs;
-    // Looks at the clock are inputs of a replay; those of the page are not.
-    return inspected === null ? null : { ...inspected, clock: { ...inspected.clock, wallMs } };
+    return this.#replay.node?.inspected ?? null;
   }
 
   steps(atMs: number): { beforeMs: number | null; afterMs: number | null } {
