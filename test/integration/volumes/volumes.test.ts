@@ -523,7 +523,11 @@ describe('images as volumes', () => {
     expect(model).toMatchObject({ containerPath: '/model', hostPath: '', readonly: true, image: { userSpecifiedImage: 'models/one:1' } });
     expect(model?.image?.image).not.toBe('');
     expect(part).toMatchObject({ containerPath: '/part', hostPath: '', readonly: true, imageSubPath: 'a/b', image: model?.image });
-    expect(h.calls.filter((c) => c.method === 'PullImage')).toHaveLength(2);
+    const pulls = h.calls.filter((c) => c.method === 'PullImage');
+    expect(pulls).toHaveLength(2);
+    const { annotations } = h.record('web')?.pod.metadata ?? {};
+    for (const { req } of pulls) expect(req).toMatchObject({ image: { annotations: { ...annotations } } });
+    expect(annotations).toHaveProperty(['kubernetes.io/config.source'], 'file');
     await h.until('it was restarted', () => h.status('web')?.status.containerStatuses?.[0]?.restartCount === 1 && up(h, 'web'), 120_000);
     expect(created(h)[1]?.mounts?.slice(0, 2)).toEqual(created(h)[0]?.mounts?.slice(0, 2));
     expect(h.mounts.table).toEqual([]);

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
-import type { CriRequest, Image } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest, Image, StringMap } from '../../../src/machines/wire/cri.ts';
 import { fail } from '../fakeCri.ts';
 import { type World, world } from '../world.ts';
 
@@ -23,7 +23,12 @@ const image = (id: string): Image => ({
   pinned: false,
 });
 
-function ensure(uid: string, name: string, o: { policy?: ImageEvent['policy']; signal?: AbortSignal } = {}): Promise<ImageResult | string> {
+interface EnsureOptions {
+  policy?: ImageEvent['policy'];
+  signal?: AbortSignal;
+  annotations?: StringMap;
+}
+function ensure(uid: string, name: string, o: EnsureOptions = {}): Promise<ImageResult | string> {
   return w.tree.registry
     .ask(
       imagePullerAddr,
@@ -34,6 +39,7 @@ function ensure(uid: string, name: string, o: { policy?: ImageEvent['policy']; s
         container: 'main',
         fieldPath: 'spec.containers{main}',
         image: name,
+        ...(o.annotations === undefined ? {} : { annotations: o.annotations }),
         policy: o.policy ?? 'IfNotPresent',
         sandboxConfig: { metadata: { name: uid, uid, namespace: 'default', attempt: 0 } },
         replyTo,
@@ -69,6 +75,20 @@ describe('the image puller', () => {
     expect(await settled(ensure('u', 'busybox'))).toMatchObject({ ok: true, imageRef: 'busybox:latest', pulled: false });
     expect(said()).toEqual(['Normal Pulled: Container image "busybox" already present on machine']);
     expect(w.events[0]?.event.fieldPath).toBe('spec.containers{main}');
+  });
+
+  it("tells the runtime the pod's annotations with every question about an image", async () => {
+    await start();
+    const annotations = { 'io.containerd.cri.runtime-handler': 'kata', '': 'é' };
+    void ensure('u', 'a:1', { annotations });
+    await w.ports.settle();
+    pulls()[0]?.resolve({ imageRef: 'sha256:1' });
+    await w.ports.settle();
+    expect(w.cri.of('ImageStatus').map((c) => c.request)).toEqual([
+      { image: { image: 'a:1', annotations } },
+      { image: { image: 'sha256:1', annotations } },
+    ]);
+    expect(pulls()[0]?.request).toMatchObject({ image: { image: 'a:1', annotations } });
   });
 
   it('refuses a name that is none', async () => {

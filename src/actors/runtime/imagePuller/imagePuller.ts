@@ -23,7 +23,7 @@ import {
   type Span,
 } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { Image } from '../../../machines/wire/cri.ts';
+import type { Image, ImageSpec } from '../../../machines/wire/cri.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';
@@ -64,7 +64,7 @@ interface Work {
   signal: AbortSignal;
   askedMonoMs: number;
   /** With a tag. */
-  image: string;
+  image: ImageSpec;
   /** Secret. */
   auths: readonly OwnedAuth[];
 }
@@ -128,7 +128,7 @@ class ImagePuller {
     if (known !== undefined) return known;
     // An asker that gave up and an incarnation that ended have nobody to answer.
     const joined = joinSignals(request.event.replyTo.signal, this.#ctx.signal);
-    const work = { joined, signal: joined.signal, askedMonoMs: this.#ctx.ports.clock.monoMs(), image: '', auths: [] };
+    const work = { joined, signal: joined.signal, askedMonoMs: this.#ctx.ports.clock.monoMs(), image: { image: '' }, auths: [] };
     this.#works.set(request.id, work);
     return work;
   }
@@ -160,12 +160,12 @@ class ImagePuller {
       return failed(imageFailures.invalidName(shown, named.error));
     }
     const { image } = named;
-    work.image = image;
+    work.image = { image, ...(event.annotations === undefined ? {} : { annotations: event.annotations }) };
     let present: Image | null = null;
     // With Always the presence decides nothing. A pull also mends an image of which the runtime can tell nothing.
     if (event.policy !== 'Always') {
       try {
-        present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
+        present = (await this.#cri.read('ImageStatus', { image: work.image }, { signal })).image;
       } catch (error) {
         if (!(error instanceof CriError)) throw error;
         if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(event.image, error.details));
@@ -207,7 +207,7 @@ class ImagePuller {
   async collectCredentials(request: ImageRequest): Promise<Settled | null> {
     const { event } = request;
     const work = this.#worked(request);
-    const { image } = work;
+    const { image } = work.image;
     this.#say(event, imageEvents.pulling(event.image));
     // The pod's own secrets first, then what the node has.
     const own = event.credentials ?? { ok: true, auths: [] };
@@ -228,11 +228,11 @@ class ImagePuller {
     const work = this.#worked(request);
     const { image, auths, signal } = work;
     const result = await this.#pulls.pull({ image, auths, sandboxConfig: event.sandboxConfig }, signal, began);
-    await this.#recorded(image, result, work);
+    await this.#recorded(image.image, result, work);
     return this.#settled(event, work, result);
   }
 
-  #settled(event: ImageEvent, { image, askedMonoMs, signal }: Work, result: PullResult): Settled {
+  #settled(event: ImageEvent, { image: { image }, askedMonoMs, signal }: Work, result: PullResult): Settled {
     const { clock } = this.#ctx.ports;
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });

@@ -3,7 +3,7 @@
 import { TokenBucket } from '../../../machines/data/tokenBucket.ts';
 import { parseImageRef } from '../../../machines/kube/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
-import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/wire/cri.ts';
+import type { AuthConfig, Image, ImageSpec, PodSandboxConfig } from '../../../machines/wire/cri.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
 import type { CriClient } from '../client.ts';
 
@@ -17,7 +17,8 @@ export interface PullOptions {
   isBuiltIn(image: string): boolean;
 }
 export interface PullRequest {
-  image: string;
+  /** Pods that share a pull share the annotations of the first. */
+  image: ImageSpec;
   auths: readonly OwnedAuth[];
   sandboxConfig: PodSandboxConfig;
 }
@@ -77,7 +78,7 @@ export class Pulls {
   /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
   async pull(request: PullRequest, signal: AbortSignal, began: () => void = () => {}): Promise<PullResult> {
     // The origin of credentials makes no difference to the registry.
-    const key = `${request.image}\n${JSON.stringify(request.auths.map((a) => a.auth))}`;
+    const key = `${request.image.image}\n${JSON.stringify(request.auths.map((a) => a.auth))}`;
     let pull = this.#pulls.get(key);
     if (pull === undefined || pull.abort.signal.aborted) {
       pull = this.#begin(key, request);
@@ -111,7 +112,7 @@ export class Pulls {
   #begin(key: string, request: PullRequest): Pull {
     const abort = new AbortController();
     const pull: Pull = {
-      image: request.image,
+      image: request.image.image,
       waiters: 0,
       abort,
       beganMonoMs: null,
@@ -156,11 +157,17 @@ export class Pulls {
       try {
         const { imageRef } = await this.#cri.read(
           'PullImage',
-          { image: { image: request.image }, sandboxConfig: request.sandboxConfig, ...(auth === undefined ? {} : { auth }) },
+          { image: request.image, sandboxConfig: request.sandboxConfig, ...(auth === undefined ? {} : { auth }) },
           { signal },
         );
         const pullMs = this.#clock.monoMs() - beganMonoMs;
-        return { ok: true, imageRef, image: await this.#pulled(imageRef, signal), pullMs, used: auth === undefined ? -1 : i };
+        return {
+          ok: true,
+          imageRef,
+          image: await this.#pulled({ ...request.image, image: imageRef }, signal),
+          pullMs,
+          used: auth === undefined ? -1 : i,
+        };
       } catch (error) {
         if (!(error instanceof CriError)) throw error;
         errors.push(error.details);
@@ -173,9 +180,9 @@ export class Pulls {
   }
 
   /** What has come. Null where the runtime does not tell: the pull has worked all the same. */
-  async #pulled(image: string, signal: AbortSignal): Promise<Image | null> {
+  async #pulled(image: ImageSpec, signal: AbortSignal): Promise<Image | null> {
     try {
-      return (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
+      return (await this.#cri.read('ImageStatus', { image }, { signal })).image;
     } catch (error) {
       if (!(error instanceof CriError)) throw error;
       return null;

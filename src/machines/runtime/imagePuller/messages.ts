@@ -5,7 +5,7 @@ import type { PullPolicy } from '../../kube/words.ts';
 import type { PodRef } from '../../pod/names.ts';
 import type { StartFailure } from '../../pod/runtime/seen.ts';
 import { address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
-import type { Image, PodSandboxConfig } from '../../wire/cri.ts';
+import type { Image, PodSandboxConfig, StringMap } from '../../wire/cri.ts';
 import type { PullCredentials } from './keyring.ts';
 
 export type ImageResult = { ok: true; imageRef: string; image: Image | null; pulled: boolean } | { ok: false; failure: StartFailure };
@@ -17,6 +17,8 @@ export type ImageEvent = Message & {
   /** The container in the pod's definition, which events are about. */
   fieldPath: string;
   image: string;
+  /** The pod's. Snapshotters of a runtime read them. */
+  annotations?: StringMap;
   policy: PullPolicy;
   sandboxConfig: PodSandboxConfig;
   /** The pod's pull secrets for this image; absent: none. Secret. */

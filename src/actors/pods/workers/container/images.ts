@@ -55,6 +55,7 @@ async function ensure(ctx: Ctx, o: ImagesWanted & { image: string; policy: PullP
       container: job.container.name,
       fieldPath: eventFieldPath(job.pod, job.container.name),
       image,
+      annotations: job.pod.metadata.annotations ?? {},
       policy,
       sandboxConfig,
       credentials,
