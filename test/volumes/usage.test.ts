@@ -9,7 +9,9 @@ import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts
 import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { createDiskUsage, readFigures } from '../../src/boot/dependencies/machine/diskUsage.ts';
+import type { EventsEvent } from '../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
+import { podRef } from '../../src/machines/pod/names.ts';
 import { pathName } from '../../src/machines/pod/pathName.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type CsiDriver, driversView } from '../../src/machines/services/plugins/messages.ts';
@@ -70,6 +72,11 @@ function source(o: { volumes?: readonly VolumeSummary[]; of?: Pod; periodMs?: nu
   const registry = views();
   registry.set(podsView, viewOfPods([record(o.of ?? web([]))]));
   registry.set(volumesView, new Map([[UID, o.volumes ?? []]]));
+  const events: EventsEvent['event'][] = [];
+  registry.send = (_, e) => {
+    events.push((e as unknown as EventsEvent).event);
+    return 'delivered';
+  };
   const ctx = { ports, registry, log: ports.log, signal: gone.signal };
   const read = volumeUsage(ctx, { rootDir: dir, periodMs: o.periodMs ?? MINUTE_MS, health: o.health ?? false });
   /** What the pod's volumes use, by name, with those that count as its own use of the disk. */
@@ -77,7 +84,7 @@ function source(o: { volumes?: readonly VolumeSummary[]; of?: Pod; periodMs?: nu
     const mine = (await read()).get(UID);
     return { volumes: new Map((mine?.all ?? []).map((s) => [s.name, s])), ephemeral: (mine?.ephemeral ?? []).map((s) => s.name) };
   };
-  return { ports, registry, read, told };
+  return { ports, registry, read, told, events };
 }
 async function driver(o: Partial<DriverOptions> = {}): Promise<{ driver: TestDriver; registered: Map<string, CsiDriver> }> {
   const socket = join(dir, `${drivers.length}.sock`);
@@ -229,6 +236,13 @@ describe('volumes of drivers', () => {
         return found;
       }, 30_000);
       expect(disk.volumeHealthStats).toEqual(health ? { abnormal: true } : undefined);
+      const about = { type: 'Warning', reason: 'VolumeConditionAbnormal', message: 'Volume disk: of the disk' };
+      expect(s.events[0]).toEqual(health ? { ...about, pod: podRef(claimed) } : undefined);
+      // Nobody asks for figures any more, and the pod's user hears of it all the same.
+      const before = s.events.length;
+      await s.ports.advance(2 * MINUTE_MS);
+      if (health) await vi.waitFor(() => expect(s.events.length).toBeGreaterThan(before), 30_000);
+      else expect(s.events).toEqual([]);
     }
   });
   it('that fail, or whose driver is not here, are named and hold up nobody', async () => {

@@ -23,7 +23,7 @@ const OBJECT_PER_SECOND = 1 / 300;
 const REMEMBERED_MAX = 4_096;
 /** Characters of a name in the API. */
 const NAME_MAX = 253;
-/** Namespace of events about the node, which has none. */
+/** Namespace of events about what has none: the node, a PersistentVolume. */
 const NODE_NAMESPACE = 'default';
 
 export interface PendingEvent {
@@ -96,7 +96,7 @@ export class EventCorrelator {
 
   take(event: RecordedEvent, now: { wallMs: number; monoMs: number }): void {
     // Each type by itself: warnings that go on and on leave what is ordinary its place.
-    const about = event.claim ?? event.pod;
+    const about = event.about ?? event.pod;
     const owner = `${event.type} ${about?.uid ?? ''}`;
     const bucket = this.#buckets.get(owner) ?? new TokenBucket(OBJECT_PER_SECOND, OBJECT_BURST);
     this.#buckets.put(owner, bucket);
@@ -110,7 +110,7 @@ export class EventCorrelator {
     this.#cut.delete(key);
     const before = this.#waiting.get(key);
     const written = this.#written.get(key);
-    const namespace = about?.namespace ?? NODE_NAMESPACE;
+    const namespace = about?.namespace || NODE_NAMESPACE;
     this.#sequence += 1n;
     const stamp = (BigInt(Math.floor(now.wallMs)) * 1_000_000n + (this.#sequence % 1_000_000n)).toString(16);
     this.#waiting.set(key, {
@@ -158,7 +158,7 @@ export class EventCorrelator {
   }
 
   #combine(event: RecordedEvent, nowMs: number): { key: string; message: string } {
-    const kind = JSON.stringify([(event.claim ?? event.pod)?.uid ?? '', event.type, event.reason]);
+    const kind = JSON.stringify([(event.about ?? event.pod)?.uid ?? '', event.type, event.reason]);
     let group = this.#similar.get(kind);
     if (group === undefined || nowMs - group.lastMs > SIMILAR_MS) group = { lastMs: nowMs, messages: new Set() };
     group.lastMs = nowMs;
@@ -178,15 +178,16 @@ function eventName(about: string, stamp: string): string {
 
 /** The object on the wire. */
 export function eventObject(p: PendingEvent, nodeName: string): WireEvent {
-  const { claim, pod = claim, fieldPath, type, reason } = p.event;
+  const { about, pod = about, fieldPath, type, reason } = p.event;
   const time = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
-  const { namespace = '', name = '', uid = '' } = claim ?? pod ?? {};
-  const kind = claim === undefined ? 'Pod' : 'PersistentVolumeClaim';
+  const { namespace = '', name = '', uid = '' } = about ?? pod ?? {};
+  const kind = about?.kind ?? 'Pod';
+  const inNamespace = namespace === '' ? {} : { namespace };
   const involvedObject =
     pod === undefined
       ? // The reference names the node by its name here, not by its UID.
         { kind: 'Node', name: nodeName, uid: nodeName }
-      : { apiVersion: 'v1', kind, namespace, name, uid, ...(fieldPath === undefined ? {} : { fieldPath }) };
+      : { apiVersion: 'v1', kind, ...inNamespace, name, uid, ...(fieldPath === undefined ? {} : { fieldPath }) };
   return {
     apiVersion: 'v1',
     kind: 'Event',

@@ -2,6 +2,7 @@
 
 import type { Pod } from '../kube/types.ts';
 import type { Volume } from '../kube/volumeTable.ts';
+import { type PodRef, podRef } from '../pod/names.ts';
 import { INLINE_KINDS, kindOfPlugin } from '../pod/volumes/kinds.ts';
 import type { VolumeRef } from '../pod/volumes/volumePaths.ts';
 import type { CsiResponse } from '../wire/csi.ts';
@@ -17,6 +18,8 @@ export interface VolumeUsage {
   inodesUsed: number;
   /** What its driver thinks of it; absent where that is not asked, or the driver does not say. */
   abnormal?: boolean;
+  /** Its words for that. */
+  condition?: string;
 }
 export interface ClaimRef {
   name: string;
@@ -31,6 +34,7 @@ export interface VolumeStats extends FsStats {
 /** A volume that stands, and how what it uses is found out. */
 export interface MeasuredVolume {
   ref: VolumeRef;
+  pod: PodRef;
   /** `tree`: its files are counted; `claim`: by its driver where one serves it, else the file system it lies on. */
   by: 'tree' | 'claim';
   /** Never changed by who uses it: counted once. */
@@ -47,6 +51,7 @@ export function measuredVolume(pod: Pod, ref: VolumeRef): MeasuredVolume | null 
   const volume = pod.spec.volumes?.find((v) => v.name === ref.name);
   return {
     ref,
+    pod: podRef(pod),
     by: kind.foreign ? 'claim' : 'tree',
     once: !kind.foreign && kind.scratch !== true,
     ephemeral: kind.onDisk?.(volume) === true,
@@ -74,7 +79,7 @@ export function usageOfDriver(answer: CsiResponse<'NodeGetVolumeStats'>, o: { he
     inodesFree: whole(inodes?.available),
     inodes: whole(inodes?.total),
     inodesUsed: whole(inodes?.used),
-    ...(condition === null || condition === undefined ? {} : { abnormal: condition.abnormal }),
+    ...(condition === null || condition === undefined ? {} : { abnormal: condition.abnormal, condition: condition.message }),
   };
 }
 /** Figures are unsigned in what is told: less than nothing is not known. */
@@ -84,7 +89,7 @@ function whole(text: string | undefined): number {
 }
 
 export function volumeStats(v: MeasuredVolume, usage: VolumeUsage, time: string): VolumeStats {
-  const { abnormal, ...figures } = usage;
+  const { abnormal, condition: _, ...figures } = usage;
   return {
     time,
     ...figures,

@@ -9,8 +9,8 @@ export interface RecordedEvent {
   reason: string;
   message: string;
   pod?: PodRef;
-  /** It is about a claim of that pod. */
-  claim?: PodRef;
+  /** It is about this object of the pod's volumes. A PersistentVolume has the namespace ''. */
+  about?: PodRef & { kind: 'PersistentVolumeClaim' | 'PersistentVolume' };
   /** `spec.containers{name}` and its siblings. */
   fieldPath?: string;
   count: number;

@@ -84,7 +84,7 @@ export function createEventLog(limits: EventLogLimits = EVENT_LOG_LIMITS, kept: 
 function keyOf(e: EventsEvent['event']): string {
   return JSON.stringify([
     e.pod?.uid ?? NODE,
-    ...(e.claim === undefined ? [] : [e.claim.uid]),
+    ...(e.about === undefined ? [] : [e.about.uid]),
     e.type,
     e.reason,
     e.fieldPath ?? '',

@@ -59,7 +59,7 @@ function volumeOf(uid: string, pv: { mountOptions?: string[]; fsType?: string } 
     swappable: () => undefined,
     claims: async ({ volume: name, readOnly, block }) => {
       const found = claimedVolume({ spec }, { claim, name, node: { name: 'n', labels: {} }, readOnly, block });
-      return found.ok ? { ok: true, value: { ...found.value, sizes: claimSizes({}, { spec }) } } : found;
+      return found.ok ? { ok: true, value: { ...found.value, uid: 'v', sizes: claimSizes({}, { spec }) } } : found;
     },
     csi: {
       drivers: () => new Map(),

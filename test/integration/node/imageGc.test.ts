@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import type { CriResponse } from '../../../src/machines/wire/cri.ts';
 
 import { cluster, create, events, inApi } from '../cluster/clusterPods.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
@@ -123,6 +124,16 @@ describe('a collection that fails', () => {
     h.faults.fault = (m) => (m === 'ImageFsInfo' ? { kind: 'refuse', code: 13, details: 'no statistics' } : undefined);
     await failed(3);
     expect(said(h, 'ImageGCFailed').map((e) => e.count)).toEqual([1]);
+  });
+
+  it('leaves an image without an id alone, and says so', async () => {
+    await using h = await start({ images: ['left:1'] });
+    const nameless = { id: '', repoTags: ['odd:1'], repoDigests: [], size: '1', uid: null, username: '', spec: null, pinned: false };
+    h.faults.answer = (method, value) =>
+      method === 'ListImages' ? { images: [nameless, ...(value as CriResponse<'ListImages'>).images] } : value;
+    await h.until('the other one is gone', () => !images(h).includes('left:1'));
+    expect(said(h, 'InvalidImageID')).toMatchObject([{ type: 'Warning', message: 'ImageID is not valid, skipping, image: odd:1' }]);
+    expect(h.calls.flatMap((c) => (c.method === 'RemoveImage' ? [c.req] : []))).not.toContainEqual({ image: { image: '' } });
   });
 
   it('says that a file system without room at all cannot be', async () => {

@@ -28,6 +28,32 @@ const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'pv-1');
 const asked = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).map((c) => c.request.path);
 
 describe('a claim', () => {
+  it('whose disk holds another file system than its volume names fails, and an event of the PersistentVolume says so', async () => {
+    await using h = await cluster();
+    const path = '/dev/sdb';
+    h.special.set(path, 'block');
+    h.mounts.formatted.set(path, 'xfs');
+    h.mounts.trouble.failing = (op) => (op === 'mount' ? 'EIO' : undefined);
+    provide(h, { local: { path, fsType: 'ext4' } });
+    create(h, 'web', claiming());
+    const reason = 'FailedMountOnFilesystemMismatch';
+    await h.until('it is told', () => events(h, reason).length > 0);
+    expect(events(h, reason)[0]).toMatch(/^MountVolume failed for volume "pv-1" .*EIO/);
+    const sent = () => h.kube.store.list('events').find((e) => e.reason === reason);
+    await h.until('the API has it', () => sent() !== undefined);
+    const got = h.kube.handle({ verb: 'GET', path: '/api/v1/persistentvolumes/pv-1' });
+    const { uid } = ((got.ok ? got.body : {}) as { metadata: { uid: string } }).metadata;
+    expect(sent()).toMatchObject({
+      metadata: { namespace: 'default' },
+      type: 'Warning',
+      involvedObject: { apiVersion: 'v1', kind: 'PersistentVolume', name: 'pv-1', uid },
+    });
+    expect(sent()?.involvedObject).not.toHaveProperty('namespace');
+    h.mounts.trouble.failing = () => undefined;
+    await h.until('Ready', () => isReady(h, 'web'), 300_000);
+    expect(h.mounts.overwritten).toEqual([]);
+  });
+
   it('that is bound to a local volume is bound into the pod, and let go with it; its content stays', async () => {
     await using h = await cluster();
     const path = '/mnt/disk';

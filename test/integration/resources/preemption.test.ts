@@ -66,6 +66,7 @@ describe('a critical pod that finds no room', () => {
     await h.until('Ready', () => isReady(h, 'critical'), 20_000);
     expect(h.actor('node/pods/podManager')?.reason).toBe('Ready');
     expect(running(h, 'stuck')).toHaveLength(1);
+    expect(events(h, 'ExceededGracePeriod')).toEqual(['Container runtime did not kill the pod within specified grace period.']);
     expect(h.lines.some((l) => l.msg.startsWith('letting a critical pod in'))).toBe(true);
     h.faults.fault = () => undefined;
     await h.until('it has ended', () => running(h, 'stuck').length === 0 && reason(h, 'stuck') === 'Preempting', 120_000);

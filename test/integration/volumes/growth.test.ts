@@ -71,7 +71,7 @@ const block = {
 const expands = (h: VirtualNode) =>
   h.drivers.calls.filter((c) => c.method === 'NodeExpandVolume').map((c) => c.request as CsiRequest<'NodeExpandVolume'>);
 const about = (h: VirtualNode, reason: string) =>
-  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.claim?.name ?? `pod ${e.pod?.name}`);
+  (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.about?.name ?? `pod ${e.pod?.name}`);
 async function running(h: VirtualNode, spec: object = pod()): Promise<Pod> {
   const made = create(h, 'web', spec);
   await h.until('the pod is ready', () => isReady(h, 'web'));

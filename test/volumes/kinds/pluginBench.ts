@@ -65,7 +65,7 @@ export function machine(
           { metadata: { name: 'pv' }, ...pv },
           { claim: { uid: 'c', volume: 'pv' }, name, node, readOnly, block },
         );
-        return found.ok ? { ok: true, value: { ...found.value, sizes: claimSizes({}, pv) } } : found;
+        return found.ok ? { ok: true, value: { ...found.value, uid: 'v', sizes: claimSizes({}, pv) } } : found;
       },
       growth: null,
       csi: {

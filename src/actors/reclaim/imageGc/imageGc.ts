@@ -99,9 +99,12 @@ class Collector {
       this.#cri.read('ListContainers', {}, { signal }),
       this.#room(signal),
     ]);
-    this.#images = new Map(images.map((i) => [i.id, i]));
+    for (const image of images.filter(({ id }) => id === ''))
+      this.#say('InvalidImageID', `ImageID is not valid, skipping, image: ${nameOf(image) || '(without a name)'}`);
+    const named = images.filter(({ id }) => id !== '');
+    this.#images = new Map(named.map((i) => [i.id, i]));
     this.#held = imagesOfContainers(containers);
-    const seen = detected(ledger, { images, used: (image) => this.#isUsed(image), nowMs });
+    const seen = detected(ledger, { images: named, used: (image) => this.#isUsed(image), nowMs });
     return { ledger: seen, plan: planImages(seen, { policy: this.#o.policy, room, all, nowMs }) };
   }
 

@@ -6,6 +6,7 @@ import type { Pod } from '../../../machines/kube/types.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import { boundClaim, type ClaimedVolume, claimedVolume, claimProblem, groupOfVolume } from '../../../machines/services/volumes/claims.ts';
 import { type ClaimSizes, claimSizes } from '../../../machines/services/volumes/growth.ts';
+import { partOf, textOf } from '../../../machines/shape/lenient.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -21,8 +22,8 @@ interface ClaimQuestion {
   readOnly: boolean;
   block: boolean;
 }
-/** `group`: where its PersistentVolume names one. */
-export type ClaimAnswer = ClaimedVolume & { sizes: ClaimSizes; group?: number };
+/** `uid`: of the PersistentVolume. `group`: where it names one. */
+export type ClaimAnswer = ClaimedVolume & { uid: string; sizes: ClaimSizes; group?: number };
 export type ClaimSource = (of: ClaimQuestion, signal: AbortSignal) => Promise<Built<ClaimAnswer>>;
 
 export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nodeName: () => string): ClaimSource {
@@ -44,6 +45,7 @@ export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>
     const found = claimedVolume(pv.body, { claim: claim.value, name: volume, node, readOnly, block });
     if (!found.ok) return because(found.message);
     const group = groupOfVolume(pv.body);
-    return built({ ...found.value, sizes: claimSizes(pvc.body, pv.body), ...(group === null ? {} : { group }) });
+    const uid = textOf(partOf(pv.body, 'metadata').uid);
+    return built({ ...found.value, uid, sizes: claimSizes(pvc.body, pv.body), ...(group === null ? {} : { group }) });
   };
 }

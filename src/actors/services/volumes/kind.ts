@@ -4,6 +4,7 @@
  * touched through the Mounter's killable helpers alone, each call with a deadline.
  */
 
+import type { RecordedEvent } from '../../../machines/foundation/messages.ts';
 import type { ObjectSource } from '../../../machines/kube/objects.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import type { NodeFacts } from '../../../machines/nodeFacts.ts';
@@ -11,7 +12,6 @@ import type { Claim } from '../../../machines/pod/volumes/kinds/claim.ts';
 import type { PersistentSource } from '../../../machines/pod/volumes/kinds.ts';
 import { type VolumeRef, volumePath } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { ClaimedVolume } from '../../../machines/services/volumes/claims.ts';
-import type { ClaimSizes } from '../../../machines/services/volumes/growth.ts';
 import type { VolumeEventSaid } from '../../../machines/services/volumes/said.ts';
 import type { GrowJob, GrowthOutcome, SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import type { Mounter } from '../../../ports/machine/mounter.ts';
@@ -83,8 +83,8 @@ export interface VolumeTools {
   };
   /** To the events of the pod. */
   warn(pod: Pod, reason: string, message: string): void;
-  /** `claim`: the event is about it, and not about its pod. */
-  say(pod: Pod, said: VolumeEventSaid, claim?: ClaimSizes['claim']): void;
+  /** `about`: what the event is about, instead of its pod. */
+  say(pod: Pod, said: VolumeEventSaid, about?: RecordedEvent['about']): void;
   /** Files of a volume in memory may come to lie on a swap device, where the machine has one. */
   swappable(): void;
   measure: StorageMetrics['operation'];

@@ -13,6 +13,7 @@ import {
   type VolumeUsage,
   volumeStats,
 } from '../../../machines/figures/volumeStats.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { serverOf } from '../../../machines/host/unmounting.ts';
 import { CSI } from '../../../machines/pod/volumes/kinds/csi.ts';
 import { standOf, volumeKey, volumePath, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
@@ -63,7 +64,7 @@ interface Entry {
 export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageSource {
   const volumes = new KnownVolumes(ctx);
   const meter = new UsageMeter(ctx, o);
-  return async () => {
+  const look = async () => {
     if (o.periodMs <= 0) return new Map();
     volumes.look();
     const now = ctx.ports.clock.monoMs();
@@ -74,14 +75,35 @@ export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageS
     if (round.length > 0) await within(ctx.ports.clock, Promise.all(round));
     return volumes.measured();
   };
+  if (o.health && o.periodMs > 0) lookAgainAndAgain(ctx, o.periodMs, look);
+  return look;
 }
 
-async function measure({ ports, log, signal }: Ctx, meter: UsageMeter, entry: Entry): Promise<void> {
+/** Events about the health of volumes come also on a node whose figures nobody reads. */
+function lookAgainAndAgain({ ports: { clock, rng }, signal }: Ctx, periodMs: number, look: VolumeUsageSource): void {
+  let timer: ReturnType<typeof clock.setTimeout>;
+  const arm = (): void => {
+    timer = clock.setTimeout(() => void look().finally(() => signal.aborted || arm()), periodMs * (1 + rng.next()));
+  };
+  arm();
+  signal.addEventListener('abort', () => clock.clearTimeout(timer), { once: true });
+}
+
+/** In the words of the kubelet, after each measurement that shows it. */
+function sayAbnormal({ registry }: Ctx, { ref, pod }: MeasuredVolume, usage: VolumeUsage | null): void {
+  if (usage?.abnormal !== true) return;
+  const message = `Volume ${ref.name}: ${usage.condition ?? ''}`;
+  registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: 'VolumeConditionAbnormal', message, pod } });
+}
+
+async function measure(ctx: Ctx, meter: UsageMeter, entry: Entry): Promise<void> {
+  const { ports, log, signal } = ctx;
   const { ref } = entry.volume;
   entry.running = true;
   try {
     const usage = await meter.usageOf(entry.volume);
     const time = isoOfNanos(BigInt(Math.round(ports.clock.wallMs())) * 1_000_000n);
+    sayAbnormal(ctx, entry.volume, usage);
     entry.stats = usage === null ? null : volumeStats(entry.volume, usage, time);
     entry.error = '';
   } catch (error) {

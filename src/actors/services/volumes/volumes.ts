@@ -111,8 +111,8 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
   const say: VolumeTools['say'] = (pod, said, about) => {
     const { name, namespace, uid } = pod.metadata;
-    const claim = about === undefined ? {} : { claim: { namespace: about.namespace, name: about.name, uid: about.uid } };
-    registry.send(eventsAddr, { type: 'event.record', event: { ...said, ...claim, pod: { name, namespace, uid } } });
+    const event = { ...said, ...(about === undefined ? {} : { about }), pod: { name, namespace, uid } };
+    registry.send(eventsAddr, { type: 'event.record', event });
   };
   const warn = (pod: Pod, reason: string, message: string): void => say(pod, { type: 'Warning', reason, message });
   // The cluster attaches what this node says that it uses, and what is attached shows in the node's status.

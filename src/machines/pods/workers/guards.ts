@@ -51,6 +51,8 @@ export const guards = {
   nothingYet: ({ context }: Step) => context.status !== null,
   usesClaims: ({ context }: Step) => usesClaims(context.pod),
   terminating: ({ context }: Step) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
+  /** It was evicted, preempted, or ended for a shutdown of the machine: the node itself waits for its end. */
+  endedByNode: ({ context }: Step) => context.killStatus?.disruption !== undefined,
   quiet: ({ context }: Step) => isQuiet(context),
   graceShrank: ({ context, event }: Step) => {
     const pod = event.type === 'pod.update' ? event.pod : context.pod;

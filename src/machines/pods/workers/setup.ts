@@ -109,6 +109,9 @@ const effects = setup({
   },
 });
 
+/** The kubelet's. A runtime has this long at least, whatever the grace. */
+const OVERDUE_SECONDS_MIN = 10;
+
 export const workerSetup = effects.extend({
   actions: {
     /** Once per sandbox that is given up; not when the pod moved to or from the host's network (trap 35). */
@@ -372,6 +375,7 @@ export const workerSetup = effects.extend({
     trouble: assign(({ context }, trouble: Trouble) => ({ trouble, failuresInRow: context.failuresInRow + 1 })),
   },
   delays: {
+    overdue: ({ context: { graceSeconds } }) => Math.max(OVERDUE_SECONDS_MIN, Math.floor(1.5 * (graceSeconds ?? 0))) * 1000,
     /** Each container is killed by then. */
     killed: ({ context: { graceSeconds } }) => stopTimeoutSeconds(graceSeconds ?? 0, 0) * 1000 + SEVER_AFTER_MS,
     wait: ({ context: { trouble, failuresInRow } }) =>

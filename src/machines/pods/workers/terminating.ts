@@ -4,6 +4,12 @@ import { CLAIMS_RETRY_MS, podStop, stopTrouble, troubleOf, type WorkerContext } 
 import { isKnown, nothingCame } from './guards.ts';
 import { workerSetup } from './setup.ts';
 
+const EXCEEDED = {
+  type: 'Warning',
+  reason: 'ExceededGracePeriod',
+  message: 'Container runtime did not kill the pod within specified grace period.',
+} as const;
+
 export const terminating = workerSetup.createStateConfig({
   meta: { phase: 'terminating' },
   initial: 'choosing',
@@ -32,6 +38,7 @@ export const terminating = workerSetup.createStateConfig({
       ],
     },
   },
+  after: { overdue: { guard: 'endedByNode', actions: { type: 'recordEvent', params: EXCEEDED } } },
   states: {
     choosing: { always: [{ guard: 'quiet', target: 'judging' }, { target: 'fencing' }] },
     fencing: {

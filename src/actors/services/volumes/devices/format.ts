@@ -1,7 +1,7 @@
 /** Mounts a block device. mkfs is called only where the device can be read and blkid finds nothing on it. */
 
 import { checked, contentOf, isRead, looking, preparing, reading } from '../../../../machines/services/volumes/devices/format.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
+import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import { deviceCall, formatCall, lookCall } from '../disk/limits.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
 
@@ -11,6 +11,9 @@ interface Mounted {
   fsType: string;
   options: readonly string[];
 }
+
+/** mount(8) failed, and the device holds another file system than was asked for. */
+export class FilesystemMismatch extends Error {}
 
 export async function formatAndMount(o: Pick<VolumeTools, 'ports' | 'log'>, of: Mounted, signal: AbortSignal): Promise<void> {
   const mounter = mounterOf(o);
@@ -26,7 +29,12 @@ export async function formatAndMount(o: Pick<VolumeTools, 'ports' | 'log'>, of: 
   const prepare = preparing({ content, device, fsType, readOnly: options.includes('ro') });
   if (!prepare.ok) throw new Error(prepare.message);
   if (prepare.value !== null) await run(o, { ...prepare.value, device }, signal);
-  await mounter.mount({ type: fsType, source: device, path, options: [...options, 'defaults'] }, deviceCall(signal));
+  const mismatch = content !== '' && content !== fsType;
+  try {
+    await mounter.mount({ type: fsType, source: device, path, options: [...options, 'defaults'] }, deviceCall(signal));
+  } catch (error) {
+    throw mismatch ? new FilesystemMismatch(messageOf(error), { cause: error }) : error;
+  }
 }
 
 async function contentSeen(o: Pick<VolumeTools, 'ports'>, device: string, signal: AbortSignal): Promise<string> {

@@ -104,7 +104,7 @@ export async function growWhileMounting(
     const message = `MountVolume.NodeExpandVolume failed for volume "${sizes.volume}" requested read-only file system`;
     const event = { type: 'Warning', reason: 'FileSystemResizeFailed', message } as const;
     o.say(pod, event);
-    o.say(pod, event, sizes.claim);
+    o.say(pod, event, aboutClaim(sizes));
   } else if (plan.kind === 'grow') {
     try {
       await carryOut(o, { volume, pod, sizes, behind }, plan, signal);
@@ -151,7 +151,7 @@ async function carryOut(o: VolumeTools, of: Growing, plan: Plan, signal: AbortSi
   }
   await writeSize(o, volume, plan.size);
   o.say(of.pod, event);
-  o.say(of.pod, event, sizes.claim);
+  o.say(of.pod, event, aboutClaim(sizes));
   return true;
 }
 
@@ -186,4 +186,8 @@ async function noteFailure(
       'a claim could not be told why its volume did not grow',
     );
   }
+}
+
+function aboutClaim({ claim: { namespace, name, uid } }: ClaimSizes) {
+  return { kind: 'PersistentVolumeClaim' as const, namespace, name, uid };
 }

@@ -6,6 +6,7 @@
 
 import { mountsAt } from '../../../../machines/host/mountinfo.ts';
 import { mayHang } from '../../../../machines/host/unmounting.ts';
+import type { Pod } from '../../../../machines/kube/types.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import { isSameStand, pluginName, type Stand, standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { podVolumes } from '../../../../machines/pod/volumes/volumes.ts';
@@ -13,6 +14,7 @@ import type { Built } from '../../../../machines/result.ts';
 import { type ClaimedVolume, volumeInPod } from '../../../../machines/services/volumes/claims.ts';
 import type { SetUpDone, SetUpJob } from '../../../../machines/services/volumes/volumeMachine.ts';
 import type { ClaimAnswer } from '../claims.ts';
+import { FilesystemMismatch } from '../devices/format.ts';
 import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
 import { copyMarker, readyAt, takeDownMount, unmark } from '../disk/directory.ts';
@@ -49,7 +51,11 @@ export const claim: { inline: InlineActs<Claim> } = {
         o.csi.ledger.pass(volumeKey({ ...job.volume, ...stands }), volumeKey(job.volume));
         const placed = at(job, stands);
         const mounted = (await mountOf(o, placed.volume)) !== undefined;
-        const done = await o.behindClaims.of(behind.kind).setUp(o, { ...placed, mounted, behind }, signal);
+        const done = await saidOfMismatch(
+          o,
+          { pod: job.pod, behind },
+          o.behindClaims.of(behind.kind).setUp(o, { ...placed, mounted, behind }, signal),
+        );
         if (job.first && 'sizes' in behind) await growWhileMounting(o, { ...placed, found: behind }, signal);
         return { ...(done ?? standsAt(o, placed)), stands };
       });
@@ -84,6 +90,25 @@ export const claim: { inline: InlineActs<Claim> } = {
     },
   },
 };
+
+/** The administrator of the volume is told, too: its PersistentVolume names another file system than there is on it. */
+async function saidOfMismatch<T>(
+  o: VolumeTools,
+  { pod, behind }: { pod: Pod; behind: ClaimAnswer | ClaimedVolume },
+  work: Promise<T>,
+): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof FilesystemMismatch && 'uid' in behind) {
+      const { volume: name, uid } = behind;
+      const message = `MountVolume failed for volume "${name}" ${error.message}`;
+      const said = { type: 'Warning', reason: 'FailedMountOnFilesystemMismatch', message } as const;
+      o.say(pod, said, { kind: 'PersistentVolume', namespace: '', name, uid });
+    }
+    throw error;
+  }
+}
 
 async function takeDown(o: VolumeTools, ref: VolumeRef & { stands: Stand }, signal: AbortSignal): Promise<void> {
   const { ledger, inUseChanged } = o.csi;
