@@ -24,6 +24,9 @@ const LONG = [
   'test/sim/seeds/freshSeeds.test.ts',
 ].map((file) => join(import.meta.dirname, file));
 
+/** What an `expect.poll` may wait for: a machine that is busy with other things is no failure. Below each project's `testTimeout`. */
+const poll = { timeout: 50_000 };
+
 /** Vitest's order is by size, where nothing is known of an earlier run. */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -49,6 +52,7 @@ export default defineConfig({
           // Wide: a machine that is busy with other things is no failure.
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          expect: { poll },
           pool: 'forks',
           // Starting a process for each file and loading the sources there costs more than most files do.
           isolate: false,
@@ -62,6 +66,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          expect: { poll },
           pool: 'forks',
           // These mostly wait, and each file has a lab of its own.
           maxWorkers: 3,
@@ -75,6 +80,7 @@ export default defineConfig({
           include: ['test/cluster/**/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          expect: { poll },
           pool: 'forks',
           fileParallelism: false,
         },
@@ -85,6 +91,7 @@ export default defineConfig({
           include: ['test/**/*.nightly.ts'],
           testTimeout: 900_000,
           hookTimeout: 600_000,
+          expect: { poll },
           pool: 'forks',
           fileParallelism: false,
         },

@@ -14,7 +14,7 @@ const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-cli-'));
 
 function started(program: string, ...args: string[]) {
   const it = startProgram(join(ROOT, program), args, { cwd: dir, env: { ...process.env, KUBECONFIG: '' } });
-  return { ...it, says: (text: string | RegExp) => expect.poll(it.text, { timeout: 90_000 }).toMatch(text) };
+  return { ...it, says: (text: string | RegExp) => expect.poll(it.text).toMatch(text) };
 }
 const fleet = (...args: string[]) => started('bin/actorlet', 'fleet', ...args);
 const file = (name: string, text: string): string => {

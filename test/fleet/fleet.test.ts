@@ -142,12 +142,12 @@ describe('a fleet', { timeout: 60_000 }, () => {
       });
     const boots = () => kube.store.list('nodes').map((n) => (n.status as { nodeInfo: { bootID: string } }).nodeInfo.bootID);
     await fleet.start();
-    await expect.poll(restarts, { timeout: 20_000 }).toEqual([0, 0]);
+    await expect.poll(restarts).toEqual([0, 0]);
     const off = fleet.members.slice(0, 1);
     expect(await fleet.switchOff(off)).toEqual([]);
     expect(fleet.nodes().map((n) => n.state === 'off')).toEqual([true, false]);
     expect(await fleet.switchOn(off)).toEqual([]);
-    await expect.poll(restarts, { timeout: 20_000 }).toEqual([1, 0]);
+    await expect.poll(restarts).toEqual([1, 0]);
     expect(boots()).toEqual(['fleet-n-0-1', 'fleet-n-1']);
   });
 
@@ -160,11 +160,11 @@ describe('a fleet', { timeout: 60_000 }, () => {
     await fleet.switchOff(fleet.members.slice(0, 1));
     await Promise.all([fleet.switchOn(fleet.members.slice(0, 1)), fleet.restart(fleet.members)]);
     expect(await starting).toEqual([]);
-    await expect.poll(() => fleet.overview().nodes.ready, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => fleet.overview().nodes.ready).toBe(2);
     expect(first?.node).toBeDefined();
     expect(await fleet.stop()).toEqual([]);
     // A daemon that nobody knows any more would go on.
-    await expect.poll(() => kube.openWatches(), { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => kube.openWatches()).toBe(0);
   });
 
   it('passes a request about a pod to the node that has it now, while another still ends one of the same name', async () => {
@@ -179,10 +179,10 @@ describe('a fleet', { timeout: 60_000 }, () => {
     };
     const isReady = (name: string) => fleet.member(name)?.pods().ready;
     kube.handle({ verb: 'POST', path, body: stubborn('n-0') });
-    await expect.poll(() => isReady('n-0'), { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => isReady('n-0')).toBe(1);
     kube.handle({ verb: 'DELETE', path: `${path}/web`, query: { gracePeriodSeconds: '0' } });
     kube.handle({ verb: 'POST', path, body: stubborn('n-1') });
-    await expect.poll(() => isReady('n-1'), { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => isReady('n-1')).toBe(1);
     expect(fleet.member('n-0')?.podNamed('default', 'web')).toBe('leaving');
     const asked = {
       method: 'GET',
@@ -202,10 +202,10 @@ describe('a fleet', { timeout: 60_000 }, () => {
     await fleet.start();
     kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: pod('web', 'n-0') });
     const ready = () => fleet.overview().pods.ready;
-    await expect.poll(() => fleet.podSeconds().podReady.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => fleet.podSeconds().podReady.length).toBe(1);
     const before = fleet.podSeconds();
     expect(await fleet.restart(fleet.members)).toEqual([]);
-    await expect.poll(ready, { timeout: 20_000 }).toBe(1);
+    await expect.poll(ready).toBe(1);
     expect(fleet.podSeconds()).toEqual(before);
   });
 
@@ -231,7 +231,7 @@ describe('a fleet', { timeout: 60_000 }, () => {
     const fleet = new Fleet(spec({ groups: spec().groups.map((g) => ({ ...g, count: 200 })) }), { ...given, clock: hurried });
     const boots = () => fleet.members.reduce((sum, m) => sum + m.boots, 0);
     const starting = fleet.start();
-    await expect.poll(() => fleet.overview().nodes.running, { timeout: 20_000, interval: 5 }).toBeGreaterThan(0);
+    await expect.poll(() => fleet.overview().nodes.running, { interval: 5 }).toBeGreaterThan(0);
     const stuck = fleet.members[199];
     if (stuck === undefined) throw new Error('there is no such node');
     stuck.stop = () => new Promise(() => {});
@@ -252,13 +252,13 @@ describe('a fleet', { timeout: 60_000 }, () => {
     await using fleet = new Fleet(of, { ...given, socketPath, net: createNet() }, { index: 1, count: 2 });
     expect(fleet.members.map((m) => m.name)).toEqual(['n-1']);
     await fleet.start();
-    await expect.poll(() => fleet.nodes()[0]?.state, { timeout: 30_000 }).toBe('ready');
+    await expect.poll(() => fleet.nodes()[0]?.state).toBe('ready');
     const ask = (node: string) => adminClient(socketPath, AbortSignal.timeout(10_000), node);
     expect(await ask('n-1').json('/node')).toMatchObject({ name: 'n-1' });
     await expect(ask('n-0').json('/node')).rejects.toThrow('the node n-0 is not of this fleet, or its daemon does not run');
     await expect(ask('').json('/node')).rejects.toThrow('say which one with --node NAME');
     expect(fleet.calls.byKind.get('POST nodes')).toBe(1);
-    await expect.poll(() => fleet.calls.byKind.get('POST leases'), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => fleet.calls.byKind.get('POST leases')).toBe(1);
     expect(fleet.nodes()).toEqual([{ name: 'n-1', group: 'n', state: 'ready', pods: 0, readyAfterMs: expect.any(Number) }]);
     rmSync(dir, { recursive: true, force: true });
   });

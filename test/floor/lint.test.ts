@@ -170,11 +170,25 @@ describe('import direction', () => {
   });
 });
 
+async function putBiome(): Promise<string> {
+  await cp(join(project, 'biome.json'), join(root, 'biome.json'));
+  await cp(join(project, 'scripts/lint'), join(root, 'scripts/lint'), { recursive: true });
+  await symlink(join(project, 'node_modules'), join(root, 'node_modules'));
+  return join(project, 'node_modules/.bin/biome');
+}
+
+it('a poll with a deadline of its own is refused', async () => {
+  const biome = await putBiome();
+  const polls = ['expect.poll(look)', 'expect.poll(look, { interval: 5 })', 'expect.poll(look, { timeout: 5, interval: 5 })'];
+  await put('test/poll.ts', `export const polls = [\n${polls.map((poll) => `  ${poll},\n`).join('')}];\n`);
+  const { output } = await run(biome, ['lint', '--reporter=github', 'test'], root);
+  expect([...output.matchAll(/poll.ts,line=(\d+)/g)].map((m) => m[1])).toEqual(['4']);
+  expect(output).toContain('expect.poll has one deadline for all');
+});
+
 describe('ambient time, chance and process', () => {
   it('are refused in actors and machines, allowed in boot', async () => {
-    await cp(join(project, 'biome.json'), join(root, 'biome.json'));
-    await cp(join(project, 'scripts/lint'), join(root, 'scripts/lint'), { recursive: true });
-    await symlink(join(project, 'node_modules'), join(root, 'node_modules'));
+    const biome = await putBiome();
     const uses = [
       'Date.now()',
       'new Date()',
@@ -188,7 +202,6 @@ describe('ambient time, chance and process', () => {
     for (const folder of ['src/machines', 'src/actors/pods', 'src/sandbox/hollow', 'src/boot', 'src/sandbox/process']) {
       await put(`${folder}/ambient.ts`, text);
     }
-    const biome = join(project, 'node_modules/.bin/biome');
     const { output } = await run(biome, ['lint', '--max-diagnostics=none', '--reporter=github', 'src'], root);
     const lines = (folder: string) =>
       [...new Set([...output.matchAll(new RegExp(`/${folder}/ambient.ts,line=(\\d+)`, 'g'))].map((m) => Number(m[1])))].sort(

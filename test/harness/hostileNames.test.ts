@@ -154,7 +154,7 @@ const running = async (node: TestNode): Promise<string[]> =>
     .map((p) => p.name)
     .sort();
 async function runs(node: TestNode, names: readonly string[]): Promise<void> {
-  await expect.poll(() => running(node), { timeout: 30_000, interval: 50 }).toEqual([...names].sort());
+  await expect.poll(() => running(node), { interval: 50 }).toEqual([...names].sort());
 }
 
 it('makes nothing outside its folders of names that an API server gives', { timeout: 240_000 }, async () => {
@@ -182,7 +182,7 @@ it('makes nothing outside its folders of names that an API server gives', { time
   // Keys of what is put into a volume are that volume's trouble.
   for (const [i, key] of HOSTILE_NAMES.entries()) server.put(pod(`key-${i}`, { key }));
   server.put(pod('third'));
-  await expect.poll(() => running(node), { timeout: 30_000 }).toEqual(expect.arrayContaining(['first', 'second', 'third']));
+  await expect.poll(() => running(node)).toEqual(expect.arrayContaining(['first', 'second', 'third']));
   const last = outside(node);
   expect(last.beside).toEqual([]);
   expect(last.root).toEqual(before.root);
@@ -208,15 +208,13 @@ it('runs one of two pods with one UID, and the other once the first is gone; no 
   );
   const warnings = async () => (await node.events()).filter((e) => e.reason === 'FailedValidation').map((e) => e.message);
   await expect
-    .poll(warnings, { timeout: 30_000 })
+    .poll(warnings)
     .toEqual([
       'pod default/b in the API: pod default/a has its UID; it is not run',
       'source file: pod default/a (uid one) of source api has the UID one; pod default/static-n1 is ignored',
     ]);
   server.drop('a');
-  await expect.poll(() => running(node), { timeout: 30_000 }).toContain('beside');
+  await expect.poll(() => running(node)).toContain('beside');
   // The one that was first is on its way out for a moment.
-  await expect
-    .poll(async () => (await running(node)).filter((name) => name !== 'beside' && name !== 'a'), { timeout: 30_000 })
-    .toHaveLength(1);
+  await expect.poll(async () => (await running(node)).filter((name) => name !== 'beside' && name !== 'a')).toHaveLength(1);
 });

@@ -219,7 +219,7 @@ await node.dispose();
       server.stderr.setEncoding('utf8').on('data', (text: string) => {
         said += text;
       });
-      await expect.poll(() => said, { timeout: 60_000 }).toContain('1/1 Ready');
+      await expect.poll(() => said).toContain('1/1 Ready');
       writeFileSync(
         join(home, 'fleet.mjs'),
         `import { startFleet } from 'actorlet/fleet';

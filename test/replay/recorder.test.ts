@@ -122,13 +122,10 @@ describe('a recording that is full', () => {
     clock.nowMs += minutes * 60_000;
     const { noise } = recorded.ports.host as unknown as { noise(): string };
     await expect
-      .poll(
-        () => {
-          for (let i = 0; i < 1_000; i++) noise();
-          return recorded.now().ended;
-        },
-        { timeout: 20_000 },
-      )
+      .poll(() => {
+        for (let i = 0; i < 1_000; i++) noise();
+        return recorded.now().ended;
+      })
       .toBe('the recording is full');
     expect(full).toBe(times);
     await recorded.end('the daemon ended');
@@ -205,13 +202,10 @@ describe('a disk', () => {
       });
       const line = JSON.stringify(['end', 'x'.repeat(2 ** 20)]);
       await expect
-        .poll(
-          () => {
-            for (let i = 0; i < 4; i++) file.write(line + Math.random());
-            return why;
-          },
-          { timeout: 20_000 },
-        )
+        .poll(() => {
+          for (let i = 0; i < 4; i++) file.write(line + Math.random());
+          return why;
+        })
         .toBe('the disk does not keep up');
       expect(file.write(line)).toBe(true);
       await file.end();

@@ -27,7 +27,7 @@ export const REQUESTS_PER_SECOND_MAX = 200;
 /** New ones, of all clients together. */
 const CONNECTIONS_PER_SECOND_MAX = 50;
 /** After a client asked for too much, new connections are cut for so long: reading what they send would cost more. */
-export const CLOSED_FOR_MS = 5_000;
+const CLOSED_FOR_MS = 5_000;
 
 /** What a WebSocket is attached to. */
 export interface Target {

@@ -98,7 +98,7 @@ describe('documents', () => {
     const documents = open({ idleMs: 20 });
     const before = threads();
     await documents.decode(rare('a'), SOURCE);
-    await expect.poll(threads, { timeout: 10_000 }).toBe(before);
+    await expect.poll(threads).toBe(before);
     expect(await documents.decode(rare('b'), SOURCE)).toMatchObject({ ok: true });
   });
 

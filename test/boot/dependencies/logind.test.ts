@@ -28,7 +28,7 @@ function program(dir: string, script: string): string {
   writeFileSync(path, `#!/bin/sh\nprintf '%s\\n' "$@" >'${join(dir, 'args')}'\n${script}\n`, { mode: 0o755 });
   return path;
 }
-const until = (what: string, look: () => boolean) => expect.poll(look, { timeout: 50_000, interval: 20, message: what }).toBe(true);
+const until = (what: string, look: () => boolean) => expect.poll(look, { interval: 20, message: what }).toBe(true);
 
 interface Logind {
   socket: string;

@@ -143,11 +143,11 @@ describe('a credential program', () => {
     });
     const call = it.current().catch((e: unknown) => e);
     const pidOf = () => readFile(join(dir.path, 'pid'), 'utf8').catch(() => '');
-    await expect.poll(pidOf, { timeout: 40_000 }).toMatch(/^\d+\n$/);
+    await expect.poll(pidOf).toMatch(/^\d+\n$/);
     const pid = Number(await pidOf());
     overdue();
     expect(String(await call)).toContain('gave no answer within 60 s and was killed');
-    await expect.poll(() => gone(pid), { timeout: 40_000 }).toBe(true);
+    await expect.poll(() => gone(pid)).toBe(true);
   });
 });
 

@@ -8,7 +8,6 @@ import { Fleet } from '../../../src/fleet/fleet.ts';
 import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../src/sim/world/rng.ts';
 
-const POLL = { timeout: 30_000 };
 /** Of nodes that are asked for at once. */
 const PAGE = 500;
 
@@ -64,7 +63,7 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
         (crashes?.containerStatuses?.[0]?.restartCount ?? 0) > 0 && crashes?.containerStatuses?.[0]?.state.waiting !== undefined;
       return [web?.phase, host?.phase, waits, done?.phase, job?.phase];
     };
-    await expect.poll(looks, POLL).toEqual(['Running', 'Running', true, 'Succeeded', 'Running']);
+    await expect.poll(looks).toEqual(['Running', 'Running', true, 'Succeeded', 'Running']);
     // It knows nothing of what this process holds.
     await first.stop();
     const before = statuses();
@@ -72,8 +71,8 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
     await using second = fleet();
     await taken(second);
     expect(await second.start()).toEqual([]);
-    await expect.poll(() => second.overview().pods, POLL).toMatchObject({ total: 5, ready: 3 });
-    await expect.poll(() => statuses().job?.phase, POLL).toBe('Succeeded');
+    await expect.poll(() => second.overview().pods).toMatchObject({ total: 5, ready: 3 });
+    await expect.poll(() => statuses().job?.phase).toBe('Succeeded');
     const { job: _, crashes: __, ...others } = statuses();
     const { job: ___, crashes, ...same } = before;
     expect(others).toEqual(same);
@@ -81,7 +80,7 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
     expect(again?.restartCount).toBeLessThanOrEqual((crashes?.containerStatuses?.[0]?.restartCount ?? 0) + 2);
     // New containers get ids of their own.
     pod('new', 'n-0');
-    await expect.poll(() => statuses().new?.phase, POLL).toBe('Running');
+    await expect.poll(() => statuses().new?.phase).toBe('Running');
     // Ids are of one node; these have the same.
     const onOne = [statuses().web, statuses().crashes, statuses().new];
     const ids = onOne.flatMap((pod) => pod?.containerStatuses?.map((c) => c.containerID) ?? []);
@@ -92,7 +91,7 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
     const { fleet, taken } = lab();
     const first = fleet();
     await first.start();
-    await expect.poll(() => first.overview().nodes.ready, POLL).toBe(2);
+    await expect.poll(() => first.overview().nodes.ready).toBe(2);
     await expect(taken(fleet('other'), 'other')).rejects.toThrow(
       '2 nodes are there that the fleet other did not make: n-0, n-1; choose other names of nodes',
     );

@@ -78,7 +78,7 @@ describe('an embedded API server', () => {
       await ask('POST', '/api/v1/namespaces/default/pods', { body: JSON.stringify({ ...POD, metadata: { name } }) });
     const table = async () =>
       (await ask('GET', '/api/v1/pods', { accept: TABLE })).body.rows?.map((r) => r.cells.slice(0, 4).join(' ')).sort();
-    await expect.poll(table, { timeout: 30_000 }).toEqual(['a 1/1 Running 0', 'b 1/1 Running 0', 'early 1/1 Running 0']);
+    await expect.poll(table).toEqual(['a 1/1 Running 0', 'b 1/1 Running 0', 'early 1/1 Running 0']);
     const { rows = [] } = (await ask('GET', '/api/v1/nodes', { accept: TABLE })).body;
     expect(rows.map((r) => r.object?.metadata.labels?.['actorlet.dev/fleet'])).toEqual(['demo', 'demo', 'demo']);
     expect(api.connect('n-0').server).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
@@ -368,10 +368,10 @@ describe('the small scheduler', () => {
     for (const name of ['done', 'a', 'b']) await make(name);
     await expect.poll(bound).toEqual(['a', 'done']);
     await merge(`${path}/done/status`, { status: { phase: 'Succeeded' } });
-    await expect.poll(bound, { timeout: 5_000 }).toEqual(['a', 'b', 'done']);
+    await expect.poll(bound).toEqual(['a', 'b', 'done']);
     await merge(`${path}/a/status`, { status: { phase: 'Failed' } });
     await merge(`${path}/gated`, { spec: { schedulingGates: null } });
-    await expect.poll(bound, { timeout: 5_000 }).toEqual(['a', 'b', 'done', 'gated']);
+    await expect.poll(bound).toEqual(['a', 'b', 'done', 'gated']);
     await api.close();
   });
 

@@ -14,7 +14,6 @@ import { simKube } from '../../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../../src/sim/world/rng.ts';
 
 const FILE = join(import.meta.dirname, '../../../packaging/fleet/rbac.yaml');
-const POLL = { timeout: 60_000 };
 const WRITES = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' } as const;
 
 interface Rule {
@@ -61,10 +60,10 @@ it('the service account of packaging/fleet may do all that a fleet asks', { time
     await adopt(fleet, 'mine', asking);
     put(`${inDefault}/pods`, { metadata: { name: 'web' }, spec });
     await fleet.start();
-    await expect.poll(() => fleet.overview().pods.ready, POLL).toBe(1);
-    await expect.poll(() => kube.store.list('leases').length, POLL).toBe(2);
+    await expect.poll(() => fleet.overview().pods.ready).toBe(1);
+    await expect.poll(() => kube.store.list('leases').length).toBe(2);
     kube.handle({ verb: 'DELETE', path: `${inDefault}/pods/web`, query: { gracePeriodSeconds: '1' } });
-    await expect.poll(() => kube.store.list('pods'), POLL).toEqual([]);
+    await expect.poll(() => kube.store.list('pods')).toEqual([]);
     await fleet.stop();
     await removeNodes(['n-0', 'n-1'], asking);
   }

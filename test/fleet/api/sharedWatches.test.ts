@@ -185,7 +185,7 @@ describe('shared watches', () => {
     for (const [i, how] of (['close', 'truncate'] as const).entries()) {
       kube.cutWatches(how);
       pod(`after-${i}`, 'a');
-      await expect.poll(() => a.lines.filter((l) => l !== 'BOOKMARK').slice(i), { timeout: 5_000 }).toEqual([`ADDED after-${i}`]);
+      await expect.poll(() => a.lines.filter((l) => l !== 'BOOKMARK').slice(i)).toEqual([`ADDED after-${i}`]);
     }
     a.stop.abort();
   });
