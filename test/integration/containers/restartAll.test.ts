@@ -71,6 +71,27 @@ describe('an end that restarts all containers', () => {
     expect(counts(h)).toEqual({ 'init-0': 1, 'init-1': 1, main: 1, once: 1, stays: 1 });
   });
 
+  /** A start cannot be called back: what it made goes too, before what asked, or a daemon that begins in between would keep it. */
+  it.each(['CreateContainer', 'StartContainer'] as const)(
+    'waits for a %s that is under way, and takes away what that made',
+    async (method) => {
+      await using h = await watched();
+      h.faults.deaf = true;
+      const { fault } = h.faults;
+      h.faults.fault = (called, req) => {
+        fault(called, req);
+        h.faults.latencyMs[method] = h.seen.at(-1)?.name === 'late' ? 1_000 : 0;
+        return undefined;
+      };
+      h.faults.latencyMs.PullImage = 1_500;
+      const late = { name: 'late', image: 'late:1' };
+      h.write('web', pod('web', { lives: { main: `run=2s,exit=${ALL};` }, spec: { containers: [main, late] } }));
+      await h.until('both run after it', () => counts(h).main === 1 && h.running('web').length === 2, 60_000);
+      expect(h.seen.filter((s) => s.method === 'RemoveContainer').map((s) => s.name)).toEqual(['late', 'main']);
+      expect(h.violations).toEqual([]);
+    },
+  );
+
   it('shows each container as taken away, and is told by the condition until all are', async () => {
     await using h = await watched();
     h.write('web', training());

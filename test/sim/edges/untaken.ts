@@ -92,7 +92,8 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'terminating.releasingClaims -> terminating.claimsHeld on error(releaseClaims)': THROWS,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,
     'syncing.killingContainers -> syncing.actFailed on error(killContainers)': THROWS,
-    'syncing.resetting -> syncing.actFailed on error(resetContainers)': THROWS,
+    'syncing.resetting.fencing -> syncing.inspecting on error(fence)': RARE,
+    'syncing.resetting.removing -> syncing.actFailed on error(resetContainers)': THROWS,
     'terminating.stopping -> terminating.again on error(stopPod)': THROWS,
   },
   prober: {

@@ -104,8 +104,6 @@ export interface PodActions {
   containersToKill: KillContainer[];
   /** Some init container is still ahead: regular containers were not examined. */
   initializing: boolean;
-  /** All containers restart: these are taken away first, group after group, and nothing else is done. Absent: they do not. */
-  reset?: ResetGroup[];
 }
 
 export interface CrashBackoffEntry {

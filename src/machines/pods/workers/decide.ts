@@ -9,7 +9,7 @@ import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
 import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
 import { firstStatus, markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
-import type { PodActions, PodRuntimeStatus, ResetGroup, StartFailure } from '../../pod/runtime/seen.ts';
+import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
@@ -54,7 +54,7 @@ type Plan =
   | { kind: 'createSandbox'; actions: PodActions }
   | { kind: 'killContainers'; actions: PodActions }
   /** All containers restart in the sandbox that there is: take them away. */
-  | { kind: 'resetContainers'; actions: PodActions; reset: readonly ResetGroup[] }
+  | { kind: 'resetContainers'; actions: PodActions }
   /** Nothing to do to the sandbox: feed the containers. */
   | { kind: 'steady'; actions: PodActions };
 
@@ -123,6 +123,7 @@ export function decide(input: DecideInput): Decision {
   if (deadlineExceeded) return done({ kind: 'deadline' });
   if (apiStatus.phase === 'Failed' || apiStatus.phase === 'Succeeded') return done({ kind: 'terminal' });
 
+  const restartingAll = apiStatus.conditions?.some((c) => c.type === ALL_RESTARTING && c.status === 'True') === true;
   const computed = computePodActions({
     pod,
     status,
@@ -130,9 +131,10 @@ export function decide(input: DecideInput): Decision {
     startup: probes.startup,
     hookAhead: input.hookAhead ?? new Set(),
     resizeRestarts: resize.restart,
-    restartingAll: apiStatus.conditions?.some((c) => c.type === ALL_RESTARTING && c.status === 'True') === true,
+    restartingAll,
   });
-  if (computed.reset !== undefined) return done({ kind: 'resetContainers', actions: computed, reset: computed.reset });
+  // What an ended sandbox left is taken away once there is another.
+  if (restartingAll && !computed.createSandbox) return done({ kind: 'resetContainers', actions: computed });
   const kills = computed.containersToKill.filter((k) => k.reason !== 'Unknown' || input.stoppedUnknown?.has(k.id) !== true);
   const actions: PodActions = { ...computed, containersToKill: kills };
   const anythingUp = status.containers.some((c) => c.state === 'running') || status.sandboxes.some((s) => s.ready);

@@ -8,7 +8,6 @@ import type { Pod } from '../../kube/types.ts';
 import type { ProbeResults } from '../../pod/probes/probes.ts';
 import { matchesHash } from '../../pod/runtime/containerHash.ts';
 import { findContainer } from '../../pod/runtime/killOrder.ts';
-import { containersToReset } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { KillContainer, PodActions, PodRuntimeStatus, RuntimeContainer } from '../../pod/runtime/seen.ts';
 import {
@@ -29,7 +28,7 @@ export interface PodActionsInput {
   hookAhead?: ReadonlySet<string>;
   /** Names of running containers that get other resources, which takes a restart. */
   resizeRestarts?: ReadonlySet<string>;
-  /** All containers restart, and some are still to be taken away. Default false. */
+  /** All containers restart, and some are still to be taken away: nothing starts before that. Default false. */
   restartingAll?: boolean;
 }
 
@@ -70,11 +69,7 @@ export function computePodActions(input: PodActionsInput): PodActions {
     containersToKill: [],
     initializing: false,
   };
-  if (input.restartingAll === true) {
-    // What an ended sandbox left is taken away once there is another.
-    if (!sandbox.changed) actions.reset = containersToReset(pod, status);
-    return actions;
-  }
+  if (input.restartingAll === true) return actions;
   if (sandbox.changed) {
     fromScratch(pod, status, actions);
     return actions;

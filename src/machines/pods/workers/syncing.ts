@@ -1,6 +1,7 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
 
 import { assign, cancel, raise } from 'xstate';
+import { containersToReset } from '../../pod/runtime/restartAll.ts';
 import { messageOf } from '../../text/errors.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import {
@@ -248,27 +249,48 @@ export const syncing = workerSetup.createStateConfig({
         },
       },
     },
-    /** A start that is under way goes before it; what that made is taken away after the next look. */
     resetting: {
       meta: {
         reason: 'RestartingAllContainers',
         message: 'a container ended so that all containers of the pod restart: they are taken away',
       },
       entry: ['cancelChildren', 'report'],
-      invoke: {
-        src: 'resetContainers',
-        input: ({ context }) => ({ pod: context.pod, groups: requiredActions(context).reset ?? [] }),
-        onDone: [
-          {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'actFailed',
-            actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.output, STOP_RETRY_MS) },
+      initial: 'fencing',
+      states: {
+        fencing: {
+          invoke: {
+            src: 'fence',
+            input: ({ context }) => ({ uid: context.uid }),
+            onDone: { target: 'inspecting' },
+            onError: { target: '#podWorker.syncing.inspecting' },
           },
-          { target: 'inspecting', actions: ['clearTrouble'] },
-        ],
-        onError: {
-          target: 'actFailed',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.error, STOP_RETRY_MS) },
+        },
+        /** A start that the fence waited for may have made a container: it goes with the others, before the one that asked. */
+        inspecting: {
+          invoke: {
+            src: 'inspect',
+            input: ({ context }) => ({ uid: context.uid }),
+            onDone: { target: 'removing', actions: [assign(({ event }) => ({ status: event.output }))] },
+            onError: { target: '#podWorker.syncing.inspecting' },
+          },
+        },
+        removing: {
+          invoke: {
+            src: 'resetContainers',
+            input: ({ context }) => ({ pod: context.pod, groups: containersToReset(context.pod, requiredStatus(context)) }),
+            onDone: [
+              {
+                guard: ({ event }) => event.output.kind === 'failed',
+                target: '#podWorker.syncing.actFailed',
+                actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.output, STOP_RETRY_MS) },
+              },
+              { target: '#podWorker.syncing.inspecting', actions: ['clearTrouble'] },
+            ],
+            onError: {
+              target: '#podWorker.syncing.actFailed',
+              actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.error, STOP_RETRY_MS) },
+            },
+          },
         },
       },
     },
