@@ -33,6 +33,7 @@ function containerLogsDirOf(podLogsDir: string): string {
 }
 
 type MachinePorts = Pick<Ports, 'host' | 'fs'> & { log: Pick<Logger, 'warn'> };
+type FactPorts = MachinePorts & Pick<Ports, 'clock'>;
 
 async function machineOf({ config: c, flags }: NodeConfig, ports: MachinePorts): Promise<HostResources> {
   const { memoryBytes, cpus } = ports.host.capacity();
@@ -60,7 +61,7 @@ function problemsOn(machine: HostResources, config: NodeConfig, host: Pick<Host,
 /** @throws when the host has no name, or has less than is reserved of it. */
 export async function readNodeFacts(
   config: NodeConfig,
-  ports: Ports,
+  ports: FactPorts,
 ): Promise<Omit<NodeFacts, 'runtimeName' | 'cgroupDriver' | 'recursiveReadOnly'>> {
   const { config: c, flags } = config;
   const machine = await machineOf(config, ports);
@@ -102,7 +103,7 @@ export async function readNodeFacts(
 }
 
 /** Chosen once: a node keeps its address for as long as its daemon runs. */
-async function nodeIPs(config: NodeConfig, ports: Ports): Promise<string[]> {
+async function nodeIPs(config: NodeConfig, ports: FactPorts): Promise<string[]> {
   const { nodeIPs } = config.flags;
   const nodeName = nodeNameOf(config, ports);
   if (namesAddresses(nodeIPs)) return [...nodeIPs];
@@ -115,7 +116,7 @@ async function nodeIPs(config: NodeConfig, ports: Ports): Promise<string[]> {
 }
 
 /** A resolver that does not answer in time is one that does not know. */
-async function lookup(name: string, { host, clock }: Ports): Promise<string[]> {
+async function lookup(name: string, { host, clock }: FactPorts): Promise<string[]> {
   if (host.lookup === undefined) return [];
   let timer: unknown;
   const late = new Promise<string[]>((resolve) => {
@@ -128,7 +129,7 @@ async function lookup(name: string, { host, clock }: Ports): Promise<string[]> {
   }
 }
 
-async function procText(path: string, { fs }: Ports): Promise<string> {
+async function procText(path: string, { fs }: FactPorts): Promise<string> {
   return fs.readFile(path, { bytesMax: ROUTES_BYTES_MAX }).then(
     (bytes) => new TextDecoder().decode(bytes),
     () => '',
@@ -185,7 +186,7 @@ async function storageBytes(rootDir: string, ports: MachinePorts): Promise<numbe
 const CPUS_DIR = '/sys/devices/system/cpu';
 
 /** Of the CPUs that have one: virtual machines have none. */
-async function thermalFolders({ fs }: Ports): Promise<string[]> {
+async function thermalFolders({ fs }: FactPorts): Promise<string[]> {
   const cpus = (await fs.readdir(CPUS_DIR).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
   const folders = cpus.map((cpu) => `${CPUS_DIR}/${cpu}/thermal_throttle`);
   const there = await Promise.allSettled(folders.map((folder) => fs.stat(folder)));
@@ -220,7 +221,7 @@ function hugePageSize(kib: number): string {
 }
 
 /** '' disables it. An unreadable or malformed file is reported once; pods get nothing from the host while it stays so. */
-async function hostDnsAtStart(path: string, ports: Ports): Promise<NodeFacts['hostDns']> {
+async function hostDnsAtStart(path: string, ports: FactPorts): Promise<NodeFacts['hostDns']> {
   if (path === '') return null;
   try {
     return await readHostDns(ports.fs, path);

@@ -4,10 +4,12 @@ import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { processIo } from '../boot.ts';
 import { Cleanup } from '../cleanup.ts';
+import { hostMemoryControl } from '../dependencies/machine/memoryControl.ts';
 import { StartError } from '../errors.ts';
 import { loadLibc } from '../process/libc.ts';
 import * as configure from '../steps/configure.ts';
 import type { BootContext, BootIo, Wiring } from '../steps/context.ts';
+import { judgeMemoryControl } from '../steps/host/memoryControl.ts';
 import { checkFiles } from './files.ts';
 import { exitCodeOf, type Finding, jsonOf, textOf } from './findings.ts';
 import { checkHost } from './host.ts';
@@ -68,7 +70,9 @@ async function look(argv: readonly string[], { io, env }: { io: BootIo; env: Boo
   found.push(...configurationFiles(ctx.state.loaded));
   const { nodeConfig } = ctx.state;
   if (nodeConfig === undefined) return found;
-  for (const part of [checkHost, checkFiles, checkPods, (c: NodeConfig) => checkRuntime(c)]) {
+  const runtime = await checkRuntime(nodeConfig);
+  found.push(...runtime.findings);
+  for (const part of [checkHost, checkFiles, (c: NodeConfig) => checkPods(c, runtime), checkMemory]) {
     try {
       found.push(...(await part(nodeConfig)));
     } catch (error) {
@@ -76,6 +80,15 @@ async function look(argv: readonly string[], { io, env }: { io: BootIo; env: Boo
     }
   }
   return found;
+}
+
+/** What the start says of swap and memory of containers. */
+function checkMemory(config: NodeConfig): Finding[] {
+  const { refusals, lines } = judgeMemoryControl(config, hostMemoryControl());
+  return [
+    ...refusals.map((p): Finding => ({ level: 'error', ...p, todo: 'The node does not start before this is mended.' })),
+    ...lines.map((p): Finding => ({ level: 'warning', ...p, todo: '' })),
+  ];
 }
 
 /** Which files the configuration is read from, and which files beside them are not. */

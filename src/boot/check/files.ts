@@ -5,10 +5,11 @@ import { access } from 'node:fs/promises';
 import type { ProviderState } from '../../actors/allocation/provider.ts';
 import { PROVIDERS } from '../../actors/allocation/providers.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
-import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { readRegular } from '../../process/regularFile.ts';
 import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
-import { readCpus, readNumaNodes } from '../dependencies/machine/cpuTopology.ts';
+import { openAllocationState } from '../steps/host/allocationState.ts';
+import { servingProblem } from '../steps/serving.ts';
 import type { Finding } from './findings.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;
@@ -52,7 +53,10 @@ async function readable(where: string, path: string): Promise<Finding[]> {
   }
 }
 
-async function certificates({ config: c }: NodeConfig): Promise<Finding[]> {
+async function certificates(config: NodeConfig): Promise<Finding[]> {
+  const { config: c } = config;
+  const problem = await servingProblem(config);
+  if (problem !== null) return [{ level: 'error', ...problem, todo: 'The node does not start before this is mended.' }];
   const files = [
     { where: 'tlsCertFile (--tls-cert-file)', path: c.enableServer ? c.tlsCertFile : '' },
     { where: 'authentication.x509.clientCAFile (--client-ca-file)', path: c.enableServer ? c.authentication.x509.clientCAFile : '' },
@@ -78,14 +82,21 @@ async function bounded(path: string): Promise<Buffer> {
 /** What is wrong with the life of the first certificate in a file; nothing where it lasts. */
 function lifetime(where: string, path: string, pem: Buffer): Finding[] {
   let endMs: number;
+  let beginMs: number;
   try {
-    endMs = Date.parse(new X509Certificate(pem).validTo);
+    const { validFrom, validTo } = new X509Certificate(pem);
+    beginMs = Date.parse(validFrom);
+    endMs = Date.parse(validTo);
   } catch (error) {
     return [{ level: 'error', where, what: `${path} holds no certificate: ${messageOf(error)}`, todo: 'Give a PEM file.' }];
   }
   const end = new Date(endMs).toISOString();
   if (endMs <= Date.now())
     return [{ level: 'error', where, what: `the certificate in ${path} ended at ${end}`, todo: 'Renew it, or join the node again.' }];
+  if (beginMs > Date.now()) {
+    const what = `the certificate in ${path} is not valid before ${new Date(beginMs).toISOString()}`;
+    return [{ level: 'error', where, what, todo: 'Set the clock of this machine, or give another certificate.' }];
+  }
   if (endMs - Date.now() < SOON_MS)
     return [{ level: 'warning', where, what: `the certificate in ${path} ends at ${end}`, todo: 'Renew it.' }];
   return [];
@@ -108,16 +119,10 @@ async function leftovers(config: NodeConfig): Promise<Finding[]> {
 }
 
 async function stateFindings(config: NodeConfig, state: ProviderState): Promise<Finding[]> {
-  const file = `${config.flags.rootDir}/${state.file}`;
-  const where = state.field;
   try {
-    const text = await bounded(file).then(String, (error: unknown) => {
-      if (codeOf(error) === 'ENOENT') return null;
-      throw error;
-    });
-    const opened = state.open(text, { config, host: { cpus: () => readCpus(), numaNodes: () => readNumaNodes() }, file });
-    return opened.ok ? [] : [{ level: 'error', where, what: opened.message, todo: 'Drain the node and remove the file.' }];
+    const opened = await openAllocationState(config, state);
+    return opened.ok ? [] : [{ level: 'error', where: state.field, what: opened.message, todo: 'Drain the node and remove the file.' }];
   } catch (error) {
-    return [{ level: 'error', where, what: messageOf(error), todo: '' }];
+    return [{ level: 'error', where: state.field, what: messageOf(error), todo: '' }];
   }
 }

@@ -1,11 +1,8 @@
 /** The command line of `--check`: its own flags, and those of the node, which a kubeadm node has in files. */
 
-import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { readRegular } from '../../process/regularFile.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Finding } from './findings.ts';
-
-/** A kubeadm file of arguments is one line. */
-const ENV_BYTES_MAX = 64 * 1024;
+import { expandedWords, readUnit, type ServiceUnit, startsAgent, variablesOf } from './unit.ts';
 
 export interface Invocation {
   json: boolean;
@@ -18,7 +15,9 @@ export interface KubeadmFiles {
   kubeconfig: string;
   bootstrapKubeconfig: string;
   config: string;
+  /** Flags by kubeadm, then by the person: Debian's place for these, and that of rpm packages. */
   env: string;
+  extra: readonly [string, string];
 }
 
 /** Where kubeadm puts them, below a prefix. */
@@ -28,10 +27,13 @@ export function kubeadmFiles(prefix: string): KubeadmFiles {
     bootstrapKubeconfig: `${prefix}/etc/kubernetes/bootstrap-kubelet.conf`,
     config: `${prefix}/var/lib/kubelet/config.yaml`,
     env: `${prefix}/var/lib/kubelet/kubeadm-flags.env`,
+    extra: [`${prefix}/etc/default/kubelet`, `${prefix}/etc/sysconfig/kubelet`],
   };
 }
 
-/** `--kubeadm` or `--kubeadm=PREFIX`: the flags that kubeadm's unit gives the kubelet come before those of the command line. */
+/**
+ * `--kubeadm` or `--kubeadm=PREFIX`: the flags that the kubelet's unit gives it come before those of the command line.
+ */
 export async function readInvocation(argv: readonly string[]): Promise<Invocation> {
   const rest: string[] = [];
   const findings: Finding[] = [];
@@ -50,35 +52,69 @@ export async function readInvocation(argv: readonly string[]): Promise<Invocatio
     } else rest.push(arg);
   }
   if (prefix === null) return { json, argv: rest, findings };
-  const files = kubeadmFiles(prefix);
-  const given = await kubeadmArgs(files.env, findings);
-  const unit = [`--bootstrap-kubeconfig=${files.bootstrapKubeconfig}`, `--kubeconfig=${files.kubeconfig}`, `--config=${files.config}`];
-  return { json, argv: [...unit, ...given, ...rest], findings };
+  return { json, argv: [...(await unitArgs(prefix, findings)), ...rest], findings };
 }
 
-async function kubeadmArgs(path: string, findings: Finding[]): Promise<string[]> {
-  try {
-    return envArgs((await readRegular(path, { bytesMax: ENV_BYTES_MAX })).toString('utf8'));
-  } catch (error) {
-    const missing = codeOf(error) === 'ENOENT';
-    findings.push({
-      level: missing ? 'note' : 'error',
-      where: path,
-      what: missing ? 'it is not there: kubeadm gave the kubelet no flags of its own' : messageOf(error),
-      todo: '',
-    });
-    return [];
+/** Flags of the unit of this node; where there is none, those of the drop-in that kubeadm's packages bring. */
+async function unitArgs(prefix: string, findings: Finding[]): Promise<string[]> {
+  const unit = (await unitOf(prefix, findings)) ?? kubeadmUnit();
+  const variables = await variablesOf(unit, prefix, {
+    read: (path, names) =>
+      findings.push({ level: 'note', where: path, what: `the kubelet's unit takes ${names.join(', ') || 'nothing'} from it`, todo: '' }),
+    missing(path, optional) {
+      const what = optional
+        ? 'it is not there: the kubelet gets no flags from it'
+        : 'it is not there: the kubelet does not start without it';
+      findings.push({ level: optional ? 'note' : 'error', where: path, what, todo: '' });
+    },
+    bad: (path, why) => findings.push({ level: 'error', where: path, what: why, todo: 'Mend the file: its flags were not read.' }),
+  });
+  const words: string[] = [];
+  for (const word of unit.exec.slice(1)) {
+    try {
+      words.push(...expandedWords([word], variables));
+    } catch (error) {
+      findings.push({ level: 'error', where: word, what: messageOf(error), todo: 'Mend the variable: its flags were not read.' });
+    }
   }
+  return prefix === '' ? words : words.map((word) => word.replace(KUBEADM_FILE, `$1${prefix}$2`));
 }
 
-/** Words of KUBELET_KUBEADM_ARGS, as systemd splits the value of an environment file. */
-export function envArgs(text: string): string[] {
-  const line = text.split('\n').find((l) => /^\s*KUBELET_KUBEADM_ARGS\s*=/.test(l));
-  if (line === undefined) throw new Error('it has no line KUBELET_KUBEADM_ARGS=');
-  const value = line.slice(line.indexOf('=') + 1).trim();
-  const quote = value[0] === '"' || value[0] === "'" ? value[0] : '';
-  if (quote !== '' && (value.length < 2 || !value.endsWith(quote)))
-    throw new Error('the value of KUBELET_KUBEADM_ARGS has no closing quote');
-  const inner = quote === '' ? value : value.slice(1, -1);
-  return inner.split(/\s+/).filter((word) => word !== '');
+/** Files of kubeadm and of the configuration, which `--kubeadm=PREFIX` finds below its folder. */
+const KUBEADM_FILE = /^(--(?:config|config-dir|kubeconfig|bootstrap-kubeconfig)=)(\/.*)$/s;
+
+async function unitOf(prefix: string, findings: Finding[]): Promise<ServiceUnit | null> {
+  let unit: ServiceUnit | null;
+  try {
+    unit = await readUnit(prefix);
+  } catch (error) {
+    findings.push({
+      level: 'error',
+      where: 'kubelet.service',
+      what: messageOf(error),
+      todo: 'Mend the file: the flags of the unit were not read.',
+    });
+    return null;
+  }
+  if (unit === null || unit.exec.length === 0) return null;
+  const where = unit.files.join(', ');
+  if (startsAgent(unit)) {
+    findings.push({ level: 'note', where, what: 'the flags of the kubelet are those of this unit', todo: '' });
+    return unit;
+  }
+  const what = `the unit starts ${unit.exec[0] ?? ''}, not the kubelet: which flags that gives is not known`;
+  findings.push({ level: 'warning', where, what, todo: 'Give the flags to --check as well. Those of kubeadm are taken.' });
+  return null;
+}
+
+/** What 10-kubeadm.conf says. */
+function kubeadmUnit(): ServiceUnit {
+  const files = kubeadmFiles('');
+  const unit = [`--bootstrap-kubeconfig=${files.bootstrapKubeconfig}`, `--kubeconfig=${files.kubeconfig}`, `--config=${files.config}`];
+  return {
+    files: [],
+    exec: ['kubelet', ...unit, '$KUBELET_KUBEADM_ARGS', '$KUBELET_EXTRA_ARGS'],
+    environment: new Map(),
+    environmentFiles: [files.env, ...files.extra].map((path) => ({ path, optional: true })),
+  };
 }

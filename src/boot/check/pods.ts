@@ -6,7 +6,7 @@ import { decodeDocument } from '../../actors/pods/sources/document.ts';
 import { listManifests } from '../../actors/pods/sources/fileReader.ts';
 import { MANIFEST_BYTES_MAX } from '../../actors/pods/sources/manifest.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
-import { unsupported } from '../../machines/pods/admission/admission.ts';
+import { podFields } from '../../machines/pods/admission/supported.ts';
 import type { Decoded } from '../../machines/pods/sources/decode.ts';
 import { applyListing, emptyFileStore, toSet } from '../../machines/pods/sources/fileStore.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -17,22 +17,22 @@ import { createHostFs } from '../dependencies/fs.ts';
 import { createHost } from '../dependencies/machine/host.ts';
 import { httpGet } from '../dependencies/net/netGet.ts';
 import type { Finding } from './findings.ts';
+import { type Judge, judgeOf, type PodsOfRuntime, UNKNOWN_RUNTIME } from './judge.ts';
 
 const PATH = 'staticPodPath (--pod-manifest-path)';
 const URL_FIELD = 'staticPodURL (--manifest-url)';
 const URL_TIMEOUT_MS = 10_000;
 const MEND = 'The kubelet may run it: mend it before the change, or its pod is stopped.';
 
-/** Each document is read as the running node reads it. */
-export async function checkPods(config: NodeConfig): Promise<Finding[]> {
+/** Each document is read as the running node reads it, and each pod is judged as its pod manager and its runtime judge it. */
+export async function checkPods(config: NodeConfig, runtime: PodsOfRuntime = UNKNOWN_RUNTIME): Promise<Finding[]> {
   const { fileSource, httpSource } = staticSourceOptions(config, nodeNameOf(config, { host: createHost() }));
-  const able = { podGroups: config.config.cgroupsPerQOS, extendedResources: true };
-  return [...(await files(fileSource, able)), ...(await url(httpSource, able))];
+  if (fileSource === null && httpSource === null) return [];
+  const judge = await judgeOf(config, runtime);
+  return [...(await files(fileSource, judge)), ...(await url(httpSource, judge))];
 }
 
-type Able = Parameters<typeof unsupported>[1];
-
-async function files(o: StaticSourceOptions['fileSource'], able: Able): Promise<Finding[]> {
+async function files(o: StaticSourceOptions['fileSource'], judge: Judge): Promise<Finding[]> {
   if (o === null) return [];
   const entropy = createEntropy();
   const decoded = new Map<string, Decoded>();
@@ -60,11 +60,11 @@ async function files(o: StaticSourceOptions['fileSource'], able: Able): Promise<
   );
   // A second file with a pod of the same name is among them.
   const without = new Set(errors.map(({ where }) => where));
-  for (const [where, result] of decoded) if (result.ok && !without.has(where)) found.push(...becomes(where, result, able));
+  for (const [where, result] of decoded) if (result.ok && !without.has(where)) found.push(...becomes(where, result, judge));
   return found.length > 0 ? found : [{ level: 'note', where: PATH, what: `${o.path} holds no manifest`, todo: '' }];
 }
 
-async function url(o: StaticSourceOptions['httpSource'], able: Able): Promise<Finding[]> {
+async function url(o: StaticSourceOptions['httpSource'], judge: Judge): Promise<Finding[]> {
   if (o === null) return [];
   const where = `${URL_FIELD} ${shownUrl(o.url)}`;
   const bad = (what: string): Finding[] => [
@@ -81,20 +81,22 @@ async function url(o: StaticSourceOptions['httpSource'], able: Able): Promise<Fi
     if (status !== 200) return bad(`it answers with status ${status}`);
     if (body.byteLength === 0) return bad('its answer is empty');
     const result = decodeDocument(body, { ...o, source: 'http', where: o.url }, createEntropy());
-    return result.ok ? becomes(where, result, able) : bad(result.errors.join('; '));
+    return result.ok ? becomes(where, result, judge) : bad(result.errors.join('; '));
   } catch (error) {
     return bad(messageOf(error));
   }
 }
 
 /** What one document becomes. */
-function becomes(where: string, { pods, notes }: Extract<Decoded, { ok: true }>, able: Able): Finding[] {
-  const notedAs = notes.length === 0 ? '' : `; read leniently: ${notes.join('; ')}`;
+function becomes(where: string, { pods, notes }: Extract<Decoded, { ok: true }>, judge: Judge): Finding[] {
   return pods.map((pod): Finding => {
     const name = `pod ${pod.metadata.namespace}/${pod.metadata.name}`;
-    const refusal = unsupported(pod, able);
-    if (refusal !== null) return { level: 'error', where, what: `${name} is refused: ${refusal.message}${notedAs}`, todo: MEND };
-    if (notes.length === 0) return { level: 'note', where, what: `${name} runs`, todo: '' };
-    return { level: 'warning', where, what: `${name} runs${notedAs}`, todo: 'It runs as with the kubelet; mend what is not meant.' };
+    const { leftAlone } = podFields(pod);
+    const left = leftAlone.length === 0 ? '' : `; no effect on this node: ${leftAlone.join('; ')}`;
+    const told = `${notes.length === 0 ? '' : `; read leniently: ${notes.join('; ')}`}${left}`;
+    const refusal = judge(pod);
+    if (refusal !== null) return { level: 'error', where, what: `${name} ${refusal}${told}`, todo: MEND };
+    if (told === '') return { level: 'note', where, what: `${name} runs`, todo: '' };
+    return { level: 'warning', where, what: `${name} runs${told}`, todo: 'It runs as with the kubelet; mend what is not meant.' };
   });
 }

@@ -7,6 +7,7 @@ import { createClock } from '../dependencies/clock.ts';
 import { createGrpcCri } from '../dependencies/cri/grpcCri.ts';
 import { isEmbeddedEndpoint } from '../dependencies/embedded.ts';
 import type { Finding } from './findings.ts';
+import { type PodsOfRuntime, UNKNOWN_RUNTIME } from './judge.ts';
 
 const CALL_MS = 5_000;
 /** gRPC: the runtime does not have this call. */
@@ -16,21 +17,29 @@ const quiet: Logger = { debug() {}, info() {}, warn() {}, error() {} } as unknow
 
 const dial = (endpoint: string): Cri => createGrpcCri({ endpoint, log: quiet, clock: createClock() });
 
-export async function checkRuntime({ config }: Pick<NodeConfig, 'config'>, connect: (endpoint: string) => Cri = dial): Promise<Finding[]> {
+export interface RuntimeFindings extends PodsOfRuntime {
+  findings: Finding[];
+}
+const only = (...findings: Finding[]): RuntimeFindings => ({ ...UNKNOWN_RUNTIME, findings });
+
+export async function checkRuntime(
+  { config }: Pick<NodeConfig, 'config'>,
+  connect: (endpoint: string) => Cri = dial,
+): Promise<RuntimeFindings> {
   const { containerRuntimeEndpoint: endpoint } = config;
-  if (endpoint === 'embedded://oci') return checkOci();
-  if (isEmbeddedEndpoint(endpoint)) return [{ level: 'note', where: WHERE, what: `${endpoint} is this node's own runtime`, todo: '' }];
+  if (endpoint === 'embedded://oci') return only(...(await checkOci()));
+  if (isEmbeddedEndpoint(endpoint)) return only({ level: 'note', where: WHERE, what: `${endpoint} is this node's own runtime`, todo: '' });
   let cri: Cri;
   try {
     cri = connect(endpoint);
   } catch (error) {
-    return [{ level: 'error', where: WHERE, what: `${endpoint}: ${messageOf(error)}`, todo: 'Give the socket of the runtime.' }];
+    return only({ level: 'error', where: WHERE, what: `${endpoint}: ${messageOf(error)}`, todo: 'Give the socket of the runtime.' });
   }
   try {
     return await ask(cri, config);
   } catch (error) {
     const what = `the runtime at ${endpoint} does not answer: ${messageOf(error)}`;
-    return [{ level: 'error', where: WHERE, what, todo: 'Start the runtime, or give its socket.' }];
+    return only({ level: 'error', where: WHERE, what, todo: 'Start the runtime, or give its socket.' });
   } finally {
     cri.close();
   }
@@ -64,7 +73,7 @@ async function checkOci(): Promise<Finding[]> {
   return [...found.map(note), ...lacking, ...place, ...network, limits];
 }
 
-async function ask(cri: Cri, config: NodeConfig['config']): Promise<Finding[]> {
+async function ask(cri: Cri, config: NodeConfig['config']): Promise<RuntimeFindings> {
   const opts = { timeoutMs: CALL_MS, signal: AbortSignal.timeout(3 * CALL_MS) };
   const version = await cri.call('Version', { version: '' }, opts);
   const status = await cri.call('Status', { verbose: false }, opts);
@@ -79,7 +88,9 @@ async function ask(cri: Cri, config: NodeConfig['config']): Promise<Finding[]> {
       todo: 'The node is not Ready before it is true.',
     });
   }
-  return [...found, ...(await driver(cri, { config, opts }))];
+  // A runtime that names no features has none of them.
+  const strictGroups = status.features?.supplementalGroupsPolicy === true;
+  return { findings: [...found, ...(await driver(cri, { config, opts }))], strictGroups };
 }
 
 async function driver(

@@ -4,8 +4,9 @@ import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promise
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { servingFiles } from '../../actors/edge/options.ts';
+import type { NodeConfig } from '../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { StartError } from '../errors.ts';
+import { type Problem, StartError } from '../errors.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { need, type Step } from './context.ts';
 
@@ -13,30 +14,38 @@ const DIR_MODE = 0o755;
 const CERT_MODE = 0o644;
 const KEY_MODE = 0o600;
 
+/** What is missing of the files that are given, or left in `--cert-dir`. Null: nothing. Changes nothing. */
+export async function servingProblem({ config, flags }: Pick<NodeConfig, 'config' | 'flags'>): Promise<Problem | null> {
+  if (!config.enableServer) return null;
+  const given = config.authentication.x509.clientCAFile;
+  if (given !== '' && !(await readable(given)))
+    return {
+      where: 'authentication.x509.clientCAFile (--client-ca-file)',
+      what: `${given} cannot be read: client certificates cannot be checked`,
+    };
+  const { certFile, keyFile } = servingFiles({ config, flags });
+  const have = { cert: await readable(certFile), key: await readable(keyFile) };
+  if (config.tlsCertFile !== '') {
+    if (!have.cert) return { where: 'tlsCertFile (--tls-cert-file)', what: `${certFile} cannot be read` };
+    return have.key ? null : { where: 'tlsPrivateKeyFile (--tls-private-key-file)', what: `${keyFile} cannot be read` };
+  }
+  if (config.serverTLSBootstrap || have.cert === have.key) return null;
+  const [there, missing] = have.cert ? [certFile, keyFile] : [keyFile, certFile];
+  const what = `${there} is there and ${missing} is not readable; bring it back, or remove both and they are made anew`;
+  return { where: '--cert-dir', what };
+}
+
 export const makeServingCertificate: Step = {
   name: 'make the serving certificate',
   async run(ctx) {
     const { config, flags } = need(ctx, 'nodeConfig');
-    if (!config.enableServer) return undefined;
-    const given = config.authentication.x509.clientCAFile;
-    if (given !== '' && !(await readable(given)))
-      throw new StartError('the client CA is not there: client certificates cannot be checked', [
-        { where: 'authentication.x509.clientCAFile (--client-ca-file)', what: `${given} cannot be read` },
-      ]);
-    const { certFile, keyFile } = servingFiles({ config, flags });
-    const have = { cert: await readable(certFile), key: await readable(keyFile) };
-    if (config.tlsCertFile !== '') {
-      if (!have.cert) throw refused('tlsCertFile (--tls-cert-file)', `${certFile} cannot be read`);
-      if (!have.key) throw refused('tlsPrivateKeyFile (--tls-private-key-file)', `${keyFile} cannot be read`);
-      return undefined;
-    }
+    const problem = await servingProblem({ config, flags });
+    if (problem !== null) throw new StartError('the API server cannot be served', [problem]);
+    if (!config.enableServer || config.tlsCertFile !== '') return undefined;
     // That certificate comes from the cluster, once the node belongs to it.
     if (config.serverTLSBootstrap) return undefined;
-    if (have.cert && have.key) return undefined;
-    if (have.cert !== have.key) {
-      const [there, missing] = have.cert ? [certFile, keyFile] : [keyFile, certFile];
-      throw refused('--cert-dir', `${there} is there and ${missing} is not readable; bring it back, or remove both and they are made anew`);
-    }
+    const { certFile, keyFile } = servingFiles({ config, flags });
+    if (await readable(certFile)) return undefined;
     const host = (flags.hostnameOverride || hostname()).trim().toLowerCase();
     try {
       const made = await selfSignedCertificate(host, Date.now());

@@ -8,7 +8,7 @@ import { MARK } from '../process/container/shim.ts';
 import { signalNumber } from '../process/container/signals.ts';
 import type { Layout, StoredSandbox } from '../process/store/store.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
-import { type HostFacts, pidNamespace, refuse, specOf } from './bundle/spec.ts';
+import { checkPod, type HostFacts, pidNamespace, refuse, specOf } from './bundle/spec.ts';
 import { makeGroup, parentOf } from './cgroups.ts';
 import type { Records } from './images/records.ts';
 import { namespacePid } from './infra.ts';
@@ -51,7 +51,7 @@ export function planOci(i: OciInput, w: Where): { plan: ContainerPlan; imageId: 
   const { infra } = sandbox;
   const pod = infra ? namespacePid(infra) : null;
   const asked = { ...sandbox.namespaces, ...config.linux?.securityContext?.namespaceOptions };
-  if (asked.usernsOptions?.mode === 'POD') refuse('hostUsers: false is not supported');
+  checkPod({ namespaceOptions: asked });
   const cgroupsPath = w.parent === null ? null : join(parentOf(sandbox.cgroupParent, w.parent, host), id, 'run');
   const shared = (mode: string | undefined, kind: 'ipc' | 'net'): string | null =>
     mode === 'NODE' ? null : pod === null ? '' : `/proc/${pod}/ns/${kind}`;

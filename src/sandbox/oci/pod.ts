@@ -7,7 +7,7 @@ import type { DNSConfig, PodSandboxConfig } from '../../machines/wire/cri.ts';
 import type { ProcId } from '../process/container/procfs.ts';
 import type { Layout, StoredSandbox } from '../process/store/store.ts';
 import { podAddress } from '../shared/podAddress.ts';
-import { refuse } from './bundle/spec.ts';
+import { checkPod } from './bundle/spec.ts';
 import { startInfra } from './infra.ts';
 import type { Lack, Programs } from './programs.ts';
 
@@ -26,8 +26,7 @@ export async function startPod(
   o: { programs: Programs; noNetwork: Lack | null; root: boolean; layout: Layout },
 ): Promise<{ later: Promise<ProcId> | null }> {
   const s = config.linux?.securityContext;
-  if (s?.selinuxOptions && Object.values(s.selinuxOptions).some((v) => v !== '')) refuse('SELinux options cannot be applied');
-  if (s?.namespaceOptions?.usernsOptions?.mode === 'POD') refuse('hostUsers: false is not supported');
+  checkPod(s);
   const files = podFiles(o.layout, row.id);
   mkdirSync(files.shm, { recursive: true });
   chmodSync(files.shm, 0o1777);

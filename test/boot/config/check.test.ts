@@ -7,8 +7,10 @@ import { describe, expect, it } from 'vitest';
 import { check } from '../../../src/boot/check/check.ts';
 import { exitCodeOf, type Finding, jsonOf, textOf } from '../../../src/boot/check/findings.ts';
 import { listeningPorts } from '../../../src/boot/check/host.ts';
-import { envArgs, kubeadmFiles } from '../../../src/boot/check/invocation.ts';
+import { kubeadmFiles } from '../../../src/boot/check/invocation.ts';
 import { checkRuntime } from '../../../src/boot/check/runtime.ts';
+import { environmentOf, wordsOf } from '../../../src/boot/check/unit.ts';
+import { selfSignedCertificate } from '../../../src/boot/process/selfSigned.ts';
 import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
 import { type Cri, CriError } from '../../../src/ports/ports.ts';
 import { HEADER, tempDir } from '../helpers.ts';
@@ -78,13 +80,71 @@ describe('a node that kubeadm set up', () => {
     expect(errors).toContainEqual(expect.stringMatching(/^--kubeconfig: kubeconfig .*kubelet\.conf/));
   });
 
-  it.each([
-    ['KUBELET_KUBEADM_ARGS="--a=1  --b=2"\n', ['--a=1', '--b=2']],
-    ["# by kubeadm\nKUBELET_KUBEADM_ARGS='--a=1'\n", ['--a=1']],
-    ['KUBELET_KUBEADM_ARGS=--a\n', ['--a']],
-    ['KUBELET_KUBEADM_ARGS=\n', []],
-  ])('has its arguments split as systemd does: %j', (text, args) => {
-    expect(envArgs(text)).toEqual(args);
+  it('has its environment files read as systemd reads them', () => {
+    const text = String.raw`# by kubeadm
+KUBELET_KUBEADM_ARGS="--a=1  --b=2"
+; a comment
+ SINGLE = '--c="x y" \d'   ${'\t'}
+BARE=--d --e\
+ --f
+export NOT_A_VARIABLE=1
+QUOTED="--node-labels=\"a b\" --x=\\y \z
+--next"
+EMPTY=
+`;
+    expect(Object.fromEntries(environmentOf(text))).toEqual({
+      KUBELET_KUBEADM_ARGS: '--a=1  --b=2',
+      SINGLE: String.raw`--c="x y" \d`,
+      BARE: '--d --e --f',
+      QUOTED: `${String.raw`--node-labels="a b" --x=\y \z`}\n--next`,
+      EMPTY: '',
+    });
+    expect(() => environmentOf('A="--b\n')).toThrow('the value of A has no closing quote');
+    expect(wordsOf(String.raw`--a='b c'  "--d e" --f=\"g`)).toEqual(['--a=b c', '--d e', '--f="g']);
+  });
+
+  it.each(['etc/default/kubelet', 'etc/sysconfig/kubelet'])('has the flags of %s, which win over those of kubeadm', async (file) => {
+    using dir = tempDir();
+    const argv = kubeadm(dir, '', '--container-runtime-endpoint=embedded://hollow --node-ip=192.0.2.1');
+    dir.write(file, 'KUBELET_EXTRA_ARGS="--node-ip=no-address --no-such-flag"\n');
+    const { findings } = await run(argv);
+    expect(about(findings, file).map((f) => f.what)).toEqual(["the kubelet's unit takes KUBELET_EXTRA_ARGS from it"]);
+    expect(findings.filter((f) => f.level === 'error').map((f) => f.what)).toContainEqual(expect.stringContaining('--no-such-flag'));
+    dir.write(file, 'KUBELET_EXTRA_ARGS=--node-ip=no-address\n');
+    expect(about((await run(argv)).findings, '--node-ip')).toMatchObject([{ what: expect.stringContaining('no-address') }]);
+  });
+
+  it('has the flags that its own unit and drop-ins give, in their order', async () => {
+    using dir = tempDir();
+    const argv = kubeadm(dir);
+    const of = 'systemd/system/kubelet.service';
+    dir.write(`usr/lib/${of}`, '[Unit]\nExecStart=no\n[Service]\nExecStart=/usr/bin/kubelet --lost\n');
+    dir.write(
+      `usr/lib/${of}.d/10-kubeadm.conf`,
+      `[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--kubeconfig=/etc/kubernetes/kubelet.conf" "KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=/etc/extra
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS \\
+  $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS --healthz-port=\${PORT}
+`,
+    );
+    dir.write(`etc/${of}.d/20-mine.conf`, '[Service]\nEnvironment=PORT=70000\n');
+    const missing = await run(argv);
+    expect(about(missing.findings, '/etc/extra')).toMatchObject([
+      { level: 'error', what: expect.stringContaining('does not start without it') },
+    ]);
+    dir.write('etc/extra', 'KUBELET_EXTRA_ARGS="--nope --max-pods=7"\n');
+    const { findings } = await run(argv);
+    const errors = findings.filter((f) => f.level === 'error').map((f) => f.what);
+    expect(errors).toContainEqual(expect.stringContaining('--nope'));
+    expect(errors).not.toContainEqual(expect.stringContaining('--lost'));
+    dir.write('etc/extra', 'KUBELET_EXTRA_ARGS=--max-pods=7\n');
+    expect(about((await run(argv)).findings, 'healthzPort')).toMatchObject([{ level: 'error' }]);
+    dir.write(`etc/${of}.d/30-wrapped.conf`, '[Service]\nExecStart=\nExecStart=/bin/sh -c "exec kubelet"\n');
+    const wrapped = await run(argv);
+    expect(about(wrapped.findings, '30-wrapped.conf')).toMatchObject([{ level: 'warning', what: expect.stringContaining('/bin/sh') }]);
   });
 });
 
@@ -133,6 +193,19 @@ describe('findings', () => {
     expect(about(findings, 'dra_manager_state')[0]?.what).toBe('ResourceClaims of running pods are taken over from it');
   });
 
+  it('name a certificate that is not valid yet, and half of a pair', async () => {
+    using dir = tempDir();
+    const later = await selfSignedCertificate('node', Date.now() + 3 * 86_400_000);
+    const cert = dir.write('tls.crt', later.cert);
+    const key = dir.write('tls.key', later.key);
+    const flags = [`--root-dir=${dir.path}`, '--container-runtime-endpoint=embedded://hollow', `--tls-cert-file=${cert}`];
+    expect(about((await run([...flags, `--tls-private-key-file=${key}`])).findings, 'tlsCertFile')).toMatchObject([
+      { level: 'error', what: expect.stringMatching(/tls\.crt is not valid before 20/) },
+    ]);
+    const half = await run([...flags, `--tls-private-key-file=${dir.path}/none.key`]);
+    expect(about(half.findings, 'tlsPrivateKeyFile')).toMatchObject([{ level: 'error', what: expect.stringContaining('none.key') }]);
+  });
+
   it('name a port that another process listens on, without listening there', async () => {
     using dir = tempDir();
     const server = createServer();
@@ -177,8 +250,8 @@ describe('the runtime', () => {
   const version = { runtimeName: 'containerd', runtimeVersion: '2.1.4' };
   const failure = (code: number) => new CriError({ method: 'RuntimeConfig', code, outcome: 'failed', details: 'no' });
   const config = { ...defaultNodeConfig({}).config, cgroupDriver: 'cgroupfs' };
-  const ask = (answers: Record<string, unknown>) =>
-    checkRuntime({ config }, () => cri({ Version: version, Status: { status: ready }, ...answers }));
+  const ask = async (answers: Record<string, unknown>) =>
+    (await checkRuntime({ config }, () => cri({ Version: version, Status: { status: ready }, ...answers }))).findings;
 
   it('has its driver compared with the configuration', async () => {
     expect(await ask({ RuntimeConfig: { linux: { cgroupDriver: 'CGROUPFS' } } })).toHaveLength(1);

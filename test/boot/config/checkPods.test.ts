@@ -40,6 +40,80 @@ it('says of each file whether its pod runs, how it was read, or why no pod comes
   ]);
 });
 
+it('names fields that the node does not know or leaves alone, at any depth', async () => {
+  using dir = tempDir();
+  dir.write('m/a.yaml', pod('a', '  hostNetwrok: true\n'));
+  dir.write('m/b.yaml', `${pod('b')}  volumes: [{name: v, emptyDir: {}, medium: Memory}]\n`);
+  dir.write(
+    'm/c.yaml',
+    'apiVersion: v1\nkind: Pod\nmetadata: {name: c, lables: {a: b}}\nspec: {containers: [{name: c, image: i, enviroment: []}]}\nspce: {}\n',
+  );
+  const findings = await found({ staticPodPath: `${dir.path}/m` });
+  expect(of(findings, '/a.yaml').join()).toMatch(
+    /^(?:warning|error): .*spec\.hostNetwrok \(unknown field\) \(did you mean hostNetwork\?\)/,
+  );
+  expect(of(findings, '/b.yaml').join()).toMatch(/^warning: .*spec\.volumes\[0\]\.medium \(unknown field\)/);
+  expect(of(findings, '/c.yaml').join()).toMatch(/lables \(unknown field\) \(did you mean labels\?\)/);
+  expect(of(findings, '/c.yaml').join()).toMatch(/spce \(unknown field\)/);
+});
+
+it('says of a pod what the admission of the node says of it', async () => {
+  using dir = tempDir();
+  dir.write(
+    'm/a.yaml',
+    pod('a', '  hostNetwork: true\n').replace('image: busybox', 'image: busybox, ports: [{containerPort: 80, hostPort: 80}]'),
+  );
+  dir.write(
+    'm/b.yaml',
+    pod('b', '  hostNetwork: true\n').replace('image: busybox', 'image: busybox, ports: [{containerPort: 80, hostPort: 80}]'),
+  );
+  dir.write('m/big.yaml', pod('big').replace('image: busybox', 'image: busybox, resources: {requests: {cpu: 100k}}'));
+  dir.write('m/sysctl.yaml', pod('sysctl', '  securityContext: {sysctls: [{name: kernel.msgmax, value: "1"}]}\n'));
+  dir.write('m/strict.yaml', pod('strict', '  securityContext: {supplementalGroupsPolicy: Strict}\n'));
+  dir.write('m/elsewhere.yaml', pod('elsewhere', '  nodeSelector: {disk: fast}\n'));
+  const config = { staticPodPath: `${dir.path}/m`, containerRuntimeEndpoint: 'embedded://hollow' };
+  const findings = await found(config);
+  const said = (name: string) => of(findings, `/${name}.yaml`).join();
+  expect(`${said('a')} ${said('b')}`).toMatch(/pod default\/[ab]-n1 is refused: .*free ports/);
+  expect(said('big')).toMatch(/^error: .* is refused: .*enough resource: cpu/);
+  expect(said('sysctl')).toMatch(/^error: .* is refused: .*kernel\.msgmax/);
+  expect(said('elsewhere')).toMatch(/^error: .* is refused: .*node affinity/);
+  expect(said('strict')).toBe('note: pod default/strict-n1 runs');
+  const told = await checkPods(defaultNodeConfig({ flags: { hostnameOverride: 'n1' }, config }), { strictGroups: false });
+  expect(of(told, '/strict.yaml').join()).toMatch(/is refused: SupplementalGroupsPolicy=Strict/);
+});
+
+it.each([
+  ['embedded://process', 'securityContext: {readOnlyRootFilesystem: true}', '', /readOnlyRootFilesystem/],
+  ['embedded://process', 'tty: true', '', /tty/],
+  ['embedded://process', '', '  shareProcessNamespace: true\n', /shareProcessNamespace/],
+  ['embedded://process', 'securityContext: {seccompProfile: {type: RuntimeDefault}}', '', /seccompProfile/],
+  ['embedded://process', 'image: nginx', '', /nginx/],
+  [
+    'embedded://process',
+    'volumeMounts: [{name: v, mountPath: /no/such/path}]',
+    '  volumes: [{name: v, emptyDir: {}}]\n',
+    /\/no\/such\/path/,
+  ],
+  [
+    'embedded://oci',
+    'image: nginx, volumeMounts: [{name: v, mountPath: /d, mountPropagation: Bidirectional}]',
+    '  volumes: [{name: v, emptyDir: {}}]\n',
+    /propagation|privileged/,
+  ],
+  ['embedded://oci', 'image: nginx', '  securityContext: {seLinuxOptions: {level: s0}}\n', /SELinux/],
+  ['embedded://oci', 'tty: true', '', /tty/],
+])('says what %s refuses by itself: %s %s', async (containerRuntimeEndpoint, container, spec, why) => {
+  using dir = tempDir();
+  const image = container.includes('image:') ? container : `image: actorlet.dev/pause${container === '' ? '' : `, ${container}`}`;
+  dir.write('m/p.yaml', pod('p', spec).replace('image: busybox', image));
+  dir.write('m/good.yaml', pod('good').replace('image: busybox', 'image: actorlet.dev/pause'));
+  const findings = await found({ staticPodPath: `${dir.path}/m`, containerRuntimeEndpoint });
+  expect(of(findings, '/p.yaml').join()).toMatch(/^error: /);
+  expect(of(findings, '/p.yaml').join()).toMatch(why);
+  expect(of(findings, '/good.yaml')).toEqual(['note: pod default/good-n1 runs']);
+});
+
 it('names a path that is not there, and an empty one', async () => {
   using dir = tempDir();
   mkdirSync(join(dir.path, 'm'));

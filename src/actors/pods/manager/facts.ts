@@ -15,6 +15,7 @@ import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import type { ViewKey } from '../../../machines/supervision/address.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { handlingPod } from '../../../ports/handling.ts';
+import type { Host } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 export interface AdmissionOptions extends Omit<Offer, 'ability'> {
@@ -27,11 +28,26 @@ export interface AdmissionOptions extends Omit<Offer, 'ability'> {
   podGroups: boolean;
 }
 
+/** What this machine and the configuration can give a pod. */
+export function abilityOf(
+  host: Pick<Host, 'identity'>,
+  opts: Pick<AdmissionOptions, 'allowedUnsafeSysctls' | 'podGroups' | 'extendedResources'>,
+): Offer['ability'] {
+  const { kernelVersion = '', appArmor = true } = host.identity?.() ?? {};
+  const { podGroups, extendedResources } = opts;
+  return { sysctls: sysctlPatterns(kernelVersion, opts.allowedUnsafeSysctls), podGroups, extendedResources, appArmor };
+}
+
+/** The node as it registers, before an API server has shown another. */
+export function ownPlacement(host: Pick<Host, 'identity'>, identity: AdmissionOptions['identity']): Placement {
+  const machine = host.identity?.();
+  const { metadata, spec } = initialNode({ ...identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' }, {});
+  return { name: metadata.name, labels: metadata.labels ?? {}, taints: spec.taints ?? [] };
+}
+
 export function factsFrom(ctx: ActorCtx<PodManagerEvent>, opts: AdmissionOptions): () => Facts {
-  const { podsMax, allocatable, cluster, allocates, fixed, podGroups, extendedResources } = opts;
-  const { kernelVersion = '', appArmor = true } = ctx.ports.host.identity?.() ?? {};
-  const sysctls = sysctlPatterns(kernelVersion, opts.allowedUnsafeSysctls);
-  const ability = { sysctls, podGroups, extendedResources, appArmor };
+  const { podsMax, allocatable, cluster, allocates, fixed } = opts;
+  const ability = abilityOf(ctx.ports.host, opts);
   const offer: Offer = { podsMax, allocatable, ability, cluster, allocates, fixed };
   return () => new Seen(ctx, { offer, identity: opts.identity });
 }
@@ -70,9 +86,7 @@ class Seen extends LazyMoment implements Facts {
     const identity = this.#identity;
     const seen = this.#read(apiView.placement);
     if (seen !== undefined) return { name: identity.name, labels: seen.labels, taints: seen.taints };
-    const machine = this.#ctx.ports.host.identity?.();
-    const { metadata, spec } = initialNode({ ...identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' }, {});
-    return { name: metadata.name, labels: metadata.labels ?? {}, taints: spec.taints ?? [] };
+    return ownPlacement(this.#ctx.ports.host, identity);
   }
   get placementAtMonoMs() {
     return this.#read(apiView.placement)?.readAtMonoMs ?? Number.NEGATIVE_INFINITY;

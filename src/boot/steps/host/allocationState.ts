@@ -3,6 +3,7 @@
 import { open, rename } from 'node:fs/promises';
 import type { ProviderState, ProviderStateOpened } from '../../../actors/allocation/provider.ts';
 import { PROVIDERS } from '../../../actors/allocation/providers.ts';
+import type { NodeConfig } from '../../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { readRegular } from '../../../process/regularFile.ts';
 import { createHostFs } from '../../dependencies/fs.ts';
@@ -21,26 +22,29 @@ export const checkAllocationState: Step = {
 };
 
 async function check(ctx: BootContext, state: ProviderState): Promise<void> {
-  const { rootDir } = need(ctx, 'nodeConfig').flags;
-  const file = `${rootDir}/${state.file}`;
-  const opened = await openState(ctx, state, file);
+  const config = need(ctx, 'nodeConfig');
+  const { rootDir } = config.flags;
+  let opened: ProviderStateOpened;
+  try {
+    opened = await openAllocationState(config, state);
+  } catch (error) {
+    throw refused(state, messageOf(error));
+  }
   if (!opened.ok) throw refused(state, opened.message);
   if (opened.first !== null) await putFirst(ctx, { rootDir, state, text: opened.first });
 }
 
-async function openState(ctx: BootContext, state: ProviderState, file: string): Promise<ProviderStateOpened> {
+/** Reads alone. @throws when the file cannot be read, or the policy cannot be had on this machine. */
+export async function openAllocationState(config: NodeConfig, state: ProviderState): Promise<ProviderStateOpened> {
+  const file = `${config.flags.rootDir}/${state.file}`;
   let text: string | null;
   try {
     text = (await readRegular(file, { own: true, bytesMax: state.bytesMax })).toString('utf8');
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw refused(state, `${file} cannot be read: ${messageOf(error)}`);
+    if (codeOf(error) !== 'ENOENT') throw new Error(`${file} cannot be read: ${messageOf(error)}`);
     text = null;
   }
-  try {
-    return state.open(text, { config: need(ctx, 'nodeConfig'), host: { cpus: () => readCpus(), numaNodes: () => readNumaNodes() }, file });
-  } catch (error) {
-    throw refused(state, messageOf(error));
-  }
+  return state.open(text, { config, host: { cpus: () => readCpus(), numaNodes: () => readNumaNodes() }, file });
 }
 
 /** Nothing depends on it now: a disk that cannot be written holds nothing up. */

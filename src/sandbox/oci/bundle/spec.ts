@@ -4,7 +4,13 @@
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ContainerConfig, LinuxContainerResources, Mount, NamespaceOption } from '../../../machines/wire/cri.ts';
+import type {
+  ContainerConfig,
+  LinuxContainerResources,
+  LinuxSandboxSecurityContext,
+  Mount,
+  NamespaceOption,
+} from '../../../machines/wire/cri.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { ImageRecord } from '../images/records.ts';
 import type { OciSpec } from '../rows.ts';
@@ -63,12 +69,29 @@ export function readyHook(sh: string, file: string): { path: string; args: strin
   return { path: sh, args: ['sh', '-c', 'cat >/dev/null; echo up >"$0"', file] };
 }
 
+/** @throws RuntimeRefusal naming what no pod can have here. */
+export function checkPod(s: Pick<LinuxSandboxSecurityContext, 'selinuxOptions' | 'namespaceOptions'> | null | undefined): void {
+  if (s?.selinuxOptions && Object.values(s.selinuxOptions).some((v) => v !== '')) refuse('SELinux options cannot be applied');
+  if (s?.namespaceOptions?.usernsOptions?.mode === 'POD') refuse('hostUsers: false is not supported');
+}
+
+/** @throws RuntimeRefusal naming what no container can have here, whatever its image and this host's files. */
+export function checkContainer({ mounts, linux }: Pick<ContainerConfig, 'mounts' | 'linux'>): void {
+  const s = linux?.securityContext;
+  checkPod(s);
+  if (s?.apparmor && s.apparmor.profileType !== 'Unconfined') refuse(`appArmorProfile ${s.apparmor.profileType} cannot be applied`);
+  for (const m of mounts ?? []) {
+    if (m.propagation === 'PROPAGATION_BIDIRECTIONAL') refuse(`mount ${m.containerPath}: bidirectional propagation is not supported`);
+    if (m.recursiveReadOnly === true) refuse(`mount ${m.containerPath}: recursive read-only is not supported`);
+    if (m.image?.image && m.imageSubPath) refuse(`mount ${m.containerPath}: a path within an image volume is not supported`);
+  }
+}
+
 /** @throws RuntimeRefusal naming what cannot be had. */
 export function specOf(i: SpecInput): OciSpec {
   const { config, host } = i;
   const s = config.linux?.securityContext;
-  if (s?.selinuxOptions && Object.values(s.selinuxOptions).some((v) => v !== '')) refuse('SELinux options cannot be applied');
-  if (s?.apparmor && s.apparmor.profileType !== 'Unconfined') refuse(`appArmorProfile ${s.apparmor.profileType} cannot be applied`);
+  checkContainer(config);
   const ids = attempt(() => idsOf(i.imageRootfs, s, { imageUser: i.image.config.user, idMax: host.idMax }));
   const cdi = attempt(() =>
     cdiEdits(
@@ -186,8 +209,6 @@ function ownMounts(i: SpecInput): OciMount[] {
 
 function podMounts(i: SpecInput): OciMount[] {
   const mounts = (i.config.mounts ?? []).map((m): OciMount => {
-    if (m.propagation === 'PROPAGATION_BIDIRECTIONAL') refuse(`mount ${m.containerPath}: bidirectional propagation is not supported`);
-    if (m.recursiveReadOnly === true) refuse(`mount ${m.containerPath}: recursive read-only is not supported`);
     const source = sourceOf(m, i);
     const propagation = m.propagation === 'PROPAGATION_HOST_TO_CONTAINER' ? 'rslave' : 'rprivate';
     const image = m.image === undefined || m.image === null ? [] : ['nodev', 'nosuid'];
@@ -210,10 +231,7 @@ function cdiMount({ hostPath, containerPath, options }: CdiEdits['mounts'][numbe
 }
 
 function sourceOf(m: Mount, i: SpecInput): string {
-  if (m.image?.image) {
-    if (m.imageSubPath) refuse(`mount ${m.containerPath}: a path within an image volume is not supported`);
-    return i.rootfsOf(m.image.image) ?? refuse(`mount ${m.containerPath}: image ${m.image.image} is not there`);
-  }
+  if (m.image?.image) return i.rootfsOf(m.image.image) ?? refuse(`mount ${m.containerPath}: image ${m.image.image} is not there`);
   try {
     // As containerd: a path that is missing becomes a folder.
     if (statSync(m.hostPath, { throwIfNoEntry: false }) === undefined) mkdirSync(m.hostPath, { recursive: true });

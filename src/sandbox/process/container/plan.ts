@@ -95,13 +95,16 @@ function exists(path: string): 'file' | 'dir' | null {
   }
 }
 
+/** A file, a folder, or null where nothing is at that path. */
+type KindOf = (path: string) => 'file' | 'dir' | null;
+
 /** Splits mounts into what is bound, what becomes the termination log variable, and what needs nothing. */
-function mounts(config: ContainerConfig, canMount: boolean): { binds: BindMount[]; terminationLog: string } {
+function mounts(config: AskedOfContainer, canMount: boolean, sourceKind: KindOf = exists): { binds: BindMount[]; terminationLog: string } {
   const logPath = config.annotations?.[CRI_ANNOTATIONS.terminationMessagePath] || '/dev/termination-log';
   const binds: BindMount[] = [];
   let terminationLog = '';
   for (const m of config.mounts ?? []) {
-    const source = exists(m.hostPath);
+    const source = sourceKind(m.hostPath);
     if (source === null) refuse(`mount ${m.containerPath}: host path ${m.hostPath} does not exist`);
     if (m.propagation === 'PROPAGATION_BIDIRECTIONAL') refuse(`mount ${m.containerPath}: bidirectional propagation is not supported`);
     const target = exists(m.containerPath);
@@ -136,9 +139,19 @@ export interface PlanInput {
   home: string;
 }
 
-/** Throws {@link RuntimeRefusal} (InvalidArgument) naming what cannot be had. */
-export function planContainer(input: PlanInput): ContainerPlan {
-  const { config, isolation, entry } = input;
+/** What decides whether a container can be had here. */
+export type AskedOfContainer = Pick<ContainerConfig, 'tty' | 'stdin' | 'CDIDevices' | 'devices' | 'mounts' | 'annotations' | 'linux'>;
+
+/**
+ * Throws {@link RuntimeRefusal} (InvalidArgument) naming what cannot be had, whatever the image.
+ *
+ * @param sourceKind What is, or will be, at a path of this host. Default: what is there.
+ */
+export function checkContainer(
+  config: AskedOfContainer,
+  { isolation, namespaces: ofPod }: { isolation: Isolation; namespaces: NamespaceOption },
+  sourceKind: KindOf = exists,
+): Pick<ShimSpec, 'binds' | 'credentials'> & { terminationLog: string; mount: boolean; asked: NamespaceOption } {
   if (config.tty === true) refuse('tty is not supported');
   if (config.stdin === true) refuse('stdin is not supported: there is no attach');
   const [cdi] = config.CDIDevices ?? [];
@@ -146,6 +159,15 @@ export function planContainer(input: PlanInput): ContainerPlan {
   for (const d of config.devices ?? []) {
     if (d.containerPath !== d.hostPath) refuse(`device ${d.hostPath} cannot be renamed to ${d.containerPath}`);
   }
+  const s = config.linux?.securityContext;
+  const mount = isolation.kind === 'namespaces' && s?.privileged !== true;
+  return { ...mounts(config, mount, sourceKind), mount, asked: s?.namespaceOptions ?? ofPod, credentials: credentials(s, isolation) };
+}
+
+/** Throws {@link RuntimeRefusal} (InvalidArgument) naming what cannot be had. */
+export function planContainer(input: PlanInput): ContainerPlan {
+  const { config, isolation, entry } = input;
+  const { asked, mount, binds, terminationLog, credentials } = checkContainer(config, { isolation, namespaces: input.sandbox.namespaces });
   const command = config.command ?? [];
   const args = config.args ?? [];
   const head = command.length > 0 ? command : entry.entrypoint;
@@ -153,16 +175,12 @@ export function planContainer(input: PlanInput): ContainerPlan {
   const argv = [...head, ...tail];
   if (argv.length === 0) refuse(`image ${entry.name} has no command of its own: the pod must give one`);
 
-  const s = config.linux?.securityContext;
-  const asked = s?.namespaceOptions ?? input.sandbox.namespaces;
-  const on = isolation.kind === 'namespaces' && s?.privileged !== true;
   const namespaces = {
-    pid: on && asked.pid !== 'NODE',
-    mount: on,
-    uts: on && input.sandbox.hostname !== '',
-    ipc: on && asked.ipc !== 'NODE',
+    pid: mount && asked.pid !== 'NODE',
+    mount,
+    uts: mount && input.sandbox.hostname !== '',
+    ipc: mount && asked.ipc !== 'NODE',
   };
-  const { binds, terminationLog } = mounts(config, namespaces.mount);
 
   const env: Record<string, string> = { PATH: input.path, HOME: input.home, HOSTNAME: input.sandbox.hostname || 'localhost' };
   if (terminationLog !== '') env[TERMINATION_LOG_ENV] = terminationLog;
@@ -181,7 +199,7 @@ export function planContainer(input: PlanInput): ContainerPlan {
       hostname: input.sandbox.hostname,
       namespaces,
       binds,
-      credentials: credentials(s, isolation),
+      credentials,
       oddEnv,
       stopSignal,
     },
