@@ -5,7 +5,7 @@ import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { SourceName } from '../machines/pod/runtime/seen.ts';
 import { type AllocationOptions, allocationOptions, offered } from './allocation/options.ts';
 import type { ProviderPlace } from './allocation/provider.ts';
-import { type ApiLayerOptions, apiLayerOptions, nodeIdentity } from './api/options.ts';
+import { type ApiLayerOptions, apiLayerOptions, declaredHere, nodeIdentity } from './api/options.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import { type EdgeOptions, edgeOptions } from './edge/options.ts';
 import type { Inspect } from './edge/server.ts';
@@ -81,6 +81,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       facts,
       sources: configuredSources({ ...staticSources, api }),
       identity: nodeIdentity(config, nodeName),
+      declaredFeatures: declaredHere(config.gates),
       cluster,
       ...offered(allocation),
     }),

@@ -2,6 +2,7 @@
 import { namesAddresses } from '../../machines/api/node/nodeAddresses.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
+import { declaredFeatures } from '../../machines/pods/admission/ability/declaredFeatures.ts';
 import type { CertificateOptions } from './certificates/certificate.ts';
 import type { LeaseOptions } from './lease.ts';
 import type { NodeStatusOptions } from './nodeStatus.ts';
@@ -31,14 +32,6 @@ export function apiLayerOptions(
   };
 }
 
-/** Features that other components ask a node about, of those that it has; each is a gate of its own too. */
-const DECLARED_FEATURES = [
-  'ExtendWebSocketsToKubelet',
-  'InPlacePodLevelResourcesVerticalScaling',
-  'InPlacePodVerticalScalingInitContainers',
-  'RestartAllContainersOnContainerExits',
-];
-
 function nodeStatusOptions(
   config: NodeConfig,
   facts: NodeFacts,
@@ -47,7 +40,7 @@ function nodeStatusOptions(
   const { config: c, flags, gates } = config;
   return {
     ...said,
-    declaredFeatures: gates.enabled('NodeDeclaredFeatures') ? DECLARED_FEATURES.filter((gate) => gates.enabled(gate)) : undefined,
+    declaredFeatures: declaredHere(gates),
     identity: nodeIdentity(config, facts.nodeName),
     register: c.registerNode,
     updateFrequencyMs: c.nodeStatusUpdateFrequency,
@@ -61,6 +54,11 @@ function nodeStatusOptions(
     port: c.enableServer ? c.port : 0,
     imagesMax: c.nodeStatusMaxImages,
   };
+}
+
+/** Undefined: the node declares none, and asks no pod for any. */
+export function declaredHere(gates: NodeConfig['gates']): readonly string[] | undefined {
+  return gates.enabled('NodeDeclaredFeatures') ? declaredFeatures((gate) => gates.enabled(gate)) : undefined;
 }
 
 export function nodeIdentity({ config: c, flags }: NodeConfig, name: string): NodeStatusOptions['identity'] {

@@ -31,13 +31,13 @@ export function staticSourceOptions({ config: c, gates }: NodeConfig, nodeName: 
 
 export function podsOptions(
   config: NodeConfig,
-  o: Pick<PodManagerOptions, 'identity' | 'cluster' | 'allocates' | 'fixed' | 'extendedResources'> & {
+  o: Pick<PodManagerOptions, 'identity' | 'cluster' | 'allocates' | 'fixed' | 'extendedResources' | 'declaredFeatures'> & {
     facts(): NodeFacts;
     sources: readonly SourceName[];
   },
 ): PodsOptions {
   const { config: c } = config;
-  const { facts, sources, identity, cluster, allocates, fixed, extendedResources } = o;
+  const { facts, sources, identity, cluster, allocates, fixed, extendedResources, declaredFeatures } = o;
   const { allocatable } = facts();
   return {
     config: { sources },
@@ -52,6 +52,7 @@ export function podsOptions(
       allocates,
       fixed,
       extendedResources,
+      declaredFeatures,
     },
     workers: { facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, ...crashBackoff(config) },
   };

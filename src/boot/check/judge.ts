@@ -2,7 +2,7 @@
 
 import { lstatSync } from 'node:fs';
 import { allocationOptions, offered } from '../../actors/allocation/options.ts';
-import { nodeIdentity } from '../../actors/api/options.ts';
+import { declaredHere, nodeIdentity } from '../../actors/api/options.ts';
 import { nodeNameOf, readNodeFacts } from '../../actors/nodeFacts.ts';
 import { abilityOf, ownPlacement } from '../../actors/pods/manager/facts.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
@@ -45,7 +45,10 @@ export async function judgeOf(config: NodeConfig, { strictGroups }: PodsOfRuntim
   const { config: c } = config;
   const allocation = allocationOptions(config, { facts: () => facts, host, devicePlugins: true, dra: false, cluster: false });
   const ability = {
-    ...abilityOf(host, { allowedUnsafeSysctls: c.allowedUnsafeSysctls, podGroups: c.cgroupsPerQOS, ...offered(allocation) }),
+    ...abilityOf(host, {
+      ...{ allowedUnsafeSysctls: c.allowedUnsafeSysctls, podGroups: c.cgroupsPerQOS, declaredFeatures: declaredHere(config.gates) },
+      ...offered(allocation),
+    }),
     // What is not known is no reason to refuse.
     strictGroups: strictGroups ?? true,
   };

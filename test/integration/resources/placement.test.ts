@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { CriRequest } from '../../../src/machines/wire/cri.ts';
-import { cluster, create, created, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { cluster, create, created, events, inApi, isReady, patch } from '../cluster/clusterPods.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const NODE = '/api/v1/nodes/n1';
@@ -18,6 +18,60 @@ function patchNode(h: VirtualNode, body: object): void {
 const label = (h: VirtualNode, disk: string | null) => patchNode(h, { metadata: { labels: { disk } } });
 const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);
 const reason = (h: VirtualNode, name: string) => inApi(h, name)?.status.reason;
+
+describe('a pod that needs a feature which nodes declare', () => {
+  const rules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [1] } }];
+  const restartsAll = { container: { restartPolicy: 'Never', restartPolicyRules: rules } };
+  const without = { RestartAllContainersOnContainerExits: false };
+  const declared = (h: VirtualNode) =>
+    (h.kube.store.list('nodes')[0]?.status as { declaredFeatures?: string[] } | undefined)?.declaredFeatures;
+
+  it.each([
+    ['of the pod', 'RestartAllContainersOnContainerExits', restartsAll, without],
+    [
+      'of an init container',
+      'RestartAllContainersOnContainerExits',
+      { spec: { initContainers: [{ name: 'i', image: 'i:1', ...restartsAll.container }] } },
+      without,
+    ],
+    ['that no node of this kind has', 'UserNamespacesHostNetworkSupport', { spec: { hostNetwork: true, hostUsers: false } }, {}],
+  ])('%s is refused where the node does not declare it', async (_, feature, asked, featureGates) => {
+    await using h = await cluster({ config: { featureGates } });
+    create(h, 'web', asked);
+    await h.until('refused', () => inApi(h, 'web')?.status.phase === 'Failed');
+    const message = `Pod requires node features that are not available: ${feature}`;
+    expect(inApi(h, 'web')?.status).toMatchObject({ reason: 'PodFeatureUnsupported', message: `Pod was rejected: ${message}` });
+    expect(events(h, 'PodFeatureUnsupported')).toEqual([message]);
+    await h.until('the node is there', () => declared(h) !== undefined);
+    expect(declared(h)).not.toContain(feature);
+  });
+
+  it.each([{}, { ...without, NodeDeclaredFeatures: false }])(
+    'runs where the node declares it, and where pods are not asked (%j)',
+    async (featureGates) => {
+      await using h = await cluster({ config: { featureGates } });
+      create(h, 'web', restartsAll);
+      await h.until('Ready', () => isReady(h, 'web'));
+    },
+  );
+
+  it('is told when an update needs it, and changes all the same', async () => {
+    const featureGates = { InPlacePodLevelResourcesVerticalScaling: false, InPlacePodVerticalScalingInitContainers: false };
+    await using h = await cluster({ config: { featureGates } });
+    const init = (cpu: string) => ({ name: 'i', image: 'i:1', resources: { requests: { cpu } } });
+    create(h, 'web', { spec: { initContainers: [init('10m')], resources: { requests: { cpu: '50m' } } } });
+    await h.until('its init container runs', () => running(h, 'web').length === 1);
+    const told = () => events(h, 'FailedNodeDeclaredFeaturesCheck');
+    patch(h, 'pods/web', { metadata: { labels: { a: 'b' } } });
+    await h.advance(2_000);
+    expect(told()).toEqual([]);
+    patch(h, 'pods/web', { spec: { resources: { requests: { cpu: '60m' } }, initContainers: [init('20m')] } });
+    await h.until('told', () => told().length === 1);
+    const both = 'InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScalingInitContainers';
+    expect(told()).toEqual([`Pod requires node features that are not available: ${both}`]);
+    await h.until('it is granted', () => events(h, 'ResizeStarted').length === 1);
+  });
+});
 
 describe('a pod that asks for a label', () => {
   it('runs although the label is younger than the last look at the node', async () => {

@@ -7,6 +7,7 @@ import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName, podRef } from '../../../machines/pod/names.ts';
 import { RESIZABLE } from '../../../machines/pod/resources/amounts.ts';
 import { resizeMessage } from '../../../machines/pod/resources/resizeEvents.ts';
+import { missingFeaturesText } from '../../../machines/pods/admission/ability/declaredFeatures.ts';
 import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
 import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
 import type { Out, PodLedger } from '../../../machines/pods/manager/records.ts';
@@ -77,6 +78,9 @@ export class Delivery {
         break;
       case 'resizeAsked':
         for (const change of out.changes) this.counts.resizes.inc({ ...change });
+        break;
+      case 'featuresMissing':
+        this.warn(out.pod, 'FailedNodeDeclaredFeaturesCheck', missingFeaturesText(out.features));
         break;
       case 'resizeAccepted':
         this.counts.accepted.inc({ retry_trigger: out.trigger });

@@ -3,8 +3,8 @@
 import { apiView } from '../../../machines/api/messages.ts';
 import { initialNode } from '../../../machines/api/node/nodeObject.ts';
 import type { NodeIdentity } from '../../../machines/nodeFacts.ts';
+import { sysctlPatterns } from '../../../machines/pods/admission/ability/sysctls.ts';
 import type { Offer, Placement } from '../../../machines/pods/admission/admission.ts';
-import { sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
 import type { PodManagerEvent } from '../../../machines/pods/manager/messages.ts';
 import type { Facts } from '../../../machines/pods/manager/records.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
@@ -26,16 +26,17 @@ export interface AdmissionOptions extends Omit<Offer, 'ability'> {
   allowedUnsafeSysctls: readonly string[];
   /** A cgroup of the node's own holds each pod as a whole. */
   podGroups: boolean;
+  declaredFeatures: readonly string[] | undefined;
 }
 
 /** What this machine and the configuration can give a pod. */
 export function abilityOf(
   host: Pick<Host, 'identity'>,
-  opts: Pick<AdmissionOptions, 'allowedUnsafeSysctls' | 'podGroups' | 'extendedResources'>,
+  opts: Pick<AdmissionOptions, 'allowedUnsafeSysctls' | 'podGroups' | 'extendedResources' | 'declaredFeatures'>,
 ): Offer['ability'] {
   const { kernelVersion = '', appArmor = true } = host.identity?.() ?? {};
-  const { podGroups, extendedResources } = opts;
-  return { sysctls: sysctlPatterns(kernelVersion, opts.allowedUnsafeSysctls), podGroups, extendedResources, appArmor };
+  const { podGroups, extendedResources, declaredFeatures } = opts;
+  return { sysctls: sysctlPatterns(kernelVersion, opts.allowedUnsafeSysctls), podGroups, extendedResources, appArmor, declaredFeatures };
 }
 
 /** The node as it registers, before an API server has shown another. */

@@ -2,7 +2,7 @@
 
 import { dottedSysctl } from '../../../machines/kube/names.ts';
 import { parseQuantity } from '../../../machines/kube/quantity.ts';
-import { sysctlNamespace } from '../../../machines/pods/admission/sysctls.ts';
+import { sysctlNamespace } from '../../../machines/pods/admission/ability/sysctls.ts';
 import { formatGoDuration } from '../../../machines/text/go/goDuration.ts';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../version.ts';
 import { oneOf, type Rule } from './rule.ts';

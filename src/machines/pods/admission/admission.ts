@@ -10,10 +10,11 @@ import { isCritical, isOfApi } from '../../pod/phase.ts';
 import { unclaimed } from '../../pod/resources/claims.ts';
 import { type RequestOf, shortages } from '../../pod/resources/requests.ts';
 import { enumerated } from '../../text/errorList.ts';
-import { wantsAppArmor } from './appArmor.ts';
+import { wantsAppArmor } from './ability/appArmor.ts';
+import { missingFeatures, missingFeaturesText } from './ability/declaredFeatures.ts';
+import { forbiddenSysctl, type SysctlPatterns } from './ability/sysctls.ts';
 import { takenPort } from './hostPorts.ts';
 import { podFields } from './supported.ts';
-import { forbiddenSysctl, type SysctlPatterns } from './sysctls.ts';
 import { taintText, untolerated } from './taints.ts';
 
 export interface Refusal {
@@ -58,6 +59,8 @@ export interface NodeAbility {
   readonly extendedResources?: boolean;
   /** The kernel enforces profiles of AppArmor. Default true. */
   readonly appArmor?: boolean;
+  /** Features that the node declares. Absent: pods are not asked what they need (gate NodeDeclaredFeatures is off). */
+  readonly declaredFeatures?: readonly string[] | undefined;
 }
 
 /** What this node offers. */
@@ -103,6 +106,8 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
   if (ability.appArmor === false && (pod.status.phase ?? 'Pending') === 'Pending' && wantsAppArmor(pod)) {
     return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host', about };
   }
+  const lacking = ability.declaredFeatures === undefined ? [] : missingFeatures(pod, ability.declaredFeatures);
+  if (lacking.length > 0) return { reason: 'PodFeatureUnsupported', message: missingFeaturesText(lacking), about };
   const { podGroups = false, extendedResources = false } = ability;
   // A pod that waits is judged again and again.
   let known = JUDGED_FIELDS.get(pod);

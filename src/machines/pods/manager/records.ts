@@ -81,6 +81,8 @@ export type Out =
   | { to: 'resizePending'; pod: Pod; pending: ResizePending }
   /** Other resources are asked for; a change that waited is granted, for which reason it was looked at again. */
   | { to: 'resizeAsked'; changes: readonly AskedChange[] }
+  /** An update needs features that this node does not declare. */
+  | { to: 'featuresMissing'; pod: Pod; features: readonly string[] }
   | { to: 'resizeAccepted'; trigger: 'periodic_retry' | 'pod_updated' }
   /** What was granted is to be written down. */
   | { to: 'allocations'; allocations: ReadonlyMap<string, Allocation>; held: ReadonlyMap<string, Held> }

@@ -4,6 +4,7 @@ import { type Draft, SharedMap } from '../../data/sharedMap.ts';
 import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
 import { isOfApi, isTerminal } from '../../pod/phase.ts';
 import { rememberedRequest } from '../../pod/resources/requests.ts';
+import { missingForUpdate } from '../admission/ability/declaredFeatures.ts';
 import { isRefused, isWanted } from '../manager/messages.ts';
 import type { Facts, Out, Rec } from '../manager/records.ts';
 import {
@@ -144,8 +145,12 @@ export class ResizeDraft {
     const { uid } = pod.metadata;
     const record = this.host.record(uid);
     const asked = this.waiting.get(uid)?.pod ?? (record === undefined || !isWanted(record) ? undefined : record.pod);
-    const changes = asked === undefined ? [] : askedChanges(asked, pod);
+    if (asked === undefined) return;
+    const changes = askedChanges(asked, pod);
     if (changes.length > 0) this.host.out.push({ to: 'resizeAsked', changes });
+    const { declaredFeatures } = this.host.facts.offer.ability;
+    const features = declaredFeatures === undefined ? [] : missingForUpdate(asked, pod, declaredFeatures);
+    if (features.length > 0) this.host.out.push({ to: 'featuresMissing', pod, features });
   }
 
   private decide(pod: Pod, before: Allocation, trigger: 'periodic_retry' | 'pod_updated'): Pod {

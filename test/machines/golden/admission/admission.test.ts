@@ -5,8 +5,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NodeSelectorRequirement } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod, Taint } from '../../../../src/machines/kube/types.ts';
+import { sysctlPatterns } from '../../../../src/machines/pods/admission/ability/sysctls.ts';
 import { admit } from '../../../../src/machines/pods/admission/admission.ts';
-import { sysctlPatterns } from '../../../../src/machines/pods/admission/sysctls.ts';
 import { container, pod, sidecar } from '../../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from '../golden.ts';
 

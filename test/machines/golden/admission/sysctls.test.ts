@@ -1,5 +1,5 @@
 /** Which sysctls every pod may set, by the kernel (resources and volumes 12.4), and which namespace holds one. */
-import { safeSysctls, sysctlNamespace } from '../../../../src/machines/pods/admission/sysctls.ts';
+import { safeSysctls, sysctlNamespace } from '../../../../src/machines/pods/admission/ability/sysctls.ts';
 import { goldenTable } from '../table.ts';
 
 const KERNELS = ['', 'unknown', '3.10.0-1160', '3.16.0', '4.4.0', '4.5.0', '4.6.0', '4.14.9', '4.15.0', '5.3', '6.8.0-generic'];

@@ -1,7 +1,7 @@
 /** Whether a pod wants a profile of AppArmor, which not every kernel enforces. Pure. */
 
-import type { Pod } from '../../kube/types.ts';
-import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../pod/names.ts';
+import type { Pod } from '../../../kube/types.ts';
+import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../../pod/names.ts';
 
 /** True where the pod, one of its containers or an annotation names a profile other than none at all. */
 export function wantsAppArmor({ metadata, spec }: Pod): boolean {

@@ -1,6 +1,6 @@
 /** Which kernel settings a pod may have of its own (pod lifecycle 2.6, resources 12.4). Pure. */
-import { dottedSysctl } from '../../kube/names.ts';
-import type { Pod } from '../../kube/types.ts';
+import { dottedSysctl } from '../../../kube/names.ts';
+import type { Pod } from '../../../kube/types.ts';
 
 /** The namespace that holds a setting, in the words of the reference's refusals. */
 export type SysctlNamespace = 'IPC' | 'Net';
