@@ -307,6 +307,11 @@ export interface CriCalls {
   };
   ContainerStatus: { req: { containerId: string; verbose?: boolean }; res: { status: CriContainerStatus | null; info: StringMap } };
   UpdateContainerResources: { req: { containerId: string; linux?: LinuxContainerResources }; res: Empty };
+  /** What the sandbox may have in all. A runtime that refuses it refuses the change. */
+  UpdatePodSandboxResources: {
+    req: { podSandboxId: string; overhead?: LinuxContainerResources; resources: LinuxContainerResources };
+    res: Empty;
+  };
   /** `timeout`: seconds; 0 = the runtime's own. */
   CheckpointContainer: { req: { containerId: string; location: string; timeout: number | string }; res: Empty };
   ReopenContainerLog: { req: { containerId: string }; res: Empty };

@@ -48,6 +48,7 @@ export const CRI_METHODS: Readonly<Record<CriMethod, MethodFacts>> = {
   ListContainers: runtime('list_containers'),
   ContainerStatus: runtime('container_status'),
   UpdateContainerResources: runtime('update_container', { mutating: true }),
+  UpdatePodSandboxResources: runtime('update_podsandbox_resources', { mutating: true }),
   // It stops nothing for good and may take its time: it is not fenced, so it never delays a stop.
   CheckpointContainer: runtime('checkpoint_container', { deadline: 'stop' }),
   // It changes no container's life: it waits for no stop, and none waits for it.

@@ -96,6 +96,7 @@ function handlersOf({ state, options, images, containers, sandboxes }: Parts): H
     RemovePodSandbox: (req) => sandboxes.remove(req),
     PodSandboxStatus: (req) => sandboxes.status(req),
     ListPodSandbox: (req) => sandboxes.list(req),
+    UpdatePodSandboxResources: (req) => sandboxes.update(req),
     CreateContainer: (req) => containers.create(req),
     StartContainer: ({ containerId }) => containers.start(state.container(containerId)),
     StopContainer: ({ containerId, timeout }) => {

@@ -47,6 +47,66 @@ const says = (h: VirtualNode, name: string, resources: ResourceRequirements) => 
   );
 };
 
+describe('the runtime, told what the sandbox may have in all,', () => {
+  const told = (h: VirtualNode) =>
+    h.calls.filter((c) => c.method === 'UpdatePodSandboxResources').map((c) => c.req as CriRequest<'UpdatePodSandboxResources'>);
+  const wanted = { requests: { cpu: '200m', memory: '128Mi' }, limits: { cpu: '2', memory: '1Gi' } };
+  const refusing = (h: VirtualNode, code: number, details: string) => {
+    h.faults.fault = (method) => (method === 'UpdatePodSandboxResources' ? { kind: 'refuse', code, details } : undefined);
+  };
+
+  it('hears of a change once, before its containers, and without the overhead', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'), { spec: { overhead: { cpu: '50m', memory: '10Mi' } } });
+    expect(told(h)).toEqual([]);
+    resize(h, 'web', wanted);
+    await h.until('it says so', () => says(h, 'web', wanted));
+    expect(told(h)).toMatchObject([
+      {
+        podSandboxId: h.runtime.dump().sandboxes[0]?.id,
+        overhead: { memoryLimitInBytes: 10 * MI },
+        resources: { memoryLimitInBytes: 1024 * MI, cpuShares: 204, cpuPeriod: 100_000, cpuQuota: 200_000 },
+      },
+    ]);
+    const first = (method: string) => h.calls.findIndex((c) => c.method === method);
+    expect(first('UpdatePodSandboxResources')).toBeLessThan(first('UpdateContainerResources'));
+  });
+
+  it('may refuse it: nothing is changed, the pod says why, and it is tried again', async () => {
+    await using h = await ofCluster({ cgroups: true });
+    await up(h, 'web', burstable('100m', '64Mi'));
+    const group = () => [...h.cgroups.groups].map(([path, files]) => [path, ...files.entries()]);
+    const before = JSON.stringify(group());
+    refusing(h, 9, 'the machine of this pod cannot grow');
+    resize(h, 'web', wanted);
+    await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toBe(
+      'failed to notify runtime for UpdatePodSandboxResources (resource=memory); resize rejected: the machine of this pod cannot grow',
+    );
+    expect(events(h, 'ResizeError')).toHaveLength(1);
+    expect([updates(h), JSON.stringify(group())]).toEqual([[], before]);
+    h.faults.fault = () => undefined;
+    await h.until('it is in force', () => says(h, 'web', wanted), 120_000);
+  });
+
+  it.each([
+    [12, 'unknown method UpdatePodSandboxResources for service runtime.v1.RuntimeService'],
+    [2, 'not implemented yet'],
+  ])('need not know the call (%i %s)', async (code, details) => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    let asked = 0;
+    h.faults.fault = (method) => {
+      if (method !== 'UpdatePodSandboxResources') return undefined;
+      asked += 1;
+      return { kind: 'refuse', code, details };
+    };
+    resize(h, 'web', wanted);
+    await h.until('it says so', () => says(h, 'web', wanted));
+    expect([asked, events(h, 'ResizeError')]).toEqual([1, []]);
+  });
+});
+
 describe('a change that fits', () => {
   it('is told the runtime, memory first, and restarts nothing', async () => {
     await using h = await ofCluster();
@@ -286,12 +346,13 @@ describe('a change that cannot be set', () => {
     resize(h, 'web', { requests: { cpu: '100m', memory: '100Ki' }, limits: { cpu: '3', memory: '512Ki' } });
     await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
     expect(condition(h, 'web', 'PodResizeInProgress')?.message).toBe(
-      'attempting to set the memory limit of container main to 524288 bytes, below its current usage of 1048576 bytes',
+      'cannot decrease memory limits: [attempting to set pod memory limit (524288) below current usage (1048576), ' +
+        'attempting to set container "main" memory limit (524288) below current usage (1048576)]',
     );
     expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 512 * MI });
     expect(updates(h)).toEqual([]);
     expect(events(h, 'ResizeError')[0]).toMatch(
-      /^Pod resize error: \{"containers":.*"generation":\d+,"error":"attempting to set the memory limit/,
+      /^Pod resize error: \{"containers":.*"generation":\d+,"error":"cannot decrease memory limits: /,
     );
     resize(h, 'web', burstable('100m', '100Ki'));
     await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
@@ -305,7 +366,24 @@ describe('a change that cannot be set', () => {
       method === 'ContainerStats' ? { stats: { memory: { workingSetBytes: bytes(100), usageBytes: bytes(400) } } } : value;
     resize(h, 'web', { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } });
     await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
-    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toContain(`below its current usage of ${400 * MI} bytes`);
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toBe(
+      `cannot decrease memory limits: attempting to set container "main" memory limit (${256 * MI}) below current usage (${400 * MI})`,
+    );
+    expect(updates(h)).toEqual([]);
+  });
+
+  it('lowers the limit of no container where that of another cannot be lowered', async () => {
+    await using h = await ofCluster();
+    const [small, large] = [burstable('100m', '100Ki'), { requests: { memory: '100Ki' }, limits: { memory: '512Ki' } }];
+    const container = (name: string, resources: object) => ({ name, image: `${name}:1`, resources });
+    create(h, 'web', { spec: { containers: [container('a', small), container('b', small)] } });
+    await h.until('Ready', () => isReady(h, 'web'));
+    const lower = { ...small, limits: { cpu: '3', memory: '256Mi' } };
+    patch(h, 'pods/web', {
+      spec: { containers: [container('a', lower), container('b', { ...small, limits: { cpu: '3', ...large.limits } })] },
+    });
+    await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition(h, 'web', 'PodResizeInProgress')?.message).toMatch(/container "b" memory limit \(524288\) below current usage/);
     expect(updates(h)).toEqual([]);
   });
 

@@ -10,7 +10,6 @@ import type { NodeFacts } from '../../../machines/nodeFacts.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import { pathName } from '../../../machines/pod/pathName.ts';
 import { podDescription } from '../../../machines/pod/podDescription.ts';
-import type { ResizeStep } from '../../../machines/pod/resources/actuation.ts';
 import { eventFieldPath } from '../../../machines/pod/runtime/killOrder.ts';
 import { containerLogDir, podFolder, podLogDir, restartCountFromLogNames } from '../../../machines/pod/runtime/logNames.ts';
 import type { PodRuntimeStatus } from '../../../machines/pod/runtime/seen.ts';
@@ -35,7 +34,7 @@ import type {
   WorkerReport,
 } from '../../../machines/pods/workers/context.ts';
 import type { WorkerEvent } from '../../../machines/pods/workers/messages.ts';
-import type { UsageOf } from '../../../machines/pods/workers/resizeMachine.ts';
+import type { MemoryUsage, Update, UsageOf } from '../../../machines/pods/workers/resizeMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import { removingDirs } from '../../../machines/reclaim/messages.ts';
 import type { CriResult } from '../../../machines/runtime/cri/messages.ts';
@@ -58,6 +57,7 @@ import { Inspector } from './inspect.ts';
 import { failedBecause, failedWith, removals, unknownOr } from './outcomes.ts';
 import { Reports } from './reports.ts';
 import { ensurePodGroup, resizePodGroup } from './sandbox/podGroup.ts';
+import { SandboxResources } from './sandbox/resized.ts';
 import { newSandbox, presentSandbox } from './sandbox/sandbox.ts';
 
 /** What containerd answers to a removal in the middle of a start. */
@@ -81,6 +81,7 @@ export class Effects implements WorkerIo {
   private readonly imageVolumes = new Map<string, ImageSpec>();
   /** Sandboxes of this pod that are known to be stopped; those no longer there are forgotten. */
   private readonly stopped = new Set<string>();
+  private readonly sandboxResources = new SandboxResources(() => this.facts());
   private readonly reports: Reports;
 
   constructor(o: EffectOptions) {
@@ -312,12 +313,14 @@ export class Effects implements WorkerIo {
     return failedWith('KillContainerError', [await this.act(pod, call, signal)]);
   }
 
-  memoryUsage(of: UsageOf, signal: AbortSignal): Promise<number | null> {
+  memoryUsage(of: UsageOf, signal: AbortSignal): Promise<MemoryUsage> {
     return memoryUsage(this.cri, of, signal);
   }
 
-  /** What grows finds room in the pod's group first; the group shrinks when the last of its containers has. */
-  async updateResources(input: { pod: Pod; step: ResizeStep; last: boolean }, signal: AbortSignal): Promise<string | null> {
+  /** The runtime may refuse it. What grows finds room in the pod's group first; the group shrinks when the last of its containers has. */
+  async updateResources(input: Update, signal: AbortSignal): Promise<string | null> {
+    const refusal = await this.sandboxResources.tell(input, (call) => this.act(input.pod, call, signal));
+    if (refusal !== null) return refusal;
     const group = (how: 'raise' | 'exact') => resizePodGroup(this.ctx, { facts: this.facts(), pod: input.pod, how }, signal);
     const raised = await group('raise');
     if (raised !== null) return `the cgroup of the pod could not be raised: ${raised}`;

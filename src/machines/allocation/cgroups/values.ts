@@ -1,11 +1,10 @@
 /** What is written into cgroups of the node's own (resources 1.5 to 1.7). Pure. */
 import type { KubeletConfiguration } from '../../config/config.ts';
-import { own } from '../../data/own.ts';
 import { HUGE_PAGES_PREFIX } from '../../kube/names.ts';
-import { addQuantities, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
+import { parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
 import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
-import { cpuQuotaUs, cpuShares, heldLimit, podTotal } from '../../pod/resources/resources.ts';
+import { cpuQuotaUs, cpuShares, heldInAll, podTotal, withOverhead } from '../../pod/resources/resources.ts';
 import { wantsExclusive } from '../cpus/policy.ts';
 import type { Tier } from './names.ts';
 
@@ -53,8 +52,8 @@ export interface PodGroupRules {
  */
 export function podValues(pod: Pod, rules: PodGroupRules): GroupValues {
   const least = qosClass(pod) === 'BestEffort';
-  const milli = quantityToMilli(limitOf(pod, 'cpu'));
-  const bytes = quantityToInteger(limitOf(pod, 'memory'));
+  const milli = quantityToMilli(heldInAll(pod, 'cpu'));
+  const bytes = quantityToInteger(heldInAll(pod, 'memory'));
   const periodUs = rules.cpuCFSQuotaPeriodMs * 1000;
   const held = rules.cpuCFSQuota && !(rules.quotaLifted === true && wantsExclusive(pod));
   return {
@@ -199,16 +198,6 @@ export function reservedValues(
 
 function requestOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
   return withOverhead(pod, resource, podTotal(pod, 'requests', resource));
-}
-
-function limitOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
-  const limit = heldLimit(pod, resource);
-  return limit === undefined ? undefined : withOverhead(pod, resource, limit);
-}
-
-function withOverhead(pod: Pod, resource: string, amount: Quantity | undefined): Quantity | undefined {
-  const parts = [amount, own(pod.spec.overhead, resource)].filter((q) => q !== undefined);
-  return parts.length === 0 ? undefined : addQuantities(parts);
 }
 
 /** Limits of pages are what is asked for, at the neediest moment: init containers and sidecars need theirs too. */

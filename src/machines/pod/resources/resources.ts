@@ -145,6 +145,24 @@ export function heldLimit(pod: Pod, resource: 'cpu' | 'memory'): Quantity | unde
   return limit === undefined || isZeroQuantity(limit) ? undefined : limit;
 }
 
+/** The same with the overhead. */
+export function heldInAll(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
+  const limit = heldLimit(pod, resource);
+  return limit === undefined ? undefined : withOverhead(pod, resource, limit);
+}
+export function withOverhead(pod: Pod, resource: string, amount: Quantity | undefined): Quantity | undefined {
+  const parts = [amount, own(pod.spec.overhead, resource)].filter((q) => q !== undefined);
+  return parts.length === 0 ? undefined : addQuantities(parts);
+}
+
+/** What the sandbox may have in all after a change of resources. Overhead is not in it. */
+export function resizedSandbox(pod: Pod, facts: ResourceFacts): LinuxContainerResources {
+  return linuxResources(
+    { cpuRequest: podTotal(pod, 'requests', 'cpu'), cpuLimit: heldLimit(pod, 'cpu'), memoryLimit: heldLimit(pod, 'memory') },
+    facts,
+  );
+}
+
 /** Totals for the sandbox, so that a runtime with a machine per sandbox can size it. */
 export function sandboxResources(pod: Pod, facts: ResourceFacts): LinuxContainerResources {
   return linuxResources(

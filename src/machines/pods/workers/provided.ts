@@ -14,7 +14,7 @@ import { type HookAnswer, type HookJob, hookMachine } from './container/hookMach
 import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from './container/startJob.ts';
 import { type ResetInput, type SandboxInput, summarize, type WorkerIo } from './context.ts';
 import { podWorkerMachine } from './podWorkerMachine.ts';
-import { resizeMachine, type Update, type UsageOf } from './resizeMachine.ts';
+import { type MemoryUsage, resizeMachine, type Update, type UsageOf } from './resizeMachine.ts';
 import { type SandboxesInput, stopMachine } from './stopMachine.ts';
 
 /** For all pods of a node: gives the worker of one pod, with its effects and the reader of its facts. The children read `moment`. */
@@ -88,7 +88,7 @@ function childrenOf(io: Own<WorkerIo>, moment: () => Moment) {
     resizeMachine,
     {
       actors: {
-        memoryUsage: fromPromise<number | null, UsageOf>((of) => io(of).memoryUsage(of.input, of.signal)),
+        memoryUsage: fromPromise<MemoryUsage, UsageOf>((of) => io(of).memoryUsage(of.input, of.signal)),
         updateResources: fromPromise<string | null, Update>((of) => io(of).updateResources(of.input, of.signal)),
       },
     },

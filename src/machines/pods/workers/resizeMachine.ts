@@ -4,9 +4,11 @@
  */
 
 import { assign, sendParent } from 'xstate';
+import { quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { ResizeStep } from '../../pod/resources/actuation.ts';
 import { WHOLE_POD } from '../../pod/resources/amounts.ts';
+import { heldInAll } from '../../pod/resources/resources.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
@@ -14,18 +16,22 @@ import { unprovided } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 
 export interface ResizeIo {
-  /** Bytes of memory that the container, or the pod as a whole, uses now; null: the runtime does not say. */
-  memoryUsage(of: UsageOf, signal: AbortSignal): Promise<number | null>;
+  /** Bytes of memory that each of them uses now. Of which the runtime does not say it, it is not in there. */
+  memoryUsage(of: UsageOf, signal: AbortSignal): Promise<MemoryUsage>;
   /** Null: it is set; else why it is not, or perhaps not. May be repeated. */
   updateResources(input: Update, signal: AbortSignal): Promise<string | null>;
 }
 export interface UsageOf {
   pod: Pod;
   /** {@link WHOLE_POD}: of all containers. */
-  containerId: string;
+  containerIds: readonly string[];
 }
+/** By container id, and {@link WHOLE_POD}. */
+export type MemoryUsage = ReadonlyMap<string, number>;
 export interface Update {
   pod: Pod;
+  /** The pod's sandbox; '' where it has none. */
+  sandboxId: string;
   step: ResizeStep;
   /** No other is to follow. */
   last: boolean;
@@ -35,7 +41,7 @@ export type ResizeReport =
   /** Null: what had failed is wanted no longer. */
   | { type: 'resize.trouble'; message: string | null }
   | { type: 'resize.acted'; why: string };
-type ResizeEvent = { type: 'resize.wanted'; pod: Pod; steps: readonly ResizeStep[] };
+type ResizeEvent = { type: 'resize.wanted' } & Input;
 
 /** First wait after a failure; doubles to {@link RESIZE_RETRY_MS_MAX}, lengthened by up to half. */
 const RESIZE_RETRY_MS = 1_000;
@@ -43,6 +49,7 @@ const RESIZE_RETRY_MS_MAX = 60_000;
 
 interface Context {
   pod: Pod;
+  sandboxId: string;
   steps: readonly ResizeStep[];
   /** What the steps were when one of them failed. */
   failedKey: string;
@@ -50,7 +57,7 @@ interface Context {
   message: string;
   waitMs: number;
 }
-type Input = Pick<Context, 'pod' | 'steps'>;
+type Input = Pick<Context, 'pod' | 'sandboxId' | 'steps'>;
 
 function keyOf(steps: readonly ResizeStep[]): string {
   return JSON.stringify(steps.map(({ containerId, resource, to }) => [containerId, resource, to]));
@@ -66,11 +73,11 @@ const { setup, facts } = setupWith();
 export const resizeMachine = setup({
   types: { context: {} as Context, events: {} as ResizeEvent, input: {} as Input },
   actors: {
-    memoryUsage: unprovided<number | null, UsageOf>(),
+    memoryUsage: unprovided<MemoryUsage, UsageOf>(),
     updateResources: unprovided<string | null, Update>(),
   },
   actions: {
-    take: assign(({ event }) => ({ pod: event.pod, steps: event.steps })),
+    take: assign(({ event: { pod, sandboxId, steps } }) => ({ pod, sandboxId, steps })),
     forgetFailures: assign({ failuresInRow: 0, failedKey: '' }),
     sayStep: sendParent(({ context }): ResizeReport => ({ type: 'resize.set', step: firstOf(context) })),
     dropStep: assign(({ context }) => ({ steps: context.steps.slice(1), failuresInRow: 0, failedKey: '' })),
@@ -86,7 +93,7 @@ export const resizeMachine = setup({
   },
   guards: {
     nothingLeft: ({ context }) => context.steps.length === 0,
-    lowersMemory: ({ context }) => context.steps[0]?.lowersTo !== null,
+    lowersMemory: ({ context }) => lowering(context).length > 0,
     asksForSome: ({ event }) => event.steps.length > 0,
     isAnother: ({ context, event }) => keyOf(event.steps) !== context.failedKey,
     isOutdated: ({ context, event }) => keyOf(event.steps) !== keyOf(context.steps),
@@ -117,12 +124,12 @@ export const resizeMachine = setup({
       meta: { reason: 'MeasuringMemory', message: 'asking how much memory is in use before its limit is lowered' },
       invoke: {
         src: 'memoryUsage',
-        input: ({ context }) => ({ pod: context.pod, containerId: firstOf(context).containerId }),
+        input: ({ context }) => ({ pod: context.pod, containerIds: limits(context).map(({ containerId }) => containerId) }),
         onDone: [
           {
-            guard: ({ context, event }) => event.output === null || event.output >= (firstOf(context).lowersTo ?? 0),
+            guard: ({ context, event }) => tooLow(context, event.output).length > 0,
             target: 'failed',
-            actions: { type: 'fail', params: ({ context, event }) => ({ message: tooLow(firstOf(context), event.output) }) },
+            actions: { type: 'fail', params: ({ context, event }) => ({ message: tooLowText(tooLow(context, event.output)) }) },
           },
           { target: 'updating' },
         ],
@@ -135,7 +142,12 @@ export const resizeMachine = setup({
       meta: { reason: 'UpdatingResources', message: 'the runtime is setting what was granted' },
       invoke: {
         src: 'updateResources',
-        input: ({ context }) => ({ pod: context.pod, step: firstOf(context), last: context.steps.length === 1 }),
+        input: ({ context }) => ({
+          pod: context.pod,
+          sandboxId: context.sandboxId,
+          step: firstOf(context),
+          last: context.steps.length === 1,
+        }),
         onDone: [
           {
             guard: ({ event }) => event.output !== null,
@@ -156,7 +168,33 @@ export const resizeMachine = setup({
   },
 });
 
-function tooLow({ name, lowersTo }: ResizeStep, usage: number | null): string {
-  const limit = `attempting to set the memory limit of ${name === WHOLE_POD ? 'the pod' : `container ${name}`} to ${lowersTo} bytes`;
-  return usage === null ? `${limit}: the runtime does not say how much it uses` : `${limit}, below its current usage of ${usage} bytes`;
+/** All of them are looked at before the first is taken: a change is not carried out by half. */
+function lowering({ steps }: Pick<Context, 'steps'>): (ResizeStep & { lowersTo: number })[] {
+  return steps.flatMap((step) => (step.lowersTo === null ? [] : { ...step, lowersTo: step.lowersTo }));
+}
+interface Limit {
+  /** {@link WHOLE_POD}: of the pod. */
+  containerId: string;
+  name: string;
+  bytes: number;
+}
+/** That of the pod first: its cgroup is lowered with its containers. */
+function limits(context: Pick<Context, 'steps' | 'pod'>): Limit[] {
+  const steps = lowering(context).map(({ containerId, name, lowersTo }) => ({ containerId, name, bytes: lowersTo }));
+  const whole = quantityToInteger(heldInAll(context.pod, 'memory'));
+  const containers = steps.filter(({ containerId }) => containerId !== WHOLE_POD);
+  return [...(whole > 0 ? [{ containerId: WHOLE_POD, name: WHOLE_POD, bytes: whole }] : []), ...containers];
+}
+
+/** What is in the way, in the words of the kubelet. */
+function tooLow(context: Pick<Context, 'steps' | 'pod'>, usage: MemoryUsage): string[] {
+  return limits(context).flatMap(({ containerId, name, bytes }) => {
+    const what = containerId === WHOLE_POD ? 'pod' : `container ${JSON.stringify(name)}`;
+    const used = usage.get(containerId);
+    if (used === undefined) return [`missing ${what} memory usage`];
+    return used < bytes ? [] : [`attempting to set ${what} memory limit (${bytes}) below current usage (${used})`];
+  });
+}
+function tooLowText(errors: readonly string[]): string {
+  return `cannot decrease memory limits: ${errors.length === 1 ? errors[0] : `[${errors.join(', ')}]`}`;
 }

@@ -211,9 +211,10 @@ export const workerSetup = effects.extend({
       const { decision, pod, resizes } = context;
       if (decision === null || decision.plan.kind !== 'steady') return;
       const { steps } = decision.resize;
-      if (resizes) enqueue.sendTo(RESIZER, { type: 'resize.wanted', pod, steps });
+      const input = { pod, steps, sandboxId: context.status?.sandboxes[0]?.id ?? '' };
+      if (resizes) enqueue.sendTo(RESIZER, { type: 'resize.wanted', ...input });
       else if (steps.length > 0) {
-        enqueue.spawnChild('resize', { id: RESIZER, input: { pod, steps } });
+        enqueue.spawnChild('resize', { id: RESIZER, input });
         enqueue.assign({ resizes: true });
       }
     }),

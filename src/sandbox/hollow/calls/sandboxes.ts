@@ -43,6 +43,12 @@ export class Sandboxes {
     }
   }
 
+  update({ podSandboxId, resources, overhead }: CriRequest<'UpdatePodSandboxResources'>): CriResponse<'UpdatePodSandboxResources'> {
+    const s = this.#o.state.sandbox(podSandboxId);
+    s.config = { ...s.config, linux: { ...s.config.linux, resources, ...(overhead === undefined ? {} : { overhead }) } };
+    return {};
+  }
+
   /** As it was when the process of this runtime ended. */
   hold({ config, runtimeHandler, ip, createdAtMs }: HollowHeld): Sandbox {
     const { state } = this.#o;

@@ -95,8 +95,8 @@ describe('resources of a pod as a whole', () => {
     const less = amounts('200m', '128Mi', { memory: '256Mi' });
     resize(h, less);
     await h.until('it says why', () => condition(h, 'PodResizeInProgress')?.reason === 'Error');
-    expect(condition(h, 'PodResizeInProgress')?.message).toContain(
-      'memory limit of the pod to 268435456 bytes, below its current usage of 419430400 bytes',
+    expect(condition(h, 'PodResizeInProgress')?.message).toBe(
+      'cannot decrease memory limits: attempting to set pod memory limit (268435456) below current usage (419430400)',
     );
     expect(whole(h)?.limits?.memory).toBe('512Mi');
     h.faults.answer = (_, value) => value;

@@ -34,6 +34,7 @@ export class CallSubjects {
       case 'RemovePodSandbox':
       case 'PodSandboxStatus':
       case 'PortForward':
+      case 'UpdatePodSandboxResources':
         return this.#byId.get(call.req.podSandboxId) ?? {};
       case 'StartContainer':
       case 'StopContainer':

@@ -2,14 +2,25 @@
 import type { Pod } from '../../../../machines/kube/types.ts';
 import type { ResizeStep } from '../../../../machines/pod/resources/actuation.ts';
 import { WHOLE_POD } from '../../../../machines/pod/resources/amounts.ts';
-import type { UsageOf } from '../../../../machines/pods/workers/resizeMachine.ts';
+import type { MemoryUsage, UsageOf } from '../../../../machines/pods/workers/resizeMachine.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../../machines/wire/cri.ts';
 import { type CriClient, criCall } from '../../../runtime/client.ts';
 import type { Inspector } from '../inspect.ts';
 
-/** With the page cache, as the kubelet takes it. The working set where the runtime tells no more; null: it tells neither. */
-export async function memoryUsage(cri: CriClient, { pod, containerId }: UsageOf, signal: AbortSignal): Promise<number | null> {
-  if (containerId !== WHOLE_POD) return bytesOf((await cri.read('ContainerStats', { containerId }, { signal })).stats);
+/** With the page cache, as the kubelet takes it. The working set where the runtime tells no more. */
+export async function memoryUsage(cri: CriClient, { pod, containerIds }: UsageOf, signal: AbortSignal): Promise<MemoryUsage> {
+  const used = new Map<string, number>();
+  for (const containerId of containerIds) {
+    const bytes =
+      containerId === WHOLE_POD
+        ? await podUsage(cri, pod, signal)
+        : bytesOf((await cri.read('ContainerStats', { containerId }, { signal })).stats);
+    if (bytes !== null) used.set(containerId, bytes);
+  }
+  return used;
+}
+
+async function podUsage(cri: CriClient, pod: Pod, signal: AbortSignal): Promise<number | null> {
   const filter = { labelSelector: { [CRI_LABELS.podUid]: pod.metadata.uid } };
   const { stats } = await cri.read('ListContainerStats', { filter }, { signal });
   const bytes = stats.map(bytesOf).filter((b) => b !== null);
