@@ -159,7 +159,7 @@ describe('the records', () => {
       await records.begin(image);
       await records.pulled({ image, imageRef: `id of ${image}`, auth });
     }
-    const mustPull = (of: PullRecords, image: string) => of.mustPull({ image, imageRef: `id of ${image}`, auths });
+    const mustPull = (of: PullRecords, image: string) => of.mustPull({ image, imageRef: `id of ${image}`, listed: [image], auths });
     expect(await mustPull(under('NeverVerify'), 'r.io/a:1')).toBe(false);
     expect(await mustPull(records, 'r.io/preloaded:1')).toBe(false);
     expect(await mustPull(records, 'r.io/public:1')).toBe(false);
@@ -291,15 +291,69 @@ describe('the image puller', () => {
       `${DIR}/pulling/sha256-${entropy.sha256Hex('r.io/late:1')}`,
       '{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"r.io/late:1"}',
     );
-    // The same image has another name, too.
+    // The same image has another tag of that name, and a name by which nobody pulled it.
     present.set('r.io/late:1', 'late');
+    present.set('r.io/late:2', 'late');
     present.set('r.io/other:1', 'late');
     await start();
     expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('present');
     expect(await ensure('r.io/a:1')).toBe('ErrImagePull');
-    expect(await ensure('r.io/other:1')).toBe('ErrImagePull');
+    expect(await ensure('r.io/late:2')).toBe('ErrImagePull');
     expect(await ensure('r.io/late:1')).toBe('ErrImagePull');
+    expect(await ensure('r.io/other:1')).toBe('present');
     expect(files('pulling')).toEqual([]);
+  });
+
+  describe('an image that was there before, whose content a pod pulls by another name,', () => {
+    const DIGEST = `sha256:${'a'.repeat(64)}`;
+    const preloaded = ['docker.io/library/tool:1', `docker.io/library/tool@${DIGEST}`];
+    /** Both names are one image, as in a runtime that keeps images by their content. */
+    const shared = () => {
+      const all = (): Image => ({
+        ...imageOf('docker.io/library/tool:1', DIGEST),
+        repoTags: ['docker.io/library/tool:1', ...[...present.keys()].filter((name) => name.startsWith('r.io/'))],
+        repoDigests: [`docker.io/library/tool@${DIGEST}`],
+      });
+      w.cri.answer('ListImages', () => ({ images: [all()] }));
+      w.cri.answer('ImageStatus', ({ image: { image } }: CriRequest<'ImageStatus'>) => {
+        const known = [DIGEST, 'tool:1', `tool@${DIGEST}`, ...preloaded, ...present.keys()].includes(image) || image.endsWith(DIGEST);
+        return { image: known ? all() : null, info: {} };
+      });
+      w.cri.answer('PullImage', ({ image, auth }: CriRequest<'PullImage'>) => {
+        if (auth?.username !== 'ann') return fail(7, 'denied');
+        present.set(image.image, DIGEST);
+        return { imageRef: DIGEST };
+      });
+    };
+    beforeEach(async () => {
+      await start();
+      shared();
+    });
+
+    it.each(['tool:1', `tool@${DIGEST}`, ...preloaded])('stays usable as %s, also after a restart', async (name) => {
+      expect(await ensure(name, [], 'Never')).toBe('present');
+      expect(await ensure('r.io/private:1', [owned('ann', 'a')])).toBe('pulled');
+      expect(await ensure(name, [], 'Never')).toBe('present');
+      await w.stop();
+      await start();
+      shared();
+      expect(await ensure(name)).toBe('present');
+    });
+
+    it('gives nobody what was pulled: not its name, its id, or another repository with its digest', async () => {
+      expect(await ensure('r.io/private:1', [owned('ann', 'a')])).toBe('pulled');
+      for (const name of ['r.io/private:1', `r.io/private@${DIGEST}`, `r.io/other@${DIGEST}`, `docker.io/library/other@${DIGEST}`, DIGEST])
+        expect(await ensure(name, [], 'Never')).toBe('ErrImageNeverPull');
+      expect(await ensure('r.io/private:1', [owned('ann', 'a')], 'Never')).toBe('present');
+    });
+
+    it('has to be opened once it was pulled by that name too, whatever became of the pull', async () => {
+      expect(await ensure('r.io/private:1', [owned('ann', 'a')])).toBe('pulled');
+      expect(await ensure('tool:1', [owned('eve', 'e')], 'Always')).toBe('ErrImagePull');
+      expect(await ensure('tool:1', [], 'Never')).toBe('present');
+      expect(await ensure('tool:1', [owned('ann', 'a')], 'Always')).toBe('pulled');
+      expect(await ensure('tool:1', [], 'Never')).toBe('ErrImageNeverPull');
+    });
   });
 
   it('forgets records of images that are gone, and knows those that are there', async () => {

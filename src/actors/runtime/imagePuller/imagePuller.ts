@@ -201,7 +201,8 @@ class ImagePuller {
       const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
       return [...(own?.ok === true ? own.auths : []), ...ofAccount];
     };
-    return this.#records.mustPull({ image, imageRef: present.id, auths });
+    const listed = [...present.repoTags, ...present.repoDigests];
+    return this.#records.mustPull({ image, imageRef: present.id, listed, auths });
   }
 
   async collectCredentials(request: ImageRequest): Promise<Settled | null> {

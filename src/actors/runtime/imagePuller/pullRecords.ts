@@ -13,6 +13,7 @@ import {
   accessOf,
   credentialText,
   grantedBy,
+  isPulledByName,
   intentText,
   mustVerify,
   nameOf,
@@ -50,6 +51,12 @@ export interface PullRecordsOptions extends VerificationOptions {
   /** What each {@link PullRecords.mustPull} came to. */
   checked?(result: PullCheck): void;
 }
+/** An image that is there. `listed`: every name by which the runtime has it. */
+interface Present {
+  image: string;
+  imageRef: string;
+  listed: readonly string[];
+}
 /** Whether a pod may use an image that is there; in the words of the kubelet's metric. */
 export type PullCheck = 'credentialPolicyAllowed' | 'credentialRecordFound' | 'mustAuthenticate' | 'error';
 
@@ -73,7 +80,7 @@ export class PullRecords {
    * Whether the registry has to be asked although the image is there. `auths`: called where a record names whose credentials open
    * it, and outside of the turn, since programs may be asked. Never rejects.
    */
-  async mustPull(o: { image: string; imageRef: string; auths(): Promise<readonly OwnedAuth[]> }): Promise<boolean> {
+  async mustPull(o: Present & { auths(): Promise<readonly OwnedAuth[]> }): Promise<boolean> {
     const first = await this.#inTurn(() => this.#check(o, null));
     const auths = first === null ? await o.auths() : [];
     const result = first ?? (await this.#inTurn(() => this.#check(o, auths))) ?? 'error';
@@ -82,7 +89,7 @@ export class PullRecords {
   }
 
   /** Null: it depends on credentials, and `auths` is null. */
-  async #check(o: { image: string; imageRef: string }, auths: readonly OwnedAuth[] | null): Promise<PullCheck | null> {
+  async #check(o: Present, auths: readonly OwnedAuth[] | null): Promise<PullCheck | null> {
     const { policy, allowlist } = this.#o;
     // What these two say depends on no record.
     if (policy === 'NeverVerify') return 'credentialPolicyAllowed';
@@ -91,7 +98,7 @@ export class PullRecords {
     try {
       await this.#settle();
       const record = await this.#record(o.imageRef);
-      const pulledHere = record !== null || (await this.#intended(o.image));
+      const pulledHere = (record !== null && isPulledByName(record, o)) || (await this.#intended(o.image));
       if (!mustVerify({ policy, allowlist }, { image: o.image, pulledHere })) return 'credentialPolicyAllowed';
       if (record === null) return 'mustAuthenticate';
       const name = nameOf(o.image);
@@ -179,11 +186,11 @@ export class PullRecords {
   }
 
   /** Adds to the record, or makes one. What stands there and cannot be read is replaced: it grants nothing. */
-  async #learn({ image, imageRef }: { image: string; imageRef: string }, more: AccessGranted | null): Promise<void> {
+  async #learn({ image, imageRef }: { image: string; imageRef: string }, more: AccessGranted): Promise<void> {
     const name = nameOf(image);
     if (name === null) throw new Error(`"${image}" is no name of an image`);
     const known = await this.#record(imageRef).catch(() => null);
-    const access = { ...known?.access, ...(more === null ? {} : { [name]: withAccess(own(known?.access, name), more) }) };
+    const access = { ...known?.access, [name]: withAccess(own(known?.access, name), more) };
     if (known !== null && sameData(known.access, access)) return;
     const record: PulledRecord = { updatedMs: this.#o.ports.clock.wallMs(), imageRef, access };
     await this.#write(this.#pulled(), imageRef, recordText(record));
@@ -225,7 +232,8 @@ export class PullRecords {
     if (image === null || this.#intents.has(image)) return;
     const wanted = fullNameOf(image);
     const come = images.filter((i) => [...i.repoTags, ...i.repoDigests].some((name) => fullNameOf(name) === wanted));
-    for (const { id } of come) if ((await this.#record(id).catch(() => null)) === null) await this.#learn({ image, imageRef: id }, null);
+    // The name stands in the record without credentials: it is none that was there before.
+    for (const { id } of come) await this.#learn({ image, imageRef: id }, {});
     if (come.length > 0) await this.#o.ports.fs.unlink(`${this.#pulling()}/${file}`);
   }
 

@@ -5,7 +5,7 @@
  */
 
 import type { VERIFICATION_POLICIES } from '../../config/words.ts';
-import { put } from '../../data/own.ts';
+import { own, put } from '../../data/own.ts';
 import { parseImageRef } from '../../kube/imageRef.ts';
 import { goString } from '../../pod/goJson.ts';
 import { isRecord } from '../../shape/conform.ts';
@@ -54,6 +54,26 @@ export const RECORD_BYTES_MAX = 1_048_576;
 export function nameOf(image: string): string | null {
   const parsed = parseImageRef(image);
   return parsed.ok ? `${parsed.ref.domain}/${parsed.ref.path}` : null;
+}
+
+/**
+ * Whether this node pulled the image by this name. The record of an image is kept by its content, which may have been there
+ * before by another name: that one stays preloaded. It must be a name that the runtime lists, so an id or another repository
+ * with the same digest does not pass for one. A record that names nothing is of a pull whose name nobody knows.
+ */
+export function isPulledByName(record: PulledRecord, o: { image: string; listed: readonly string[] }): boolean {
+  const name = nameOf(o.image);
+  if (name === null || Object.keys(record.access).length === 0) return true;
+  const wanted = listedName(o.image);
+  return own(record.access, name) !== undefined || wanted === null || !o.listed.some((other) => listedName(other) === wanted);
+}
+/** In full, as the runtime lists it: with its digest, or else with its tag. Null: it has neither. */
+function listedName(image: string): string | null {
+  const parsed = parseImageRef(image);
+  if (!parsed.ok) return null;
+  const { domain, path, tag, digest } = parsed.ref;
+  if (digest !== undefined) return `${domain}/${path}@${digest}`;
+  return tag === undefined ? null : `${domain}/${path}:${tag}`;
 }
 
 /** Whether a pod has to show that it may use an image that is there. `pulledHere`: this node pulled it at some time. */
