@@ -8,7 +8,7 @@ import type { Registry } from '../supervision/types.ts';
 import type { ContainerOfPod, ProviderCtx } from './provider.ts';
 import { PROVIDERS } from './providers.ts';
 
-export { prepareClaims, releaseClaims } from './claims/provider.ts';
+export { doubtClaims, prepareClaims, releaseClaims } from './claims/provider.ts';
 
 /** What a container that is about to be created gets, or what it has to wait for. */
 export async function containerShare(ctx: ProviderCtx, of: ContainerOfPod, signal: AbortSignal): Promise<Built<ContainerShare>> {

@@ -129,7 +129,9 @@ for (const who of ['root', 'user'] as const)
         const script = 'echo $OF_DEVICE; test -c /dev/given && echo device; test -d /of-device && echo mount';
         const { out } = await runToEnd(p, sh(script, { CDIDevices: [{ name: `${kind}=one` }] }));
         expect(out).toEqual(['yes', 'device', 'mount']);
-        await expect(start(p, { CDIDevices: [{ name: `${kind}=two` }] }, 'absent')).rejects.toThrow(`CDI device ${kind}=two is not in`);
+        await expect(start(p, { CDIDevices: [{ name: `${kind}=two` }] }, 'absent')).rejects.toThrow(
+          `unresolvable CDI device ${kind}=two: it is not in`,
+        );
       } finally {
         rmSync(made ?? file, { recursive: true, force: true });
       }

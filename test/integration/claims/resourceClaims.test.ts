@@ -55,6 +55,69 @@ describe('a claim', () => {
     expect(chart(h, 'default/web-gpu')).toBe('');
   });
 
+  describe('whose device the runtime cannot find', () => {
+    const UNRESOLVED = 'CDI device injection failed: unresolvable CDI devices gpu.example.com/claim=x';
+    /** The specification of a device is lost; a driver that prepares its claim writes it anew. */
+    const losing = (h: VirtualNode, o: { details?: string } = {}) => {
+      let lost = true;
+      h.dra.onCall = ({ method }) => {
+        if (method === 'NodePrepareResources') lost = false;
+      };
+      h.faults.fault = (method) =>
+        lost && method === 'CreateContainer' ? { kind: 'refuse', code: 2, details: o.details ?? UNRESOLVED } : undefined;
+      return { lose: () => (lost = true), isLost: () => lost };
+    };
+
+    it('is prepared again before the next try, and once', async () => {
+      await using h = await claimNode();
+      driver(h);
+      await registered(h);
+      const { uid } = withClaim(h, 'web');
+      losing(h);
+      h.dra.onCall = () => {};
+      await h.until('it was prepared, and is lost', () => events(h, 'Failed').some((m) => m.includes('unresolvable')));
+      expect(h.dra.calls.filter((c) => c.method === 'NodePrepareResources')).not.toEqual([]);
+      losing(h);
+      await h.until('Ready', () => isReady(h, 'web'), 120_000);
+      expect(cdi(h, 'web').at(-1)).toEqual([`${DRIVER}/claim=${uid}`]);
+      const prepared = methods(h).length;
+      expect(new Set(methods(h))).toEqual(new Set(['NodePrepareResources']));
+      await h.advance(120_000);
+      expect([methods(h).length, chart(h, 'default/web-gpu')]).toEqual([prepared, 'prepared']);
+    });
+
+    it('of a running pod is prepared again when its container restarts', async () => {
+      await using h = await claimNode();
+      driver(h);
+      await registered(h);
+      const pod = unbound(h, 'web', { ...using('web-gpu'), life: 'run=5s,exit=1;run=forever' });
+      claim(h, 'web-gpu', { pods: [pod] });
+      const device = losing(h);
+      bind(h, 'web');
+      await h.until('it runs', () => isReady(h, 'web'));
+      device.lose();
+      await h.until('it cannot restart', () => events(h, 'Failed').some((m) => m.includes('unresolvable')), 120_000);
+      await h.until('it runs again', () => !device.isLost() && isReady(h, 'web'), 300_000);
+      expect(methods(h)).toEqual(['NodePrepareResources', 'NodePrepareResources']);
+      expect(await onDisk(h)).toEqual(['default/web-gpu']);
+    });
+
+    it.each(['no such image', 'CDI device injection failed: registry error'])(
+      'is not prepared again for another failure (%s)',
+      async (details) => {
+        await using h = await claimNode();
+        driver(h);
+        await registered(h);
+        withClaim(h, 'web');
+        losing(h, { details });
+        h.dra.onCall = () => {};
+        await h.until('it fails', () => events(h, 'Failed').length > 0);
+        await h.advance(60_000);
+        expect(methods(h)).toEqual(['NodePrepareResources']);
+      },
+    );
+  });
+
   it('of a template is found in the status of the pod, and must be owned by it', async () => {
     await using h = await claimNode();
     driver(h);

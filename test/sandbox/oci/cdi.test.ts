@@ -47,7 +47,7 @@ describe('CDI devices', () => {
   });
 
   it.each([
-    ['is not there', [], 'vendor.com/gpu=b', /CDI device vendor.com\/gpu=b is not in .*etc or .*run/],
+    ['is not there', [], 'vendor.com/gpu=b', /^unresolvable CDI device vendor.com\/gpu=b: it is not in .*etc or .*run/],
     ['is in two files', [gpu({}), gpu({})], 'vendor.com/gpu=a', /CDI device vendor.com\/gpu=a is in .*1.json and in .*0.json/],
     [
       'has a hook of another kind',

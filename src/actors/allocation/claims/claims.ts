@@ -88,6 +88,7 @@ function logicOf(ctx: ActorCtx<ClaimsEvent>, manager: ClaimManager) {
       ),
       unprepare: fromPromise<void, { record: ClaimRecord }>(({ input, signal }) => manager.calls.unprepare(input.record, signal)),
     },
+    actions: { tellDoubted: (_, { key, record }) => manager.doubt(key, record) },
   });
   const driver = provided(driverMachine, {
     actors: {
@@ -171,6 +172,12 @@ class ClaimManager {
 
   async save(key: string, record: ClaimRecord | null): Promise<void> {
     await this.#steps.during(splitKey(key), `write of ${this.records.file}`, () => this.records.put(key, record));
+    this.#publish();
+  }
+
+  doubt(key: string, record: ClaimRecord): void {
+    this.#ctx.log.warn({ claim: key }, 'the runtime could not find a device of a ResourceClaim: its driver is asked to prepare it again');
+    this.records.note(key, record);
     this.#publish();
   }
 

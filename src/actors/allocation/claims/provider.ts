@@ -38,6 +38,14 @@ export async function releaseClaims({ registry, ports }: ClaimsCtx, pod: Pod, si
     : refused(`the manager of ResourceClaims did not answer: ${answer.reason}; it is asked again`);
 }
 
+/** What the runtime says of a device for which it finds no specification. */
+const UNRESOLVED = /unresolvable CDI device/i;
+
+/** A container could not be made. Where a device was missing that a driver had prepared, the driver prepares it again for the next try. */
+export function doubtClaims({ registry }: Pick<ClaimsCtx, 'registry'>, pod: Pod, error: string): void {
+  if (UNRESOLVED.test(error) && usesClaims(pod)) registry.send(claimsAddr, { type: 'claims.doubt', pod });
+}
+
 export const claimsProvider: Provider = {
   address: claimsAddr,
   timeoutMs: ANSWER_MS,

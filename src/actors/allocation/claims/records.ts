@@ -66,6 +66,11 @@ export class ClaimRecords {
     }
   }
 
+  /** What it says beside what is on disk has changed. */
+  note(key: string, record: ClaimRecord): void {
+    if (this.#wanted.has(key)) this.#wanted = new Map([...this.#wanted, [key, record]]);
+  }
+
   #set(key: string, record: ClaimRecord | null): void {
     const all = new Map(this.#wanted);
     if (record === null) all.delete(key);

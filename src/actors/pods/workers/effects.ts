@@ -41,7 +41,7 @@ import type { CriResult } from '../../../machines/runtime/cri/messages.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ImageSpec } from '../../../machines/wire/cri.ts';
 import { handlingPod } from '../../../ports/handling.ts';
-import { containerShare, prepareClaims, releaseClaims } from '../../allocation/client.ts';
+import { containerShare, doubtClaims, prepareClaims, releaseClaims } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -253,6 +253,7 @@ export class Effects implements WorkerIo {
       return { kind: 'done', value: { id: (result.value as { containerId: string }).containerId, restartCount } };
     }
     this.inspector.doubt();
+    doubtClaims(this.ctx, pod, result.error.details);
     this.startFailed(job, result.error.details, signal);
     return unknownOr(result.error, 'CreateContainerError');
   }

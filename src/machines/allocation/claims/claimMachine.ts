@@ -7,7 +7,7 @@ import { assign, sendParent, setup } from 'xstate';
 import type { Built } from '../../result.ts';
 import { messageOf } from '../../text/errors.ts';
 import { names, projecting } from '../../xstate/projection.ts';
-import { enqueuing, unprovided } from '../../xstate/provide.ts';
+import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import type { ClaimUser } from './claimRules.ts';
 import { type ClaimRecord, claimKey, type PreparedDevice } from './types.ts';
 
@@ -21,7 +21,8 @@ interface Leave {
   ask: number | null;
   uid: string;
 }
-export type ClaimEvent = { type: 'claim.use'; use: Use } | { type: 'claim.release'; leave: Leave };
+/** `claim.doubt`: the runtime could not find a device of it, whatever its driver said. */
+export type ClaimEvent = { type: 'claim.use'; use: Use } | { type: 'claim.release'; leave: Leave } | { type: 'claim.doubt' };
 
 interface ClaimInput {
   namespace: string;
@@ -56,7 +57,12 @@ const effects = setup({
     prepare: unprovided<ReadonlyMap<string, readonly PreparedDevice[]>, { record: ClaimRecord }>(),
     unprepare: unprovided<void, { record: ClaimRecord }>(),
   },
+  actions: {
+    /** Nothing of it is on disk. */
+    tellDoubted: unprovidedAction<{ key: string; record: ClaimRecord }>(),
+  },
 });
+const doubted = (record: ClaimRecord): ClaimRecord => ({ ...record, prepared: false, doubted: true });
 type Enqueue = Parameters<Parameters<typeof effects.enqueueActions>[0]>[0]['enqueue'];
 
 function answer(enqueue: Enqueue, asks: readonly (number | null)[], error: string | null): void {
@@ -75,6 +81,12 @@ const machine = effects.extend({
       if (event.type === 'claim.use') return { heard, waiting: [...context.waiting, event.use] };
       if (event.type === 'claim.release') return { heard, leaving: [...context.leaving, event.leave] };
       return {};
+    }),
+    doubt: effects.enqueueActions(({ context, enqueue }) => {
+      if (context.record === null) return;
+      const record = doubted(context.record);
+      enqueue.assign({ record });
+      enqueue({ type: 'tellDoubted', params: { key: claimKey(context), record } });
     }),
     beginRound: assign(({ context }) => ({ round: context.waiting, waiting: [], wanted: null, failed: null, error: '' })),
     judge: enqueuing(effects)(({ context, enqueue }, look: Look) => {
@@ -126,7 +138,7 @@ const machine = effects.extend({
     }),
     take: assign(({ context }) => ({ record: context.wanted })),
     wantDevices: assign(({ context }, drivers: ReadonlyMap<string, readonly PreparedDevice[]>) => ({
-      wanted: context.record === null ? null : { ...context.record, drivers, prepared: true },
+      wanted: context.record === null ? null : { ...context.record, drivers, prepared: true, doubted: false },
     })),
     noteFailed: assign(({ context }, { failed }: { failed: ClaimContext['failed'] }) => ({
       failed,
@@ -160,6 +172,7 @@ const anew = {
     'claim.release': { target: 'settling', actions: ['note' as const] },
   },
 };
+const doubtful = { 'claim.doubt': { target: 'settling', actions: ['note' as const, 'doubt' as const] } };
 
 export const claimMachine = machine.createMachine({
   id: 'claim',
@@ -173,7 +186,7 @@ export const claimMachine = machine.createMachine({
     ...{ wanted: null, failed: null, error: '', heard: 0 },
   }),
   initial: 'settling',
-  on: { 'claim.use': { actions: ['note'] }, 'claim.release': { actions: ['note'] } },
+  on: { 'claim.use': { actions: ['note'] }, 'claim.release': { actions: ['note'] }, 'claim.doubt': { actions: ['note'] } },
   states: {
     settling: {
       always: [
@@ -256,12 +269,18 @@ export const claimMachine = machine.createMachine({
       },
     },
     prepared: {
-      ...anew,
+      on: { ...anew.on, ...doubtful },
       meta: { reason: 'Prepared', message: (c: ClaimContext) => `${driversOf(c)} has prepared ${claim(c)}` },
     },
     restored: {
-      ...anew,
-      meta: { reason: 'Restored', message: (c: ClaimContext) => `${claim(c)} was prepared before the daemon started` },
+      on: { ...anew.on, ...doubtful },
+      meta: {
+        reason: 'Restored',
+        message: (c: ClaimContext) =>
+          c.record?.doubted === true
+            ? `the runtime could not find a device of ${claim(c)}: it is prepared again for the next container`
+            : `${claim(c)} was prepared before the daemon started`,
+      },
     },
     failed: {
       ...anew,

@@ -151,6 +151,16 @@ const machine = effects.extend({
         tell(enqueue, { claims, lastId: ask }, { ...splitKey(key), event: { type: 'claim.release', leave: { ask, uid } } });
       enqueue.assign({ claims, open: new Map(context.open).set(ask, { what: `release of ${uid}`, left: claims.size, error: null }) });
     }),
+    doubt: effects.enqueueActions(({ context, event, enqueue }) => {
+      const wanted = event.type === 'claims.doubt' ? claimsOfPod(event.pod) : null;
+      if (event.type !== 'claims.doubt' || wanted?.ok !== true) return;
+      const { namespace } = event.pod.metadata;
+      const claims = new Map(context.claims);
+      for (const { name } of wanted.value)
+        if (claims.has(claimKey({ namespace, name })))
+          tell(enqueue, { claims, lastId: context.lastId }, { namespace, name, event: { type: 'claim.doubt' } });
+      enqueue.assign({ claims });
+    }),
     answered: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'claim.answered') return;
       const { ask } = event;
@@ -265,6 +275,8 @@ const notYet = {
       },
     ],
   },
+  // Nothing that was read counts as prepared.
+  'claims.doubt': {},
   'claims.drivers': {},
 };
 
@@ -284,6 +296,7 @@ export const claimsMachine = machine.createMachine({
   on: {
     'claims.prepare': { actions: ['begin'] },
     'claims.release': { actions: ['release'] },
+    'claims.doubt': { actions: ['doubt'] },
     'claims.drivers': { actions: ['compareDrivers'] },
     'claim.answered': { actions: ['answered'] },
     'claim.idle': { actions: ['drop'] },

@@ -18,6 +18,8 @@ export type ClaimsEvent =
           }
         /** Its containers have stopped: unprepare what no other pod uses. */
         | { type: 'claims.release'; uid: string; replyTo: ReplyTo<Built<null>> }
+        /** The runtime could not find a device of this pod's claims: they are prepared again when somebody asks. */
+        | { type: 'claims.doubt'; pod: Pod }
         /** The view of drivers has changed. */
         | { type: 'claims.drivers' }
       ));

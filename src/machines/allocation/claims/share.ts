@@ -33,14 +33,14 @@ export function claimsOfContainer(pod: Pod, container: Container): Built<readonl
   return built([...used, { entry: '', name: extended.name, requests: asked.map((m) => m.request) }]);
 }
 
-/** CDI devices of a container; refused while one of its claims is not recorded. */
+/** CDI devices of a container; refused while one of its claims is not recorded, or is to be prepared again. */
 export function cdiDevices(records: Records, pod: Pod, container: Container): Built<readonly string[]> {
   const used = claimsOfContainer(pod, container);
   if (!used.ok) return used;
   const ids = new Set<string>();
   for (const { name, requests } of used.value) {
     const record = records.get(claimKey({ namespace: pod.metadata.namespace, name }));
-    if (record === undefined) return refused(`ResourceClaim ${name} is not prepared`);
+    if (record === undefined || record.doubted === true) return refused(`ResourceClaim ${name} is not prepared`);
     for (const request of requests)
       for (const devices of record.drivers.values())
         for (const device of devices) if (isOf(device, request)) for (const id of device.cdiIds) ids.add(id);

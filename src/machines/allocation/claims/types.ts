@@ -22,6 +22,8 @@ export interface ClaimRecord {
   drivers: ReadonlyMap<string, readonly PreparedDevice[]>;
   /** Every driver has prepared it since the daemon started. Not on disk, as in the reference. */
   prepared: boolean;
+  /** The runtime could not find a device of it: nothing is given to a container before it is prepared again. */
+  doubted?: boolean;
 }
 
 /** By namespace and name: a namespace has one claim of a name at a time. */

@@ -34,7 +34,7 @@ export function cdiEdits(names: readonly string[], dirs: readonly string[] = CDI
   const specs = new Set<string>();
   for (const name of new Set(names)) {
     const found = known.get(name);
-    if (found === undefined) throw new Error(`CDI device ${name} is not in ${dirs.join(' or ')}`);
+    if (found === undefined) throw new Error(`unresolvable CDI device ${name}: it is not in ${dirs.join(' or ')}`);
     if (found.clash !== null) throw new Error(`CDI device ${name} is in ${found.file} and in ${found.clash}`);
     if (!specs.has(found.file)) add(all, found.spec.containerEdits, found.file);
     specs.add(found.file);
