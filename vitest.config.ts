@@ -8,9 +8,6 @@ process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSy
 
 /** What took longest in runs of the whole suite. A long file that starts last leaves cores idle. */
 const LONG = [
-  'test/e2e/vm/systemd.test.ts',
-  'test/e2e/vm/deb.test.ts',
-  'test/e2e/vm/disks/nfs.test.ts',
   'test/e2e/runtime/daemonKill.test.ts',
   'test/e2e/node/flood.test.ts',
   'test/e2e/tools/inspectPage.test.ts',
@@ -18,7 +15,6 @@ const LONG = [
   'test/sim/mutants/odd.test.ts',
   'test/integration/kill/killEveryActor.test.ts',
   'test/sim/seeds/fixedSeeds.test.ts',
-  'test/harness/package.test.ts',
   'test/integration/kill/killSteady.test.ts',
   'test/fuzz/fuzz.test.ts',
   'test/sim/seeds/freshSeeds.test.ts',
@@ -47,6 +43,7 @@ export default defineConfig({
         resolve: { conditions: ['development'] },
         test: {
           name: 'unit',
+          env: { ACTORLET_PROGRAMS: 'built' },
           include: ['test/**/*.test.ts'],
           exclude: ['test/e2e/**', 'test/cluster/**'],
           // Wide: a machine that is busy with other things is no failure.
@@ -63,6 +60,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          env: { ACTORLET_PROGRAMS: 'built' },
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the real-runtime tests need: containerd, runc, the CNI plugins, iproute2, iptables, a static busybox and
 # a C compiler. Debian or a derivative, as root. What is there already stays as it is; running it twice changes nothing.
-# And the machine of test/e2e/vm, once for each state of its kit: two minutes, 450 MiB in the cache of this user.
+# And the machine of test/e2e/vm, once for each state of its kit: two minutes, 450 MiB in the cache of this user. The argument
+# without-machine leaves it out: the tests of it run nightly.
 # It starts nothing: every test starts its own containerd with its own folders, socket and bridge.
 set -eu
 
@@ -59,7 +60,7 @@ vm_cache=${ACTORLET_VM:-${XDG_CACHE_HOME:-$HOME/.cache}/actorlet/vm}
 kit=$(cat "$vm"/*.sh "$vm"/guest/* | sha256sum | cut -d' ' -f1)
 # What needs several NUMA nodes is emulated, and runs nightly.
 with=${ACTORLET_NIGHTLY_TESTS:+qemu}
-if [ "$(id -u)" = 0 ] && [ "$(uname -m)" = x86_64 ]; then
+if [ "${1-}" != without-machine ] && [ "$(id -u)" = 0 ] && [ "$(uname -m)" = x86_64 ]; then
   case $(cat "$vm_cache/kit" 2>/dev/null) in
     "$kit qemu") ;;
     "$kit") made=$with ;;

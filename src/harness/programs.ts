@@ -11,10 +11,13 @@ export interface Programs {
 const BUILT: Programs = { daemon: 'dist/actorlet.mjs', reaper: 'dist/lib/reaper.mjs', sandbox: 'dist/sandboxd.mjs' };
 const SOURCES: Programs = { daemon: 'src/boot/main.ts', reaper: 'src/harness/reaper/main.ts', sandbox: 'src/sandbox/process/main.ts' };
 
-/** Sources start sources, bundles start bundles: never one with the other's idea of the protocol. */
+/**
+ * Sources start sources, bundles start bundles: never one with the other's idea of the protocol. Tests of a checkout, which builds before
+ * them, start bundles from sources.
+ */
 export function programs(from: string = import.meta.url): Programs {
   const here = fileURLToPath(from);
-  const names = here.endsWith('.ts') ? SOURCES : BUILT;
+  const names = here.endsWith('.ts') && process.env.ACTORLET_PROGRAMS !== 'built' ? SOURCES : BUILT;
   for (let dir = dirname(here); ; dir = dirname(dir)) {
     if (existsSync(join(dir, names.daemon))) {
       const found = { daemon: join(dir, names.daemon), reaper: join(dir, names.reaper), sandbox: join(dir, names.sandbox) };

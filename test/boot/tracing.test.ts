@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
@@ -10,11 +9,11 @@ import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { loadCriProto } from '../../src/boot/dependencies/cri/load.ts';
 import { createOtlpSender, exportRequest, loadTraceService } from '../../src/boot/tracing/otlp.ts';
 import type { Span } from '../../src/inspect/tracing/model.ts';
+import { DAEMON } from '../programs.ts';
 import { collectingLogger } from '../supervision/fakePorts.ts';
 import { HEADER, tempDir, until } from './helpers.ts';
 import { plain, type ReceivedSpan, traceReceiver, type WireRequest } from './traceReceiver.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/boot/main.ts');
 const manifest = (name: string, startDelay: string): string =>
   JSON.stringify({
     apiVersion: 'v1',
@@ -56,7 +55,7 @@ async function daemonWith(tracing: string): Promise<Daemon> {
 enableServer: false\nhealthzPort: 0\nreadOnlyPort: ${readOnlyPort}\naddress: 127.0.0.1\ncgroupsPerQOS: false\nenforceNodeAllocatable: []\n${tracing}\n`,
   );
   dir.write('pods/.keep', '');
-  const args = [MAIN, `--config=${config}`, `--root-dir=${dir.path}/root`, '--hostname-override=n1'];
+  const args = [DAEMON, `--config=${config}`, `--root-dir=${dir.path}/root`, '--hostname-override=n1'];
   const process_: ChildProcess = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   const note = (d: Buffer): void => {

@@ -12,10 +12,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { issueCertificate } from '../../src/boot/process/selfSigned.ts';
 import { stopAll } from '../../src/sandbox/process/admin.ts';
+import { DAEMON } from '../programs.ts';
 import { ENTRY } from '../sandbox/processRuntime.ts';
 import { openStreams, resultOf } from '../sandbox/remoteClient.ts';
 
-const main = join(import.meta.dirname, '../../src/boot/main.ts');
 const WAIT_MS = 60_000;
 const NODE = 'api-node';
 let dir = '';
@@ -70,7 +70,7 @@ function ask(path: string, o: Parameters<typeof options>[1] = {}): Promise<{ sta
 
 async function startDaemon(): Promise<void> {
   const args = [`--root-dir=${join(dir, 'root')}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${join(dir, 'config.yaml')}`];
-  const child = spawn(process.execPath, [main, ...args, `--hostname-override=${NODE}`], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [DAEMON, ...args, `--hostname-override=${NODE}`], { stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (d: Buffer) => writeFileSync(join(dir, 'daemon.log'), d, { flag: 'a' }));
   daemon = child;

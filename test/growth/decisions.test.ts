@@ -52,7 +52,8 @@ import { goQuote } from '../../src/machines/text/go/goQuote.ts';
 import { printable } from '../../src/machines/text/table.ts';
 import { FACTS, NOW_MS, pod } from '../machines/pods/fixtures.ts';
 import { managerFacts, ofApi } from '../pods/managerFacts.ts';
-import { type Grown, growth } from './growth.ts';
+import { rotating } from '../rotation.ts';
+import { type Grown, growth, PARTS } from './growth.ts';
 import { md5Hex, TEXTS } from './inputs.ts';
 
 const CHARS = 16_384;
@@ -131,7 +132,7 @@ function fileValue(text: string): unknown {
   return fileKeyValue(variable, new Map([[envFileKey(variable), { kind: 'found', path: '/f', content: bytes(text) }]]));
 }
 
-describe.each(Object.keys(READERS))('%s', (what) => {
+describe.each(rotating('readers', Object.keys(READERS), PARTS))('%s', (what) => {
   it('is read in time that grows with its length', () => {
     const read = READERS[what] ?? String;
     for (const [kind, text] of Object.entries(TEXTS)) {
@@ -355,7 +356,7 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
   'documents of YAML': [8_192, (n) => yaml('---\na: b\n'.repeat(n))],
 };
 
-it.each(Object.keys(MANY))('many %s', (what) => {
+it.each(rotating('long inputs', Object.keys(MANY), PARTS))('many %s', (what) => {
   const [most, make] = MANY[what] ?? [0, () => () => null];
   expect(growth(most, make)).toBeNull();
 });

@@ -18,6 +18,9 @@ const RUN_MS_MAX = 15_000;
 const RUNS = 3;
 const MEAN_RUNS_MAX = 200;
 
+/** Each commit takes one part in so many of what is measured. */
+export const PARTS = 5;
+
 /** Builds an input of that size and gives what is measured. */
 export type Grown = (n: number) => () => unknown;
 

@@ -18,7 +18,8 @@ import { etcHosts, podHostname } from '../../src/machines/pods/workers/config/ho
 import { generateSandboxConfig } from '../../src/machines/pods/workers/config/sandboxConfig.ts';
 import { computePodActions } from '../../src/machines/pods/workers/podActions.ts';
 import { FACTS, NOW_MS, observed } from '../machines/pods/fixtures.ts';
-import { growth } from './growth.ts';
+import { rotating } from '../rotation.ts';
+import { growth, PARTS } from './growth.ts';
 import { asPod, documentOf, documentWith, md5Hex, places, TEXTS, texts } from './inputs.ts';
 
 const ADMISSION = {
@@ -106,7 +107,7 @@ const OBJECT_CHARS_MAX = 1_572_864;
 /** Fields that have the text at the same time: the time of one that is quadratic still shows. */
 const FIELDS = 24;
 
-it.each(Object.keys(TEXTS))('text of %s, in each field', (kind) => {
+it.each(rotating('texts of pods', Object.keys(TEXTS), PARTS))('text of %s, in each field', (kind) => {
   const text = TEXTS[kind] ?? String;
   const all = texts();
   for (let i = 0; i < all.length; i += FIELDS) {
@@ -119,7 +120,13 @@ it.each(Object.keys(TEXTS))('text of %s, in each field', (kind) => {
   }
 });
 
-it.each(places().map((p) => [p.path, p] as const))('many entries in %s', (_, place) => {
+it.each(
+  rotating(
+    'lists of pods',
+    places().map((p) => [p.path, p] as const),
+    PARTS,
+  ),
+)('many entries in %s', (_, place) => {
   const grown = (n: number) => {
     const doc = documentWith(place, n);
     return () => takeIn(doc);

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import '../programs.ts';
 import { startNode, type TestNode, WaitError } from '../../src/harness/index.ts';
 
 let node: TestNode;

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import '../programs.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
 import { issue } from '../boot/kube/certs.ts';
 import { HOSTILE_NAMES } from '../hostileNames.ts';

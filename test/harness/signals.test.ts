@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import '../programs.ts';
 import { hostFigures } from '../../src/boot/inspect/host.ts';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
@@ -84,8 +85,8 @@ it('outlives every signal but those that end a program, and opens no debugger', 
     },
   });
   expect((await pod.logged(/SigBlk:\s*(\w+)/))[1]).toMatch(/^0+$/);
-  const [runtime = 0] = processes('sandbox/process/main.ts\0--root-dir', node.dir);
-  const [reaper = 0] = processes('reaper/main.ts', node.dir);
+  const [runtime = 0] = processes('sandboxd.mjs\0--root-dir', node.dir);
+  const [reaper = 0] = processes('lib/reaper.mjs', node.dir);
   await outlives(node.pid ?? 0);
   await outlives(runtime);
   // The end of the session that it was started from is the end of its node.

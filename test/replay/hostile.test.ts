@@ -10,9 +10,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
 import { seeded } from '../../src/replay/border.ts';
+import { rotating } from '../rotation.ts';
 import { toldTo } from './toldTo.ts';
 
 const CASES = 60;
+/** Each commit takes one part in so many of the cuts, bytes and lines. */
+const PARTS = 6;
 let dir: string;
 let whole: string;
 let lines: string[];
@@ -80,14 +83,14 @@ describe('a recording', () => {
   });
 
   it('that was cut anywhere does the same again up to there', async () => {
-    for (let i = 0; i < 30; i++) {
+    for (const i of rotating('cuts', [...Array(30).keys()], PARTS)) {
       const end = 200 + Math.floor(((lines.length - 200) * i) / 30);
       const { code, text } = await ctl('replay', fileOf(lines.slice(0, end)));
       expect({ end, code, text }).toMatchObject({ code: 0, text: expect.stringContaining('No divergence') });
     }
   });
 
-  it.each(Array.from({ length: 12 }, (_, i) => [i]))('with a byte changed (%i) gets an answer in words', async (i) => {
+  it.each(rotating('changed bytes', [...Array(12).keys()], PARTS))('with a byte changed (%i) gets an answer in words', async (i) => {
     const bytes = readFileSync(whole);
     const at = Math.floor((bytes.length * (i + 0.5)) / 12);
     bytes[at] = (bytes[at] ?? 0) ^ (1 << (i % 8));
@@ -195,7 +198,7 @@ function withHostile(value: unknown, chance: () => number): unknown {
 }
 
 it('lines that are damaged at random get an answer in words', { timeout: 300_000 }, async () => {
-  for (let i = 0; i < CASES; i++) {
+  for (const i of rotating('damaged lines', [...Array(CASES).keys()], PARTS)) {
     const chance = seeded(i + 1);
     const { code, text } = await ctl('replay', fileOf(damaged(lines.slice(0, 600), chance)));
     expect({ i, code, text }).toMatchObject({ code: expect.toSatisfy((c) => c === 0 || c === 1) });

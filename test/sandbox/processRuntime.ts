@@ -2,16 +2,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import type { Cri, Logger } from '../../src/ports/ports.ts';
 import { scanProcesses } from '../../src/sandbox/process/container/procfs.ts';
 import { MARK } from '../../src/sandbox/process/container/shim.ts';
 import { answers } from '../../src/sandbox/process/ensure.ts';
 import { layout } from '../../src/sandbox/process/store/store.ts';
+import { SANDBOX } from '../programs.ts';
 import { calls, eventually } from './conformance.ts';
 
-export const ENTRY = resolve('src/sandbox/process/main.ts');
+export const ENTRY = SANDBOX;
 
 const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
 

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CTL } from '../programs.ts';
 
 const root = join(import.meta.dirname, '../..');
 const PROGRAM_TIMEOUT_MS = 180_000;
@@ -27,7 +27,7 @@ function node(argv: readonly string[]): Promise<Ended> {
     });
   });
 }
-const sim = (...args: string[]) => node([join(root, 'src/ctl/main.ts'), 'sim', ...args]);
+const sim = (...args: string[]) => node([CTL, 'sim', ...args]);
 const SMALL = ['--seed', '7', '--seeds', '3', '--minutes', '0.1', '--pods', '2', '--json'];
 
 interface Totals {
@@ -51,11 +51,10 @@ function totals(ended: Ended): Totals {
 
 describe('actorctl sim', () => {
   it('comes to the same in one process from sources and in several bundled', { timeout: PROGRAM_TIMEOUT_MS * 2 }, async () => {
-    const one = totals(await sim(...SMALL));
+    const one = totals(await node([join(root, 'src/ctl/main.ts'), 'sim', ...SMALL]));
     expect(one).toMatchObject({ first: 7, runs: 3, failed: 0, failures: [] });
     // The simulation is a chunk of its own, and each job runs the program it was started as.
-    await promisify(execFile)(process.execPath, [join(root, 'scripts/build.mjs')]);
-    expect(totals(await node([join(root, 'dist/actorctl.mjs'), 'sim', ...SMALL, '--jobs', '2']))).toEqual(one);
+    expect(totals(await sim(...SMALL, '--jobs', '2'))).toEqual(one);
   });
 
   it('runs a scenario in several processes, and says what each fault hit', { timeout: PROGRAM_TIMEOUT_MS }, async () => {
@@ -81,7 +80,7 @@ describe('actorctl sim', () => {
   ])('ends at Ctrl-C %s, in the middle of a seed, with exit code 130', { timeout: PROGRAM_TIMEOUT_MS }, async (_, more) => {
     const started = Promise.withResolvers<void>();
     // A seed of ten virtual hours, which takes real minutes.
-    const child = spawn(process.execPath, [join(root, 'src/ctl/main.ts'), 'sim', '--seed', '5', '--minutes', '600', ...more]);
+    const child = spawn(process.execPath, [CTL, 'sim', '--seed', '5', '--minutes', '600', ...more]);
     let out = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       out += text;

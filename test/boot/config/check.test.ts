@@ -13,6 +13,7 @@ import { environmentOf, wordsOf } from '../../../src/boot/check/unit.ts';
 import { selfSignedCertificate } from '../../../src/boot/process/selfSigned.ts';
 import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
 import { type Cri, CriError } from '../../../src/ports/ports.ts';
+import { DAEMON } from '../../programs.ts';
 import { HEADER, tempDir } from '../helpers.ts';
 
 const project = join(import.meta.dirname, '../../..');
@@ -281,7 +282,7 @@ it('as a process changes no file, prints text, and ends with its code', async ()
       .sort();
   const before = snapshot();
   const [code, text] = await new Promise<[number, string]>((resolve) => {
-    const args = [join(project, 'src/boot/main.ts'), '--check', ...argv];
+    const args = [DAEMON, '--check', ...argv];
     execFile(process.execPath, args, { cwd: dirname(dir.path), timeout: 120_000 }, (error, stdout, stderr) =>
       resolve([typeof error?.code === 'number' ? error.code : 0, stdout + stderr]),
     );

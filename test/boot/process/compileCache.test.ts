@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { cacheFolder, rootDirOf } from '../../../src/boot/process/compileCache.ts';
+import { DAEMON } from '../../programs.ts';
 
-const MAIN = join(import.meta.dirname, '../../../src/boot/main.ts');
 const uid = process.getuid?.() ?? -1;
 let dir = '';
 beforeEach(() => {
@@ -43,7 +43,7 @@ it('is not used where another user could write code into it, or before the first
 });
 
 it('holds what the daemon loaded once it has run', () => {
-  execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, '--version', `--root-dir=${dir}`], { stdio: 'pipe' });
+  execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', DAEMON, '--version', `--root-dir=${dir}`], { stdio: 'pipe' });
   const cache = join(dir, 'actorlet/compile-cache');
   expect(existsSync(cache)).toBe(true);
   const [version = ''] = readdirSync(cache);

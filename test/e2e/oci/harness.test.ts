@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { startNode } from '../../../src/harness/index.ts';
+import { CTL, DAEMON } from '../../programs.ts';
 import { busyboxFiles } from '../lab/images.ts';
 import { startRegistry } from '../lab/registry.ts';
 import { canRunOci, imageParts, makeRig } from './rig.ts';
@@ -64,7 +65,7 @@ describe.runIf(canRunOci())('a test node on runtime oci', () => {
         spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: registry.image }] },
       };
       writeFileSync(join(dir, 'pod.json'), JSON.stringify(pod));
-      const args = ['src/ctl/main.ts', 'try', '--runtime', 'oci', '-f', join(dir, 'pod.json'), '-e', 'mine exit=4 within 60s'];
+      const args = [CTL, 'try', '--runtime', 'oci', '-f', join(dir, 'pod.json'), '-e', 'mine exit=4 within 60s'];
       const { stdout } = await promisify(execFile)(resolve('scripts/node'), args);
       expect(stdout).toMatch(/^held {6}mine {2}mine exit=4/m);
     } finally {
@@ -77,7 +78,7 @@ describe.runIf(canRunOci())('a test node on runtime oci', () => {
     const node = resolve('scripts/node');
     const out = (() => {
       try {
-        const args = ['src/boot/main.ts', '--check', '-o', 'json', '--container-runtime-endpoint=embedded://oci', '--fail-swap-on=false'];
+        const args = [DAEMON, '--check', '-o', 'json', '--container-runtime-endpoint=embedded://oci', '--fail-swap-on=false'];
         return execFileSync(node, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
       } catch (error) {
         return (error as { stdout: string }).stdout;

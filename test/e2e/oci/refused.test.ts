@@ -1,8 +1,9 @@
 /** A user who may make no user namespaces: said at once, with what to do. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { SANDBOX } from '../../programs.ts';
 import { startRuntime } from '../../sandbox/processRuntime.ts';
 import { canRunOci, makeRig, USER_ID } from './rig.ts';
 
@@ -19,7 +20,7 @@ it.runIf(canRunOci())('starts nothing without user namespaces, and says what to 
   const chrooted = script.replace(/exec setpriv/, `mount --rbind / ${root} && exec chroot ${root} setpriv`);
   const launch = [unshare, mount, sh, c, chrooted, name];
   await expect(startRuntime({ uid: USER_ID, launch, env: rig.env, args: ['--kind', 'oci'] })).rejects.toThrow(WORDS);
-  const [file = '', ...args] = [...launch, process.execPath, resolve('src/sandbox/process/main.ts'), '--probe'];
+  const [file = '', ...args] = [...launch, process.execPath, SANDBOX, '--probe'];
   const probe = () =>
     execFileSync(file, args, { encoding: 'utf8', env: { ...process.env, ...rig.env }, stdio: ['ignore', 'pipe', 'ignore'] });
   let said = '';

@@ -12,6 +12,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { runSpdy } from '../../../src/ctl/exec/remote.ts';
 import type { ExecFlags } from '../../../src/ctl/exec/types.ts';
 import { data, pong } from '../../../src/process/spdy.ts';
+import { CTL } from '../../programs.ts';
 import { until } from '../harness.ts';
 import { type Command, failure, RESET, spdyRuntime, success } from '../spdyRuntime.ts';
 import { expectRestored, type InTerminal, inTerminal, over } from './inTerminal.ts';
@@ -152,8 +153,6 @@ describe('a command through SPDY', () => {
     await until(() => r.commands[0]?.gone === true);
   });
 });
-
-const CTL = join(import.meta.dirname, '../../../src/ctl/main.ts');
 
 /** `actorctl exec ARGS` in a terminal, against a daemon that gives out this address. */
 async function execInTerminal(url: string, args: string): Promise<InTerminal> {

@@ -1,18 +1,32 @@
 /**
- * Every actor killed in each of its states. Each case is played twice, with the kill and without, and must end the same;
- * healthy pods beside it must not change in any way. The last test keeps the list honest: a new state of a machine must
- * be covered here, or say why it cannot be.
+ * Every actor killed in each of its states. Each story is played without a kill, and with it for each of its cases. Both must
+ * end the same, and healthy pods beside must not change in any way. A commit kills one part of the cases. A new state of a
+ * machine must be covered here, or say why it cannot be. Each step without a kill is pure (`pureCharts.ts`).
  */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createJudge } from './killing.ts';
+import { chartWatch, itSawNothingButDecisions, itStepsWithoutANode } from '../../machines/purity/pureCharts.ts';
+import { rotating } from '../../rotation.ts';
+import { createJudge, type KillCase } from './killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from './killTables.ts';
 
-const judge = createJudge();
+/** Each commit kills one part in so many of the cases. */
+const PARTS = 3;
+const judge = createJudge(chartWatch);
+const titled = (cases: readonly KillCase[]) => cases.map((c) => [c.covers, c] as const);
+const killed = new Set(rotating('kills', Object.values(KILL_TABLES).flat(), PARTS));
+
+itStepsWithoutANode();
 
 describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
-  it.each(cases.map((c) => [c.covers, c] as const))('killed in: %s', async (_covers, c) => judge(c));
+  const stories = [...new Map(cases.map((c) => [c.story ?? c.covers, c])).values()];
+  it.each(titled(stories))('without a kill: %s', async (_covers, c) => {
+    await judge.withoutKill(c);
+  });
+  it.each(titled(cases.filter((c) => killed.has(c))))('killed in: %s', (_covers, c) => judge.killed(c));
 });
+
+itSawNothingButDecisions();
 
 const NO_TIME = 'left in the same step in which it is entered: nothing can happen in it';
 const OF_A_REQUEST = 'of one request, which is lost with the server that it came to, as any other: `review.test.ts` drives the machine';

@@ -138,9 +138,23 @@ export async function arranged(c: KillCase): Promise<{ h: VirtualNode; path: str
   }
 }
 
-async function play(c: KillCase, kill: boolean): Promise<{ before: Picture; atKill: Picture; after: Picture; h: VirtualNode }> {
+/** Who sees the runs without a kill. */
+export interface Observer {
+  options: VirtualNodeOptions;
+  /** The node is where another run is killed, or at rest after it. */
+  look(): void;
+}
+
+interface Play {
+  before: Picture;
+  atKill: Picture;
+  after: Picture;
+}
+
+async function play(c: KillCase, { kill, look }: { kill: boolean; look?: () => void }): Promise<Play> {
   const { h, path, before } = await arranged(c);
   try {
+    look?.();
     const atKill = picture(h);
     const incarnation = h.actor(path)?.incarnation ?? 0;
     if (kill) {
@@ -159,6 +173,7 @@ async function play(c: KillCase, kill: boolean): Promise<{ before: Picture; atKi
       if (now !== undefined) expect(now.incarnation, `${path} is a later incarnation`).toBeGreaterThan(incarnation);
     }
     await h.until('the subject rests', () => c.rests?.(h) ?? true, c.restsWithinMs ?? 120_000);
+    look?.();
     await h.advance(20_000);
     expect(notRunning(h)).toEqual([]);
     expect(workerless(h), 'pods without a worker').toEqual([]);
@@ -172,27 +187,33 @@ async function play(c: KillCase, kill: boolean): Promise<{ before: Picture; atKi
       (l) => !/static pod|server:|the container runtime does not answer/.test(l) && c.errors?.test(l) !== true,
     );
     if (unexpected.length > 0) throw new Error(`errors were logged: ${unexpected.join('; ')}`);
-    return { before, atKill, after: picture(h), h };
+    return { before, atKill, after: picture(h) };
   } finally {
     await h[Symbol.asyncDispose]();
   }
 }
 
-type Played = Awaited<ReturnType<typeof play>>;
-
-/** Gives the judge: it plays a case with and without the kill, and compares. */
-export function createJudge(): (c: KillCase) => Promise<void> {
-  const controls = new Map<string, Promise<Played>>();
-  return async (c) => {
-    const story = c.story ?? c.covers;
-    const control = controls.get(story) ?? play(c, false);
-    controls.set(story, control);
-    await judge(c, await control);
-  };
+/** Plays a case without and with the kill. Cases of one story share the run without it. */
+export interface Judge {
+  withoutKill(c: KillCase): Promise<unknown>;
+  /** Compares both runs. */
+  killed(c: KillCase): Promise<void>;
 }
 
-async function judge(c: KillCase, control: Played): Promise<void> {
-  const killed = await play(c, true);
+export function createJudge(observer?: Observer): Judge {
+  const controls = new Map<string, Promise<Play>>();
+  const withoutKill = (c: KillCase): Promise<Play> => {
+    const story = c.story ?? c.covers;
+    const options = { ...c.options, ...observer?.options };
+    const control = controls.get(story) ?? play({ ...c, options }, { kill: false, ...(observer && { look: () => observer.look() }) });
+    controls.set(story, control);
+    return control;
+  };
+  return { withoutKill, killed: async (c) => judge(c, await withoutKill(c)) };
+}
+
+async function judge(c: KillCase, control: Play): Promise<void> {
+  const killed = await play(c, { kill: true });
   // The bystanders: exactly as they were.
   for (const [name, p] of killed.before.pods) {
     if (!BYSTANDER.test(name)) continue;

@@ -1,5 +1,6 @@
 /** Many pods, and random stories: in the end what runs is what was asked for. */
 import { expect, it } from 'vitest';
+import { rotating } from '../../rotation.ts';
 import { seededRng } from '../../supervision/fakePorts.ts';
 import { allActors, notRunning, workerless } from '../kill/killing.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
@@ -186,4 +187,8 @@ function asWanted(h: VirtualNode, wanted: ReadonlyMap<string, Wanted>): boolean 
   });
 }
 
-it.each([1, 2, 3, 4])('two hundred random doings end in what the manifests ask for (seed %s)', (seed) => story(seed, 200), 60_000);
+it.each(rotating('random lives', [1, 2, 3, 4], 4))(
+  'two hundred random doings end in what the manifests ask for (seed %s)',
+  (seed) => story(seed, 200),
+  60_000,
+);

@@ -1,6 +1,7 @@
 /** Drivers that fail at random, die and come back, under a daemon that is killed at random: nothing is left, nothing is done out of order. */
 import { describe, expect, it } from 'vitest';
 import type { CsiMethod } from '../../../src/machines/wire/csi.ts';
+import { rotating } from '../../rotation.ts';
 import { seededRng } from '../../supervision/fakePorts.ts';
 import { cluster, create, drop, inApi, NS } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
@@ -88,7 +89,13 @@ async function play(h: VirtualNode, seed: number): Promise<void> {
 }
 
 describe('volumes of drivers', () => {
-  it.each(Array.from({ length: 12 }, (_, i) => 730_000 + i))('come and go without a trace, whatever fails (seed %i)', async (seed) => {
+  it.each(
+    rotating(
+      'random drivers',
+      Array.from({ length: 12 }, (_, i) => 730_000 + i),
+      6,
+    ),
+  )('come and go without a trace, whatever fails (seed %i)', async (seed) => {
     await using h = await cluster({ drivers: true, seed });
     await play(h, seed);
   });

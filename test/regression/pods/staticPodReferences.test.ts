@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import '../../programs.ts';
 import { startNode } from '../../../src/harness/index.ts';
 
 it('a static pod with a service account is refused, and says why', async () => {

@@ -4,7 +4,7 @@
  * After changes: node test/sim/mutants/run.ts --write
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { rotating } from '../seeds/rotation.ts';
+import { rotating } from '../../rotation.ts';
 import { CAUGHT_BEFORE, MUTANTS, SEEDS_MAX } from './mutants.ts';
 import { type Scratch, scratch } from './scratch.ts';
 
@@ -20,11 +20,11 @@ const NOTICED_BY: Readonly<Record<string, readonly string[]>> = {
 const TIMEOUT_MS = 900_000;
 
 /** A mutant takes about ten seconds of processor time, and many times that where its seed has to be found anew. */
-const PARTS = 20;
+const AT_ONCE = 2;
 
 /** Half of this run's mutants, so that two test files share the time; `first` is 0 or 1. */
 export function mutantsFrom(first: 0 | 1): void {
-  const mutants = rotating('mutants', MUTANTS, PARTS).filter((_, i) => i % 2 === first);
+  const mutants = rotating('mutants', MUTANTS, Math.ceil(MUTANTS.length / AT_ONCE)).filter((_, i) => i % 2 === first);
   let copy: Scratch | undefined;
   beforeAll(() => {
     copy = scratch();

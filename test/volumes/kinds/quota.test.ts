@@ -1,4 +1,4 @@
-/** Project quotas of emptyDirs on a disk in memory, with a fake xfs_quota; `test/e2e/vm/disks/quota.test.ts` has the real one. */
+/** Project quotas of emptyDirs on a disk in memory, with a fake xfs_quota; `test/e2e/vm/disks/quota.nightly.ts` has the real one. */
 import { describe, expect, it } from 'vitest';
 import { assignQuota, clearQuota, quotaUse } from '../../../src/actors/services/volumes/disk/quota.ts';
 import { freeProjects, projectUse, quotaMount, withoutProject, withProject } from '../../../src/machines/services/volumes/devices/quota.ts';

@@ -1,9 +1,12 @@
 /**
- * Long lists of slow tests: each commit runs one part of a list, and `npm run nightly` runs all of it. The commit's id
- * chooses the part. ACTORLET_ROTATION=N chooses part N, ACTORLET_ROTATION=all runs the whole list.
+ * Long lists of tests, seeds or inputs: each commit runs one part of a list, and `npm run nightly` runs all of it. The
+ * commit's id chooses the part. ACTORLET_ROTATION=N chooses part N, ACTORLET_ROTATION=all runs the whole list.
  */
 import { execFileSync } from 'node:child_process';
 import { it } from 'vitest';
+
+/** Whether this run takes the whole of every list. */
+export const RUNS_ALL = process.env.ACTORLET_ROTATION === 'all';
 
 /** Part `turn` of `parts`, by position: an entry that is appended leaves the others in their parts. */
 export function partOf<T>(all: readonly T[], { turn, parts }: { turn: number | 'all'; parts: number }): T[] {

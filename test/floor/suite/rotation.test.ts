@@ -1,6 +1,6 @@
 /** Rotation leaves nothing out for good. */
 import { expect, it } from 'vitest';
-import { partOf, turnFrom } from './rotation.ts';
+import { partOf, turnFrom } from '../../rotation.ts';
 
 const LIST = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 
-const project = join(import.meta.dirname, '..', '..');
+const project = join(import.meta.dirname, '..', '..', '..');
 type Status = 'passed' | 'failed' | 'skipped';
 let folder = '';
 beforeEach(() => {
