@@ -3,6 +3,7 @@
 import { isZeroQuantity, quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
 import { podTotal } from '../../pod/resources/resources.ts';
+import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { isRecord } from '../../shape/conform.ts';
 
 const STORAGE = 'ephemeral-storage';
@@ -52,7 +53,8 @@ export function exceeded(
     const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${total}. `;
     return { signal: 'ephemeralpodfs.limit', message };
   }
-  for (const { name, resources } of pod.spec.containers) {
+  // A sidecar runs beside them for as long (kubernetes/kubernetes#138462).
+  for (const { name, resources } of [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter(isRestartableInit)]) {
     const limit = resources?.limits?.[STORAGE];
     const own = use.containers.get(name);
     if (limit === undefined || own === undefined) continue;

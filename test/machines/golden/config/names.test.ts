@@ -45,6 +45,10 @@ goldenTable('the resolver of a pod is as recorded', 'config/resolver', {
   'cluster: no server is configured, with settings of its own': () =>
     dns({ dnsConfig: { options: [{ name: 'edns0' }] } }, { clusterDNS: [] }),
   'cluster: a node without resolv.conf': () => dns({}, { hostDns: null }),
+  'host: a server behind an interface of the host': () =>
+    dns({ dnsPolicy: 'Default' }, { hostDns: { servers: ['fe80::1%3', '192.0.2.53'], searches: [], options: [] } }),
+  'host: a server behind an interface, of a pod in the network of the host': () =>
+    dns({ dnsPolicy: 'Default', hostNetwork: true }, { hostDns: { servers: ['fe80::1%3', '192.0.2.53'], searches: [], options: [] } }),
   'host: a node without resolv.conf': () => dns({ dnsPolicy: 'Default' }, { hostDns: null }),
   'host: a node without resolv.conf, of IPv6': () => dns({ dnsPolicy: 'Default' }, { hostDns: null, hostIPs: ['fd00::1'] }),
   'host: a node without resolv.conf, of both families': () =>

@@ -65,6 +65,14 @@ const ROWS: Record<string, Row> = {
     containers: { web: [MIB, 5], large: [0, 0] },
     dedicated: true,
   },
+  'container: a sidecar more than its own, the pod less than all': {
+    pod: limited('1Gi', { initContainers: [sidecar('side', { resources: { limits: { 'ephemeral-storage': '1Mi' } } })] }),
+    containers: { web: [0, 0], side: [MIB, 1] },
+  },
+  'container: an init container that is no sidecar has ended': {
+    pod: limited('1Gi', { initContainers: [container('init', { resources: { limits: { 'ephemeral-storage': '1Mi' } } })] }),
+    containers: { web: [0, 0], init: [MIB, 1] },
+  },
   'the volume is named first': {
     pod: limited('1Mi', { volumes: [{ name: 'scratch', emptyDir: { sizeLimit: '2Mi' } }] }),
     volumes: { scratch: 3 * MIB },

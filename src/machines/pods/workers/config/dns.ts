@@ -38,9 +38,11 @@ function unique(list: readonly string[]): string[] {
 }
 
 /** A node without a resolv.conf answers for itself, at the loopback address of each of its families. */
-function hostConfig(facts: DnsFacts): DNSConfig {
+function hostConfig(pod: Pod, facts: DnsFacts): DNSConfig {
   if (facts.hostDns !== null) {
-    return { servers: [...facts.hostDns.servers], searches: [...facts.hostDns.searches], options: [...facts.hostDns.options] };
+    // An interface of the host means nothing in another network (kubernetes/kubernetes#140880).
+    const servers = facts.hostDns.servers.filter((server) => pod.spec.hostNetwork === true || !server.includes('%'));
+    return { servers, searches: [...facts.hostDns.searches], options: [...facts.hostDns.options] };
   }
   const servers = unique(facts.hostIPs.map((ip) => (ip.includes(':') ? '::1' : '127.0.0.1')));
   return { servers: servers.length === 0 ? ['127.0.0.1'] : servers, searches: ['.'], options: [] };
@@ -49,13 +51,13 @@ function hostConfig(facts: DnsFacts): DNSConfig {
 function baseConfig(pod: Pod, facts: DnsFacts, warnings: DnsWarning[]): DNSConfig {
   const kind = kindOf(pod);
   if (kind === 'none') return { servers: [], searches: [], options: [] };
-  if (kind === 'host') return hostConfig(facts);
+  if (kind === 'host') return hostConfig(pod, facts);
   if (facts.clusterDNS.length === 0) {
     warnings.push({
       reason: 'MissingClusterDNS',
       message: `pod: "${podDescription(pod)}". kubelet does not have ClusterDNS IP configured and cannot create Pod using "${pod.spec.dnsPolicy ?? 'ClusterFirst'}" policy. Falling back to "Default" policy.`,
     });
-    return hostConfig(facts);
+    return hostConfig(pod, facts);
   }
   const { clusterDomain: domain } = facts;
   const own = domain === '' ? [] : [`${pod.metadata.namespace}.svc.${domain}`, `svc.${domain}`, domain];
