@@ -9,6 +9,8 @@ import { countOf, type Topology } from './topology.ts';
 export interface TakeRequest {
   free: CpuSet;
   n: number;
+  /** Of so many NUMA nodes, where CPUs are distributed and there are so many. Default: of as few as suffice. */
+  nodesMin?: number;
 }
 export type Taken = { ok: true; cpus: CpuSet } | { ok: false; why: string };
 
@@ -28,7 +30,7 @@ interface Spread {
 }
 
 /** Null: no set of nodes can give as many each. */
-export function distribute(place: Place, { free, n }: TakeRequest): Taken | null {
+export function distribute(place: Place, { free, n, nodesMin = 0 }: TakeRequest): Taken | null {
   const { topology, group } = place;
   if (n % group !== 0 || n < 1) return null;
   const among = new Set(free);
@@ -38,7 +40,10 @@ export function distribute(place: Place, { free, n }: TakeRequest): Taken | null
   const sizes: Free = new Map([...byUnit(cpus, 'node')].map(([node, those]) => [node, those.length]));
   const perNode = Math.ceil(Math.ceil(topology.cpus.length / group) / countOf(topology, 'node'));
   const groups = Math.ceil(n / group);
-  for (let k = Math.ceil(groups / perNode); k <= Math.min(groups, sizes.size); k++) {
+  const most = Math.min(groups, sizes.size);
+  // The topology manager chose these nodes for what else the pod has there (kubernetes/kubernetes#139456).
+  const fewest = nodesMin > sizes.size ? 0 : Math.min(nodesMin, most);
+  for (let k = Math.max(Math.ceil(groups / perNode), fewest); k <= most; k++) {
     const best = bestSpread(nodes, k, { sizes, n, group });
     if (best !== null) return give(place, { free, n }, best);
   }

@@ -142,7 +142,7 @@ function takeNear({ topology, policy }: CpuPlace, { free, n, nodes }: { free: Cp
     policy.bySocket === true
       ? within(topology, 'socket', { units: sockets, set: free })
       : within(topology, 'node', { units: nodes, set: free });
-  return takeCpus(topology, { free: near, n: Math.min(n, near.length) }, policy);
+  return takeCpus(topology, { free: near, n: Math.min(n, near.length), nodesMin: nodes.length }, policy);
 }
 
 /** CPUs of these pods come back to all. The same ledger where they had none. */

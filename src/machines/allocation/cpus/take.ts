@@ -18,6 +18,8 @@ export interface TakeOptions {
   acrossNodes?: boolean;
   /** `prefer-align-cpus-by-uncorecache`. */
   byCache?: boolean;
+  /** `align-by-socket`. */
+  bySocket?: boolean;
 }
 /** `n` CPUs of `free`, or why not. */
 export function takeCpus(topology: Topology, request: TakeRequest, o: TakeOptions = {}): Taken {
@@ -35,6 +37,7 @@ function takePacked(topology: Topology, { free, n }: TakeRequest, o: TakeOptions
   if (n < 1) return { ok: true, cpus: [] };
   const taking = new Taking(topology, free, n);
   if (taking.lacks) return lacking(n, free);
+  if (o.acrossCores === true && o.bySocket === true) taking.keepToOneSocket();
   // What is larger comes first: a socket with several NUMA nodes, or a NUMA node with several sockets.
   for (const level of taking.outer === 'node' ? (['node', 'socket'] as const) : (['socket', 'node'] as const)) taking.whole(level);
   if (o.byCache === true) taking.caches();
@@ -64,6 +67,14 @@ class Taking {
 
   get lacks(): boolean {
     return this.#needed > this.#free.length;
+  }
+
+  /** Where one socket has enough, threads of different cores are not sought on others (kubernetes/kubernetes#141238). */
+  keepToOneSocket(): void {
+    const those = byUnit(this.#free, 'socket');
+    const order = unitsInOrder(this.#free, { outer: this.outer, level: 'socket' });
+    const found = order.find((socket) => (those.get(socket)?.length ?? 0) >= this.#needed);
+    if (found !== undefined) this.#free = those.get(found) ?? [];
   }
 
   /** Units of which all is free, as long as as much is needed. */
@@ -120,10 +131,14 @@ class Taking {
 
   threads(acrossCores: boolean): void {
     if (this.#needed < 1) return;
-    const level = acrossCores ? 'socket' : 'core';
-    const those = byUnit(this.#free, level);
-    const order = unitsInOrder(this.#free, { outer: this.outer, level }).flatMap((unit) => (those.get(unit) ?? []).map((c) => c.id));
-    this.#take(order.slice(0, this.#needed));
+    const cores = byUnit(this.#free, 'core');
+    const inOrder = (free: readonly Cpu[]): Cpu[][] =>
+      unitsInOrder(free, { outer: this.outer, level: 'core' }).map((core) => cores.get(core) ?? []);
+    const sockets = byUnit(this.#free, 'socket');
+    const order = acrossCores
+      ? unitsInOrder(this.#free, { outer: this.outer, level: 'socket' }).flatMap((socket) => inTurns(inOrder(sockets.get(socket) ?? [])))
+      : inOrder(this.#free).flat();
+    this.#take(order.slice(0, this.#needed).map((c) => c.id));
   }
 
   result(): Taken {
@@ -136,4 +151,10 @@ class Taking {
     this.#free = this.#free.filter((c) => !gone.has(c.id));
     this.#needed -= cpus.length;
   }
+}
+
+/** The first of each, then the second of each, and so on: whatever numbers the threads of a core have (kubernetes/kubernetes#140766). */
+function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat();
 }
