@@ -128,3 +128,14 @@ describe('memory as the reference gives it', () => {
     expect(openMemoryState(encodeMemoryState(ledger), { place, file: '/f' })).toMatchObject({ ok: true, isNew: false });
   });
 });
+
+it('asked again, as after a restart, a pod of several containers has its memory from where they have theirs', () => {
+  const numa = [0, 1].map((id) => ({ id, memoryBytes: 4096 * MI, hugePages: [], distances: null }));
+  const ledger = firstMemory({ nodes: machineOf(numa, new Map()), aligned: true });
+  const of = podOf(0, ['c1024', 'c512']);
+  const { ledger: held } = admit(ledger, of, { nodes: [1], preferred: true });
+  expect(hintsText(memoryHintsOf(held, of, null))).toBe('memory=1!');
+  // One of them is to have another amount now.
+  const other = { ...podOf(0, ['c1024', 'c768']), metadata: of.metadata };
+  expect(hintsText(memoryHintsOf(held, other, null))).toBe('');
+});

@@ -120,6 +120,8 @@ goldenTable('what a container is told is as recorded', 'config/containers', {
     [
       security({ seccompProfile: { type: 'Localhost', localhostProfile: 'a.json' } }),
       security({ seccompProfile: { type: 'Localhost' } }),
+      // Of a newer API server.
+      security({ seccompProfile: { type: 'OCI' as never } }),
     ].map((s) => field(s, 'seccomp')),
   '5.10 seccomp: the default of the node': () => {
     const result = made(container('web'), { facts: { ...FACTS, seccompDefault: true } });

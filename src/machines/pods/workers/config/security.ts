@@ -13,6 +13,7 @@ import type { NodeFacts } from '../../../nodeFacts.ts';
 import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../../pod/names.ts';
 import { podDescription } from '../../../pod/podDescription.ts';
 import { type Built, built, refused } from '../../../result.ts';
+import { quoted } from '../../../text/errorList.ts';
 import type {
   Int64Value,
   LinuxContainerSecurityContext,
@@ -139,7 +140,10 @@ export function verifyRunAsNonRoot(effective: SecurityContext, user: ImageUser |
 
 function seccomp(profile: SeccompProfile | undefined, facts: SecurityFacts, who: string): Built<SecurityProfile> {
   if (profile === undefined) return built({ profileType: facts.seccompDefault ? 'RuntimeDefault' : 'Unconfined' });
-  if (profile.type !== 'Localhost') return built({ profileType: profile.type });
+  const type: string = profile.type;
+  if (type === 'RuntimeDefault' || type === 'Unconfined') return built({ profileType: type });
+  // A newer API server may know of more: no container runs without the profile that it asks for (kubernetes/kubernetes#141958).
+  if (type !== 'Localhost') return refused(`${who}: invalid seccompProfile.type ${quoted(type)}: Localhost, RuntimeDefault or Unconfined`);
   if (!profile.localhostProfile) return refused(`${who}: seccompProfile.type Localhost needs localhostProfile`);
   if (profile.localhostProfile.split('/').includes('..')) return refused(`${who}: localhostProfile must not contain ".."`);
   return built({ profileType: 'Localhost', localhostRef: `${facts.rootDir}/seccomp/${profile.localhostProfile}` });
