@@ -2,8 +2,8 @@
 import { isRecord } from '../machines/shape/conform.ts';
 import type { Entry, Header } from './entries.ts';
 
-type Kind = 'number' | 'finite' | 'string' | 'any' | 'now';
-/** What follows the code. */
+type Kind = 'number' | 'finite' | 'string' | 'any' | 'now' | 'numbers';
+/** What follows the code; `numbers` may be missing. */
 const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   settled: ['number', 'number', 'any'],
   failed: ['number', 'number', 'any'],
@@ -17,9 +17,9 @@ const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   killed: ['number', 'string'],
   tapped: ['number', 'any'],
   untapped: ['number'],
-  ask: ['string', 'string', 'now', 'string'],
+  ask: ['string', 'string', 'now', 'string', 'numbers'],
   inside: ['number', 'any'],
-  answer: ['number', 'string'],
+  answer: ['number', 'string', 'numbers'],
   set: ['finite'],
   step: ['string', 'string', 'string', 'string', 'string'],
   clock: ['number', 'number'],
@@ -33,8 +33,10 @@ function entryOf(value: unknown): Entry | null {
   if (!Array.isArray(value)) return null;
   const [code, ...rest] = value as unknown[];
   const shape = typeof code === 'string' && Object.hasOwn(SHAPES, code) ? SHAPES[code] : undefined;
-  if (shape === undefined || rest.length !== shape.length) return null;
-  return shape.every((kind, i) => fits(rest[i], kind)) ? (value as unknown as Entry) : null;
+  if (shape === undefined) return null;
+  const least = shape.at(-1) === 'numbers' ? shape.length - 1 : shape.length;
+  if (rest.length !== shape.length && rest.length !== least) return null;
+  return rest.every((one, i) => fits(one, shape[i] ?? 'any')) ? (value as unknown as Entry) : null;
 }
 
 function fits(value: unknown, kind: Kind): boolean {
@@ -42,6 +44,7 @@ function fits(value: unknown, kind: Kind): boolean {
   if (kind === 'number') return typeof value === 'number' && Number.isSafeInteger(value);
   if (kind === 'finite') return typeof value === 'number';
   if (kind === 'string') return typeof value === 'string';
+  if (kind === 'numbers') return Array.isArray(value) && value.every((one) => fits(one, 'number'));
   if (typeof value === 'string') return value === 'nothing' || value === 'later' || value === 'same';
   return isRecord(value) && (Object.hasOwn(value, 'value') || Object.hasOwn(value, 'thrown'));
 }

@@ -39,15 +39,16 @@ export type ByHand =
 /**
  * What the tree did after an input.
  * - `ask`: it called `name`; `digest` is of the arguments; '=' where `brief` shows them whole, '' where they are not known. `now`: what came back at once.
+ *   `masks`: which of its texts have a secret in them (`secrets/masks.ts`); absent: none.
  * - `inside`: the outside called back function `fn` before that call returned; the `ask` it belongs to follows.
  * - `answer`: what function `fn` of the tree answered to its call number `of`.
  * - `set`: it set a timer of `ms` milliseconds; timers are numbered in this order.
  * - `step`: the actor at `path` went from one state to another.
  */
 export type Outcome =
-  | readonly ['ask', name: string, digest: string, now: Now, brief?: string]
+  | readonly ['ask', name: string, digest: string, now: Now, brief?: string, masks?: readonly number[]]
   | readonly ['inside', fn: number, args: Json]
-  | readonly ['answer', of: number, digest: string]
+  | readonly ['answer', of: number, digest: string, masks?: readonly number[]]
   | readonly ['set', ms: number]
   | readonly ['step', path: string, from: string, to: string, event: string, reason: string];
 /** `nothing`: undefined. `later`: a promise, settled by its number. `same`: as the last time with these arguments. */

@@ -2,15 +2,16 @@
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Metrics } from '../ports/ports.ts';
 import type { Json, Now } from './entries.ts';
+import type { Masked } from './secrets/masks.ts';
 import { bytesJson } from './values.ts';
 
 /** What a recording offers them. */
 export interface Asker {
   /** False: nothing is written any more. */
   readonly on: boolean;
-  /** A value of the tree as it is compared. */
-  out(value: unknown): Json;
-  asked(name: string, args: Json, now: Now): void;
+  /** A value of the tree. `whole`: before anything secret is hidden in it. */
+  out(value: unknown): Masked & { whole: Json };
+  asked(name: string, args: readonly unknown[], now: Now): void;
   nextCall(): number;
   deliver(head: 'settled' | 'failed', rest: string, act: () => void): void;
 }
@@ -35,9 +36,10 @@ export function recordedEntropy(entropy: Entropy, asker: Asker, hashes?: Pick<En
     (text: string | Uint8Array): string => {
       const result = (hashes ?? entropy)[name](text);
       if (!asker.on || (typeof text === 'string' && keys.some((key) => text.includes(key)))) return result;
-      const json = asker.out(text);
+      const { whole, masks } = asker.out(text);
       const plain = typeof text === 'string' ? text : bytesJson(text);
-      if (hashes !== undefined || JSON.stringify(json) !== JSON.stringify(plain)) asker.asked(`entropy.${name}`, [json], { value: result });
+      if (hashes !== undefined || masks.length > 0 || JSON.stringify(whole) !== JSON.stringify(plain))
+        asker.asked(`entropy.${name}`, [text], { value: result });
       return result;
     };
   return {

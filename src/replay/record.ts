@@ -13,8 +13,10 @@ import { Lines, type LinesOutput } from './lines.ts';
 import { type OutsideNode, outsideOf } from './outside.ts';
 import { type Asker, recordedChance, recordedEntropy, recordedMetrics } from './ownWay.ts';
 import { RecordedTime } from './recordedTime.ts';
-import { Secrets } from './secrets.ts';
-import { type Border, bytesJson, type Crossed, cross, isThenable, type Place, textOf } from './values.ts';
+import type { Door, Place } from './secrets/doors.ts';
+import { HIDDEN, type Masked } from './secrets/masks.ts';
+import { Secrets } from './secrets/secrets.ts';
+import { type Border, bytesJson, type Crossed, cross, isThenable, textOf } from './values.ts';
 
 type Fn = (...args: unknown[]) => unknown;
 
@@ -28,6 +30,10 @@ export interface RecordInput extends LinesOutput {
   hashes?: Pick<Entropy, 'md5Hex' | 'sha256Hex'> | undefined;
   /** Numbers that the node draws, where no seed makes them. All are recorded then. */
   chance?: (() => number) | undefined;
+  /** What comes in is of a recording: it has stand-ins in the place of secrets. */
+  hasStandIns?: boolean;
+  /** Free text of people and programs gets stand-ins, too. */
+  isPrivate?: boolean;
 }
 
 /** What the tree asks. `digest`: of the arguments, or {@link SPELLED}. */
@@ -35,9 +41,10 @@ interface Call {
   readonly name: string;
   readonly digest: string;
   readonly brief: string;
+  readonly masks: readonly number[];
 }
 
-const NOWHERE: Place = { key: '', secret: false };
+const NOWHERE: Place = { key: '', door: 'open' };
 const KEY_BYTES = 32;
 /** Longer values are not kept to be compared with the next one. */
 const LAST_CHARS_MAX = 200;
@@ -66,6 +73,8 @@ export class InputRecording {
   /** Outside functions that the tree is in the middle of calling. */
   #depth = 0;
   #prefix = '';
+  /** By which door the answers of functions come that are crossing in. */
+  #door: Door = 'open';
 
   constructor(outside: Ports, o: RecordInput) {
     this.#o = o;
@@ -73,7 +82,8 @@ export class InputRecording {
     this.#lines = new Lines(o, (text) => outside.entropy.md5Hex(text));
     this.#time = new RecordedTime(outside, { lines: this.#lines, inbox: new Inbox(o.afterMicrotasks) });
     const key = [...outside.entropy.bytes(KEY_BYTES)].join();
-    this.#secrets = new Secrets((text) => outside.entropy.sha256Hex(`${key}\n${text}`));
+    const hash = o.hasStandIns === true ? null : (text: string) => outside.entropy.sha256Hex(`${key}\n${text}`);
+    this.#secrets = new Secrets({ hash, isPrivate: o.isPrivate === true });
     this.#into = this.#borderIn();
     this.#out = this.#borderOut();
     const seed = outside.entropy.bytes(4).reduce((sum, byte) => sum * 256 + byte, 0);
@@ -119,7 +129,9 @@ export class InputRecording {
   #step(e: SupervisionEvent): void {
     if (!this.#lines.on || e.kind !== 'transition') return;
     const { path, from, to, event, reason } = stepOf(e);
-    this.#lines.orEnd(() => this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.within(reason)])), undefined);
+    const write = (): void =>
+      this.#lines.write(JSON.stringify(['step', path, from, to, event, this.#secrets.hides(reason) ? HIDDEN : reason]));
+    this.#lines.orEnd(write, undefined);
   }
 
   /** Paths and names as they are; all else as the node gets it. */
@@ -188,16 +200,17 @@ export class InputRecording {
     const secrets = this.#secrets;
     return {
       text: (text, at) => secrets.text(text, at),
-      bytes: (bytes, at) => this.#bytes(bytes, at.secret),
-      isSecret: (key, owner, at) => Secrets.isSecret(key, owner, at.key),
+      bytes: (bytes, at) => this.#opaque.get(bytes) ?? secrets.bytes(bytes, at),
+      door: (key, owner, at) => secrets.door(key, owner, at),
       fn: (fn, name) => {
         const id = this.#fns++;
         const full = this.#prefix === '' ? name : name === '' ? this.#prefix : `${this.#prefix}.${name}`;
-        return { json: { $: 'f', v: id, n: full }, other: (...args) => this.#ask(full, fn, args) };
+        const by = this.#door;
+        return { json: { $: 'f', v: id, n: full }, other: (...args) => this.#ask({ name: full, fn, by }, args) };
       },
       promise: (promise) => {
         const call = this.#calls++;
-        return { json: { $: 'p', v: call }, other: this.#later(call, promise, this.#prefix, []) };
+        return { json: { $: 'p', v: call }, other: this.#later({ call, name: this.#prefix, by: this.#door }, promise, []) };
       },
       signal: (signal) => {
         const id = this.#signals++;
@@ -210,28 +223,22 @@ export class InputRecording {
     };
   }
 
-  #crossIn(value: unknown, prefix: string): Crossed {
-    const outer = this.#prefix;
+  /** @param by The door by which it comes; that of what came before stays where nothing is said. */
+  #crossIn(value: unknown, prefix: string, by: Door = 'open'): Crossed {
+    const outer = { prefix: this.#prefix, door: this.#door };
     this.#prefix = prefix;
+    this.#door = by;
     try {
-      return cross(value, this.#into, NOWHERE);
+      return cross(value, this.#into, by === 'open' ? NOWHERE : { key: '', door: by });
     } finally {
-      this.#prefix = outer;
+      this.#prefix = outer.prefix;
+      this.#door = outer.door;
     }
-  }
-
-  #bytes(bytes: Uint8Array, secret: boolean): Json {
-    const opaque = this.#opaque.get(bytes);
-    if (opaque !== undefined) return opaque;
-    const text = textOf(bytes);
-    if (text !== null) return { $: 'x', v: secret ? this.#secrets.standIn(text, '') : this.#secrets.within(text) };
-    const json = bytesJson(bytes) as { $: string; v: string };
-    return { $: json.$, v: secret ? this.#secrets.standIn(json.v, '') : this.#secrets.exactly(json.v) };
   }
 
   // What the tree asks.
 
-  #ask(name: string, fn: Fn, args: unknown[]): unknown {
+  #ask({ name, fn, by }: { name: string; fn: Fn; by: Door }, args: unknown[]): unknown {
     if (!this.#lines.on) return fn(...args);
     const outgoing = this.#lines.orEnd(() => this.#outgoing(name, args), null);
     if (outgoing === null) return fn(...args);
@@ -246,25 +253,31 @@ export class InputRecording {
       throw error;
     }
     this.#depth -= 1;
+    const answered = by === 'open' ? this.#secrets.doorOfAnswer(name, args) : by;
     if (isThenable(result)) {
       this.#asked(call, 'later');
-      return this.#later(this.#calls++, result, name, args);
+      return this.#later({ call: this.#calls++, name, by: answered }, result, args);
     }
     if (result === undefined) {
       this.#asked(call, 'nothing');
       return undefined;
     }
     return this.#lines.orEnd(() => {
-      const into = this.#crossIn(result, name);
+      const into = this.#crossIn(result, name, answered);
       this.#asked(call, this.#sameAsLast(call, into) ? 'same' : { value: into.json });
       return into.other;
     }, result);
   }
 
   #outgoing(name: string, args: unknown[]): { call: Call; given: unknown[] } {
-    const { json, other } = cross(args, this.#out, NOWHERE);
+    const { json: whole, other } = cross(args, this.#out, NOWHERE);
+    return { call: this.#call(whole, { name, args }), given: other as unknown[] };
+  }
+
+  #call(whole: Json, of: { name: string; args: readonly unknown[] }): Call {
+    const { json, masks } = this.#secrets.masked(whole, of);
     const digest = isSpelled(json) ? SPELLED : shortDigest(this.#lines.digest, json);
-    return { call: { name, digest, brief: briefOf(json) }, given: other as unknown[] };
+    return { name: of.name, digest, brief: briefOf(json), masks };
   }
 
   /** Only data can be the same again: each function has a number of its own. */
@@ -278,20 +291,24 @@ export class InputRecording {
     return same;
   }
 
-  #asked({ name, digest, brief }: Call, now: Now): void {
+  #asked({ name, digest, brief, masks }: Call, now: Now): void {
     const text =
       typeof now === 'string' ? JSON.stringify(now) : 'value' in now ? `{"value":${this.#lines.value(now.value)}}` : JSON.stringify(now);
-    this.#lines.write(`["ask",${JSON.stringify(name)},"${digest}",${text},${JSON.stringify(brief)}]`);
+    this.#lines.write(`["ask",${JSON.stringify(name)},"${digest}",${text},${JSON.stringify(brief)}${maskText(masks)}]`);
   }
 
-  #later(call: number, result: PromiseLike<unknown>, name: string, args: readonly unknown[]): Promise<unknown> {
+  #later(
+    { call, name, by }: { call: number; name: string; by: Door },
+    result: PromiseLike<unknown>,
+    args: readonly unknown[],
+  ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       result.then(
         (value) => {
           let other: unknown = value;
           const json = () => {
             this.#noteOpaque(name, args, value);
-            const into = this.#crossIn(value, name);
+            const into = this.#crossIn(value, name, by);
             other = into.other;
             return `${call},${this.#lines.value(into.json)}`;
           };
@@ -320,12 +337,10 @@ export class InputRecording {
   }
 
   #borderOut(): Border {
-    const secrets = this.#secrets;
     return {
-      // One that is short is told from an ordinary word by its place alone.
-      text: (text, at) => secrets.within(at.secret ? secrets.exactly(text) : text),
-      bytes: (bytes) => this.#bytes(bytes, false),
-      isSecret: (key, owner, at) => Secrets.isSecret(key, owner, at.key),
+      text: (text) => text,
+      bytes: (bytes) => this.#opaque.get(bytes) ?? bytesJson(bytes),
+      door: () => 'open',
       fn: (fn, name) => {
         const id = this.#insides++;
         return { json: { $: 'i', v: id }, other: (...args) => this.#callBack(id, fn, name, args) };
@@ -370,7 +385,9 @@ export class InputRecording {
     const answer = (value: unknown): unknown =>
       this.#lines.orEnd(() => {
         const out = cross(value, this.#out, NOWHERE);
-        if (this.#lines.on) this.#lines.write(`["answer",${of},"${shortDigest(this.#lines.digest, withoutBody(out.json))}"]`);
+        if (!this.#lines.on) return out.other;
+        const { json, masks } = this.#secrets.masked(withoutBody(out.json));
+        this.#lines.write(`["answer",${of},"${shortDigest(this.#lines.digest, json)}"${maskText(masks)}]`);
         return out.other;
       }, value);
     const result = fn(...args);
@@ -381,6 +398,11 @@ export class InputRecording {
     });
   }
 
+  #masked(value: unknown): Masked & { whole: Json } {
+    const whole = cross(value, this.#out, NOWHERE).json;
+    return { ...this.#secrets.masked(whole), whole };
+  }
+
   /** For ports with a way of their own. */
   #asker(): Asker {
     const lines = this.#lines;
@@ -388,10 +410,17 @@ export class InputRecording {
       get on() {
         return lines.on;
       },
-      out: (value) => cross(value, this.#out, NOWHERE).json,
-      asked: (name, args, now) => this.#asked({ name, digest: shortDigest(lines.digest, args), brief: '' }, now),
+      out: (value) => this.#masked(value),
+      asked: (name, args, now) => {
+        const { json, masks } = this.#masked(args);
+        this.#asked({ name, digest: shortDigest(lines.digest, json), brief: '', masks }, now);
+      },
       nextCall: () => this.#calls++,
       deliver: (head, rest, act) => this.#time.deliver(head, rest, act),
     };
   }
+}
+
+function maskText(masks: readonly number[]): string {
+  return masks.length === 0 ? '' : `,${JSON.stringify(masks)}`;
 }

@@ -10,21 +10,16 @@ import { CriError } from '../ports/ports.ts';
 import { PlainAnswerError } from '../ports/prober.ts';
 import { CsiError } from '../ports/sockets/csi.ts';
 import type { Json } from './entries.ts';
+import type { Door, Place } from './secrets/doors.ts';
 
 type Fn = (...args: unknown[]) => unknown;
-
-/** Where a value stands: the key it has, and whether all below it is secret. */
-export interface Place {
-  readonly key: string;
-  readonly secret: boolean;
-}
 
 /** What a side makes of what is more than data. */
 export interface Border {
   text(text: string, at: Place): string;
   bytes(bytes: Uint8Array, at: Place): Json;
-  /** Whether what has this key of `owner` is secret. */
-  isSecret(key: string, owner: object, at: Place): boolean;
+  /** By which door what has this key of `owner` comes. */
+  door(key: string, owner: object, at: Place): Door;
   fn(fn: Fn, name: string): { json: Json; other: Fn };
   promise(promise: PromiseLike<unknown>): { json: Json; other: unknown };
   signal(signal: AbortSignal): { json: Json; other: AbortSignal };
@@ -37,7 +32,8 @@ export interface Crossed {
 const PLAIN: readonly unknown[] = [Object.prototype, null];
 const SYMBOLS = { '@@asyncIterator': Symbol.asyncIterator, '@@dispose': Symbol.dispose, '@@asyncDispose': Symbol.asyncDispose } as const;
 const NAMED_SYMBOLS = Object.entries(SYMBOLS);
-const OPEN: Place = { key: '', secret: false };
+const MESSAGE: Place = { key: 'message', door: 'free' };
+const OPEN: Place = { key: '', door: 'open' };
 
 /** Errors whose class the tree asks for. */
 const ERRORS: Readonly<Record<string, { prototype: object }>> = { CriError, CsiError, PlainAnswerError };
@@ -74,12 +70,21 @@ function crossObject(value: object, border: Border, at: Place): Crossed {
   if (value instanceof AbortSignal) return border.signal(value);
   if (isThenable(value)) return border.promise(value);
   if (value instanceof Map)
-    return { json: { $: 'm', v: [...value].map(([k, v]) => [cross(k, border, at).json, cross(v, border, at).json]) }, other: value };
+    return {
+      json: {
+        $: 'm',
+        v: [...value].map(([k, v]) => [
+          cross(k, border, OPEN).json,
+          cross(v, border, typeof k === 'string' ? { key: k, door: border.door(k, value, at) } : at).json,
+        ]),
+      },
+      other: value,
+    };
   if (value instanceof Set) return { json: { $: 's', v: [...value].map((v) => cross(v, border, at).json) }, other: value };
   if (value instanceof Date) return { json: { $: 't', v: value.getTime() }, other: value };
   if (value instanceof URLSearchParams)
     return {
-      json: { $: 'q', v: [...value].map(([k, v]) => [k, border.text(v, { key: k, secret: border.isSecret(k, value, at) })]) },
+      json: { $: 'q', v: [...value].map(([k, v]) => [k, border.text(v, { key: k, door: border.door(k, value, at) })]) },
       other: value,
     };
   return crossInstance(value, border, at);
@@ -119,10 +124,10 @@ function crossRecord(value: Record<string, unknown>, border: Border, at: Place):
     const item = value[key];
     let now = plain(item);
     if (now === undefined) {
-      const secret = at.secret || border.isSecret(key, value, at);
-      if (typeof item === 'string') now = border.text(item, secret ? { key, secret } : OPEN);
+      const door = border.door(key, value, at);
+      if (typeof item === 'string') now = border.text(item, door === 'open' ? OPEN : { key, door });
       else {
-        const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key, secret });
+        const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key, door });
         now = one.json;
         if (one.other !== item) {
           other ??= { ...value };
@@ -166,7 +171,7 @@ function crossInstance(value: object, border: Border, at: Place): Crossed {
   const json: Record<string, Json> = {};
   const other: Record<string | symbol, unknown> = {};
   const add = (name: string, key: string | symbol, item: unknown): void => {
-    const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key: name, secret: at.secret });
+    const one = cross(typeof item === 'function' ? item.bind(value) : item, border, { key: name, door: at.door });
     json[name.startsWith('@@') ? `$${name}` : name] = one.json;
     other[key] = one.other;
   };
@@ -199,9 +204,11 @@ function crossInstance(value: object, border: Border, at: Place): Crossed {
 function errorJson(error: Error, border: Border, at: Place): Json {
   const kind = Object.keys(ERRORS).find((name) => error.constructor.name === name) ?? '';
   const own: Record<string, Json> = {};
-  for (const key of Object.keys(error)) if (key !== 'stack' && key !== 'name') own[key] = cross(Reflect.get(error, key), border, at).json;
+  for (const key of Object.keys(error))
+    if (key !== 'stack' && key !== 'name')
+      own[key] = cross(Reflect.get(error, key), border, { key, door: border.door(key, error, at) }).json;
   if (error.cause instanceof Error) own.cause = errorJson(error.cause, border, at);
-  return { $: 'e', c: kind, n: error.name, m: border.text(error.message, at), p: own };
+  return { $: 'e', c: kind, n: error.name, m: border.text(error.message, at.door === 'open' ? MESSAGE : at), p: own };
 }
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {

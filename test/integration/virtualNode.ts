@@ -12,7 +12,7 @@ import type { ActorState, SupervisionEvent } from '../../src/actors/supervision/
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
 import type { NumaNode } from '../../src/machines/allocation/numaNode.ts';
-import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';
+import type { KubeletConfiguration, KubeletFlags, NodeConfig } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { isWanted, type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
@@ -184,6 +184,8 @@ export interface VirtualNodeOptions {
   inspect?: TreeOptions['inspect'];
   /** Changes the ports before a daemon gets them. */
   ports?: (ports: Ports) => Ports;
+  /** Stands between a daemon and its outside, as a recording of inputs does. */
+  between?: (config: NodeConfig, ports: Ports) => { ports: Ports; wrap(node: Node): Node };
 }
 
 export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNode> {
@@ -360,9 +362,11 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     // It reads the disk, whose answers may need time to pass.
     let made: Node | undefined;
     let failed: unknown;
-    const making = createNode(config, o.ports?.(ports) ?? ports, o.inspect === undefined ? {} : { inspect: o.inspect }).then(
+    const outside = o.ports?.(ports) ?? ports;
+    const between = o.between?.(config, outside) ?? { ports: outside, wrap: (n: Node) => n };
+    const making = createNode(config, between.ports, o.inspect === undefined ? {} : { inspect: o.inspect }).then(
       (n) => {
-        made = n;
+        made = between.wrap(n);
       },
       (error: unknown) => {
         failed = error;

@@ -99,7 +99,8 @@ export class Meeting {
   #spelled(was: Outcome): Outcome {
     // A body of the whole recording is not in this one, and a digest is of other names.
     if (was[0] !== 'ask') return was;
-    return ['ask', was[1], this.#renames ? '' : was[2], was[3] === 'later' ? 'later' : 'nothing', was[4] ?? briefOf([])];
+    const [, name, digest, now, brief = briefOf([]), masks = []] = was;
+    return ['ask', name, this.#renames ? '' : digest, now === 'later' ? 'later' : 'nothing', brief, masks];
   }
 }
 

@@ -76,7 +76,7 @@ function recorded(world: LooseWorld, config: NodeConfig, o: LooseRunInput): Inpu
     { ...world.ports, entropy },
     {
       ...{ config, options: world.options as object, versions: { actorlet: header.actorlet, node: header.node } },
-      ...{ afterMicrotasks: around.afterMicrotasks, hashes: world.hashes, chance: () => world.ports.rng.next() },
+      ...{ afterMicrotasks: around.afterMicrotasks, hashes: world.hashes, chance: () => world.ports.rng.next(), hasStandIns: true },
       write: (text) => {
         line?.(text, world.time.nowMs);
         return true;

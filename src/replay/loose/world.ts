@@ -5,8 +5,8 @@
 import { type Clock, CriError, type Ports } from '../../ports/ports.ts';
 import { OWN_WAY, seeded } from '../border.ts';
 import type { ByHand, Header, Json } from '../entries.ts';
-import { Secrets } from '../secrets.ts';
-import { type Border, bytesJson, cross, type Maker, type Place, revive } from '../values.ts';
+import type { Place } from '../secrets/doors.ts';
+import { type Border, bytesJson, cross, type Maker, revive } from '../values.ts';
 import { Answers, isStream } from './answers.ts';
 import type { Edit } from './edit.ts';
 import type { Asked, Called, Script } from './script.ts';
@@ -28,7 +28,7 @@ export interface LooseInput {
   readonly otherwise?: Otherwise | undefined;
 }
 
-const NOWHERE: Place = { key: '', secret: false };
+const NOWHERE: Place = { key: '', door: 'open' };
 const NEVER = new Promise<never>(() => {});
 const CANCELLED = 1;
 const SAME_DRAW_MS = 2;
@@ -129,12 +129,9 @@ export class LooseWorld {
   /** What the tree says. `fns` gets its functions, in the order in which a recording numbers them. */
   #out(fns: Fn[], signals: AbortSignal[] = []): Border {
     return {
-      text: (text) => Secrets.normal(text),
-      bytes: (bytes) => {
-        const json = bytesJson(bytes) as { $: string; v: string };
-        return json.$ === 'x' ? { $: 'x', v: Secrets.normal(json.v) } : json;
-      },
-      isSecret: () => false,
+      text: (text) => text,
+      bytes: bytesJson,
+      door: () => 'open',
       // Numbers of functions differ with all that was asked before.
       fn: (fn) => ({ json: { $: 'i', v: fns.push(fn) - 1 }, other: fn }),
       promise: (promise) => ({ json: { $: 'p' }, other: promise }),

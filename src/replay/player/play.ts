@@ -8,8 +8,9 @@ import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, Entropy, Ports } from '../../ports/ports.ts';
 import { briefOf, OWN_WAY, SPELLED, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
 import { type ByHand, type Input, isInput, type Json, type Now, type Outcome } from '../entries.ts';
-import { Secrets } from '../secrets.ts';
-import { type Border, bytesJson, cross, isThenable, type Maker, type Place, revive } from '../values.ts';
+import type { Place } from '../secrets/doors.ts';
+import { HIDDEN, maskedAs } from '../secrets/masks.ts';
+import { type Border, bytesJson, cross, isThenable, type Maker, revive } from '../values.ts';
 import { Bodies } from './bodies.ts';
 import { SaidDigests, sameArguments } from './digests.ts';
 import type { Divergence, Parted } from './divergence.ts';
@@ -23,7 +24,9 @@ type Fn = (...args: unknown[]) => unknown;
 const OPEN_MS_MAX = 5;
 /** Of ECMAScript. */
 const DATE_MS_MAX = 8.64e15;
-const NOWHERE: Place = { key: '', secret: false };
+const NOWHERE: Place = { key: '', door: 'open' };
+/** Of a step. */
+const REASON = 5;
 const NEVER = new Promise<never>(() => {});
 
 export class Player {
@@ -87,12 +90,9 @@ export class Player {
       },
     };
     this.#out = {
-      text: (text) => Secrets.normal(text),
-      bytes: (bytes) => {
-        const json = bytesJson(bytes) as { $: string; v: string };
-        return json.$ === 'x' ? { $: 'x', v: Secrets.normal(json.v) } : json;
-      },
-      isSecret: () => false,
+      text: (text) => text,
+      bytes: bytesJson,
+      door: () => 'open',
       fn: (fn) => ({ json: { $: 'i', v: this.#insides.push(fn) - 1 }, other: fn }),
       promise: (promise) => ({ json: { $: 'p' }, other: promise }),
       signal: (signal) => ({ json: { $: 'a' }, other: signal }),
@@ -151,7 +151,7 @@ export class Player {
     if (e.kind !== 'transition' || this.divergence !== null) return;
     const { path, from, to, event, reason } = stepOf(e);
     const now: Outcome = ['step', path, from, to, event, reason];
-    this.#expect((then) => then[0] === 'step' && now.every((part, i) => then[i] === part), now);
+    this.#expect((then) => then[0] === 'step' && now.every((part, i) => then[i] === part || (i === REASON && then[i] === HIDDEN)), now);
   }
 
   /** To be called once all promises have run: what the tree asked then, and not now, is a divergence. */
@@ -250,7 +250,8 @@ export class Player {
       const from = this.#insides.length;
       const { json } = cross(value, this.#out, NOWHERE);
       this.#o.watch?.answered(of, { from, to: this.#insides.length });
-      const digest = this.#digests.of(withoutBody(json));
+      const expected = this.#expected[this.#seen];
+      const digest = this.#digests.of(maskedAs(withoutBody(json), expected?.[0] === 'answer' ? expected[3] : []));
       const now: Outcome = ['answer', of, digest];
       this.#expect((then) => then[0] === 'answer' && then[1] === of && then[2] === digest, now);
     };
@@ -278,17 +279,19 @@ export class Player {
     const from = this.#insides.length;
     const { json } = cross(args, this.#out, NOWHERE);
     const insides = { from, to: this.#insides.length };
-    const digest = this.#digests.ofArguments(json);
     for (let then = this.#expected[this.#seen]; then?.[0] === 'inside'; then = this.#expected[this.#seen]) {
       this.#seen += 1;
       this.#callBack(then[1], then[2]);
     }
-    const then = this.#asThen(name, digest, json);
+    const next = this.#expected[this.#seen];
+    const said = maskedAs(json, next?.[0] === 'ask' ? next[5] : []);
+    const digest = this.#digests.ofArguments(said);
+    const then = this.#asThen(name, digest, said);
     if (then === null || then[0] !== 'ask') return NEVER;
     const key = `${name} ${digest === SPELLED ? then[4] : digest}`;
-    const said = then[3] === 'same' ? { value: this.#last.get(key) ?? null } : then[3];
-    this.#o.watch?.asked({ fn, name, args: json, insides, call: said === 'later' ? this.#calls : null, now: this.#spelled(said) });
-    return this.#now(key, said);
+    const answer = then[3] === 'same' ? { value: this.#last.get(key) ?? null } : then[3];
+    this.#o.watch?.asked({ fn, name, args: json, insides, call: answer === 'later' ? this.#calls : null, now: this.#spelled(answer) });
+    return this.#now(key, answer);
   }
 
   #asThen(name: string, digest: string, args: Json): Outcome | null {
@@ -388,7 +391,7 @@ export class Player {
   /** What the tree got by itself, where the recording tells; else `otherwise`. */
   #recorded(name: string, args: Json, otherwise: () => unknown): unknown {
     const then = this.#expected[this.#seen];
-    if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== this.#digests.of(args)) return otherwise();
+    if (then?.[0] !== 'ask' || then[1] !== name || then[2] !== this.#digests.of(maskedAs(args, then[5]))) return otherwise();
     this.#seen += 1;
     const result = this.#now(`${name} ${then[2]}`, then[3]);
     this.#o.watch?.asked({ fn: -1, name, args, insides: NO_FUNCTIONS, call: null, now: { value: cross(result, this.#out, NOWHERE).json } });

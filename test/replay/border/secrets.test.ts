@@ -1,111 +1,193 @@
 /** Stand-ins for secrets in a recording of inputs. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { Secrets } from '../../../src/replay/secrets.ts';
+import type { Door } from '../../../src/replay/secrets/doors.ts';
+import { Secrets } from '../../../src/replay/secrets/secrets.ts';
+import { planted } from './planted.ts';
 
-const secrets = () => new Secrets((text) => createHash('sha256').update(`key ${text}`).digest('hex'));
-const PLACE = { key: '', secret: false };
+const hashed = (key: string) => (text: string) => createHash('sha256').update(`${key} ${text}`).digest('hex');
+const secrets = (more: object = {}) => new Secrets({ hash: hashed('key'), ...more });
+const by = (door: Door, key = '') => ({ key, door });
+const OPEN = by('open');
 const json = (value: object) => JSON.stringify(value);
+const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
 
 describe('a stand-in', () => {
-  it.each(['hunter2-and-more', 'пароль-очень', '密码密码密码', 'a b\n"quoted" \\ 0', 'AP8BgICAf3/+', 'x'.repeat(5_000)])(
-    'of %j is another text of the same bytes, and the same each time',
-    (secret) => {
+  it.each(planted().map(({ kind, bytes }) => [`${kind}, ${bytes.length} bytes`, bytes] as const))(
+    'of %s is as long, never the same, and always the same',
+    (_, bytes) => {
       const s = secrets();
-      const made = s.standIn(secret, 'password');
-      expect(made).not.toBe(secret);
-      expect(Buffer.byteLength(made)).toBe(Buffer.byteLength(secret));
-      expect(s.standIn(secret, 'token')).toBe(made);
-      expect(new Secrets((text) => createHash('sha256').update(`other ${text}`).digest('hex')).standIn(secret, '')).not.toBe(made);
+      const madeOf = (of: Secrets) => of.bytes(bytes, by('secret')) as { $: string; v: string };
+      const made = madeOf(s);
+      const like = made.$ === 'x' ? Buffer.from(made.v) : Buffer.from(made.v, 'base64');
+      expect(like).toHaveLength(bytes.length);
+      expect(Buffer.compare(like, bytes)).not.toBe(0);
+      expect(madeOf(s)).toEqual(made);
+      // What the tree makes a text of is as long, too.
+      const [text, standIn] = [lossy.decode(bytes), lossy.decode(like)];
+      expect([standIn.length, Buffer.byteLength(standIn)]).toEqual([text.length, Buffer.byteLength(text)]);
+      expect(s.text(Buffer.from(bytes).toString('base64'), by('base64'))).toBe(like.toString('base64'));
     },
   );
 
-  it('of base64 decodes to the stand-in of what it holds', () => {
+  it('is no other value’s, however short both are', () => {
     const s = secrets();
-    const made = s.standIn(btoa('Correct-Horse-77'), 'password');
-    expect(atob(made)).toBe(s.standIn('Correct-Horse-77', ''));
+    const values = [...'abcdefghijklmnopqrstuvwxyz0123456789', 'aa', 'ab', 'ba', 'true', 'tru', '!', '"', '\n', 'é', 'ü'];
+    expect(new Set(values.map((value) => s.standIn(value))).size).toBe(values.length);
   });
 
-  it('of a name and password keeps the name, and the password is known from then on', () => {
-    const s = secrets();
-    const made = s.standIn(btoa('puller:hunter2-and-more'), 'auth');
-    expect(atob(made)).toBe(`puller:${s.standIn('hunter2-and-more', 'password')}`);
-    expect(s.within('with hunter2-and-more in it')).not.toContain('hunter2');
+  it('of another recording is another one', () => {
+    const [a, b] = [hashed('key'), hashed('other')].map((hash) => new Secrets({ hash }).standIn('hunter2-and-more'));
+    expect(a).not.toBe(b);
   });
 
-  it('of a header keeps the scheme; a section of the configuration with its name keeps all', () => {
+  it('of base64 decodes to the stand-in of what it holds, of names and passwords to both', () => {
     const s = secrets();
-    const at = { key: 'authorization', secret: true };
-    expect(s.text('Bearer hunter2-and-more', at)).toBe(`Bearer ${s.standIn('hunter2-and-more', '')}`);
-    expect(Secrets.isSecret('authorization', { authorization: 'Bearer x' }, 'headers')).toBe(true);
-    expect(Secrets.isSecret('authorization', { authorization: { mode: 'AlwaysAllow' } }, 'config')).toBe(false);
+    expect(atob(s.text(btoa('Correct-Horse-77'), by('base64')))).toBe(s.standIn('Correct-Horse-77'));
+    expect(atob(s.text(btoa('puller:hunter2'), by('auth', 'auth')))).toBe(`${s.standIn('puller')}:${s.standIn('hunter2')}`);
   });
 
-  it('of credentials for registries keeps their shape', () => {
-    const text = json({ auths: { 'registry.example': { username: 'me', password: 'open sesame', auth: btoa('me:open sesame') } } });
-    const made = JSON.parse(secrets().standIn(text, '.dockerconfigjson')) as { auths: Record<string, Record<string, string>> };
-    expect(Object.keys(made.auths)).toEqual(['registry.example']);
-    expect(made.auths['registry.example']).toMatchObject({ username: 'me' });
-    expect(json(made)).not.toContain('sesame');
+  it('of words keeps what the tree expands, so that it is as long after that', () => {
+    const s = secrets();
+    expect(s.text('--a=$(A)$$(A)b', by('words'))).toBe(`${s.standIn('--a=')}$(A)$$${s.standIn('(A)b')}`);
+    expect(s.text('$$$', by('words'))).not.toBe('$$$');
+  });
+
+  it('of a header keeps the scheme', () => {
+    const s = secrets();
+    expect(s.text('Bearer hunter2', by('token', 'authorization'))).toBe(`Bearer ${s.standIn('hunter2')}`);
+    expect(s.text(`Basic ${btoa('me:pass')}`, by('token'))).toBe(`Basic ${btoa(`${s.standIn('me')}:${s.standIn('pass')}`)}`);
+    expect(s.door('authorization', { authorization: 'Bearer x' }, by('open', 'headers'))).toBe('token');
+    expect(s.door('authorization', { authorization: { mode: 'AlwaysAllow' } }, by('open', 'config'))).toBe('open');
+  });
+
+  it('of credentials for registries keeps their shape, and texts that are no JSON stay none', () => {
+    const text = JSON.stringify(
+      { auths: { 'registry.example': { username: 'me', password: 'open sesame', auth: btoa('me:open sesame') } } },
+      null,
+      2,
+    );
+    const made = secrets().text(btoa(text), by('credentials64'));
+    const { auths } = JSON.parse(atob(made)) as { auths: Record<string, Record<string, string>> };
+    expect(Object.keys(auths)).toEqual(['registry.example']);
+    expect(json(auths)).not.toMatch(/"me"|sesame/);
+    expect(atob(made)).toHaveLength(text.length);
+    expect(() => JSON.parse(secrets().text('{"auths": hunter2', by('credentials')))).toThrow();
+  });
+
+  it('of a web token tells the same times', () => {
+    const claims = { exp: 1_900_000_000, sub: 'system:serviceaccount:team:web', aud: ['api'] };
+    const part = (value: object) => Buffer.from(json(value)).toString('base64url');
+    const token = `${part({ alg: 'RS256', kid: 'k1' })}.${part(claims)}.c2lnbmF0dXJlLW9mLWl0`;
+    const made = secrets().text(token, by('token'));
+    const payload = Buffer.from(made.split('.')[1] ?? '', 'base64url').toString();
+    expect(JSON.parse(payload)).toMatchObject({ exp: claims.exp });
+    expect(made).toHaveLength(token.length);
+    expect(payload + made).not.toMatch(/serviceaccount|c2lnbmF0dXJl/);
+  });
+
+  it.each([
+    ['http://me:secret@host:80/path?token=secret&x=1#part', 'http://', '@host:80/path?token='],
+    ['https://registry.example/v2/?service=secret', 'https://registry.example/v2/?service=', ''],
+    ['Get "http://10.0.0.1:80/healthz?token=secret": refused', 'Get "http://10.0.0.1:80/healthz?token=', '": refused'],
+  ])('of a URL hides user and query: %s', (url, ...stays) => {
+    const made = secrets().text(url, OPEN);
+    expect(made).toHaveLength(url.length);
+    expect(made).not.toMatch(/secret|\bme:/);
+    for (const part of stays) expect(made).toContain(part);
+  });
+
+  it('of an image hides what stands before it, and no digest', () => {
+    const s = secrets();
+    expect(s.text('me:secret@registry.example/x:1', by('image'))).toBe(`${s.standIn('me')}:${s.standIn('secret')}@registry.example/x:1`);
+    expect(s.text(`nginx:1.25@sha256:${'0'.repeat(64)}`, by('image'))).toBe(`nginx:1.25@sha256:${'0'.repeat(64)}`);
   });
 });
 
 describe('a text', () => {
-  const pod = {
-    kind: 'Pod',
-    metadata: { name: 'web', annotations: { last: json({ spec: { containers: [{ env: [{ name: 'A', value: 'swordfish-1' }] }] } }) } },
-    spec: {
-      containers: [
-        {
-          name: 'main',
-          args: ['--password=swordfish-1'],
-          env: [
-            { name: 'A', value: 'swordfish-1' },
-            { name: 'PORT', value: '8080' },
-          ],
-        },
-      ],
+  const container = {
+    ...{ name: 'main', image: 'busybox:1', command: ['sh'], args: ['--password=qqq1'], env: [{ name: 'A', value: 'qqq2' }] },
+    livenessProbe: {
+      httpGet: { path: '/?t=qqq3', port: 80, httpHeaders: [{ name: 'X-Key', value: 'qqq4' }] },
+      exec: { command: ['qqq5'] },
     },
   };
+  const pod = {
+    kind: 'Pod',
+    metadata: {
+      name: 'web',
+      annotations: { 'kubectl.kubernetes.io/last-applied-configuration': json({ spec: { containers: [container] } }) },
+    },
+    spec: { containers: [container] },
+    status: { containerStatuses: [{ state: { terminated: { message: 'qqq6', reason: 'Error' } } }] },
+  };
 
-  it('of a pod loses the values of its environment, wherever they stand, and keeps what is open', () => {
-    const s = secrets();
-    s.text(json(pod), PLACE);
-    const made = s.text(json(pod), PLACE);
-    expect(made).not.toContain('swordfish');
-    expect(made).toContain('"value":"8080"');
-    expect(JSON.parse(made)).toMatchObject({ kind: 'Pod', metadata: { name: 'web' } });
+  it('of a pod loses what stands at a door, also where it is applied from, and keeps all else', () => {
+    const made = secrets().text(json(pod), OPEN);
+    expect(made).not.toMatch(/qqq|"sh"/);
+    expect(JSON.parse(made)).toMatchObject({
+      kind: 'Pod',
+      metadata: { name: 'web' },
+      spec: { containers: [{ name: 'main', image: 'busybox:1' }] },
+    });
+    expect(made).toHaveLength(json(pod).length);
   });
 
   it('of a Secret loses all of its data; of a ConfigMap none', () => {
     const s = secrets();
-    const secret = { kind: 'Secret', type: 'Opaque', metadata: { name: 's' }, data: { password: btoa('swordfish-2') } };
-    expect(s.text(json(secret), PLACE)).not.toContain(btoa('swordfish-2'));
-    expect(s.text(json({ kind: 'List', items: [{ ...secret, kind: undefined }] }), PLACE)).not.toContain(btoa('swordfish-2'));
+    const secret = { kind: 'Secret', type: 'Opaque', metadata: { name: 's' }, data: { password: btoa('x') } };
+    expect(s.text(json(secret), OPEN)).not.toContain(btoa('x'));
+    expect(s.text(json({ kind: 'List', items: [{ ...secret, kind: undefined }] }), OPEN)).not.toContain(btoa('x'));
     const map = json({ kind: 'ConfigMap', data: { colour: 'blue and green' } });
-    expect(s.text(map, PLACE)).toBe(map);
+    expect(s.text(map, OPEN)).toBe(map);
+    expect(secrets({ isPrivate: true }).text(map, OPEN)).not.toContain('blue');
+  });
+
+  it('of a variable that names a folder of a volume stays', () => {
+    const of = (volumeMounts: object[]) =>
+      secrets().text(json({ containers: [{ env: [{ name: 'A', value: 'logs' }], volumeMounts }] }), OPEN);
+    expect(of([{ subPathExpr: 'x/$(A)' }])).toContain('"logs"');
+    expect(of([{ subPath: 'x' }])).not.toContain('"logs"');
   });
 
   it('loses tokens and private keys that nobody announced', () => {
     const s = secrets();
     const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJub2RlIn0.c2lnbmF0dXJl';
-    expect(s.text(`Bearer ${token}`, PLACE)).not.toContain(token);
+    expect(s.text(`Bearer ${token}`, OPEN)).not.toContain(token);
     const key = '-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n';
-    expect(s.text(key, PLACE)).not.toContain('MIGHAgEAMBMG');
+    expect(s.text(key, OPEN)).not.toContain('MIGHAgEAMBMG');
   });
 
   it('with protocols of a WebSocket loses the token among them alone', () => {
     const protocols = 'v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0LXRva2Vu, v4.channel.k8s.io';
-    const made = secrets().text(protocols, { key: 'sec-websocket-protocol', secret: false });
+    const made = secrets().text(protocols, OPEN);
     expect(made).toMatch(/^v5\.channel\.k8s\.io, base64url\.bearer\.authorization\.k8s\.io\.[\w-]{16}, v4\.channel\.k8s\.io$/);
     expect(made).not.toContain('c2VjcmV0LXRva2Vu');
   });
 
+  it('of a program loses what is known, however it is written, and is the same each time', () => {
+    const s = secrets();
+    const secret = 'p "w"\n\\1 ü';
+    const first = s.text('it says secret-2', by('free'));
+    s.standIn(secret);
+    s.standIn('secret-2');
+    const writings = [
+      secret,
+      json([secret]),
+      json([json([secret])]),
+      encodeURIComponent(secret),
+      btoa(unescape(encodeURIComponent(secret))),
+    ];
+    writings.push(Buffer.from(secret).toString('hex'), Buffer.from(secret).toString('base64url'));
+    for (const written of writings) expect(s.text(`exec: ${written}: not found`, by('free'))).not.toContain(written);
+    expect(s.text('it says secret-2', by('free'))).toBe(first);
+  });
+
   it('is looked through in time that grows with its length alone', () => {
     const s = secrets();
-    for (let i = 0; i < 3_000; i++) s.standIn(`secret-number-${i}`, 'password');
+    for (let i = 0; i < 3_000; i++) s.standIn(`secret-number-${i}`);
     const began = performance.now();
-    for (let i = 0; i < 20; i++) s.text('{'.repeat(100_000), PLACE);
+    for (let i = 0; i < 20; i++) s.free(`${i}${'{'.repeat(100_000)}`);
     expect(performance.now() - began).toBeLessThan(5_000);
   });
 
@@ -113,40 +195,38 @@ describe('a text', () => {
     const s = secrets();
     const known = Array.from({ length: 1_500 }, (_, i) => `a-long-beginning-${i}-`.padEnd(900, 'x'));
     const began = performance.now();
-    for (const secret of known)
-      expect(s.within(`with ${s.standIn(secret, 'password') === '' ? '' : secret} in it`)).not.toContain('beginning');
+    for (const secret of known) expect(s.free(`with ${s.standIn(secret) === '' ? '' : secret} in it`)).not.toContain('beginning');
     expect(performance.now() - began).toBeLessThan(5_000);
-    s.standIn('a-long-beginning', 'password');
-    expect(s.within('a-long-beginning')).not.toContain('beginning');
-    expect(s.within('a-long-b, a-long-beach')).toBe('a-long-b, a-long-beach');
+    s.standIn('a-long-beginning');
+    expect(s.free('a-long-beginning')).not.toContain('beginning');
+    expect(s.free('a-long-b, a-long-beach')).toBe('a-long-b, a-long-beach');
   });
 
   it('that is nested deeper than the stack is replaced as a whole', () => {
     const s = secrets();
     const text = `{"env":${'['.repeat(100_000)}"swordfish-3"${']'.repeat(100_000)}}`;
-    for (const made of [s.within(text), s.standIn(text, 'token')]) {
+    for (const made of [s.text(text, OPEN), s.standIn(text)]) {
       expect(made).toHaveLength(text.length);
       expect(made.includes('swordfish')).toBe(false);
     }
-    expect(Secrets.normal(text) === text).toBe(true);
   });
 
   it('is looked through as soon where all of it may begin a token, or a secret', () => {
     const s = secrets();
     const began = performance.now();
-    expect(s.within('eyJ'.repeat(80_000))).toHaveLength(240_000);
-    for (let i = 0; i < 1_900; i++) s.standIn(`${'a'.repeat(300)}${i}`, 'password');
+    expect(s.free('eyJ'.repeat(80_000))).toHaveLength(240_000);
+    for (let i = 0; i < 1_900; i++) s.standIn(`${'a'.repeat(300)}${i}`);
     const text = `${'a'.repeat(60_000)}1899`;
-    expect(s.within(text)).toHaveLength(text.length);
-    expect(s.within(text).endsWith('1899')).toBe(false);
+    expect(s.free(text)).toHaveLength(text.length);
+    expect(s.free(text).endsWith('1899')).toBe(false);
     expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   it.each(['', 'a.', 'x_', 'a.b.c.', 'eyJ0.', '.', 'eyJeyJ'])('after %j a token is found', (before) => {
     const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJub2RlIn0.c2lnbmF0dXJl';
-    const made = secrets().within(`${before}${token}.rest`);
-    expect(made).not.toContain('hbGciOiJSUzI1NiJ9');
+    const made = secrets().text(`${before}${token}.rest`, OPEN);
     expect(made).not.toContain('zdWIiOiJub2RlIn0');
+    expect(made).not.toContain('c2lnbmF0dXJl');
     expect(made.endsWith('.rest')).toBe(true);
   });
 });

@@ -5,7 +5,7 @@
 
 import { textOf, textsOf } from '../../shape/lenient.ts';
 import { fnv1a32 } from '../../text/checksum.ts';
-import { type Allocation, type DeviceLedger, NO_NODE } from './types.ts';
+import { type Allocation, type ContainerResponse, type DeviceLedger, NO_NODE } from './types.ts';
 import { decodeResponse, encodeResponse } from './wire.ts';
 
 export const CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
@@ -83,6 +83,16 @@ export function decodeCheckpoint(text: string): { allocations: Allocation[]; res
     response: decodeResponse(toBytes(e.AllocResp ?? '')),
   }));
   return { allocations, resources: Object.keys(data.RegisteredDevices ?? {}).sort() };
+}
+
+/** The same record with other responses of plugins. @throws as {@link decodeCheckpoint} */
+export function withResponses(text: string, change: (response: ContainerResponse) => ContainerResponse): string {
+  decodeCheckpoint(text);
+  const data = readData(field(JSON.parse(text), 'Data'));
+  const changed = (e: Entry): Entry =>
+    e.AllocResp === null ? e : { ...e, AllocResp: toBase64(encodeResponse(change(decodeResponse(toBytes(e.AllocResp))))) };
+  const now: CheckpointData = { ...data, PodDeviceEntries: data.PodDeviceEntries?.map(changed) ?? null };
+  return JSON.stringify({ Data: now, Checksum: checkpointSum(now) });
 }
 
 /** As Go reads: the case of a name does not matter. */

@@ -1,0 +1,207 @@
+/**
+ * The doors through which secrets come into a node and leave it, by position: keys of objects, functions of ports, paths of
+ * files. What stands there is secret whatever its text, its length or its encoding.
+ */
+import { isRecord } from '../../machines/shape/conform.ts';
+import { type Holds, ProjectedFiles } from './projected.ts';
+
+/**
+ * - `open`: nothing secret by its position. `free`: text of people and programs, likewise.
+ * - `secret`: all of it.
+ * - `words`: words of a command and values of the environment. `$(NAME)` stays, which the tree expands.
+ * - `variable`: `NAME=VALUE`, of which the value is secret. `variables`: a file of such lines.
+ * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
+ * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
+ * - `token`: a token; after a scheme in a header.
+ * - `image`: what stands before an `@`. `query`: what stands after a `?`.
+ * - `log`: the content of each line of a container's log. `devices`: variables that device plugins gave, in the node's record.
+ */
+export type Door =
+  | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
+  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'devices');
+
+/** Where a value stands: the key it has, or that its list has, and by which door it comes. */
+export interface Place {
+  readonly key: string;
+  readonly door: Door;
+}
+
+type Rule = (owner: object, at: Place) => Door;
+
+const SECRET_KEYS = ['password', 'passwd', 'identityToken', 'identity_token', 'registryToken', 'registry_token', 'privateKey'].concat([
+  'staticPodURLHeader',
+  'client-key-data',
+  'access_token',
+]);
+const TOKEN_KEYS = ['token', 'serviceAccountToken', 'cookie', 'proxy-authorization'];
+/** What programs say, and what people write. */
+const FREE_KEYS = ['message', 'details', 'reason', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
+const FREE_RECORDS = ['annotations', 'info', 'binaryData'];
+const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedImage'];
+/** Headers that the tree reads, or that say how two programs talk. Every other may hold a key. */
+const OPEN_HEADERS: ReadonlySet<string> = new Set(
+  ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade', 'origin']
+    .concat(['sec-websocket-protocol', 'sec-websocket-version', 'sec-websocket-key', 'sec-websocket-extensions'])
+    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'if-none-match', 'etag', 'date', 'location'])
+    .concat(['accept-language', 'cache-control', 'referer']),
+);
+const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
+/** Of labels and annotations that programs write for programs. */
+const KUBERNETES_KEY = /^(?:[\w.-]+\.)?(?:kubernetes|k8s)\.io\//;
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ...SECRET_KEYS.map((key): [string, Rule] => [key, () => 'secret']),
+  ...TOKEN_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'token')]),
+  ...FREE_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'free')]),
+  ...FREE_RECORDS.map((key): [string, Rule] => [key, () => 'free']),
+  ...IMAGE_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'image')]),
+  // `authorization` is a header, and a section of the node's configuration.
+  ['authorization', (owner) => (isRecord(Reflect.get(owner, 'authorization')) ? 'open' : 'token')],
+  ['auth', (owner) => (typeof Reflect.get(owner, 'auth') === 'string' ? 'auth' : 'secret')],
+  // Of a service account it is a list of names.
+  ['secrets', (owner) => (Array.isArray(Reflect.get(owner, 'secrets')) ? 'open' : 'secret')],
+  ['data', dataDoor],
+  ['stringData', (owner) => (isSecretObject(owner) ? 'secret' : 'open')],
+  ...['command', 'cmd', 'args'].map((key): [string, Rule] => [key, (owner) => (areWords(Reflect.get(owner, key)) ? 'words' : 'open')]),
+  ['path', (_, at) => (at.key === 'httpGet' ? 'query' : 'open')],
+]);
+const WORD_QUERIES: ReadonlySet<string> = new Set(['command', 'cmd']);
+
+export class Doors {
+  readonly #isPrivate: boolean;
+  /** Variables of which the pod makes names of folders: names stay. */
+  readonly #open = new WeakSet<object>();
+  readonly #projected = new ProjectedFiles();
+
+  constructor({ isPrivate }: { isPrivate: boolean }) {
+    this.#isPrivate = isPrivate;
+  }
+
+  /** Of what has `key` in `owner`, which stands at `at`. */
+  of(key: string, owner: object, at: Place): Door {
+    switch (at.door) {
+      case 'open':
+      case 'free':
+      case 'image':
+      case 'query':
+        break;
+      case 'base64':
+        return DOCKER_FILE.test(key) ? 'credentials64' : 'base64';
+      default:
+        return at.door;
+    }
+    switch (at.key) {
+      case 'env':
+      case 'envs':
+        if (key === 'value') return this.#open.has(owner) ? 'open' : 'words';
+        break;
+      case 'httpHeaders':
+        if (key === 'value') return OPEN_HEADERS.has(String(Reflect.get(owner, 'name')).toLowerCase()) ? 'open' : 'token';
+        break;
+      case 'headers':
+        return OPEN_HEADERS.has(key.toLowerCase()) ? 'open' : 'token';
+      case 'terminated':
+        if (key === 'message') return 'secret';
+        break;
+      case 'annotations':
+        return this.#isPrivate && (key === LAST_APPLIED || !KUBERNETES_KEY.test(key)) ? 'secret' : 'free';
+    }
+    if (owner instanceof URLSearchParams || isQuery(owner)) return WORD_QUERIES.has(key) ? 'words' : queryDoor(key);
+    if (key === 'env' || key === 'envs') return this.#environment(owner, key);
+    if (key === 'spec') this.#projected.note(owner);
+    const door = RULES.get(key)?.(owner, at);
+    return this.#shut(door ?? (at.door === 'free' ? 'free' : 'open'), key);
+  }
+
+  /** Of the answer of a port, by what was asked. */
+  ofAnswer(name: string, args: readonly unknown[]): Door {
+    const path = typeof args[0] === 'string' ? args[0] : '';
+    switch (name) {
+      case 'credentialPrograms.run':
+        return 'credentials';
+      case 'certificates.generateKey':
+      case 'certificates.podKey':
+        return 'secret';
+      case 'fs.readFile':
+        if (ANY_VOLUME.test(path)) return this.#ofVolume(path);
+        if (DOCKER_PATH.test(path)) return 'credentials';
+        if (ISCSI_PATH.test(path)) return 'variables';
+        if (DEVICES_PATH.test(path)) return 'devices';
+        return 'open';
+      case 'fs.readTail':
+        // A termination message: from its own file, or the end of the log.
+        return LOG_PATH.test(path) ? 'log' : 'secret';
+      case 'fs.openRead':
+        if (ANY_VOLUME.test(path)) return 'variables';
+        return this.#isPrivate ? 'log' : 'free';
+      default:
+        return 'open';
+    }
+  }
+
+  /** Of an argument, by what is asked; else the keys in it say so. */
+  ofArgument(name: string, args: readonly unknown[], at: number): Door {
+    if (name !== 'fs.writeFile' || at !== 1) return 'open';
+    const path = typeof args[0] === 'string' ? args[0] : '';
+    if (DEVICES_PATH.test(path)) return 'devices';
+    if (ANY_VOLUME.test(path)) return this.#ofVolume(path);
+    return ISCSI_PATH.test(path) ? 'secret' : 'open';
+  }
+
+  #ofVolume(path: string): Door {
+    const [, kind = ''] = ANY_VOLUME.exec(path) ?? [];
+    const holds = kind === 'projected' ? this.#projected.holds(path) : VOLUMES[kind];
+    if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
+    return holds === 'secrets' ? 'secret' : 'open';
+  }
+
+  /** Free text is shut, too, where it is private. */
+  #shut(door: Door, key: string): Door {
+    return door === 'free' && this.#isPrivate && (key === 'data' || key === 'binaryData') ? 'secret' : door;
+  }
+
+  /** Of a list of `{name, value}` the items say more. */
+  #environment(owner: object, key: string): Door {
+    const value: unknown = Reflect.get(owner, key);
+    if (!Array.isArray(value)) return isRecord(value) && Object.values(value).every((item) => typeof item === 'string') ? 'secret' : 'open';
+    if (value.some((item) => typeof item === 'string')) return 'variable';
+    const mounts: unknown = Reflect.get(owner, 'volumeMounts');
+    const folders = (Array.isArray(mounts) ? mounts : []).map((mount: unknown) => (isRecord(mount) ? String(mount.subPathExpr ?? '') : ''));
+    if (folders.some((folder) => folder !== ''))
+      for (const item of value as unknown[])
+        if (isRecord(item) && folders.some((folder) => folder.includes(`$(${String(item.name)})`))) this.#open.add(item);
+    return 'open';
+  }
+}
+
+/** Of a query in the JSON of a recording. */
+function isQuery(owner: object): boolean {
+  return Reflect.get(owner, '$') === 'q';
+}
+
+function queryDoor(key: string): Door {
+  return /token|secret|password|passwd|key|auth/i.test(key) ? 'secret' : 'open';
+}
+
+function isSecretObject(owner: object): boolean {
+  // Items of a list have no kind; a ConfigMap has no type.
+  return isRecord(owner) && (owner.kind === 'Secret' || (owner.kind === undefined && typeof owner.type === 'string'));
+}
+
+function dataDoor(owner: object): Door {
+  if (isSecretObject(owner)) return 'base64';
+  return isRecord(Reflect.get(owner, 'data')) ? 'free' : 'open';
+}
+
+function areWords(value: unknown): boolean {
+  return typeof value === 'string' || (Array.isArray(value) && value.every((item) => typeof item === 'string'));
+}
+
+const ANY_VOLUME = /\/volumes\/kubernetes\.io~([a-z-]+)\//;
+const VOLUMES: Readonly<Record<string, Holds>> = { secret: 'secrets', configmap: 'text' };
+const DOCKER_PATH = /\/(?:config\.json|\.dockercfg|\.dockerconfigjson)$/;
+const LOG_PATH = /\.log(?:\.|$)|\/log\/(?:pods|containers)\//;
+const ISCSI_PATH = /\/(?:var\/lib|etc)\/iscsi\//;
+/** Also before it is renamed. */
+const DEVICES_PATH = /\/\.?kubelet_internal_checkpoint(?:\.\d+)?$/;

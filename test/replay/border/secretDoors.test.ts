@@ -1,0 +1,310 @@
+/** Secrets of each kind and length in each door of a node: no recording of it has them, and each replays without a divergence. */
+import { expect, it } from 'vitest';
+import type { Node } from '../../../src/actors/node.ts';
+import type { NodeConfig } from '../../../src/machines/config/config.ts';
+import { type CredentialPrograms, CriError, type Ports } from '../../../src/ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../src/ports/sockets/net.ts';
+import { entryOfLine } from '../../../src/replay/check.ts';
+import type { Header } from '../../../src/replay/entries.ts';
+import { InputRecording } from '../../../src/replay/record.ts';
+import { healthy } from '../../../src/sim/world/plugins/devicePlugins.ts';
+import { ACCESS, account, cluster, create, inApi, isReady, MOUNT, post } from '../../integration/cluster/clusterPods.ts';
+import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
+import { replayed } from '../replayed.ts';
+import { foundIn, type Planted, planted } from './planted.ts';
+
+const AUTHENTICATED = { anonymous: { enabled: true }, webhook: { enabled: true, cacheTTL: 120_000 }, x509: { clientCAFile: '' } };
+const DEVICES = `${ROOT}/device-plugins`;
+
+/** Takes secrets from the pile, each for a door of its own. */
+class Pile {
+  readonly taken: { door: string; secret: Planted }[] = [];
+  readonly #texts: Planted[];
+  readonly #all: Planted[];
+
+  constructor() {
+    const all = planted();
+    this.#texts = all.filter(({ text }) => text !== null);
+    this.#all = all;
+  }
+
+  /** Without what this door cannot take. */
+  text(door: string, fits: (text: string) => boolean = () => true): string {
+    const at = this.#texts.findIndex(({ text, bytes }) => bytes.length >= 4 && fits(text ?? ''));
+    const [secret] = this.#texts.splice(at, 1);
+    if (at < 0 || secret === undefined || secret.text === null) throw new Error(`no secret is left for ${door}`);
+    this.taken.push({ door, secret });
+    return secret.text;
+  }
+
+  all(door: string): readonly Planted[] {
+    for (const secret of this.#all) this.taken.push({ door, secret });
+    return this.#all;
+  }
+}
+
+function recording(ports: Ports, config: NodeConfig, lines: string[], more: object = {}) {
+  return new InputRecording(ports, {
+    ...{ config, options: {}, versions: { actorlet: 'test', node: process.version } },
+    afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
+    write: (line) => lines.push(line) > 0,
+    ended() {},
+    ...more,
+  });
+}
+
+interface Lived {
+  readonly pile: Pile;
+  /** Of the daemon. */
+  readonly lines: string[];
+}
+
+const line = (text: string) => !/[\r\n]/.test(text);
+const header = (text: string) => line(text) && /^[\x20-\x7e\t]+$/.test(text);
+
+/** A node that lives through everything that secrets come through. */
+async function lived(more: object = {}): Promise<Lived> {
+  const pile = new Pile();
+  const lines: string[] = [];
+  const handlers = new Map<string, (req: HttpRequest) => Promise<HttpReply>>();
+  const url = `http://${encodeURIComponent(pile.text('user of a URL', line))}:${encodeURIComponent(pile.text('password of a URL', line))}@192.0.2.9/pods?token=${encodeURIComponent(pile.text('query of a URL', line))}`;
+  const serviceToken = pile.text('token of a service account', line);
+  const programs: CredentialPrograms = {
+    providers: [
+      {
+        ...{ name: 'helper', matchImages: ['registry.helper.test'], defaultCacheMs: 0, apiVersion: 'credentialprovider.kubelet.k8s.io/v1' },
+        args: ['--key', pile.text('arguments of a credential program')],
+        env: [{ name: 'KEY', value: pile.text('environment of a credential program') }],
+      },
+    ],
+    run: async () =>
+      JSON.stringify({
+        ...{
+          kind: 'CredentialProviderResponse',
+          apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+          cacheKeyType: 'Registry',
+          cacheDuration: '0s',
+        },
+        auth: {
+          'registry.helper.test': {
+            username: pile.text('user of a credential program'),
+            password: pile.text('password of a credential program'),
+          },
+        },
+      }),
+  };
+  const secretWord = pile.text('word that the runtime says', (text) => /["\n]/.test(text) && text.length >= 8);
+  await using h = await cluster({
+    servers: true,
+    devices: true,
+    flags: { readOnlyPort: 0 } as object,
+    config: {
+      enableServer: true,
+      authentication: AUTHENTICATED,
+      authorization: { mode: 'AlwaysAllow', webhook: { cacheAuthorizedTTL: 1, cacheUnauthorizedTTL: 1 } },
+      staticPodURL: url,
+      staticPodURLHeader: { 'X-Key': [pile.text('header of the URL', header)] },
+    } as object,
+    hollow: {
+      exec: () => ({ exitCode: 0 }),
+      stream: () => 'http://127.0.0.1:1/exec/x',
+    },
+    before(w) {
+      w.devices.add(`${DEVICES}/gpu.sock`, { resource: 'example.com/gpu', devices: healthy('a', 'b') });
+      w.faults.fault = (method, req) => {
+        const name = (req as { config?: { metadata?: { name?: string } } }).config?.metadata?.name;
+        if (method !== 'CreateContainer' || name !== 'broken') return undefined;
+        return { kind: 'refuse', code: 2, details: `exec: ${JSON.stringify(secretWord)}: executable file not found in $PATH` };
+      };
+    },
+    ports: (ports) => ({
+      ...ports,
+      credentialPrograms: programs,
+      net: {
+        ...ports.net,
+        async serveHttp(at, handler) {
+          handlers.set('port' in at ? String(at.port) : at.socketPath, handler);
+          return await ports.net.serveHttp(at, handler);
+        },
+      },
+      ...(ports.kube === undefined
+        ? {}
+        : {
+            kube: {
+              ...ports.kube,
+              async request(request, o) {
+                const answer = await (ports.kube as NonNullable<typeof ports.kube>).request(request, o);
+                if (!answer.ok || !request.path.endsWith('/token')) return answer;
+                const body = answer.body as { status: object };
+                return { ...answer, body: { ...body, status: { ...body.status, token: serviceToken } } };
+              },
+            },
+          }),
+    }),
+    between(config, ports) {
+      const one = recording(ports, config, lines, more);
+      return { ports: one.ports, wrap: (node: Node) => one.around(node) };
+    },
+  });
+  account(h);
+  await pods(h, pile, secretWord);
+  await requests(h, pile, handlers);
+  await h.advance(90_000);
+  return { pile, lines };
+}
+
+async function pods(h: VirtualNode, pile: Pile, secretWord: string): Promise<void> {
+  const all = pile.all('a Secret');
+  const data = Object.fromEntries(all.map(({ bytes }, i) => [`k${i}`, Buffer.from(bytes).toString('base64')]));
+  post(h, 'secrets', { metadata: { name: 's' }, type: 'Opaque', data });
+  const login = { username: pile.text('user of a registry'), password: pile.text('password of a registry') };
+  const auth = Buffer.from(`me:${pile.text('auth of a registry')}`).toString('base64');
+  const auths = { 'registry.example.com': login, 'registry.other.test': { auth } };
+  post(h, 'secrets', {
+    ...{ metadata: { name: 'pull' }, type: 'kubernetes.io/dockerconfigjson' },
+    data: { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths }, null, 2)).toString('base64') },
+  });
+  create(h, 'volumes', {
+    container: {
+      env: all.slice(0, 40).map((_, i) => ({ name: `S${i}`, valueFrom: { secretKeyRef: { name: 's', key: `k${i}` } } })),
+      envFrom: [{ prefix: 'F_', secretRef: { name: 's' } }],
+      args: ['$(S1)-$(S7)$(S3)', '$(F_k9)'],
+      volumeMounts: [{ name: 'v', mountPath: '/v' }, MOUNT],
+      image: 'registry.example.com/team/app:1',
+      imagePullPolicy: 'Always',
+    },
+    spec: {
+      imagePullSecrets: [{ name: 'pull' }],
+      volumes: [{ name: 'v', secret: { secretName: 's' } }, ACCESS],
+      serviceAccountName: 'default',
+    },
+  });
+  create(h, 'other', {
+    container: { image: 'registry.other.test/team/app:1', imagePullPolicy: 'Always' },
+    spec: { imagePullSecrets: [{ name: 'pull' }] },
+  });
+  create(h, 'helped', { container: { image: 'registry.helper.test/app:1', imagePullPolicy: 'Always' } });
+  const headers = (what: string) => [
+    { name: 'Authorization', value: `Bearer ${pile.text(`token of ${what}`, header)}` },
+    { name: 'Cookie', value: `session=${pile.text(`cookie of ${what}`, header)}` },
+    { name: 'X-Api-Key', value: pile.text(`key of ${what}`, header) },
+  ];
+  const path = (what: string) => `/healthz?token=${encodeURIComponent(pile.text(`query of ${what}`))}`;
+  const command = (what: string) => ['sh', '-c', pile.text(`words of ${what}`)];
+  create(h, 'words', {
+    container: {
+      command: ['run', pile.text('a command')],
+      args: [
+        '--password',
+        pile.text('arguments'),
+        `--token=${pile.text('a part of an argument')}`,
+        '$(A)$(B) $$(A) $(UNKNOWN) $',
+        'default',
+      ],
+      env: [
+        { name: 'A', value: pile.text('environment', (text) => !text.includes('$')) },
+        { name: 'B', value: `x$(A)-${pile.text('a part of the environment', (text) => !text.includes('$'))}` },
+        { name: 'C', value: 'kubernetes.io/hostname' },
+        { name: 'D', value: 'other' },
+        { name: 'FOLDER', value: 'logs' },
+      ],
+      ports: [{ containerPort: 80 }],
+      livenessProbe: { httpGet: { path: path('a probe'), port: 80, httpHeaders: headers('a probe') }, periodSeconds: 5 },
+      readinessProbe: { exec: { command: command('a probe') }, periodSeconds: 5 },
+      lifecycle: {
+        postStart: { exec: { command: command('a hook') } },
+        preStop: { httpGet: { path: path('a hook'), port: 80, httpHeaders: headers('a hook') } },
+      },
+      volumeMounts: [{ name: 'e', mountPath: '/e', subPathExpr: '$(FOLDER)/x' }],
+      resources: { limits: { 'example.com/gpu': '1' }, requests: { 'example.com/gpu': '1' } },
+    },
+    spec: { volumes: [{ name: 'e', emptyDir: {} }] },
+  });
+  create(h, 'broken', { container: { name: 'broken', command: [secretWord] } });
+  create(h, 'image', {
+    container: { image: `${pile.text('user of an image', line)}:${pile.text('password of an image', line)}@registry.example.com/x:1` },
+  });
+  const env = [{ name: 'A', value: pile.text('environment of a manifest') }];
+  h.write('manifest', {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'manifest' },
+    spec: { containers: [{ name: 'main', image: 'busybox:1', env }] },
+  });
+  const applied = JSON.stringify({ spec: { containers: [{ env: [{ name: 'A', value: pile.text('the last applied configuration') }] }] } });
+  const made = h.kube.handle({
+    ...{ verb: 'POST', path: '/api/v1/namespaces/default/pods' },
+    body: {
+      ...{
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'applied', annotations: { 'kubectl.kubernetes.io/last-applied-configuration': applied } },
+      },
+      spec: { nodeName: 'n1', containers: [{ name: 'main', image: 'busybox:1' }] },
+    },
+  });
+  expect(made.ok).toBe(true);
+  await h.until('all are ready', () => ['volumes', 'other', 'helped', 'words'].every((name) => isReady(h, name)), 120_000);
+  await h.until(
+    'the broken one is told',
+    () => inApi(h, 'broken')?.status.containerStatuses?.[0]?.state.waiting?.message?.includes('executable') === true,
+    60_000,
+  );
+}
+
+async function requests(
+  h: VirtualNode,
+  pile: Pile,
+  handlers: ReadonlyMap<string, (req: HttpRequest) => Promise<HttpReply>>,
+): Promise<void> {
+  const ask = async (at: string, o: Partial<HttpRequest>): Promise<HttpReply> => {
+    const handler = handlers.get(at);
+    if (handler === undefined) throw new Error(`nothing listens at ${at}: ${[...handlers.keys()].join(', ')}`);
+    let reply: HttpReply | undefined;
+    void handler({
+      method: 'GET',
+      path: '/',
+      query: new URLSearchParams(),
+      headers: {},
+      body: new Uint8Array(),
+      signal: new AbortController().signal,
+      ...o,
+    }).then((r) => {
+      reply = r;
+    });
+    await h.until('an answer', () => reply !== undefined, 30_000);
+    return reply as HttpReply;
+  };
+  const admin = { pod: 'default/words', cmd: ['login', pile.text('words of exec on the admin socket')] };
+  await ask('/admin.sock', { method: 'POST', path: '/exec', body: new TextEncoder().encode(JSON.stringify(admin)) });
+  const bearer = { authorization: `Bearer ${pile.text('token of a request', header)}`, 'x-api-key': pile.text('key of a request', header) };
+  const at = [...handlers.keys()].find((key) => key.endsWith('10250')) ?? '';
+  await ask(at, {
+    method: 'POST',
+    path: '/run/default/words/main',
+    query: new URLSearchParams({ cmd: `login ${pile.text('?cmd= of /run')}` }),
+    headers: bearer,
+  });
+  await ask(at, {
+    ...{ path: '/exec/default/words/main', headers: { ...bearer, connection: 'Upgrade', upgrade: 'SPDY/3.1' } },
+    query: new URLSearchParams([
+      ['command', 'login'],
+      ['command', pile.text('?command= of /exec')],
+      ['output', '1'],
+    ]),
+  });
+}
+
+it('no secret of any door is in the recording, which replays without a divergence', { timeout: 120_000 }, async () => {
+  const { pile, lines } = await lived();
+  const text = lines.join('\n');
+  const found = pile.taken.flatMap(({ door, secret }) =>
+    foundIn(text, secret).map((way) => `${door} (${secret.kind}, ${secret.bytes.length} bytes): ${way}`),
+  );
+  expect(found).toEqual([]);
+  expect(pile.taken.length).toBeGreaterThan(80);
+  let at = 1;
+  const again = await replayed(JSON.parse(lines[0] ?? '') as Header, () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null));
+  expect({ ...again, steps: [] }).toMatchObject({ divergence: null, failure: null });
+  void CriError;
+});
