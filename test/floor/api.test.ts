@@ -10,6 +10,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { issueCertificate } from '../../src/boot/process/selfSigned.ts';
 import { stopAll } from '../../src/sandbox/process/admin.ts';
 import { DAEMON } from '../programs.ts';
@@ -161,6 +162,17 @@ it('runs commands in a container, at once or over an upgraded connection', async
   const streams = await openStreams(options(path), { names: ['error', 'stdout'], secure: true });
   await streams.closed;
   expect(resultOf(streams)).toMatchObject({ stdout: 'streamed\n', exitCode: 4 });
+});
+
+it.each(['v4.channel.k8s.io', 'v4.base64.channel.k8s.io'])('passes %s on to the runtime over WebSocket', async (protocol) => {
+  const { host, port, path, ...tls } = options(`/exec/default/web-${NODE}/main?command=echo&command=streamed&output=1`);
+  const ws = new WebSocket(`wss://${host}:${port}${path}`, [protocol], tls);
+  const said: string[] = [];
+  ws.on('message', (raw: Buffer, isBinary) =>
+    said.push(isBinary ? raw.toString('latin1', 1) : Buffer.from(raw.toString('latin1', 1), 'base64').toString()),
+  );
+  await new Promise((resolve, reject) => ws.once('close', resolve).once('error', reject));
+  expect([ws.protocol, said.join('')]).toEqual([protocol, 'streamed\n{"metadata":{},"status":"Success"}']);
 });
 
 it('follows a log to the end of its container', async () => {

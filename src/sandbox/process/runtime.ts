@@ -61,9 +61,9 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
       ...sandboxHandlers(state, deps),
       ...containerHandlers({ state, images, layout, isolation, env: deps.env, oci }),
       ...processHandlers(state, deps),
-      PortForward: ({ podSandboxId }) => {
+      PortForward: ({ podSandboxId, port: ports }) => {
         const s = state.sandbox(podSandboxId);
-        return { url: deps.streaming.offer({ kind: 'portForward', open: (port) => connectTo(state, oci, { s, port }) }) };
+        return { url: deps.streaming.offer({ kind: 'portForward', ports, open: (port) => connectTo(state, oci, { s, port }) }) };
       },
       ...(oci?.imageHandlers({ others: builtIn, builtIn: images.has, usedBy }) ?? builtIn),
     },

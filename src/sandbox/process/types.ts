@@ -34,7 +34,8 @@ export interface ContainerInput {
 export type Offer =
   | { kind: 'exec'; ask: ExecAsk }
   | { kind: 'attach'; ask: AttachAsk }
-  | { kind: 'portForward'; open(port: number): Promise<Duplex> };
+  /** `ports`: those that a client over WebSocket named beforehand. */
+  | { kind: 'portForward'; ports: readonly number[]; open(port: number): Promise<Duplex> };
 /** Null where no pod has the address. Rejects when nobody listens at the port. */
 export type Tunnel = (ip: string, port: number) => Promise<Duplex | null>;
 

@@ -38,7 +38,7 @@ async function daemon(serve: (s: RemoteStreams, socket: Duplex) => void) {
     if (req.url !== '/exec/abc') return void socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 21\r\n\r\nthe offer has expired');
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n');
     enders.push(() => void socket.destroy());
-    void remoteStreams(socket, state.asked).then((s) => s !== null && serve(s, socket));
+    void remoteStreams(socket, state.asked, 'v4.channel.k8s.io').then((s) => s !== null && serve(s, socket));
   });
   await new Promise<void>((resolve) => runtime.listen(runtimeSocket, resolve));
   enders.push(() => void runtime.close());

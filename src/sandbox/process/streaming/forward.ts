@@ -1,6 +1,8 @@
-/** Port-forward of Kubernetes over SPDY/3.1: a pair of streams, `data` and `error`, for each connection to a port of the pod. */
+/** Port-forward of Kubernetes over SPDY/3.1 and WebSocket: a pair of streams, `data` and `error`, for each connection to a port of the pod. */
 import type { Duplex } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { SpdyConnection, type SpdyStream } from '../../../process/spdyConnection.ts';
+import type { Channels } from './channels.ts';
 
 export const FORWARD_PROTOCOL = 'portforward.k8s.io';
 const PAIR_WITHIN_MS = 30_000;
@@ -33,6 +35,30 @@ export function serveForward(socket: Duplex, open: (port: number) => Promise<Dup
     }, PAIR_WITHIN_MS);
     stream.once('close', () => clearTimeout(timer));
   });
+}
+
+/** By numbered channels: a pair for each port, data and error, which begins with the port. The last end is that of the connection. */
+export async function serveForwardChannels(
+  channels: Channels,
+  ports: readonly number[],
+  open: (port: number) => Promise<Duplex>,
+): Promise<void> {
+  const forwarded = ports.map(async (port, i) => {
+    const [data, error] = [2 * i, 2 * i + 1];
+    const near = channels.open(data);
+    for (const channel of [data, error]) channels.tell(channel, Buffer.of(port & 0xff, port >> 8));
+    try {
+      const inside = await open(port);
+      inside.on('error', () => undefined);
+      near.once('close', () => inside.destroy());
+      near.pipe(inside).pipe(near);
+      await finished(inside, { writable: false }).catch(() => undefined);
+    } catch (why) {
+      channels.tell(error, Buffer.from(`port ${port} of the pod: ${(why as Error).message}`));
+    }
+  });
+  await Promise.race([Promise.all(forwarded), channels.closed]);
+  channels.close();
 }
 
 async function carry({ data, error }: Required<Pair>, o: { port: number; open(port: number): Promise<Duplex> }): Promise<void> {

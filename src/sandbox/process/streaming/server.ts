@@ -9,9 +9,10 @@ import type { Duplex } from 'node:stream';
 import type { Isolation } from '../probe.ts';
 import type { Oci, Offer, StreamingServer, Tunnel } from '../types.ts';
 import { serveAttach } from './attach.ts';
+import { accept, agreed, CHANNELS_MAX, isWebSocket } from './channels.ts';
 import { serveExec } from './exec.ts';
-import { FORWARD_PROTOCOL, serveForward } from './forward.ts';
-import { REMOTE_PROTOCOL, remoteStreams } from './remote.ts';
+import { FORWARD_PROTOCOL, serveForward, serveForwardChannels } from './forward.ts';
+import { COMMAND_CHANNELS, channelStreams, type RemoteStreams, remoteStreams, SPDY_PROTOCOLS } from './remote.ts';
 
 /** An address that was not used within this time is void. */
 const TOKEN_MS = 60_000;
@@ -55,20 +56,51 @@ async function serveTunnel(open: Tunnel, { to, socket, head }: { to: string; soc
   }
 }
 
-async function serveOffer(offer: Offer, socket: Duplex, how: How): Promise<void> {
-  if (offer.kind === 'portForward') return serveForward(socket, offer.open);
-  const streams = await remoteStreams(socket, offer.ask);
+interface Switch {
+  req: IncomingMessage;
+  socket: Duplex;
+  head: Buffer;
+}
+
+async function serveCommand(offer: Exclude<Offer, { kind: 'portForward' }>, streams: RemoteStreams | null, how: How): Promise<void> {
   if (streams === null) return;
   if (offer.kind === 'exec') await serveExec(offer.ask, streams, how);
   else await serveAttach(offer.ask, streams);
 }
 
-/** Which of the client's protocols is spoken; null for none. */
-function protocolOf(req: IncomingMessage, { kind }: Offer): string | null {
-  const wanted = kind === 'portForward' ? FORWARD_PROTOCOL : REMOTE_PROTOCOL;
+/** Null: none of the client's protocols is spoken. Otherwise what serves it. */
+function served(offer: Offer, at: Switch, how: How): (() => Promise<void>) | null {
+  if (isWebSocket(at.req)) return byChannels(offer, at, how);
+  const protocol = spdyProtocol(at.req, offer);
+  if (protocol === null) return null;
+  return async () => {
+    const { socket, head } = at;
+    const version = protocol === '' ? '' : `X-Stream-Protocol-Version: ${protocol}\r\n`;
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n${version}\r\n`);
+    if (head.length > 0) socket.unshift(head);
+    if (offer.kind === 'portForward') serveForward(socket, offer.open);
+    else await serveCommand(offer, await remoteStreams(socket, offer.ask, protocol), how);
+  };
+}
+
+function byChannels(offer: Offer, at: Switch, how: How): (() => Promise<void>) | null {
+  const protocol = agreed(at.req, offer.kind === 'portForward' ? 'forward' : 'command');
+  const count = offer.kind === 'portForward' ? 2 * offer.ports.length : COMMAND_CHANNELS;
+  if (protocol === null || count > CHANNELS_MAX) return null;
+  return async () => {
+    const channels = await accept(at, protocol, count);
+    if (channels === undefined) return;
+    if (offer.kind === 'portForward') await serveForwardChannels(channels, offer.ports, offer.open);
+    else await serveCommand(offer, channelStreams(channels, offer.ask, protocol), how);
+  };
+}
+
+/** The first of the client's that is spoken; '' where it names none, null for none of them. */
+function spdyProtocol(req: IncomingMessage, { kind }: Offer): string | null {
+  if ((req.headers.upgrade ?? '').toLowerCase() !== 'spdy/3.1') return null;
+  const spoken = kind === 'portForward' ? [FORWARD_PROTOCOL] : Object.keys(SPDY_PROTOCOLS);
   const offered = (req.headersDistinct['x-stream-protocol-version'] ?? []).flatMap((v) => v.split(',')).map((v) => v.trim());
-  const isSpdy = (req.headers.upgrade ?? '').toLowerCase() === 'spdy/3.1';
-  return isSpdy && offered.includes(wanted) ? wanted : null;
+  return offered.length === 0 ? '' : (offered.find((name) => spoken.includes(name)) ?? null);
 }
 
 function refuse(socket: Duplex, status: string, words: string): void {
@@ -83,22 +115,18 @@ export async function createStreamingServer(o: How & { socketPath: string }): Pr
   const server: Server = createServer((req, res) => {
     if (req.method === 'POST' && req.url?.startsWith('/load?') === true) return void serveLoad(o.oci, req, res);
     res.writeHead(426, { connection: 'close', upgrade: 'SPDY/3.1', 'content-type': 'text/plain' });
-    res.end('this address speaks SPDY/3.1 alone\n');
+    res.end('this address speaks SPDY/3.1 and WebSocket\n');
   });
   server.on('upgrade', (req, socket, head) => {
     socket.on('error', () => undefined);
     const token = /^\/(?:exec|attach|portForward)\/([0-9a-f]+)$/.exec(req.url ?? '')?.[1] ?? '';
     const found = offers.get(token);
     if (found === undefined) return refuse(socket, '404 Not Found', 'the offer has expired; try again');
-    const protocol = protocolOf(req, found.offer);
-    if (protocol === null) return refuse(socket, '403 Forbidden', `this address speaks ${REMOTE_PROTOCOL} over SPDY/3.1`);
+    const serve = served(found.offer, { req, socket, head }, o);
+    if (serve === null) return refuse(socket, '403 Forbidden', 'this address speaks none of the protocols that the client names');
     offers.delete(token);
     clearTimeout(found.timer);
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: ${protocol}\r\n\r\n`,
-    );
-    if (head.length > 0) socket.unshift(head);
-    void serveOffer(found.offer, socket, o);
+    serve().catch(() => socket.destroy());
   });
   let tunnel: Tunnel = () => Promise.resolve(null);
   server.on('connect', (req, socket, head) => void serveTunnel(tunnel, { to: req.url ?? '', socket, head }));
