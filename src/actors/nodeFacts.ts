@@ -98,6 +98,7 @@ export async function readNodeFacts(
     hugePageSizes: Object.keys(huge),
     cgroupRoot: c.cgroupRoot,
     ...(c.cgroupsPerQOS ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),
+    statsFromCri: config.gates.enabled('PodAndContainerStatsFromCRI'),
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };
 }

@@ -98,7 +98,6 @@ export const ALWAYS_GATES: readonly string[] = [
   'NodeLogQuery',
   'NodeSwap',
   'PLEGOnDemandRelist',
-  'PodAndContainerStatsFromCRI',
   'PodLevelResources',
   'PodLifecycleSleepAction',
   'PodLifecycleSleepActionAllowZero',

@@ -47,6 +47,8 @@ export interface NodeFacts {
   hugePageSizes: string[];
   /** Name of the cgroup that holds all pods; absent: this node makes none of its own. */
   kubepods?: readonly string[];
+  /** Gate PodAndContainerStatsFromCRI: what a pod uses is asked of the runtime. Default false. */
+  statsFromCri?: boolean;
   /** cgroupRoot, what all cgroups of this node are below; default the root of the hierarchies. */
   cgroupRoot?: string;
   /** What the runtime said, or else the configuration; absent until the runtime was asked. */

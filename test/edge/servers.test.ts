@@ -45,6 +45,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 0, health: false },
     pressure: true,
+    fromCri: false,
     gates: [],
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
     podGroup: () => undefined,

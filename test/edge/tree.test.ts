@@ -106,7 +106,7 @@ async function node() {
 
 const FIGURES = {
   ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
-  ...{ volumeStats: { periodMs: 0, health: false }, gates: [], pressure: true },
+  ...{ volumeStats: { periodMs: 0, health: false }, gates: [], pressure: true, fromCri: false },
   systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
   podGroup: () => undefined,
   podsAtRoot: false,

@@ -85,6 +85,7 @@ function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): Figure
     },
     gates: gates.list(),
     pressure: gates.enabled('KubeletPSI'),
+    fromCri: gates.enabled('PodAndContainerStatsFromCRI'),
   };
 }
 

@@ -60,6 +60,10 @@ export const CRI_METHODS: Readonly<Record<CriMethod, MethodFacts>> = {
   PortForward: runtime('port_forward'),
   ContainerStats: runtime('container_stats'),
   ListContainerStats: runtime('list_container_stats'),
+  PodSandboxStats: runtime('podsandbox_stats'),
+  ListPodSandboxStats: runtime('list_podsandbox_stats'),
+  ListMetricDescriptors: runtime('list_metric_descriptors'),
+  ListPodSandboxMetrics: runtime('list_podsandbox_metrics'),
   ListImages: image('list_images'),
   ImageStatus: image('image_status'),
   // A pull belongs to no pod's fence: it is shared between pods and never delays a stop.

@@ -12,7 +12,7 @@ import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { Containers } from './calls/containers.ts';
 import { Images } from './calls/images.ts';
 import { Sandboxes } from './calls/sandboxes.ts';
-import { usedBy } from './calls/stats.ts';
+import { DESCRIPTORS, usedBy } from './calls/stats.ts';
 import { createHollowClient } from './client.ts';
 import { dump } from './dump.ts';
 import { type Shared, State } from './state.ts';
@@ -121,6 +121,12 @@ function handlersOf({ state, options, images, containers, sandboxes }: Parts): H
     PortForward: noStreaming,
     ContainerStats: (req) => containers.stats(req),
     ListContainerStats: (req) => containers.listStats(req),
+    PodSandboxStats: ({ podSandboxId }) => ({ stats: containers.sandboxStats(state.sandbox(podSandboxId)) }),
+    ListPodSandboxStats: () => ({
+      stats: [...state.sandboxes.values()].filter((s) => s.ready).map((s) => containers.sandboxStats(s)),
+    }),
+    ListMetricDescriptors: () => ({ descriptors: DESCRIPTORS }),
+    ListPodSandboxMetrics: () => ({ podMetrics: [...state.sandboxes.values()].map((s) => containers.sandboxMetrics(s)) }),
     ListImages: (req) => images.list(req),
     ImageStatus: (req) => images.status(req),
     PullImage: (req) => images.pull(req),

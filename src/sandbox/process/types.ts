@@ -68,7 +68,16 @@ export interface RuntimeEvent {
 }
 
 /** The calls that this runtime serves; others are UNIMPLEMENTED. */
-export type Served = Exclude<CriMethod, 'CheckpointContainer' | 'UpdateContainerResources' | 'UpdatePodSandboxResources'>;
+export type Served = Exclude<
+  CriMethod,
+  | 'CheckpointContainer'
+  | 'UpdateContainerResources'
+  | 'UpdatePodSandboxResources'
+  | 'PodSandboxStats'
+  | 'ListPodSandboxStats'
+  | 'ListMetricDescriptors'
+  | 'ListPodSandboxMetrics'
+>;
 export type ProcessHandlers = {
   [M in Served]: (req: CriRequest<M>, signal: AbortSignal) => CriResponse<M> | Promise<CriResponse<M>>;
 };

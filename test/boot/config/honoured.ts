@@ -155,6 +155,7 @@ export const HONOURED_GATES: readonly string[] = [
   'LocalStorageCapacityIsolationFSQuotaMonitoring',
   'MemoryQoS',
   'NodeDeclaredFeatures',
+  'PodAndContainerStatsFromCRI',
   'PreventStaticPodAPIReferences',
   'QOSReserved',
   'ReduceDefaultCrashLoopBackOffDecay',

@@ -145,7 +145,11 @@ describe('a running container of a real containerd', () => {
     expect([await memoryMax(), await cpuMax(), await swapMax()]).toEqual([64 * MI, 500, NO_SWAP]);
     const { restart, steps } = planResize({ pod: asking(WAS), status: await observed(), inForce: new Map(), facts: FACTS });
     expect([restart.size, steps]).toEqual([0, []]);
-    const used = await memoryUsage(link(), { pod: asking(WAS), containerIds: [containerId, ''] }, new AbortController().signal);
+    const used = await memoryUsage(
+      { cri: link(), statsFromCri: false },
+      { pod: asking(WAS), sandboxId: '', containerIds: [containerId, ''] },
+      new AbortController().signal,
+    );
     expect([used.get(containerId), used.get('')].map((bytes = 0) => bytes > 0)).toEqual([true, true]);
   });
 

@@ -185,6 +185,7 @@ export async function startLab(
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 60_000, health: false },
     pressure: true,
+    fromCri: false,
     gates: [],
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
     podGroup: () => undefined,

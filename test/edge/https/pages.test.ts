@@ -175,6 +175,124 @@ describe('statistics', () => {
     const resource = await s.ask('/metrics/resource');
     expect([resource.status, resource.body]).toEqual([200, expect.stringContaining('resource_scrape_error 1')]);
   });
+  describe('with PodAndContainerStatsFromCRI', () => {
+    const at = '1700000000000000000';
+    const v = (value: number) => ({ value: String(value) });
+    const psi = (total: number) => ({
+      Full: { Total: '1', Avg10: 0.5, Avg60: 0, Avg300: 0 },
+      Some: { Total: String(total), Avg10: 0, Avg60: 0, Avg300: 2 },
+    });
+    const eth = (name: string) => ({ name, rxBytes: v(1), rxErrors: v(2), txBytes: v(3), txErrors: null });
+    const sandboxStats = () => ({
+      attributes: { id: sandbox.id, metadata: { name: 'web', namespace: 'default', uid, attempt: 0 }, labels: {}, annotations: {} },
+      linux: {
+        cpu: { timestamp: at, usageCoreNanoSeconds: v(7_000), usageNanoCores: v(70), psi: psi(9) },
+        memory: {
+          timestamp: at,
+          workingSetBytes: v(5_000),
+          availableBytes: null,
+          usageBytes: v(6_000),
+          rssBytes: null,
+          pageFaults: null,
+          majorPageFaults: null,
+        },
+        network: { timestamp: at, defaultInterface: eth('eth0'), interfaces: [eth('eth0'), eth('net1')] },
+        process: { timestamp: at, processCount: v(4) },
+        containers: [{ ...stats(1_000, at), cpu: { ...stats(1_000, at).cpu, psi: psi(3) } }],
+        io: { timestamp: at, psi: psi(5) },
+      },
+    });
+    const unimplemented = () => {
+      throw Object.assign(new Error('unknown method'), { code: 12 });
+    };
+    const fromCri = async () => {
+      const s = await start({ fromCri: true });
+      s.cri.ListContainers = () => ({ containers: [criContainer('main')] });
+      s.cri.ListPodSandbox = () => ({ items: [sandbox] });
+      s.cri.ImageFsInfo = () => ({
+        imageFilesystems: [{ timestamp: at, fsId: { mountpoint: '/' }, usedBytes: v(7), inodesUsed: v(3) }],
+      });
+      return s;
+    };
+    const called = (s: Awaited<ReturnType<typeof fromCri>>) => new Set(s.calls.map((c) => c.method));
+
+    it('are those of the runtime, and no container is asked for by itself', async () => {
+      const s = await fromCri();
+      s.cri.ListPodSandboxStats = () => ({ stats: [sandboxStats(), { attributes: null, linux: null }] });
+      const [pod] = JSON.parse((await s.ask('/stats/summary')).body).pods;
+      const some = (total: number) => ({ total, avg10: 0, avg60: 0, avg300: 2 });
+      expect(pod).toMatchObject({
+        cpu: { usageCoreNanoSeconds: 7_000, usageNanoCores: 70, psi: { some: some(9), full: { total: 1, avg10: 0.5 } } },
+        memory: { workingSetBytes: 5_000, usageBytes: 6_000 },
+        network: { name: 'eth0', rxBytes: 1, rxErrors: 2, txBytes: 3, txErrors: 0, interfaces: [{ name: 'eth0' }, { name: 'net1' }] },
+        process_stats: { process_count: 4 },
+        io: { psi: { some: some(5) } },
+        containers: [{ name: 'main', cpu: { usageCoreNanoSeconds: 1_000, psi: { some: some(3) } } }],
+      });
+      expect(called(s)).not.toContain('ListContainerStats');
+      const brief = JSON.parse((await s.ask('/stats/summary?only_cpu_and_memory=true')).body).pods[0];
+      expect(brief).toMatchObject({ cpu: { usageCoreNanoSeconds: 7_000 }, memory: { workingSetBytes: 5_000 } });
+      expect(brief).not.toHaveProperty('network');
+      expect((await s.ask('/metrics/resource')).body).toContain('pod_memory_working_set_bytes{namespace="default",pod="web"} 5000 ');
+      expect((await s.ask('/metrics')).body).toContain('kubelet_metrics_provider{provider="cadvisor"} 1');
+    });
+
+    it('come as before from a runtime that does not know the calls, and are an error where it fails', async () => {
+      const s = await fromCri();
+      s.cri.ListPodSandboxStats = unimplemented;
+      s.cri.ListMetricDescriptors = unimplemented;
+      s.cri.ListContainerStats = () => ({ stats: [stats(1_000, at)] });
+      for (const _ of [1, 2])
+        expect(JSON.parse((await s.ask('/stats/summary')).body).pods[0].containers[0].cpu.usageCoreNanoSeconds).toBe(1_000);
+      expect((await s.ask('/metrics/cadvisor')).body).toContain('container_cpu_usage_seconds_total{container="main"');
+      const said = s.ports.lines.filter((l) => l.msg.startsWith('PodAndContainerStatsFromCRI'));
+      expect(said.map((l) => l.fields.call)).toEqual(['ListPodSandboxStats', 'ListPodSandboxMetrics']);
+      s.cri.ListPodSandboxStats = () => {
+        throw new Error('broken');
+      };
+      expect(await s.ask('/stats/summary')).toMatchObject({ status: 500, body: expect.stringContaining('broken') });
+    });
+
+    it('/metrics/cadvisor is what the runtime makes: as its descriptors say, and the machine’s own', async () => {
+      const s = await fromCri();
+      const row = (name: string, labelValues: string[], value: number, more: object = {}) => ({
+        ...{ name, timestamp: '0', metricType: 'GAUGE', labelValues, value: v(value), ...more },
+      });
+      s.cri.ListMetricDescriptors = () => ({
+        descriptors: [
+          { name: 'container_b', help: 'Two\nlines.', labelKeys: ['pod', 'id'] },
+          { name: 'container_a_total', help: 'A.', labelKeys: [] },
+          { name: 'not a name', help: '', labelKeys: [] },
+          { name: 'container_c', help: '', labelKeys: ['__reserved'] },
+        ],
+      });
+      const metrics = [
+        row('container_b', ['web', 'x"\n'], 2),
+        row('container_b', ['web'], 3),
+        row('container_unknown', [], 4),
+        row('not a name', [], 4),
+        row('container_c', ['x'], 4),
+      ];
+      const counter = row('container_a_total', [], 5, { metricType: 'COUNTER', timestamp: at });
+      s.cri.ListPodSandboxMetrics = () => ({
+        podMetrics: [
+          { podSandboxId: 's', metrics, containerMetrics: [{ containerId: 'c', metrics: [counter, { ...counter, value: v(6) }] }] },
+        ],
+      });
+      for (const _ of [1, 2]) {
+        const { body } = await s.ask('/metrics/cadvisor');
+        const [ofRuntime, ofMachine] = [body.slice(0, body.indexOf('# HELP machine_')), body.slice(body.indexOf('# HELP machine_'))];
+        expect(ofRuntime).toBe(
+          '# HELP container_a_total [INTERNAL] A.\n# TYPE container_a_total counter\ncontainer_a_total 5 1700000000000\n' +
+            '# HELP container_b [INTERNAL] Two\\nlines.\n# TYPE container_b gauge\ncontainer_b{id="x\\"\\n",pod="web"} 2\n',
+        );
+        expect(ofMachine).toContain('machine_memory_bytes');
+        expect(ofMachine).not.toContain('container_');
+      }
+      expect(s.calls.filter((c) => c.method === 'ListMetricDescriptors')).toHaveLength(1);
+    });
+  });
+
   it('of a pod are looked for in its group', async () => {
     const looked: string[] = [];
     const s = await start({ podGroup: (pod) => void looked.push(pod.metadata.name) });

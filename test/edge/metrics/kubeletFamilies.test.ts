@@ -32,7 +32,11 @@ describe('families of the kubelet', () => {
     expect(features).toContain('kubernetes_feature_enabled{name="EnvFiles",stage="BETA"} 1');
     expect(features).toContain('kubernetes_feature_enabled{name="ImageVolume",stage=""} 1');
     expect(await lines(metrics, 'kubelet_cgroup_version')).toEqual(['kubelet_cgroup_version 2']);
-    expect(await lines(metrics, 'kubelet_metrics_provider')).toEqual(['kubelet_metrics_provider{provider="cri"} 1']);
+    expect(await lines(metrics, 'kubelet_metrics_provider')).toEqual(['kubelet_metrics_provider{provider="cadvisor"} 1']);
+    const other = createMetrics();
+    const { gates: on } = createFeatureGates({ PodAndContainerStatsFromCRI: true });
+    addKubeletFamilies(other, { registry: views(), gates: on.list(), host });
+    expect(await lines(other, 'kubelet_metrics_provider')).toEqual(['kubelet_metrics_provider{provider="cri"} 1']);
   });
 
   it('count ephemeral containers and changes of resources as views have them', async () => {

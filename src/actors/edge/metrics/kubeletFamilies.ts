@@ -7,8 +7,8 @@ import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { Host, Metrics } from '../../../ports/ports.ts';
 import type { Registry } from '../../supervision/types.ts';
 
-/** Figures of containers come from the runtime's API. The kubelet has `cadvisor` besides, which is not here. */
-const PROVIDER = 'cri';
+/** Who makes the figures of containers, in the kubelet's words: the runtime, or the agent from their cgroups. */
+const PROVIDERS = { true: 'cri', false: 'cadvisor' } as const;
 /** Reasons of the condition PodResizePending, as the kubelet writes them in labels. */
 const PENDING = ['deferred', 'infeasible'] as const;
 
@@ -28,7 +28,9 @@ export function addKubeletFamilies(metrics: Metrics, { registry, gates, host }: 
   const version = host.memoryControl?.().cgroupVersion;
   const cgroups = metrics.gauge('kubelet_cgroup_version', 'Version of cgroups on this machine: 1 or 2');
   if (version !== undefined) cgroups.set(version);
-  metrics.gauge('kubelet_metrics_provider', 'Where figures of containers come from: always 1', ['provider']).set(1, { provider: PROVIDER });
+  const fromCri = gates.some(({ name, enabled: on }) => name === 'PodAndContainerStatsFromCRI' && on);
+  const provider = PROVIDERS[`${fromCri}`];
+  metrics.gauge('kubelet_metrics_provider', 'Where figures of containers come from: always 1', ['provider']).set(1, { provider });
   addPodFamilies(metrics, registry);
 }
 

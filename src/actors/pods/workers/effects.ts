@@ -315,7 +315,7 @@ export class Effects implements WorkerIo {
   }
 
   memoryUsage(of: UsageOf, signal: AbortSignal): Promise<MemoryUsage> {
-    return memoryUsage(this.cri, of, signal);
+    return memoryUsage({ cri: this.cri, statsFromCri: this.facts().statsFromCri === true }, of, signal);
   }
 
   /** The runtime may refuse it. What grows finds room in the pod's group first; the group shrinks when the last of its containers has. */

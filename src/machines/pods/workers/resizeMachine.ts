@@ -23,6 +23,7 @@ export interface ResizeIo {
 }
 export interface UsageOf {
   pod: Pod;
+  sandboxId: string;
   /** {@link WHOLE_POD}: of all containers. */
   containerIds: readonly string[];
 }
@@ -124,7 +125,11 @@ export const resizeMachine = setup({
       meta: { reason: 'MeasuringMemory', message: 'asking how much memory is in use before its limit is lowered' },
       invoke: {
         src: 'memoryUsage',
-        input: ({ context }) => ({ pod: context.pod, containerIds: limits(context).map(({ containerId }) => containerId) }),
+        input: ({ context }) => ({
+          pod: context.pod,
+          sandboxId: context.sandboxId,
+          containerIds: limits(context).map(({ containerId }) => containerId),
+        }),
         onDone: [
           {
             guard: ({ context, event }) => tooLow(context, event.output).length > 0,

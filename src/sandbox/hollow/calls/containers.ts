@@ -1,12 +1,19 @@
 /** Containers of a hollow runtime: each lives the life that its annotations, its image and the script give it. */
-import type { CriContainerState, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
+import type {
+  CriContainerState,
+  CriContainerStats,
+  CriRequest,
+  CriResponse,
+  CriSandboxMetrics,
+  CriSandboxStats,
+} from '../../../machines/wire/cri.ts';
 import { CODE, containerItem, containerKey, containerStatus, exitReason, matchContainer, RuntimeRefusal } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE, type HollowLife } from '../life.ts';
 import type { Container, Sandbox, Shared } from '../state.ts';
 import type { HollowHeldContainer, ScriptedContainer, StreamAsk } from '../types.ts';
 import { annotatedUsage, DEFAULT_USAGE } from '../usage.ts';
 import type { Images } from './images.ts';
-import { containerStats } from './stats.ts';
+import { containerStats, sandboxMetrics, sandboxStats } from './stats.ts';
 
 /** A killed process that the kernel holds is looked at again this often. */
 const HELD_LOOK_MS = 100;
@@ -234,6 +241,17 @@ export class Containers {
   listStats({ filter }: CriRequest<'ListContainerStats'>): CriResponse<'ListContainerStats'> {
     const running = [...this.#o.state.containers.values()].filter((c) => c.state === 'CONTAINER_RUNNING' && matchContainer(c, filter));
     return { stats: running.map((c) => containerStats(c, this.#o.timing.clock.wallMs())) };
+  }
+
+  #runningIn(sandboxId: string): CriContainerStats[] {
+    const running = [...this.#o.state.containers.values()].filter((c) => c.state === 'CONTAINER_RUNNING' && c.sandboxId === sandboxId);
+    return running.map((c) => containerStats(c, this.#o.timing.clock.wallMs()));
+  }
+  sandboxStats(s: Sandbox): CriSandboxStats {
+    return sandboxStats(s, this.#runningIn(s.id), this.#o.timing.clock.wallMs());
+  }
+  sandboxMetrics(s: Sandbox): CriSandboxMetrics {
+    return sandboxMetrics(s, this.#runningIn(s.id));
   }
 
   update({ containerId, linux }: CriRequest<'UpdateContainerResources'>): CriResponse<'UpdateContainerResources'> {

@@ -1,7 +1,7 @@
 /** What a running hollow container claims to use. */
-import type { CriContainerStats } from '../../../machines/wire/cri.ts';
+import type { CriContainerStats, CriMetricDescriptor, CriSandboxMetrics, CriSandboxStats } from '../../../machines/wire/cri.ts';
 import { nanos } from '../../shared/model.ts';
-import type { Container } from '../state.ts';
+import type { Container, Sandbox } from '../state.ts';
 import { sumTo, valueAt } from '../usage.ts';
 
 export function containerStats(c: Container, nowMs: number): CriContainerStats {
@@ -39,4 +39,52 @@ export function usedBy(containers: Iterable<Container>, nowMs: number): { cores:
     used.memoryBytes += valueAt(c.usage.memory, nowMs - c.startedAtMs);
   }
   return used;
+}
+
+/** A pod uses what its containers do. */
+export function sandboxStats(s: Sandbox, containers: CriContainerStats[], nowMs: number): CriSandboxStats {
+  const timestamp = nanos(nowMs);
+  const sum = (of: (c: CriContainerStats) => { value: string | number } | null | undefined) => ({
+    value: String(containers.reduce((all, c) => all + Number(of(c)?.value ?? 0), 0)),
+  });
+  const bytes = sum((c) => c.memory?.usageBytes);
+  const zero = { value: '0' };
+  return {
+    attributes: { id: s.id, metadata: s.config.metadata, labels: s.labels, annotations: s.annotations },
+    linux: {
+      cpu: { timestamp, usageCoreNanoSeconds: sum((c) => c.cpu?.usageCoreNanoSeconds), usageNanoCores: sum((c) => c.cpu?.usageNanoCores) },
+      memory: {
+        ...{ timestamp, workingSetBytes: bytes, availableBytes: zero, usageBytes: bytes, rssBytes: bytes },
+        ...{ pageFaults: zero, majorPageFaults: zero },
+      },
+      network: {
+        timestamp,
+        defaultInterface: { name: 'eth0', rxBytes: zero, rxErrors: zero, txBytes: zero, txErrors: zero },
+        interfaces: [],
+      },
+      process: { timestamp, processCount: { value: String(containers.length) } },
+      containers,
+    },
+  };
+}
+
+const LABEL_KEYS = ['id', 'name', 'image', 'container', 'pod', 'namespace'];
+export const DESCRIPTORS: CriMetricDescriptor[] = [
+  { name: 'container_memory_usage_bytes', help: 'Current memory usage in bytes.', labelKeys: LABEL_KEYS },
+];
+export function sandboxMetrics(s: Sandbox, containers: readonly CriContainerStats[]): CriSandboxMetrics {
+  const { name, namespace } = s.config.metadata;
+  return {
+    podSandboxId: s.id,
+    metrics: [],
+    containerMetrics: containers.map(({ attributes, memory }) => ({
+      containerId: attributes?.id ?? '',
+      metrics: [
+        {
+          ...{ name: 'container_memory_usage_bytes', timestamp: '0', metricType: 'GAUGE' as const, value: memory?.usageBytes ?? null },
+          labelValues: [attributes?.id ?? '', attributes?.id ?? '', '', attributes?.metadata?.name ?? '', name, namespace],
+        },
+      ],
+    })),
+  };
 }

@@ -69,7 +69,7 @@ function page(): string {
     ['| family | reason |', '| --- | --- |', ...rows].join('\n'),
     '## Other values',
     [
-      '- `kubelet_metrics_provider` says `cri`: figures of containers come from the runtime and from cgroups, not from cAdvisor.',
+      '- `kubelet_metrics_provider` says `cadvisor`, as in the kubelet, until the gate `PodAndContainerStatsFromCRI` is on. There is no cAdvisor: figures come from the runtime (`ListContainerStats`) and from cgroups.',
       '- `kubelet_image_volume_mounted_succeed_total` counts volumes of containers that were created. The kubelet also counts those of containers that failed for another reason.',
       '- `kubelet_device_plugin_registration_total` counts registrations that succeeded. The kubelet also counts those that it refuses, under whatever name they ask for.',
       '- `kubelet_sleep_action_terminated_early_total` counts sleeps that the grace period cut short. The kubelet counts those that a shorter grace period ended.',

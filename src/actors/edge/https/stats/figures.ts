@@ -1,7 +1,12 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
 
 import type { GateState } from '../../../../machines/config/config.ts';
-import { cadvisorMetrics, type MachineFigures, NOTHING_READ } from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
+import {
+  cadvisorMetrics,
+  type MachineFigures,
+  machineMetrics,
+  NOTHING_READ,
+} from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../../machines/edge/https/stats/resourceMetrics.ts';
 import type { ServerEvent } from '../../../../machines/edge/messages.ts';
 import type { Pod } from '../../../../machines/kube/types.ts';
@@ -20,6 +25,7 @@ import { addKubeletFamilies } from '../../metrics/kubeletFamilies.ts';
 import { addNodeMetrics, type BuildInfo } from '../../metrics/nodeMetrics.ts';
 import type { Inspect } from '../../server.ts';
 import { runtimeFailure } from '../pods.ts';
+import { criFigures } from './criFigures.ts';
 import { createGroupReader } from './groupReader.ts';
 import { logMetrics } from './logMetrics.ts';
 import { createPodUse } from './podUse.ts';
@@ -42,6 +48,8 @@ export interface FigureOptions {
   gates: readonly GateState[];
   /** Gate KubeletPSI. */
   pressure: boolean;
+  /** Gate PodAndContainerStatsFromCRI. */
+  fromCri: boolean;
   /** Groups of the machine that the summary tells of beside pods. */
   systemGroups(): SystemGroupPaths;
   /** Path of the group of one pod; undefined: it has none. */
@@ -79,6 +87,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const logs = logMetrics(metrics, { fs: ctx.ports.fs, registry: ctx.registry, podLogsDir: o.podLogsDir });
   const pulls = pullRecordMetrics(metrics, { fs: ctx.ports.fs, dir: pullRecordsDir(o.rootDir) });
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
+  const told = o.fromCri ? criFigures({ cri, log: ctx.log, pressure: o.pressure }) : undefined;
   const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
   const claims = volumeMetrics(metrics, volumes);
   const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure, systemGroups: o.systemGroups });
@@ -90,6 +99,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
     ...{ system, podUse, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
     ...{ podsAtRoot: o.podsAtRoot, separateDisks: o.gates.some(({ name, enabled }) => name === 'KubeletSeparateDiskGC' && enabled) },
     ...{ usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
+    ...(told === undefined ? {} : { fromCri: { sandboxes: told.sandboxes, pressure: o.pressure } }),
   });
   const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 
@@ -108,14 +118,21 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
       return null;
     };
     if (of === 'resource') return resourceMetrics(await stats.summary({ brief: true, signal: req.signal }).catch(none));
+    const machineOf = () => {
+      machine ??= machineFigures(ctx.ports.host, o.build);
+      return { ...machine, ...ctx.ports.host.capacity() };
+    };
+    const ofRuntime = await told?.metrics(req.signal).catch(none);
+    if (typeof ofRuntime === 'string') {
+      const summary = await stats.summary({ brief: true, signal: req.signal }).catch(none);
+      return `${ofRuntime}${machineMetrics({ machine: machineOf(), summary })}`;
+    }
     // In this order: the summary shares the look that has all.
     const [read, summary] = await Promise.all([
       groups(ctx.signal, 'all').catch(() => NOTHING_READ),
       stats.summary({ brief: false, signal: req.signal }).catch(none),
     ]);
-    machine ??= machineFigures(ctx.ports.host, o.build);
-    const capacity = ctx.ports.host.capacity();
-    return cadvisorMetrics({ summary, groups: read, machine: { ...machine, ...capacity }, nowMs: ctx.ports.clock.wallMs() });
+    return cadvisorMetrics({ summary, groups: read, machine: machineOf(), nowMs: ctx.ports.clock.wallMs() });
   }
   return {
     health: healthRoutes(counted.checks),

@@ -1,6 +1,7 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 
 import { type GroupReading, NOTHING_READ } from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
+import { type SandboxFigures, withSandboxes } from '../../../../machines/edge/https/stats/criStats.ts';
 import {
   bootTimeMs,
   nodeCpu,
@@ -54,6 +55,8 @@ export interface StatsOptions {
   podUse?(): Promise<ReadonlyMap<string, GroupUse>>;
   /** Pods have no group of their own, so the root group stands for it. */
   podsAtRoot?: boolean;
+  /** What the runtime tells of pods itself. Absent: it is not asked (gate PodAndContainerStatsFromCRI). */
+  fromCri?: { sandboxes(signal: AbortSignal): Promise<SandboxFigures | null>; pressure: boolean };
   /** KubeletSeparateDiskGC: writable layers may have a file system of their own. */
   separateDisks?: boolean;
   /** Processor time of the machine so far: the first answer tells the rate since this source was made. */
@@ -93,14 +96,15 @@ export function createStats(o: StatsOptions): StatsSource {
   return {
     async summary({ brief, signal }) {
       const read = { signal };
+      const told = (await o.fromCri?.sandboxes(signal)) ?? null;
       const [stats, containers, sandboxes, proc, volumes, system, podUse, reading] = await Promise.all([
-        o.cri.read('ListContainerStats', {}, read),
+        told === null ? o.cri.read('ListContainerStats', {}, read) : { stats: told.containers },
         o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, read),
         o.cri.read('ListPodSandbox', {}, read),
         readProc(o.ports.fs),
         brief ? new Map<string, PodVolumes>() : o.volumes(),
         o.system?.() ?? [],
-        o.podUse?.() ?? new Map<string, GroupUse>(),
+        told === null ? (o.podUse?.() ?? new Map<string, GroupUse>()) : new Map<string, GroupUse>(),
         brief ? NOTHING_READ : (o.groups?.() ?? NOTHING_READ),
       ]);
       const nowNs = wallNs(o.ports);
@@ -155,7 +159,9 @@ export function createStats(o: StatsOptions): StatsSource {
           brief,
         }),
       };
-      const all = brief ? summary : withGroups(summary, reading, time);
+      const look = told === null ? reading : { ...NOTHING_READ, node: reading.node };
+      const grouped = brief ? summary : withGroups(summary, look, time);
+      const all = told === null ? grouped : withSandboxes(grouped, told, { pressure: o.fromCri?.pressure === true, brief });
       if (o.podsAtRoot !== true) return all;
       return { ...all, node: { ...all.node, systemContainers: [...systemContainers, podsAtRoot(all.node)] } };
     },

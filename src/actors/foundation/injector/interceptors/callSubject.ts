@@ -35,6 +35,7 @@ export class CallSubjects {
       case 'PodSandboxStatus':
       case 'PortForward':
       case 'UpdatePodSandboxResources':
+      case 'PodSandboxStats':
         return this.#byId.get(call.req.podSandboxId) ?? {};
       case 'StartContainer':
       case 'StopContainer':

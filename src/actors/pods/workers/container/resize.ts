@@ -4,30 +4,54 @@ import type { ResizeStep } from '../../../../machines/pod/resources/actuation.ts
 import { WHOLE_POD } from '../../../../machines/pod/resources/amounts.ts';
 import type { MemoryUsage, UsageOf } from '../../../../machines/pods/workers/resizeMachine.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../../machines/wire/cri.ts';
+import { CriError } from '../../../../ports/ports.ts';
 import { type CriClient, criCall } from '../../../runtime/client.ts';
 import type { Inspector } from '../inspect.ts';
 
+/** gRPC's. */
+const UNIMPLEMENTED = 12;
+
+interface UsageBy {
+  cri: CriClient;
+  /** The runtime sums up a pod itself (gate PodAndContainerStatsFromCRI). */
+  statsFromCri: boolean;
+}
+type PodOf = Pick<UsageOf, 'pod' | 'sandboxId'>;
+
 /** With the page cache, as the kubelet takes it. The working set where the runtime tells no more. */
-export async function memoryUsage(cri: CriClient, { pod, containerIds }: UsageOf, signal: AbortSignal): Promise<MemoryUsage> {
+export async function memoryUsage(by: UsageBy, { containerIds, ...of }: UsageOf, signal: AbortSignal): Promise<MemoryUsage> {
   const used = new Map<string, number>();
   for (const containerId of containerIds) {
     const bytes =
       containerId === WHOLE_POD
-        ? await podUsage(cri, pod, signal)
-        : bytesOf((await cri.read('ContainerStats', { containerId }, { signal })).stats);
+        ? await podUsage(by, of, signal)
+        : bytesOf((await by.cri.read('ContainerStats', { containerId }, { signal })).stats);
     if (bytes !== null) used.set(containerId, bytes);
   }
   return used;
 }
 
-async function podUsage(cri: CriClient, pod: Pod, signal: AbortSignal): Promise<number | null> {
+async function podUsage({ cri, statsFromCri }: UsageBy, { pod, sandboxId }: PodOf, signal: AbortSignal): Promise<number | null> {
+  const told = statsFromCri && sandboxId !== '' ? await sandboxUsage(cri, sandboxId, signal) : null;
+  if (told !== null) return told;
   const filter = { labelSelector: { [CRI_LABELS.podUid]: pod.metadata.uid } };
   const { stats } = await cri.read('ListContainerStats', { filter }, { signal });
   const bytes = stats.map(bytesOf).filter((b) => b !== null);
   return bytes.length === 0 ? null : bytes.reduce((sum, b) => sum + b, 0);
 }
 
-function bytesOf(stats: CriContainerStats | null): number | null {
+/** Null: the runtime does not know the call, or does not tell. */
+async function sandboxUsage(cri: CriClient, podSandboxId: string, signal: AbortSignal): Promise<number | null> {
+  try {
+    const { stats } = await cri.read('PodSandboxStats', { podSandboxId }, { signal });
+    return bytesOf(stats?.linux ?? null);
+  } catch (error) {
+    if (error instanceof CriError && error.code === UNIMPLEMENTED) return null;
+    throw error;
+  }
+}
+
+function bytesOf(stats: Pick<CriContainerStats, 'memory'> | null): number | null {
   const bytes = stats?.memory?.usageBytes?.value ?? stats?.memory?.workingSetBytes?.value;
   return bytes === undefined ? null : Number(bytes);
 }

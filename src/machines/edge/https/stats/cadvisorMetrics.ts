@@ -110,13 +110,26 @@ export function containerKey(uid: string, container: string): string {
   return `${uid}/${container}`;
 }
 
+function familiesInto(out: string[]): Family {
+  return (name, type, help, samples) => {
+    const lines = samples.flatMap(([labels, value, time]) =>
+      value === undefined ? [] : [metricLine(name, labels, value, time === undefined ? undefined : Date.parse(time))],
+    );
+    if (lines.length > 0) out.push(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`);
+  };
+}
+
+/** Of the machine alone: the runtime tells of its containers. */
+export function machineMetrics(o: Pick<CadvisorInput, 'machine' | 'summary'>): string {
+  const out: string[] = [];
+  machineFamilies(familiesInto(out), o);
+  return out.join('');
+}
+
 /** The page as Prometheus text. */
 export function cadvisorMetrics(o: CadvisorInput): string {
   const out: string[] = [];
-  const family: Family = (name, type, help, samples) => {
-    const lines = samples.flatMap(([labels, value, time]) => (value === undefined ? [] : [line(name, labels, value, time)]));
-    if (lines.length > 0) out.push(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`);
-  };
+  const family = familiesInto(out);
   const root = rootRow(o);
   const rows = [root, ...o.groups.groups.map(groupRow), ...o.groups.pods.map(sandboxRow), ...containerRows(o)];
   useFamilies(family, rows, o.nowMs);
@@ -294,7 +307,7 @@ function fileSystemFamilies(family: Family, { root, rows }: { root: Row; rows: r
   for (const [name, type, help, of] of DISK_FAMILIES) family(name, type, help, ofDisks(of));
 }
 
-function machineFamilies(family: Family, { machine, summary }: CadvisorInput): void {
+function machineFamilies(family: Family, { machine, summary }: Pick<CadvisorInput, 'machine' | 'summary'>): void {
   const labels = { boot_id: machine.bootId ?? '', machine_id: machine.machineId ?? '', system_uuid: machine.systemUuid ?? '' };
   const gauge = (name: string, help: string, value: number | undefined) => family(name, 'gauge', help, [[labels, value]]);
   gauge('machine_cpu_cores', 'Number of logical CPU cores.', machine.cpus);
@@ -315,10 +328,11 @@ function swapOf(summary: Summary | null): number | undefined {
   return free === undefined || used === undefined ? undefined : free + used;
 }
 
-function line(name: string, labels: Labels, value: number, time: string | undefined): string {
+/** One row. `atMs`: when it was read; absent: now. */
+export function metricLine(name: string, labels: Labels, value: number, atMs: number | undefined): string {
   const pairs = Object.entries(labels)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([k, v]) => `${k}="${v.replace(/[\\"\n]/g, (c) => (c === '\n' ? '\\n' : `\\${c}`))}"`);
-  const at = time === undefined ? '' : ` ${Date.parse(time)}`;
+  const at = atMs === undefined ? '' : ` ${atMs}`;
   return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}${at}\n`;
 }
