@@ -4,10 +4,9 @@
  */
 import { briefOf } from '../border.ts';
 import { entryOfLine } from '../check.ts';
-import { type Input, isInput, type Json, type Outcome } from '../entries.ts';
+import { isInput, type Outcome } from '../entries.ts';
 import type { Edit } from '../loose/edit.ts';
-import { Bodies } from '../player/bodies.ts';
-import type { Parted } from '../player/divergence.ts';
+import type { Divergence, Parted } from '../player/divergence.ts';
 import { renamedEntry } from './renamed.ts';
 
 /** All that was done is there. */
@@ -20,15 +19,14 @@ export class Meeting {
   /** The lines end in the divergence. */
   met = false;
   readonly #parted: Parted;
+  /** Number of the input. */
+  readonly #input: number;
   readonly #monoMs: number;
   readonly #renames: boolean;
-  /** What came in; null: nothing but a number. */
-  readonly #came: string | null;
-  readonly #bodies = new Bodies();
   /** What was done since the last input; null: it is another input. */
   #done: Outcome[] | null = null;
 
-  constructor({ parted, monoMs, edit }: { parted: Parted; monoMs: number; edit: Edit }) {
+  constructor({ parted, divergence, edit }: { parted: Parted; divergence: Divergence; edit: Edit }) {
     const renamed = <T extends Outcome | null>(outcome: T): T => (outcome === null ? outcome : renamedEntry(outcome, edit));
     this.#parted = {
       ...parted,
@@ -36,13 +34,13 @@ export class Meeting {
       was: renamed(parted.was),
       now: renamed(parted.now),
     };
-    this.#monoMs = monoMs;
+    this.#input = divergence.input;
+    this.#monoMs = divergence.monoMs;
     this.#renames = edit.names !== null;
-    this.#came = cameIn(parted.input, (json) => edit.into(json));
   }
 
-  /** The next line of the new recording. */
-  see(line: string, nowMs: number): void {
+  /** The next line of the new recording. `order`: number of the recorded input that the tree has. */
+  see(line: string, { atMs, order }: { atMs: number; order: number | null }): void {
     if (this.met) return;
     const entry = entryOfLine(line);
     if (entry !== null && isInput(entry)) {
@@ -50,11 +48,10 @@ export class Meeting {
         this.#cut();
         return;
       }
-      this.#done = this.#isInput(entry, nowMs) ? [] : null;
-    } else if (entry?.[0] === 'body') this.#bodies.add(entry[1]);
-    else if (entry !== null && this.#done !== null && isOutcome(entry) && !isDraw(line)) {
+      this.#done = order === this.#input ? [] : null;
+    } else if (entry !== null && this.#done !== null && isOutcome(entry) && !isDraw(line)) {
       const then = this.#parted.done[this.#done.length];
-      if (then === undefined && this.#isNow(entry, nowMs)) {
+      if (then === undefined && this.#isNow(entry, atMs)) {
         this.#cut();
         return;
       }
@@ -67,11 +64,6 @@ export class Meeting {
   /** The run is over. */
   end(): void {
     if (!this.met && this.#isReached()) this.#cut();
-  }
-
-  #isInput(entry: Input, nowMs: number): boolean {
-    if (entry[0] !== this.#parted.input[0] || Math.abs(nowMs - this.#monoMs) > APART_MS_MAX) return false;
-    return this.#came === cameIn(this.#bodies.inInput(entry));
   }
 
   #isNow(entry: Outcome, nowMs: number): boolean {
@@ -106,10 +98,6 @@ export class Meeting {
 
 function isDraw(line: string): boolean {
   return /^\["ask","(?:rng|entropy)\./.test(line);
-}
-
-function cameIn(input: Input, edited: (json: Json) => Json = (json) => json): string | null {
-  return input[0] === 'settled' || input[0] === 'failed' || input[0] === 'called' ? JSON.stringify(edited(input[3])) : null;
 }
 
 function isOutcome(entry: { readonly 0: string }): entry is Outcome {

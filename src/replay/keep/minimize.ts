@@ -6,11 +6,12 @@ import { entryOfLine, lineOf } from '../check.ts';
 import { type Entry, type Header, isInput } from '../entries.ts';
 import { defaultAnswers } from '../loose/defaults.ts';
 import { Edit } from '../loose/edit.ts';
-import { fullNameOf, howIs, type KnownPod, KnownPods, uidOf } from '../loose/pods.ts';
+import { fullNameOf, type KnownPod, KnownPods, uidOf } from '../loose/pods.ts';
 import { runLoosely, type Surroundings } from '../loose/run.ts';
-import { Learner, type Script } from '../loose/script.ts';
+import { Learner, type Script, type When } from '../loose/script.ts';
 import type { Divergence, Parted } from '../player/divergence.ts';
 import { type Replayed, replay } from '../replay.ts';
+import { Causes } from './causes.ts';
 import { ENDED, Meeting } from './meeting.ts';
 import { standIns } from './names.ts';
 import { Digests, renamedLines } from './renamed.ts';
@@ -45,35 +46,31 @@ export interface Minimized {
 
 const CONTAINERS_STAY = 'names of containers are in it: with others it does not come again';
 const NAMES_STAY = 'names, addresses and images are in it: with others it does not come again';
-/** Time after the last step that matters. */
-const AFTER_MS = 1_000;
 
-/** What is kept. */
-type Goal = { kind: 'divergence'; divergence: Divergence; parted: Parted } | { kind: 'end'; pod: KnownPod; end: string };
-/** Steps of the workers of pods, by UID. */
-type Lives = ReadonlyMap<string, readonly string[]>;
+/** What is kept. `at`: the input after which it shows. */
+type Goal = { at: When } & ({ kind: 'divergence'; divergence: Divergence; parted: Parted } | { kind: 'end'; pod: KnownPod; end: string });
+/** Steps of the workers of pods, by UID. `order`: number of the input. */
+type Lives = ReadonlyMap<string, readonly { readonly what: string; readonly order: number }[]>;
 interface Try {
   readonly lines: readonly string[];
   readonly inputs: number;
+  /** Numbers of the inputs of the whole recording that came. */
+  readonly came: ReadonlySet<number>;
 }
 
 /** Rejects with an Error that says why there is nothing to keep. */
 export async function minimize(o: MinimizeInput): Promise<Minimized> {
-  const learner = new Learner();
   const known = new KnownPods();
-  const lives = new Map<string, string[]>();
-  let ends = '';
-  let lastStepMs = o.header.monoMs;
+  const lives = new Map<string, { what: string; order: number }[]>();
+  const learner = new EndLearner(known, o.pod);
   const first = await strictly(o, {
     watch: learner,
     step(e, node) {
-      known.see(e.path, node);
-      lived(lives, e);
-      if (known.named(o.pod)?.uid === uidOf(e.path)) lastStepMs = learner.nowMs;
+      learner.node = node;
+      known.see(e, node);
+      lived(lives, e, learner.now.order);
     },
-    leaves: (node) => {
-      ends = howIs(node, known.named(o.pod)?.uid ?? '');
-    },
+    leaves: () => learner.look(),
   });
   if (first.failure !== null) throw new Error(`the node cannot be made: ${first.failure}`);
   const pod = known.named(o.pod);
@@ -81,11 +78,44 @@ export async function minimize(o: MinimizeInput): Promise<Minimized> {
   const script = learner.script();
   const { divergence, parted } = first;
   let goal: Goal;
-  if (divergence !== null && parted !== null) goal = { kind: 'divergence', divergence, parted };
+  if (divergence !== null && parted !== null)
+    goal = { kind: 'divergence', divergence, parted, at: { order: divergence.input, atMs: divergence.monoMs } };
   else if (divergence !== null) throw new Error('the tree no longer waits for what came in: what was recorded cannot be cut down to that');
-  else if (pod !== null) goal = { kind: 'end', pod, end: ends };
+  else if (pod !== null) goal = { kind: 'end', pod, end: learner.end, at: learner.since };
   else throw new Error('nothing diverges: say with --pod NAMESPACE/NAME which pod matters');
-  return await new Minimizer(o, { script, known: known.all, lives, goal, before: first.inputs, lastStepMs }).run();
+  return await new Minimizer(o, { script, known: known.all, lives, goal, before: first.inputs }).run();
+}
+
+/** Notes how the pod is at the end, before the daemon is told to stop, and since when. */
+class EndLearner extends Learner {
+  node: Node | null = null;
+  end = '';
+  since: When = { atMs: 0, order: 0 };
+  readonly #known: KnownPods;
+  readonly #pod: string | undefined;
+  #stops = false;
+
+  constructor(known: KnownPods, pod: string | undefined) {
+    super();
+    this.#known = known;
+    this.#pod = pod;
+  }
+
+  override input(...of: Parameters<Learner['input']>): void {
+    this.look();
+    const [input] = of;
+    this.#stops ||= input[0] === 'told' && input[2] === 'stop';
+    super.input(...of);
+  }
+
+  look(): void {
+    const uid = this.#stops || this.node === null ? undefined : this.#known.named(this.#pod)?.uid;
+    if (uid === undefined || this.node === null) return;
+    const end = this.#known.howIs(this.node, uid);
+    if (end === this.end) return;
+    this.end = end;
+    this.since = this.now;
+  }
 }
 
 /** The recording before anything is cut. */
@@ -96,18 +126,16 @@ interface Whole {
   readonly goal: Goal;
   /** Inputs. */
   readonly before: number;
-  readonly lastStepMs: number;
 }
 
 class Minimizer {
   readonly #o: MinimizeInput;
   readonly #script: Script;
   readonly #known: readonly KnownPod[];
-  /** Those of pods that stay, which must be what they were: else what was done then need not be right. */
   readonly #lives: Lives;
   readonly #goal: Goal;
   readonly #before: number;
-  readonly #endMs: number;
+  readonly #causes: Causes;
   readonly #remarks: string[] = [];
   #runs = 0;
 
@@ -116,34 +144,57 @@ class Minimizer {
     this.#script = was.script;
     this.#known = was.known;
     this.#goal = was.goal;
-    this.#lives = new Map([...was.lives].filter(([uid]) => was.known.some((pod) => pod.uid === uid && this.#stays(pod))));
+    this.#causes = new Causes(was.script);
+    this.#lives = new Map([...was.lives].map(([uid, steps]) => [uid, steps.filter(({ order }) => order <= was.goal.at.order)]));
     this.#before = was.before;
-    const lastMs = was.goal.kind === 'divergence' ? was.goal.divergence.monoMs : was.lastStepMs;
-    this.#endMs = Math.min(was.script.endMs, lastMs + AFTER_MS);
   }
 
   async run(): Promise<Minimized> {
     const others = this.#known.filter((one) => !this.#stays(one));
-    // Where much happens at once, the fewest pods live most like then.
-    const alone = await this.#try(new Edit({ pods: uidsWithout(others, []) }));
-    const whole = alone ?? (await this.#try(new Edit({})));
-    if (whole === null) return await this.#asItIs();
-    let best = whole;
-    const better = async (edit: Edit): Promise<boolean> => {
-      const found = await this.#try(edit);
-      if (found !== null && found.inputs <= best.inputs) best = found;
-      return found !== null;
-    };
-    const kept = alone !== null ? [] : await fewest(others, (some) => better(new Edit({ pods: uidsWithout(others, some) })));
-    const pods = uidsWithout(others, kept);
-    const events = this.#lives.size === 0 ? [] : eventsOf(this.#script);
-    const left = new Set(await fewest(events, (some) => better(new Edit({ pods, inputs: without(events, some) }))));
-    const inputs = without(events, [...left]);
-    best = (await this.#renamed(pods, inputs)) ?? best;
-    return this.#minimized(best, this.#known.length - pods.length);
+    const best = await this.#cut(others);
+    if (best === null) return await this.#asItIs();
+    const renamed = await this.#renamed(best.pods, best.inputs);
+    return this.#minimized(renamed ?? best.found, this.#known.length - best.pods.length);
   }
 
-  #minimized({ lines, inputs }: Try, after: number): Minimized {
+  /** Null: it does not come again with less. */
+  async #cut(others: readonly KnownPod[]): Promise<{ found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null> {
+    const goal = this.#goal;
+    const all = Array.from({ length: goal.at.order + 1 }, (_, input) => input);
+    const near = [goal.at.order, ...[...this.#lives].flatMap(([uid, steps]) => (this.#isOf(uid) ? steps.map(({ order }) => order) : []))];
+    let best: { found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null = null;
+    const better = async (pods: readonly string[], inputs: ReadonlySet<number>): Promise<boolean> => {
+      const found = await this.#try(new Edit({ pods, only: inputs }));
+      if (found !== null && (best === null || found.inputs <= best.found.inputs)) best = { found, pods, inputs: found.came };
+      return found !== null;
+    };
+    // What it comes of, first without the rounds of loops that only lead there; where that is not enough, all that came before.
+    const alone = uidsWithout(others, []);
+    const begins = all.slice(0, Math.min(...near) + 1);
+    for (const inputs of [
+      this.#causes.of(near, { once: true }),
+      this.#causes.of([...begins, ...near], { once: true }),
+      this.#causes.of([...begins, ...near], { once: false }),
+      new Set(all),
+    ])
+      if (await better(alone, inputs)) break;
+    if (best === null && (await better([], new Set(all)))) await fewest(others, (some) => better(uidsWithout(others, some), new Set(all)));
+    if (best === null) return null;
+    const { pods, inputs } = best as { pods: readonly string[]; inputs: ReadonlySet<number> };
+    const always = this.#causes.of([], { once: true });
+    let kept = new Set(inputs);
+    // Whole kinds of inputs first: most of them are rounds of loops that have nothing to do with it.
+    for (const kind of this.#causes.kinds([...inputs].filter((input) => !always.has(input)))) {
+      const left = new Set(kind);
+      const some = new Set([...kept].filter((input) => !left.has(input)));
+      if (some.size < kept.size && (await better(pods, some))) kept = new Set((best as { inputs: ReadonlySet<number> }).inputs);
+    }
+    const rest = this.#causes.sorted([...kept].filter((input) => !always.has(input)));
+    await fewest(rest, (some) => better(pods, new Set([...always, ...some])));
+    return best;
+  }
+
+  #minimized({ lines, inputs }: Pick<Try, 'lines' | 'inputs'>, after: number): Minimized {
     const goal = this.#goal;
     return {
       ...{ lines, runs: this.#runs, remarks: this.#remarks },
@@ -164,29 +215,14 @@ class Minimizer {
       const cut = cutAt(this.#o, goal);
       return this.#minimized({ lines: await this.#renamedAsItIs(cut), inputs: goal.divergence.input + 1 }, this.#known.length);
     }
-    const lines = cutAfter(this.#o, this.#endMs);
-    let end = '';
-    const header = this.#o.header;
-    const { inputs } = await strictly(
-      { ...this.#o, header, entries: () => entriesOf(lines) },
-      {
-        leaves(node) {
-          end = howIs(node, goal.pod.uid);
-        },
-      },
-    );
-    if (end !== goal.end) throw new Error('the pod is still on its way when the recording ends, so its end cannot be kept');
-    return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs }, this.#known.length);
+    const lines = cutAfter(this.#o, goal.at.order);
+    return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs: goal.at.order + 1 }, this.#known.length);
   }
 
   /** In the order of the recording, under other names where they do not matter. */
   async #renamedAsItIs(lines: readonly string[]): Promise<readonly string[]> {
     const { around, header } = this.#o;
-    const lived = (some: readonly string[], watch?: Learner): Promise<Replayed> =>
-      strictly(
-        { ...this.#o, header: JSON.parse(some[0] ?? '') as Header, entries: () => entriesOf(some) },
-        watch === undefined ? {} : { watch },
-      );
+    const lived = (some: readonly string[], watch?: Learner): Promise<Ended> => this.#strictly(some, watch === undefined ? {} : { watch });
     for (const containers of [true, false]) {
       const names = standIns({ pods: this.#known, node: namesOfNode(header), texts: textsOf(header, this.#script), containers });
       const edit = new Edit({ names });
@@ -204,9 +240,11 @@ class Minimizer {
 
   /** A pod that was asked for, or in which it shows. */
   #stays({ uid, namespace, name }: KnownPod): boolean {
-    if (this.#o.pod === `${namespace}/${name}`) return true;
-    if (this.#goal.kind === 'end') return false;
-    return JSON.stringify(this.#goal.parted).includes(uid);
+    return this.#o.pod === `${namespace}/${name}` || this.#isOf(uid);
+  }
+
+  #isOf(uid: string): boolean {
+    return this.#goal.kind === 'end' ? this.#goal.pod.uid === uid : JSON.stringify(this.#goal.parted).includes(uid);
   }
 
   /** Null: the names matter. */
@@ -214,7 +252,7 @@ class Minimizer {
     const node = namesOfNode(this.#o.header);
     for (const containers of [true, false]) {
       const names = standIns({ pods: this.#known, node, texts: textsOf(this.#o.header, this.#script), containers });
-      const found = await this.#try(new Edit({ pods, inputs, names }), true);
+      const found = await this.#try(new Edit({ pods, only: inputs, names }), true);
       if (found === null) continue;
       if (!containers) this.#remarks.push(CONTAINERS_STAY);
       return found;
@@ -230,36 +268,66 @@ class Minimizer {
     this.#runs += 1;
     const goal = this.#goal;
     const lines: string[] = [];
-    const meeting = goal.kind === 'divergence' ? new Meeting({ parted: goal.parted, monoMs: goal.divergence.monoMs, edit }) : null;
-    const lives = new Map<string, string[]>();
+    const meeting = goal.kind === 'divergence' ? new Meeting({ ...goal, edit }) : null;
+    const lives = new Map<string, { what: string; order: number }[]>();
+    const pods = new KnownPods();
+    const isThere = (node: Node | null): boolean =>
+      goal.kind === 'end' && node !== null && pods.has(goal.pod.uid) && pods.howIs(node, goal.pod.uid) === edit.into(goal.end);
     const run = await runLoosely({
-      ...{ header, script: this.#script, edit, own, hashes: around.hashes, around, endMs: this.#endMs },
+      ...{ header, script: this.#script, edit, own, hashes: around.hashes, around, endMs: goal.at.atMs },
       otherwise: defaultAnswers,
-      line: (line, nowMs) => (meeting === null ? void lines.push(line) : meeting.see(line, nowMs)),
-      ended: () => meeting?.met === true,
-      step: (e) => lived(lives, e),
+      line: (line, at) => (meeting === null ? void lines.push(line) : meeting.see(line, at)),
+      ended: (node) => (meeting === null ? isThere(node) : meeting.met),
+      step(e, node) {
+        pods.see(e, node);
+        lived(lives, e, 0);
+      },
     }).catch(() => null);
     if (run === null) return null;
     meeting?.end();
-    const same = meeting === null ? goal.kind === 'end' && run.node !== null && howIs(run.node, goal.pod.uid) === goal.end : meeting.met;
-    if (!same || [...this.#lives].some(([uid, steps]) => lives.get(uid)?.join() !== steps.join())) return null;
+    if (!(meeting === null ? isThere(run.node) : meeting.met && this.#livesAgain(lives))) return null;
     const made = meeting?.lines ?? [...lines, ENDED];
-    const again = await strictly({ ...this.#o, header: JSON.parse(made[0] ?? '') as Header, entries: () => entriesOf(made) });
+    const again = await this.#strictly(made, {});
     if (again.failure !== null || !this.#isGoal(again, edit)) return null;
     on?.({ runs: this.#runs, lines: made.length, pods: this.#known.length });
-    return { lines: made, inputs: again.inputs };
+    return { lines: made, inputs: again.inputs, came: run.world.time.came };
+  }
+
+  /** Pods in which it diverges are what they were: else what was done then need not be right. */
+  #livesAgain(lives: Lives): boolean {
+    return [...this.#lives].every(([uid, steps]) => !this.#isOf(uid) || stepsOf(lives.get(uid)) === stepsOf(steps));
+  }
+
+  async #strictly(lines: readonly string[], heard: Heard): Promise<Ended> {
+    const goal = this.#goal;
+    const pods = new KnownPods();
+    let end = '';
+    const again = await strictly(
+      { ...this.#o, header: JSON.parse(lines[0] ?? '') as Header, entries: () => entriesOf(lines) },
+      {
+        ...heard,
+        step: (e, node) => pods.see(e, node),
+        leaves(node) {
+          if (goal.kind === 'end' && pods.has(goal.pod.uid)) end = pods.howIs(node, goal.pod.uid);
+        },
+      },
+    );
+    return { ...again, end };
   }
 
   /** A replay of what was cut down shows what is kept. */
-  #isGoal({ divergence, parted }: Replayed, edit: Edit): boolean {
+  #isGoal({ divergence, parted, end }: Ended, edit: Edit): boolean {
     const goal = this.#goal;
-    if (goal.kind === 'end') return divergence === null;
+    if (goal.kind === 'end') return divergence === null && end === edit.into(goal.end);
     if (divergence === null || parted === null) return false;
     if (divergence.stack !== goal.divergence.stack) return false;
     const plain = (text: string) => (edit.back(text) as string).replace(/\d+(?:\.\d+)? ms$/, 'ms');
     return plain(divergence.was) === plain(goal.divergence.was) && plain(divergence.now) === plain(goal.divergence.now);
   }
 }
+
+/** `end`: of the pod that is kept. */
+type Ended = Replayed & { readonly end: string };
 
 interface Heard {
   watch?: Learner;
@@ -303,42 +371,32 @@ function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extra
   return [...lines, parted.was === null ? ENDED : '["open"]'];
 }
 
-function cutAfter({ header, entries }: MinimizeInput, endMs: number): string[] {
+function cutAfter({ header, entries }: MinimizeInput, order: number): string[] {
   const lines = [JSON.stringify(header)];
   const next = entries();
-  let atMs = header.monoMs;
+  let inputs = -1;
   for (let entry = next(); entry !== null; entry = next()) {
-    if (isInput(entry)) atMs += entry[1];
-    else if (entry[0] === 'clock') atMs += entry[2];
-    if (isInput(entry) && atMs > endMs) break;
+    if (isInput(entry)) inputs += 1;
+    if (inputs > order) break;
     lines.push(lineOf(entry));
   }
   return [...lines, ENDED];
 }
 
-function lived(lives: Map<string, string[]>, e: SupervisionEvent): void {
+function lived(lives: Map<string, { what: string; order: number }[]>, e: SupervisionEvent, order: number): void {
   const uid = e.kind === 'transition' ? uidOf(e.path) : '';
   if (e.kind !== 'transition' || uid === '') return;
   const steps = lives.get(uid) ?? [];
-  steps.push(`${e.from} -> ${e.to} on ${e.event}`);
+  steps.push({ what: `${e.from} -> ${e.to} on ${e.event}`, order });
   lives.set(uid, steps);
+}
+
+function stepsOf(steps: readonly { readonly what: string }[] = []): string {
+  return steps.map(({ what }) => what).join();
 }
 
 function uidsWithout(all: readonly KnownPod[], kept: readonly KnownPod[]): string[] {
   return all.filter((pod) => !kept.includes(pod)).map((pod) => pod.uid);
-}
-
-function without(all: readonly number[], kept: readonly number[]): ReadonlySet<number> {
-  const stay = new Set(kept);
-  return new Set(all.filter((one) => !stay.has(one)));
-}
-
-/** What came in without being asked for. */
-function eventsOf({ called, settled, asked, done }: Script): number[] {
-  const calls = [...called.values()].flat().map((call) => call.order);
-  const told = asked.filter((ask) => ask.name.endsWith('.next')).flatMap((ask) => settled.get(ask.call ?? -1)?.order ?? []);
-  const kills = done.filter((one) => one.input[0] !== 'told').map((one) => one.order);
-  return [...calls, ...told, ...kills].sort((a, b) => a - b);
 }
 
 function namesOfNode({ config, ports }: Header): string[] {

@@ -114,8 +114,13 @@ function renaming(words: ReadonlyMap<string, string>): Renaming {
 function replacer(words: ReadonlyMap<string, string>): (text: string) => string {
   if (words.size === 0) return (text) => text;
   const longestFirst = [...words.keys()].sort((a, b) => b.length - a.length);
-  // A whole word, also after an escape of JSON, and no key of an object: `"name":` stays where a container is called `name`.
-  const any = longestFirst.map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|');
-  const pattern = new RegExp(`${FORMAT}|(?:(?<![A-Za-z0-9-])|(?<=\\\\[bfnrt]))(?:${any})(?![A-Za-z0-9-]|\\\\*":)`, 'g');
+  const escaped = (word: string): string => word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  const any = longestFirst.map(escaped).join('|');
+  // A whole word, also after an escape of JSON, and no key of an object: `"name":` stays where a container is called `name`. Records of
+  // pulls have images for keys: a word with a slash in it, or after one.
+  const images = longestFirst.filter((word) => /\/|^image-z\d/.test(word)).map(escaped);
+  const keys = [...images, `(?<=/)(?:${any})`].join('|');
+  const begin = String.raw`(?:(?<![A-Za-z0-9-])|(?<=\\[bfnrt]))`;
+  const pattern = new RegExp(`${FORMAT}|${begin}(?:${keys})(?![A-Za-z0-9-])|${begin}(?:${any})(?![A-Za-z0-9-]|\\\\*":)`, 'g');
   return (text) => text.replace(pattern, (word) => words.get(word) ?? word);
 }

@@ -12,17 +12,28 @@ export class Edit {
   readonly names: Renaming | null;
   readonly #pods: readonly string[];
   readonly #inputs: ReadonlySet<number>;
+  readonly #only: ReadonlySet<number> | null;
 
-  /** @param o `pods`: UIDs of those that are left out. `inputs`: numbers of events that are. */
-  constructor(o: { pods?: readonly string[]; inputs?: ReadonlySet<number>; names?: Renaming | null }) {
+  /** @param o `pods`: UIDs of those that are left out. `inputs`: numbers of events that are. `only`: of all inputs that come. */
+  constructor(o: { pods?: readonly string[]; inputs?: ReadonlySet<number>; only?: ReadonlySet<number>; names?: Renaming | null }) {
     this.#pods = o.pods ?? [];
     this.#inputs = o.inputs ?? new Set();
+    this.#only = o.only ?? null;
     this.names = o.names ?? null;
+  }
+
+  /** Nothing comes but inputs of the recording. */
+  get isPart(): boolean {
+    return this.#only !== null;
+  }
+
+  keeps(order: number): boolean {
+    return !this.#inputs.has(order) && this.#only?.has(order) !== false;
   }
 
   /** An event that is not told: it is about a pod that is left out, or left out itself. */
   leavesOut(order: number, value: Json): boolean {
-    return this.#inputs.has(order) || this.#isAbout(JSON.stringify(without(value, this.#pods)));
+    return !this.keeps(order) || this.#isAbout(JSON.stringify(without(value, this.#pods)));
   }
 
   into(json: Json): Json {

@@ -3,6 +3,7 @@ import { createNode, type Node, type NodeOptions } from '../../actors/node.ts';
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import type { Ports } from '../../ports/ports.ts';
 import { configOf } from '../border.ts';
 import type { AfterMicrotasks } from '../inbox.ts';
 import { Hand } from '../outside.ts';
@@ -24,10 +25,10 @@ export interface LooseRunInput extends LooseInput {
   /** Monotonic time at which it ends. */
   readonly endMs: number;
   /** Gets the lines of the new recording, which is made only where somebody wants it. */
-  readonly line?: ((line: string, nowMs: number) => void) | undefined;
+  readonly line?: ((line: string, at: { atMs: number; order: number | null }) => void) | undefined;
   /** Asked after each step; true ends the run. */
-  ended?(): boolean;
-  step?(e: SupervisionEvent, nowMs: number): void;
+  ended?(node: Node | null): boolean;
+  step?(e: SupervisionEvent, node: Node, nowMs: number): void;
   /** The node was made, and is not started yet. */
   made?(node: Node): void;
 }
@@ -52,9 +53,11 @@ export async function runLoosely(o: LooseRunInput): Promise<LooseRun> {
   let failure: string | null = null;
   const created = async (): Promise<void> => {
     try {
-      node = await createNode(config, recording?.ports ?? world.ports, (recording?.options ?? world.options) as NodeOptions);
-      node.tree.observe((e) => o.step?.(e, world.time.nowMs));
-      o.made?.(node);
+      const ports = looking(recording?.ports ?? world.ports, world);
+      node = await createNode(config, ports, (recording?.options ?? world.options) as NodeOptions);
+      const made = node;
+      made.tree.observe((e) => o.step?.(e, made, world.time.nowMs));
+      o.made?.(made);
       hand = new Hand(recording === null ? node : recording.around(node));
     } catch (error) {
       failure = messageOf(error);
@@ -64,8 +67,20 @@ export async function runLoosely(o: LooseRunInput): Promise<LooseRun> {
     if (input[0] === 'told' && input[2] === 'create') void created();
     else hand?.take(input, value);
   };
-  await lived(world, o);
+  await lived(world, o, () => node);
   return { node, world, failure };
+}
+
+/** Only looks of the tree move the clock, and not those of what records it. */
+function looking(ports: Ports, { time }: LooseWorld): Ports {
+  const { clock } = ports;
+  const looked = <T>(of: () => T) => {
+    return () => {
+      time.look();
+      return of();
+    };
+  };
+  return { ...ports, clock: { ...clock, monoMs: looked(() => clock.monoMs()), wallMs: looked(() => clock.wallMs()) } };
 }
 
 function recorded(world: LooseWorld, config: NodeConfig, o: LooseRunInput): InputRecording {
@@ -78,7 +93,7 @@ function recorded(world: LooseWorld, config: NodeConfig, o: LooseRunInput): Inpu
       ...{ config, options: world.options as object, versions: { actorlet: header.actorlet, node: header.node } },
       ...{ afterMicrotasks: around.afterMicrotasks, hashes: world.hashes, chance: () => world.ports.rng.next(), hasStandIns: true },
       write: (text) => {
-        line?.(text, world.time.nowMs);
+        line?.(text, { atMs: world.time.nowMs, order: world.time.order });
         return true;
       },
       ended() {},
@@ -86,10 +101,10 @@ function recorded(world: LooseWorld, config: NodeConfig, o: LooseRunInput): Inpu
   );
 }
 
-async function lived(world: LooseWorld, { around, endMs, ended }: LooseRunInput): Promise<void> {
+async function lived(world: LooseWorld, { around, endMs, ended }: LooseRunInput, node: () => Node | null): Promise<void> {
   let atMs = world.time.nowMs;
   let steps = 0;
-  while (ended?.() !== true && world.time.step(endMs)) {
+  while (ended?.(node()) !== true && world.time.step(endMs)) {
     await around.drain();
     steps = world.time.nowMs === atMs ? steps + 1 : 0;
     atMs = world.time.nowMs;

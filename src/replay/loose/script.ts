@@ -1,6 +1,6 @@
 /** What a recording tells of the world: which call had which answer and when, which events came, without their numbers. */
 import type { ByHand, Input, Json, Now } from '../entries.ts';
-import type { PlayerWatch, Range } from '../player/watch.ts';
+import type { Look, PlayerWatch, Range } from '../player/watch.ts';
 
 /** When something came in. `order`: number of the input. */
 export interface When {
@@ -28,15 +28,21 @@ export interface Settled extends When {
   readonly failed: boolean;
   readonly value: Json;
 }
-export interface Fired {
-  readonly setMs: number;
+/** A timer that the tree set. `atMs`, `order`: when it did. */
+export interface Fired extends When {
   readonly ms: number;
   /** Null: it was cleared, or the recording ended before. */
-  firedMs: number | null;
+  fired: When | null;
+  /** Null: it fired, or the recording ended before. */
+  clearedMs: number | null;
+}
+/** A turn that the tree asked for. */
+export interface Turned extends When {
+  /** Null: the recording ended before. */
+  ran: When | null;
 }
 /** A number that was drawn by chance. */
-export interface Draw {
-  readonly atMs: number;
+export interface Draw extends When {
   readonly value: number;
 }
 /** What was done to the node from outside its ports. */
@@ -51,7 +57,12 @@ export interface Script {
   readonly aborted: ReadonlyMap<number, When>;
   readonly done: readonly Done[];
   readonly timers: readonly Fired[];
+  readonly turns: readonly Turned[];
   readonly draws: readonly Draw[];
+  /** How the clock moved while the tree looked at it, by number of the input. */
+  readonly looks: ReadonlyMap<number, readonly Look[]>;
+  /** Of each input, by its number: that after which the tree asked for it, or set its timer; -1: nothing did. */
+  readonly causes: readonly number[];
   /** Wall time less monotonic time, and from when on. */
   readonly wall: readonly { readonly atMs: number; readonly offsetMs: number }[];
   readonly endMs: number;
@@ -66,26 +77,36 @@ export class Learner implements PlayerWatch {
   readonly #aborted = new Map<number, When>();
   readonly #done: Done[] = [];
   readonly #timers: Fired[] = [];
+  readonly #turns: Turned[] = [];
   readonly #draws: Draw[] = [];
+  readonly #looks = new Map<number, readonly Look[]>();
+  readonly #causes: number[] = [];
+  /** Numbers of the inputs after which calls were made, and functions given, by their numbers. */
+  readonly #calledAfter = new Map<number, number>();
+  readonly #givenAfter = new Map<number, number>();
   readonly #wall: { atMs: number; offsetMs: number }[] = [];
   #within: Called[] = [];
   #now: When = { atMs: 0, order: -1 };
   /** The function that the input itself calls; null once it was. */
   #calls: number | null = null;
 
-  get nowMs(): number {
-    return this.#now.atMs;
+  /** When the last input came. */
+  get now(): When {
+    return this.#now;
   }
 
   script(): Script {
     return {
       ...{ asked: this.#asked, settled: this.#settled, called: this.#called, aborted: this.#aborted, done: this.#done },
-      ...{ timers: this.#timers, draws: this.#draws, wall: this.#wall, endMs: this.#now.atMs },
+      ...{ timers: this.#timers, turns: this.#turns, draws: this.#draws, looks: this.#looks, causes: this.#causes },
+      ...{ wall: this.#wall, endMs: this.#now.atMs },
     };
   }
 
-  input(input: Input, { monoMs, wallOffsetMs }: { monoMs: number; wallOffsetMs: number }): void {
+  input(input: Input, { monoMs, wallOffsetMs, looks }: Parameters<PlayerWatch['input']>[1]): void {
     this.#now = { atMs: monoMs, order: this.#now.order + 1 };
+    this.#causes.push(this.#causeOf(input) ?? -1);
+    if (looks.length > 0) this.#looks.set(this.#now.order, looks);
     if (this.#wall.at(-1)?.offsetMs !== wallOffsetMs) this.#wall.push({ atMs: monoMs, offsetMs: wallOffsetMs });
     this.#calls = null;
     switch (input[0]) {
@@ -98,20 +119,41 @@ export class Learner implements PlayerWatch {
         return;
       case 'timer': {
         const timer = this.#timers[input[2]];
-        if (timer !== undefined) timer.firedMs = monoMs;
+        if (timer !== undefined) timer.fired = this.#now;
         return;
       }
       case 'aborted':
         this.#aborted.set(input[2], this.#now);
         return;
-      case 'turn':
+      case 'turn': {
+        const turn = this.#turns[input[2]];
+        if (turn !== undefined) turn.ran = this.#now;
         return;
+      }
       default:
         this.#done.push({ ...this.#now, input });
     }
   }
 
+  #causeOf(input: Input): number | undefined {
+    switch (input[0]) {
+      case 'settled':
+      case 'failed':
+        return this.#calledAfter.get(input[2]);
+      case 'called':
+        return this.#givenAfter.get(input[2]);
+      case 'timer':
+        return this.#timers[input[2]]?.order;
+      case 'turn':
+        return this.#turns[input[2]]?.order;
+      default:
+        return undefined;
+    }
+  }
+
   asked(ask: Parameters<PlayerWatch['asked']>[0]): void {
+    if (ask.call !== null) this.#calledAfter.set(ask.call, this.#now.order);
+    this.#given(ask.insides);
     this.#asked.push({ ...this.#now, ...ask, args: numberedFromZero(ask.args, ask.insides), within: this.#within });
     this.#within = [];
   }
@@ -133,14 +175,28 @@ export class Learner implements PlayerWatch {
   answered(of: number, insides: Range): void {
     const answer = this.#answers.get(of);
     if (answer !== undefined) answer.insides = insides;
+    this.#given(insides);
+  }
+
+  #given({ from, to }: Range): void {
+    for (let fn = from; fn < to; fn++) this.#givenAfter.set(fn, this.#now.order);
   }
 
   drew(value: number): void {
-    this.#draws.push({ atMs: this.#now.atMs, value });
+    this.#draws.push({ ...this.#now, value });
   }
 
   set(_timer: number, ms: number): void {
-    this.#timers.push({ setMs: this.#now.atMs, ms, firedMs: null });
+    this.#timers.push({ ...this.#now, ms, fired: null, clearedMs: null });
+  }
+
+  cleared(id: number): void {
+    const timer = this.#timers[id];
+    if (timer !== undefined) timer.clearedMs = this.#now.atMs;
+  }
+
+  deferred(): void {
+    this.#turns.push({ ...this.#now, ran: null });
   }
 }
 

@@ -2,7 +2,9 @@
 import type { Clock, Yield } from '../../ports/ports.ts';
 import { timerMs } from '../border.ts';
 import type { Header } from '../entries.ts';
-import type { Fired, Script, When } from './script.ts';
+import type { Look } from '../player/watch.ts';
+import type { Edit } from './edit.ts';
+import type { Fired, Script, Turned, When } from './script.ts';
 
 interface Due {
   readonly atMs: number;
@@ -13,25 +15,43 @@ interface Due {
 }
 /** A timer is taken for one of the recording that was set so shortly before or after. */
 const SAME_TIMER_MS = 20;
+/** Less is done before it: a timer that is set after the same input may end that much earlier or later. */
+const APART_MS_MAX = 50;
+const FREE = Number.POSITIVE_INFINITY;
 
 export class LooseTime {
   nowMs: number;
+  /** Number of the input of the recording that the tree has now; null: this one is not in it. */
+  order: number | null = null;
+  /** Numbers of all inputs of the recording that the tree had. */
+  readonly came = new Set<number>();
   readonly clock: Clock;
+  /** Of what is played: its timers are none of the recording's. */
+  readonly free: Clock;
   readonly yield: Yield;
+  readonly #script: Script;
+  readonly #edit: Edit;
+  /** Nothing is played: what the tree has is an input of the recording, so long as it does what it did then. */
+  readonly #inOrder: boolean;
   readonly #due: Due[] = [];
-  readonly #turns: (() => void)[] = [];
-  readonly #wall: Script['wall'];
+  readonly #free: (() => void)[] = [];
   readonly #wallOffsetMs: number;
   readonly #timers = new Map<number, Fired[]>();
-  readonly #endMs: number;
+  readonly #timersAfter: Map<number, Fired[]>;
+  readonly #turnsAfter: Map<number, Turned[]>;
+  #looked = 0;
+  #looks: readonly Look[] = [];
   #seq = 0;
 
-  constructor({ wall, timers, endMs }: Script, header: Header) {
+  constructor(script: Script, header: Header, o: { edit: Edit; inOrder: boolean }) {
     this.nowMs = header.monoMs;
-    this.#wall = wall;
+    this.#script = script;
+    this.#edit = o.edit;
+    this.#inOrder = o.inOrder;
     this.#wallOffsetMs = header.wallMs - header.monoMs;
-    this.#endMs = endMs;
-    for (const timer of timers) {
+    this.#timersAfter = Map.groupBy(script.timers, ({ order }) => order);
+    this.#turnsAfter = Map.groupBy(script.turns, ({ order }) => order);
+    for (const timer of script.timers) {
       const same = this.#timers.get(timer.ms);
       if (same === undefined) this.#timers.set(timer.ms, [timer]);
       else same.push(timer);
@@ -39,12 +59,13 @@ export class LooseTime {
     this.clock = {
       monoMs: () => this.nowMs,
       wallMs: () => this.nowMs + this.#offsetMs(),
-      setTimeout: (fn, ms) => this.#push({ atMs: this.#firesMs(ms), order: Number.POSITIVE_INFINITY }, fn),
+      setTimeout: (fn, ms) => this.#set(fn, ms),
       clearTimeout: (due) => {
         if (typeof due === 'object' && due !== null) (due as Due).run = null;
       },
     };
-    this.yield = { defer: (fn) => void this.#turns.push(fn) };
+    this.free = { ...this.clock, setTimeout: (fn, ms) => this.#push({ atMs: this.nowMs + ms, order: FREE }, fn) };
+    this.yield = { defer: (fn) => this.#defer(fn) };
   }
 
   get wallMs(): number {
@@ -56,10 +77,18 @@ export class LooseTime {
     this.#push(when, run);
   }
 
+  /** The tree looks at the clock, which moves as it did then. */
+  look(): void {
+    this.#looked += 1;
+    for (; this.#looks[0] !== undefined && this.#looks[0].look <= this.#looked; this.#looks = this.#looks.slice(1))
+      this.nowMs += this.#looks[0].ms;
+  }
+
   /** Does one thing. False: nothing is left up to `untilMs`. */
   step(untilMs: number): boolean {
-    const turn = this.#turns.shift();
+    const turn = this.#free.shift();
     if (turn !== undefined) {
+      this.#begin(null);
       turn();
       return true;
     }
@@ -72,29 +101,73 @@ export class LooseTime {
       this.#due.shift();
       if (next.run === null) continue;
       this.nowMs = Math.max(this.nowMs, next.atMs);
+      this.#begin(next.order === FREE || !this.#inOrder ? null : next.order);
       next.run();
       return true;
     }
   }
 
-  #offsetMs(): number {
-    return this.#wall.findLast((w) => w.atMs <= this.nowMs)?.offsetMs ?? this.#wallOffsetMs;
+  #begin(order: number | null): void {
+    this.order = order;
+    if (order !== null) this.came.add(order);
+    this.#looked = 0;
+    this.#looks = order === null ? [] : (this.#script.looks.get(order) ?? []);
   }
 
-  /** Timers of a machine are late, each by as much as it was then. */
-  #firesMs(ms: number): number {
-    const same = this.#timers.get(timerMs(ms));
-    const at = same?.findIndex((t) => Math.abs(t.setMs - this.nowMs) <= SAME_TIMER_MS) ?? -1;
-    const [timer] = at < 0 ? [] : (same?.splice(at, 1) ?? []);
-    const asThen = timer === undefined || timer.firedMs === null ? 0 : timer.firedMs - timer.setMs;
-    // A recording knows whole milliseconds.
-    return this.nowMs + Math.max(asThen, Math.floor(ms));
+  #offsetMs(): number {
+    return this.#script.wall.findLast((w) => w.atMs <= this.nowMs)?.offsetMs ?? this.#wallOffsetMs;
+  }
+
+  #defer(fn: () => void): void {
+    const ran = this.order === null ? undefined : this.#turnsAfter.get(this.order)?.shift()?.ran;
+    // Without a turn the tree stands still.
+    if (ran === undefined || ran === null) this.#free.push(fn);
+    else this.#push(ran, fn);
+  }
+
+  #set(fn: () => void, ms: number): Due {
+    const timer = this.#timerAsThen(timerMs(ms));
+    const fired = timer === undefined ? null : this.#firing(timer);
+    if (fired !== null && this.#edit.keeps(fired.order)) return this.#push(fired, fn);
+    // A recording knows whole milliseconds. One that did not fire then was late, at the least, until it was cleared.
+    const longerMs = !this.#inOrder || timer === undefined || timer.fired !== null ? 0 : (timer.clearedMs ?? this.#script.endMs) + 1;
+    const due = { atMs: Math.max(longerMs, this.nowMs + Math.floor(ms)), order: FREE };
+    return this.#edit.isPart ? { ...due, seq: this.#seq++, run: fn } : this.#push(due, fn);
+  }
+
+  /** One that was set after the same input; else one of as many milliseconds that was set at about the same time. */
+  #timerAsThen(ms: number): Fired | undefined {
+    const after = this.order === null ? [] : (this.#timersAfter.get(this.order) ?? []);
+    const found =
+      after.find((timer) => timer.ms === ms) ??
+      after.find((timer) => Math.abs(timer.ms - ms) <= APART_MS_MAX) ??
+      this.#timers.get(ms)?.find((timer) => Math.abs(timer.atMs - this.nowMs) <= SAME_TIMER_MS);
+    if (found === undefined) return undefined;
+    for (const list of [this.#timersAfter.get(found.order), this.#timers.get(found.ms)]) list?.splice(list.indexOf(found), 1);
+    return found;
+  }
+
+  /** Where a round of a loop is left out, its timer is that of the next round which is not. */
+  #firing({ ms, fired }: Fired): When | null {
+    let at = fired;
+    while (at !== null && !this.#edit.keeps(at.order)) {
+      const before: When = at;
+      const next = this.#timers.get(ms)?.find((timer) => timer.order >= before.order && this.#comesOf(timer.order, before.order));
+      at = next?.fired ?? null;
+    }
+    return at;
+  }
+
+  #comesOf(order: number, cause: number): boolean {
+    let at = order;
+    while (at > cause) at = this.#script.causes[at] ?? -1;
+    return at === cause;
   }
 
   #push({ atMs, order }: When, run: () => void): Due {
     const due: Due = { atMs: Math.max(atMs, this.nowMs), order, seq: this.#seq++, run };
     // Past its end only timers are due, and nothing answers what they ask.
-    if (due.atMs > this.#endMs + SAME_TIMER_MS && Number.isFinite(order)) return due;
+    if (due.atMs > this.#script.endMs + SAME_TIMER_MS && order !== FREE) return due;
     let from = 0;
     let to = this.#due.length;
     while (from < to) {

@@ -55,8 +55,8 @@ export class LooseWorld {
   constructor(o: LooseInput) {
     this.#o = o;
     this.#answers = new Answers(o.script);
-    this.time = new LooseTime(o.script, o.header);
-    this.#played = o.played?.(this.time.clock);
+    this.time = new LooseTime(o.script, o.header, { edit: o.edit, inOrder: o.played === undefined });
+    this.#played = o.played?.(this.time.free);
     this.#maker = {
       fn:
         (id, name) =>
@@ -90,7 +90,7 @@ export class LooseWorld {
     const drawn = (count: number): Uint8Array => {
       // A recorder draws the seed of its node here.
       if (!this.#made && count === 4) return Uint8Array.from([24, 16, 8, 0], (by) => (header.seed >>> by) & 255);
-      const known = this.#made && count <= 4 ? this.#answers.of({ fn: -1, name: 'entropy.bytes', args: [count] }, this.time.nowMs) : null;
+      const known = this.#made && count <= 4 ? this.#answers.of({ fn: -1, name: 'entropy.bytes', args: [count] }, this.#moment()) : null;
       if (known !== null && typeof known.asked.now === 'object' && 'value' in known.asked.now)
         return revive(known.asked.now.value, this.#maker) as Uint8Array;
       return Uint8Array.from({ length: count }, () => Math.floor(made() * 256));
@@ -106,12 +106,18 @@ export class LooseWorld {
     } as unknown as Ports;
   }
 
-  /** What is drawn at a moment is what was drawn then, however much was drawn before. */
+  #moment(): { atMs: number; order: number | null } {
+    return { atMs: this.time.nowMs, order: this.time.order };
+  }
+
+  /** What is drawn after an input, or at a moment, is what was drawn then, however much was drawn before. */
   #chance(): () => number {
     const left = [...this.#o.script.draws];
     const other = seeded(this.#o.header.seed + 2);
     return () => {
-      const at = left.findIndex((draw) => Math.abs(draw.atMs - this.time.nowMs) <= SAME_DRAW_MS);
+      const { atMs, order } = this.#moment();
+      const after = left.findIndex((draw) => draw.order === order);
+      const at = after >= 0 ? after : left.findIndex((draw) => Math.abs(draw.atMs - atMs) <= SAME_DRAW_MS);
       const [draw] = at < 0 ? [] : left.splice(at, 1);
       return draw?.value ?? other();
     };
@@ -119,7 +125,7 @@ export class LooseWorld {
 
   #hash(name: 'md5Hex' | 'sha256Hex', text: string | Uint8Array): string {
     const json = this.#o.edit.back([cross(text, this.#out([]), NOWHERE).json]);
-    const known = this.#answers.of({ fn: -1, name: `entropy.${name}`, args: json }, this.time.nowMs);
+    const known = this.#answers.of({ fn: -1, name: `entropy.${name}`, args: json }, this.#moment());
     const exact = known !== null && JSON.stringify(known.asked.args) === JSON.stringify(json) ? known.asked.now : null;
     if (exact !== null && typeof exact === 'object' && 'value' in exact) return String(exact.value);
     const [original] = revive(json, this.#maker) as [string | Uint8Array];
@@ -166,7 +172,7 @@ export class LooseWorld {
   #found(call: { fn: number; name: string; args: Json }): { asked: Asked; again: boolean } | null {
     const { script, edit } = this.#o;
     for (;;) {
-      const found = this.#answers.of(call, this.time.nowMs);
+      const found = this.#answers.of(call, this.#moment());
       if (found === null || !isStream(call.name) || found.asked.call === null) return found;
       const settled = script.settled.get(found.asked.call);
       if (settled === undefined || !edit.leavesOut(settled.order, settled.value)) return found;
@@ -208,9 +214,9 @@ export class LooseWorld {
     const settled = this.#o.script.settled.get(call);
     return new Promise((resolve, reject) => {
       for (const signal of o.signals) signal.addEventListener('abort', () => reject(abortedCall(o.name)), { once: true });
-      if (settled === undefined) return;
+      if (settled === undefined || !this.#o.edit.keeps(settled.order)) return;
       const { nowMs } = this.time;
-      const asThen = o.sinceMs === null || (settled.atMs > nowMs && Math.abs(nowMs - o.sinceMs) <= NEAR_MS);
+      const asThen = o.sinceMs === null || (settled.atMs >= nowMs && Math.abs(nowMs - o.sinceMs) <= NEAR_MS);
       const atMs = asThen ? settled.atMs : nowMs + settled.atMs - (o.sinceMs ?? 0);
       this.time.at({ atMs, order: settled.order }, () => {
         const value = revive(this.#o.edit.into(settled.value), this.#maker);
@@ -224,7 +230,7 @@ export class LooseWorld {
     const controller = this.#signals.get(id) ?? new AbortController();
     this.#signals.set(id, controller);
     const when = this.#o.script.aborted.get(id);
-    if (when !== undefined) this.time.at(when, () => controller.abort());
+    if (when !== undefined && this.#o.edit.keeps(when.order)) this.time.at(when, () => controller.abort());
     return controller.signal;
   }
 }

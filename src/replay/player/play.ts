@@ -15,7 +15,7 @@ import { Bodies } from './bodies.ts';
 import { SaidDigests, sameArguments } from './digests.ts';
 import type { Divergence, Parted } from './divergence.ts';
 import { collecting } from './silent.ts';
-import { NO_FUNCTIONS, type PlayerInput } from './watch.ts';
+import { type Look, NO_FUNCTIONS, type PlayerInput } from './watch.ts';
 import { inputWords, outcomeWords, stackOf } from './words.ts';
 
 type Fn = (...args: unknown[]) => unknown;
@@ -47,7 +47,7 @@ export class Player {
   #seen = 0;
   /** What the tree does after this input is known in part only. */
   #open = false;
-  #clocks: { look: number; ms: number }[] = [];
+  #clocks: Look[] = [];
   #next: Input | null = null;
   #nextWallMs: number | null = null;
   #timerIds = 0;
@@ -140,8 +140,9 @@ export class Player {
     if (this.#nextWallMs !== null) this.#wallOffsetMs = this.#nextWallMs;
     this.#looks = 0;
     this.#checkTime();
-    this.#o.watch?.input(this.#bodies.inInput(input), { monoMs: this.#nowMs, wallOffsetMs: this.#wallOffsetMs });
+    const [given, at] = [this.#bodies.inInput(input), { monoMs: this.#nowMs, wallOffsetMs: this.#wallOffsetMs }];
     this.#read();
+    this.#o.watch?.input(given, { ...at, looks: [...this.#clocks] });
     this.#act(input);
     return true;
   }
@@ -355,7 +356,7 @@ export class Player {
       metrics: collecting(this.#o.own.metrics, () => this.#ask(-1, 'metrics.render', []) as Promise<string>),
       rng: { next: () => this.#drawn(seed) },
       clock: this.#clock(),
-      yield: { defer: (fn: () => void) => void this.#turns.set(this.#turnIds++, fn) },
+      yield: { defer: (fn: () => void) => this.#defer(fn) },
       entropy: this.#entropy(),
     } as unknown as Ports;
   }
@@ -378,8 +379,16 @@ export class Player {
         this.#timers.set(id, fn);
         return id;
       },
-      clearTimeout: (id) => void this.#timers.delete(id as number),
+      clearTimeout: (id) => {
+        if (this.#timers.delete(id as number)) this.#o.watch?.cleared(id as number);
+      },
     };
+  }
+
+  #defer(fn: () => void): void {
+    const id = this.#turnIds++;
+    this.#o.watch?.deferred(id);
+    this.#turns.set(id, fn);
   }
 
   #drawn(seed: () => number): number {

@@ -8,11 +8,17 @@ export interface Range {
   readonly to: number;
 }
 
+/** From the tree's look number `look` at the clock on, since the last input, it stands `ms` after where it stood. */
+export interface Look {
+  readonly look: number;
+  readonly ms: number;
+}
+
 export const NO_FUNCTIONS: Range = { from: 0, to: 0 };
 
 export interface PlayerWatch {
-  /** The next input, before the tree gets it. Bodies are in their places. */
-  input(input: Input, at: { monoMs: number; wallOffsetMs: number }): void;
+  /** The next input, before the tree gets it. Bodies are in their places. `looks`: how the clock moves while the tree looks at it. */
+  input(input: Input, at: { monoMs: number; wallOffsetMs: number; looks: readonly Look[] }): void;
   /** `fn`: number of the function that the tree called. `insides`: functions among its arguments. `call`: which promise came back. */
   asked(ask: { fn: number; name: string; args: Json; insides: Range; call: number | null; now: Now }): void;
   /** The outside calls a function of the tree. */
@@ -20,6 +26,9 @@ export interface PlayerWatch {
   /** What that call gave has these functions. */
   answered(of: number, insides: Range): void;
   set(timer: number, ms: number): void;
+  cleared(timer: number): void;
+  /** It asked for a turn. */
+  deferred(turn: number): void;
   /** It drew a number by chance. */
   drew(value: number): void;
   /** What was said, or a text of the tree, has this digest. */

@@ -4,7 +4,7 @@ import { CtlError, EXIT } from '../../../admin/client.ts';
 import type { Common, Runner } from '../../asked.ts';
 
 /** Runs of the node that cutting a recording down may take. */
-const RUNS = 80;
+const RUNS = 150;
 
 export function addReplayCommand<T extends Common>(y: Argv<T>, { io, run }: Runner): Argv<T> {
   return y.command(

@@ -16,7 +16,7 @@ import { seeded } from '../../../../replay/border.ts';
 import type { Header, Input } from '../../../../replay/entries.ts';
 import { defaultAnswers } from '../../../../replay/loose/defaults.ts';
 import { Edit } from '../../../../replay/loose/edit.ts';
-import { fullNameOf, howIs, KnownPods } from '../../../../replay/loose/pods.ts';
+import { fullNameOf, KnownPods } from '../../../../replay/loose/pods.ts';
 import { runLoosely, type Surroundings } from '../../../../replay/loose/run.ts';
 import { Learner, type Script } from '../../../../replay/loose/script.ts';
 import { silentLogger, silentMetrics } from '../../../../replay/player/silent.ts';
@@ -131,7 +131,7 @@ async function learned(file: string, around: Surroundings): Promise<Recorded> {
     ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain(), watch: learner },
     stopAt(e, node) {
       live = node;
-      pods.see(e.path, node);
+      pods.see(e, node);
       return false;
     },
     leaves: (node) => {
@@ -154,9 +154,9 @@ class StopLearner extends Learner {
     this.#stops = stops;
   }
 
-  override input(input: Input, at: { monoMs: number; wallOffsetMs: number }): void {
-    if (isStop(input)) this.#stops();
-    super.input(input, at);
+  override input(...of: Parameters<Learner['input']>): void {
+    if (isStop(of[0])) this.#stops();
+    super.input(...of);
   }
 }
 
@@ -167,7 +167,7 @@ function isStop(input: Input): boolean {
 const OWN = { log: silentLogger, metrics: silentMetrics };
 
 function endsOf(node: Node, pods: KnownPods, ends: Map<string, string>): void {
-  for (const { uid } of pods.all) ends.set(uid, howIs(node, uid));
+  for (const { uid } of pods.all) ends.set(uid, pods.howIs(node, uid));
 }
 
 async function lived(
@@ -196,7 +196,7 @@ async function lived(
       runtime?.checks.watch(made);
       if (o.scenario !== null) inject(made, o.scenario).catch((error: unknown) => (failure = messageOf(error)));
     },
-    step(e, nowMs) {
+    step(e, _, nowMs) {
       if (e.kind === 'transition') steps.push({ atMs: nowMs, path: e.path, what: `${e.from} -> ${e.to} on ${e.event}` });
     },
   });
