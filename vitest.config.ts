@@ -1,33 +1,28 @@
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { recordedCosts } from './scripts/tests/costs.ts';
 
 // A daemon that a test starts leaves the kernel settings of this machine alone.
 process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSys');
 
-/** What took longest in runs of the whole suite. A long file that starts last leaves cores idle. */
-const LONG = [
-  'test/e2e/runtime/daemonKill.test.ts',
-  'test/e2e/node/flood.test.ts',
-  'test/e2e/tools/inspectPage.test.ts',
-  'test/sim/mutants/even.test.ts',
-  'test/sim/mutants/odd.test.ts',
-  'test/integration/kill/killEveryActor.test.ts',
-  'test/sim/seeds/fixedSeeds.test.ts',
-  'test/integration/kill/killSteady.test.ts',
-  'test/fuzz/fuzz.test.ts',
-  'test/sim/seeds/freshSeeds.test.ts',
-].map((file) => join(import.meta.dirname, file));
+/** Seconds that a file took when costs were last recorded. A long file that starts last leaves cores idle. */
+const { slow } = recordedCosts();
+const wallOf = ({ moduleId }: TestSpecification): number => slow[relative(import.meta.dirname, moduleId)]?.wall ?? 0;
+
+/** Files that this `npm test` has run already. */
+const done = process.env.ACTORLET_TESTS_DONE?.split('\n').filter(Boolean) ?? [];
 
 /** What an `expect.poll` may wait for: a machine that is busy with other things is no failure. Below each project's `testTimeout`. */
 const poll = { timeout: 50_000 };
+/** Counts what each file costs. */
+const setupFiles = ['scripts/tests/perFile.ts'];
 
 /** Vitest's order is by size, where nothing is known of an earlier run. */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification) => LONG.indexOf(moduleId) + 1 || LONG.length + 1;
-    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+    return (await super.sort(files)).sort((a, b) => wallOf(b) - wallOf(a));
   }
 }
 
@@ -45,11 +40,12 @@ export default defineConfig({
           name: 'unit',
           env: { ACTORLET_PROGRAMS: 'built' },
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/cluster/**'],
+          exclude: ['test/e2e/**', 'test/cluster/**', ...done],
           // Wide: a machine that is busy with other things is no failure.
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: { poll },
+          setupFiles,
           pool: 'forks',
           // Starting a process for each file and loading the sources there costs more than most files do.
           isolate: false,
@@ -65,8 +61,12 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll },
+          setupFiles,
           pool: 'forks',
-          // These mostly wait, and each file has a lab of its own.
+          // Files of one worker share a containerd, and load the sources once.
+          isolate: false,
+          globalSetup: ['test/e2e/lab/labs.ts'],
+          // These mostly wait.
           maxWorkers: 3,
           // Vitest wants projects with different numbers of workers one after the other.
           sequence: { groupOrder: 1 },
@@ -79,6 +79,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 180_000,
           expect: { poll },
+          setupFiles,
           pool: 'forks',
           fileParallelism: false,
         },
@@ -90,6 +91,7 @@ export default defineConfig({
           testTimeout: 900_000,
           hookTimeout: 600_000,
           expect: { poll },
+          setupFiles,
           pool: 'forks',
           fileParallelism: false,
         },

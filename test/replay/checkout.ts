@@ -6,7 +6,15 @@ import { join } from 'node:path';
 import { MUTANTS } from '../sim/mutants/mutants.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const PARTS = ['src', 'package.json', 'vitest.config.ts', 'test/replay/replayed.ts', 'test/replay/regression.ts'];
+const PARTS = [
+  'src',
+  'package.json',
+  'vitest.config.ts',
+  'scripts/tests',
+  'test/cost.json',
+  'test/replay/replayed.ts',
+  'test/replay/regression.ts',
+];
 
 export class Checkout implements Disposable {
   readonly dir = mkdtempSync(join(tmpdir(), 'actorlet-checkout-'));

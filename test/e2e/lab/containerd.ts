@@ -1,10 +1,21 @@
 /**
- * One real containerd for one test: its own folders, socket, bridge, subnet and cgroup. `stop()` leaves nothing behind
- * and says what it could not remove.
+ * A real containerd for tests: its own folders, socket, bridge, subnet and cgroup. Files that one worker runs after each other share it.
+ * `stop()` leaves nothing behind for the next, and says what it could not remove. `labs.ts` ends it after the last file.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
@@ -12,6 +23,7 @@ import type { Cri } from '../../../src/ports/ports.ts';
 import { mountsUnder, processesInCgroups, processesOf, removeBridge, removeCgroups, removeMounts } from './cleanup.ts';
 import { cniConfig, containerdConfig, type InstanceNames } from './config.ts';
 import { BUSYBOX_IMAGES, buildImages, PAUSE_IMAGE } from './images.ts';
+import { noteLab, sharesLabs } from './labs.ts';
 import { quietLog, realClock, until } from './ports.ts';
 
 export interface Containerd {
@@ -37,7 +49,7 @@ export interface Containerd {
   /** Freezes (true) or thaws the daemon: calls hang, the connection stays. Resolves when every thread of it has stopped. */
   freeze(frozen: boolean): Promise<void>;
   log(): string;
-  /** Removes every container, process, mount, namespace, cgroup, bridge and file of this instance. Returns what is left. */
+  /** Removes every container, process, mount and cgroup, of an instance that is not shared also itself. Returns what is left. */
   stop(): Promise<string[]>;
 }
 
@@ -67,6 +79,8 @@ class Instance implements Containerd {
   readonly bridge: string;
   readonly cri: Cri;
   pauseFrom: 'gcc' | 'busybox' = 'gcc';
+  /** Files after this one go on with it. */
+  shared = false;
   #daemon: ChildProcess | undefined;
 
   constructor(names: InstanceNames, cgroupParent: string) {
@@ -95,6 +109,8 @@ class Instance implements Containerd {
       env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` },
     });
     closeSync(out);
+    // A worker that shares it ends before it.
+    daemon.unref();
     this.#daemon = daemon;
     let failure: string | undefined;
     daemon.once('error', (error) => {
@@ -168,14 +184,47 @@ class Instance implements Containerd {
   }
 
   async stop(): Promise<string[]> {
-    const alive = this.#daemon !== undefined && this.#daemon.exitCode === null && this.#daemon.signalCode === null;
+    let answers = true;
     try {
-      if (!alive) await this.start();
+      if (this.pid === undefined) await this.start();
       await this.freeze(false);
       await this.#removePods();
     } catch {
       // A daemon that does not answer: its processes and mounts are removed by hand below.
+      answers = false;
     }
+    const left = this.shared && answers ? await this.#emptied() : null;
+    if (left?.length === 0) return left;
+    // What one file left is not for the next to find.
+    if (shared === this) shared = undefined;
+    return [...(left ?? []), ...(await this.#ended())];
+  }
+
+  /** As it was before its first file. Returns what is left of the one that ran. */
+  async #emptied(): Promise<string[]> {
+    const ended = () => processesInCgroups(this.cgroupParent).length === 0;
+    await until('containers to end', ended, { timeoutMs: STOPPED_TIMEOUT_MS }).catch(() => {});
+    const left = [
+      ...processesInCgroups(this.cgroupParent).map((pid) => `process ${pid}`),
+      ...mountsUnder(this.dir).map((path) => `mount ${path}`),
+      ...removeCgroups(this.cgroupParent).map((path) => `cgroup ${path}`),
+    ];
+    const ours: readonly string[] = [PAUSE_IMAGE, ...BUSYBOX_IMAGES];
+    const { images } = await this.cri.call('ListImages', {}, once(5_000));
+    for (const { id, repoTags } of images) {
+      const image = repoTags.length === 0 ? id : repoTags.find((tag) => !ours.includes(tag));
+      if (image !== undefined) await this.cri.call('RemoveImage', { image: { image } }, once(20_000));
+    }
+    const tags = images.flatMap((image) => image.repoTags);
+    if (!ours.every((tag) => tags.includes(tag))) await this.loadImages();
+    rmSync(join(this.dir, 'certs.d'), { recursive: true });
+    mkdirSync(join(this.dir, 'certs.d'));
+    truncateSync(join(this.dir, 'containerd.log'));
+    return left;
+  }
+
+  /** Removes the instance itself. */
+  async #ended(): Promise<string[]> {
     this.cri.close();
     if (this.#daemon !== undefined && this.#daemon.exitCode === null && this.#daemon.signalCode === null) {
       const ended = new Promise<void>((resolve) => this.#daemon?.once('exit', () => resolve()));
@@ -227,11 +276,23 @@ function freeSubnet(): string {
   throw new Error(`no free 10.${FIRST_SUBNET}-${FIRST_SUBNET + SUBNETS - 1}.x.0/24 subnet on this machine`);
 }
 
+/** The instance of this worker. */
+let shared: Instance | undefined;
+
 /**
- * Starts an instance and imports the pause and busybox images: about two seconds.
- * `dir` is created if absent and removed by `stop()`; default a fresh one under the system's temporary folder.
+ * Gives the worker's instance, or starts one and imports the pause and busybox images: about two seconds. With `dir`, or where
+ * nobody would end it after the last file, it is the caller's own: `dir` is created if absent and removed by `stop()`.
  */
 export async function startContainerd(o: { dir?: string } = {}): Promise<Containerd> {
+  if (o.dir !== undefined || !sharesLabs()) return startInstance(o);
+  if (shared === undefined) {
+    shared = await startInstance(o);
+    shared.shared = true;
+  }
+  return shared;
+}
+
+async function startInstance(o: { dir?: string }): Promise<Instance> {
   if (process.getuid?.() !== 0) throw new Error('a real containerd needs root');
   const dir = o.dir ?? mkdtempSync(join(tmpdir(), 'actorlet-lab-'));
   const id = randomBytes(3).toString('hex');
@@ -246,6 +307,7 @@ export async function startContainerd(o: { dir?: string } = {}): Promise<Contain
   writeFileSync(join(dir, 'config.toml'), containerdConfig(names));
   writeFileSync(join(dir, 'cni', '10-lab.conflist'), cniConfig(names));
   const instance = new Instance(names, `/actorlet-lab-${id}`);
+  if (sharesLabs()) noteLab({ dir, bridge: names.bridge, cgroupParent: instance.cgroupParent });
   try {
     await instance.start();
     await instance.loadImages();

@@ -33,7 +33,7 @@ function summary(...args: string[]): { lines: string[]; code: number } {
 }
 function run(args: string[]): string[] {
   const given = args.length > 0 ? args : [folder, 'true'];
-  return execFileSync(process.execPath, [join(project, 'scripts/test-summary.mjs'), ...given], { cwd: project, encoding: 'utf8' })
+  return execFileSync(process.execPath, [join(project, 'scripts/tests/summary.mjs'), ...given], { cwd: project, encoding: 'utf8' })
     .trim()
     .split('\n');
 }

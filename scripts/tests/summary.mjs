@@ -5,8 +5,8 @@
  *
  * A file that failed and then passed alone (`NAME.again`) counts as passed, and is named as flaky with its first failure.
  *
- * Usage: test-summary.mjs FOLDER true|no [FAILED-STEP...]
- *        test-summary.mjs --failed-files FOLDER PROJECT    prints the files of a project that failed, if they are few
+ * Usage: summary.mjs FOLDER true|no [FAILED-STEP...]
+ *        summary.mjs --failed-files FOLDER PROJECT    prints the files of a project that failed, if they are few
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
