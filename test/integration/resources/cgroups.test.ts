@@ -169,6 +169,8 @@ it('MemoryQoS and QOSReserved: floors and ceilings of the classes follow their p
   expect(file(`/kubepods/burstable/pod${h.uid('b')}`, 'memory.low')).toBe(String(2 * gi));
   expect(file('/kubepods/burstable', 'memory.low')).toBe(String(2 * gi));
   expect(file('/kubepods', 'memory.low')).toBe(String(2 * gi));
+  const kept = (await h.metrics.render()).split('\n').filter((line) => line.startsWith('kubelet_memory_qos_node_memory_'));
+  expect(kept.sort()).toEqual([`kubelet_memory_qos_node_memory_low_bytes ${2 * gi}`, 'kubelet_memory_qos_node_memory_min_bytes 0']);
   expect(file('/kubepods/besteffort', 'memory.max')).toBe(String(6 * gi));
   h.cgroups.failing = (operation, path, name) =>
     operation === 'apply' && path === '/kubepods/besteffort' && name === 'memory.max' && file(path, name) === String(6 * gi)

@@ -34,6 +34,11 @@ export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
     'The label of a volume is put together here. That cannot fail.',
     ...named('volume_manager_selinux_container_', 'errors_total', 'warnings_total'),
   ),
+  leftOut('Informers of the Go client.', ...named('informer_', 'processing_latency_seconds', 'queued_items', 'store_resource_version')),
+  leftOut(
+    'Only with the gate `PodLevelResourceManagers`, which is not there.',
+    ...named('resource_manager_', 'allocation_errors_total', 'allocations_total', 'container_assignments'),
+  ),
   leftOut('Windows only.', ...named('kubelet_started_host_process_containers_', 'errors_total', 'total')),
   leftOut(
     'Work queues of the Go client. Mailboxes of actors have `actorlet_mailbox_*`.',
@@ -50,7 +55,14 @@ export const LEFT_OUT_METRICS: readonly LeftOutFamilies[] = [
   ),
   leftOut(
     'Connection cache of the Go client.',
-    ...named('rest_client_transport_', 'cache_entries', 'cert_rotation_gc_calls_total', 'create_calls_total'),
+    ...named(
+      'rest_client_transport_',
+      'ca_reload_total',
+      'cache_entries',
+      'cache_gc_calls_total',
+      'cert_rotation_gc_calls_total',
+      'create_calls_total',
+    ),
   ),
   leftOut(
     'Metrics library of the Go components. No family is hidden or disabled here.',

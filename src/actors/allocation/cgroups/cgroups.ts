@@ -46,6 +46,7 @@ import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { keptMemory } from './measured.ts';
 
 export interface CgroupsOptions {
   /** What the runtime said, or else the configuration; undefined until the runtime was asked. */
@@ -108,11 +109,14 @@ class Groups {
   readonly #kubepods: GroupName;
   #layout: GroupLayout | null = null;
   #driver: GroupDriver | null = null;
+  /** With the gate MemoryQoS. */
+  readonly #tellKept: ReturnType<typeof keptMemory> | undefined;
 
   constructor(ctx: ActorCtx<CgroupsEvent>, o: CgroupsOptions & { port: Cgroups }) {
     this.#ctx = ctx;
     this.#o = o;
     this.#kubepods = kubepodsName(o.root);
+    if (o.rules.memoryFloors !== undefined) this.#tellKept = keptMemory(ctx.ports);
   }
 
   /** @throws Error that says what is missing. */
@@ -184,6 +188,7 @@ class Groups {
     const { pageSizes, memoryFloors } = this.#rules(layout);
     const reserve = percent === null ? {} : { reserve: { percent, allocatableBytes: reservableBytes(machine, reservations) } };
     const values = tierValues(all, { pageSizes, ...(memoryFloors === undefined ? {} : { memoryFloors }), ...reserve });
+    this.#tellKept?.({ minBytes: values.kubepods.memoryMinBytes ?? 0, lowBytes: values.burstable.memoryLowBytes ?? 0 });
     await this.#o.port.apply(this.#path(this.#kubepods), groupWrites(values.kubepods, layout));
     for (const tier of TIERS) {
       const at = this.#path(tierName(this.#kubepods, tier));

@@ -3,6 +3,16 @@ import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
+/** What the kernel leaves to pods, in the kubelet's families: of Guaranteed pods, and of Burstable ones. */
+export function keptMemory({ metrics }: Pick<Ports, 'metrics'>): (kept: { minBytes: number; lowBytes: number }) => void {
+  const min = metrics.gauge('kubelet_memory_qos_node_memory_min_bytes', 'Memory that Guaranteed pods keep whatever happens: memory.min');
+  const low = metrics.gauge('kubelet_memory_qos_node_memory_low_bytes', 'Memory that is taken from Burstable pods last: memory.low');
+  return ({ minBytes, lowBytes }) => {
+    min.set(minBytes);
+    low.set(lowBytes);
+  };
+}
+
 /** The same port; its creations, updates and removals are measured. */
 export function measuredCgroups(port: Cgroups, { metrics, clock }: Pick<Ports, 'metrics' | 'clock'>): Cgroups {
   const duration = metrics.histogram(

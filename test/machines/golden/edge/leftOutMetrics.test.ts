@@ -9,6 +9,7 @@ import { TARGET_MAJOR, TARGET_MINOR } from '../../../../src/boot/version.ts';
 import { KNOWN_VALUES } from '../../../reference/known.ts';
 import { LEFT_OUT_METRICS } from '../../../reference/leftOut/leftOutMetrics.ts';
 import reference from '../../../reference/recorded/metrics136.json' with { type: 'json' };
+import unsampled from '../../../reference/recorded/metricsUnsampled136.json' with { type: 'json' };
 import { readGolden } from '../golden.ts';
 
 interface Family {
@@ -19,7 +20,8 @@ const PAGE = join(import.meta.dirname, '../../../../docs/differences-metrics.md'
 /** This daemon's own, and those that are served on other pages than /metrics. */
 const NOT_OF_THE_PAGE = /^(actorlet_|prober_|kubernetes_healthcheck)/;
 
-const kubelet = new Map<string, Family>(Object.entries(reference));
+/** Of these the node that was recorded had no samples. The kubelet registers them all the same. */
+const kubelet = new Map<string, Family>([...Object.entries(reference), ...Object.entries(unsampled)]);
 const leftOut = new Map(LEFT_OUT_METRICS.flatMap(({ why, families }) => families.map((name) => [name, why] as const)));
 
 function isFamily(value: unknown): value is Family {
@@ -64,7 +66,7 @@ function page(): string {
   return [
     '# Metrics that differ from the kubelet',
     `Compared with \`/metrics\` of the kubelet of Kubernetes ${TARGET_MAJOR}.${TARGET_MINOR}. A test writes this page from the table in [leftOutMetrics.ts](../test/reference/leftOut/leftOutMetrics.ts). To update it, run \`npm run golden -- test/machines/golden/edge/leftOutMetrics.test.ts\`.`,
-    'All other families of the kubelet are here, with its names, types, labels and buckets.',
+    'All other families of such a kubelet are here, with its names, types, labels and buckets. That includes families without samples on the node that was recorded.',
     '## Families that are left out',
     ['| family | reason |', '| --- | --- |', ...rows].join('\n'),
     '## Other values',

@@ -54,7 +54,7 @@ async function lived(): Promise<{ families: Families; text: string }> {
     servers: true,
     config: {
       ...{ cpuManagerPolicy: 'static', reservedSystemCPUs: '0', shutdownGracePeriod: 30_000 },
-      featureGates: { PodCertificateRequest: true },
+      featureGates: { PodCertificateRequest: true, MemoryQoS: true },
     },
     manifests: { fixed: staticPod('fixed') },
     metrics: () => remembering(families),
