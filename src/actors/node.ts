@@ -224,6 +224,7 @@ function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null)
     devicePlugins: ports.devicePlugins !== undefined,
     dra: ports.dra !== undefined,
     podResources: ports.podResources !== undefined,
+    podsApi: ports.podsApi !== undefined,
     kernelLog: ports.kernelLog !== undefined,
     inhibitor: ports.inhibitor !== undefined,
     iptables: ports.iptables !== undefined,

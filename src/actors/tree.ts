@@ -14,6 +14,7 @@ import { adminServerSpec } from './edge/admin.ts';
 import { healthzServerSpec } from './edge/healthz.ts';
 import { httpsServerSpec } from './edge/https/https.ts';
 import { podResourcesSpec } from './edge/podResources.ts';
+import { podsApiSpec } from './edge/podsApi.ts';
 import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
 import { injectorSpec } from './foundation/injector/injector.ts';
@@ -165,6 +166,7 @@ function edge(o: TreeOptions): AnySpec[] {
     ...(o.readOnly === null ? [] : [readOnlyServerSpec(o.readOnly)]),
     ...(o.https === null ? [] : [httpsServerSpec(o.https)]),
     ...(o.podResources === null ? [] : [podResourcesSpec(o.podResources)]),
+    ...(o.podsApi === null ? [] : [podsApiSpec(o.podsApi)]),
   ];
 }
 

@@ -51,6 +51,7 @@ export interface TreeInput {
   devicePlugins?: boolean;
   dra?: boolean;
   podResources?: boolean;
+  podsApi?: boolean;
   kernelLog?: boolean;
   inhibitor?: boolean;
   iptables?: boolean;
@@ -72,6 +73,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       ...{ nodeName, inspect, build, facts },
       faults: o.injector === null ? null : o.injector.activeFaults,
       podResources: o.podResources === true,
+      podsApi: o.podsApi === true,
     }),
     ...runtimeOptions(config, o.kernelLog === true),
     ...allocation,

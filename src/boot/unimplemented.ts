@@ -129,7 +129,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 /** Gates of features that are not there at all, with what is there instead: to turn one on asks for something. */
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('pods with resources of a pod as a whole have no CPUs or memory alone', 'PodLevelResourceManagers'),
-  ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
   ...gatesWithout(
     'resources of containers with CPUs or memory of their own do not change while they run',
     'InPlacePodVerticalScalingExclusiveCPUs',

@@ -30,6 +30,7 @@ import type { DevicePlugins } from './sockets/devicePlugins.ts';
 import type { Dra } from './sockets/dra.ts';
 import type { Net } from './sockets/net.ts';
 import type { PodResourcesPort } from './sockets/podResources.ts';
+import type { PodsApiPort } from './sockets/podsApi.ts';
 
 export type { Entropy, Rng };
 
@@ -318,6 +319,8 @@ export interface Ports {
   readonly dra?: Dra;
   /** Absent where nobody can ask which devices and CPUs containers hold. */
   readonly podResources?: PodResourcesPort;
+  /** The socket at which agents list and watch the pods. */
+  readonly podsApi?: PodsApiPort;
   /** Absent where there is no kernel to listen to. */
   readonly kernelLog?: KernelLog;
   /** Absent where the node delays no shutdown of its machine. */

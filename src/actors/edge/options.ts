@@ -8,6 +8,7 @@ import type { HealthzOptions } from './healthz.ts';
 import type { HttpsOptions } from './https/https.ts';
 import type { FigureOptions } from './https/stats/figures.ts';
 import type { PodResourcesOptions } from './podResources.ts';
+import type { PodsApiOptions } from './podsApi.ts';
 import type { ReadOnlyOptions } from './readOnly.ts';
 
 /** Null where it is switched off. */
@@ -17,6 +18,7 @@ export interface EdgeOptions {
   readOnly: ReadOnlyOptions | null;
   https: HttpsOptions | null;
   podResources: PodResourcesOptions | null;
+  podsApi: PodsApiOptions | null;
 }
 
 const HOST_LOGS_DIR = '/var/log';
@@ -28,9 +30,10 @@ interface FigureInput extends Pick<FigureOptions, 'nodeName' | 'inspect' | 'buil
 interface EdgeInput extends FigureInput {
   faults: NonNullable<AdminOptions['faults']> | null;
   podResources: boolean;
+  podsApi: boolean;
 }
 
-export function edgeOptions(config: NodeConfig, { faults, podResources, ...o }: EdgeInput): EdgeOptions {
+export function edgeOptions(config: NodeConfig, { faults, podResources, podsApi, ...o }: EdgeInput): EdgeOptions {
   const { config: c, flags, gates } = config;
   return {
     admin: flags.adminSocket === '' ? null : adminOptions(config, { ...o, faults }),
@@ -44,6 +47,7 @@ export function edgeOptions(config: NodeConfig, { faults, podResources, ...o }: 
           get: gates.enabled('KubeletPodResourcesGet'),
         }
       : null,
+    podsApi: podsApi && gates.enabled('PodsAPI') ? { rootDir: flags.rootDir } : null,
   };
 }
 

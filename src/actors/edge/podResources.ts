@@ -15,13 +15,12 @@ import {
 } from '../../machines/edge/podResources.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
-
-import { codeOf } from '../../machines/text/errors.ts';
 import type { Ports } from '../../ports/ports.ts';
 import type { PodResourcesAnswers } from '../../ports/sockets/podResources.ts';
 import { heldResources } from '../allocation/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { naming, serverSpec } from './server.ts';
+import { freshSocket } from './socketFolder.ts';
 
 export interface PodResourcesOptions {
   rootDir: string;
@@ -31,11 +30,9 @@ export interface PodResourcesOptions {
   get: boolean;
 }
 
-/** Below the root directory. Agents mount the folder, since the socket is another one after each start. */
+/** Below the root directory. */
 const FOLDER = 'pod-resources';
 const SOCKET = 'kubelet.sock';
-/** Mode of the folder, from the reference. */
-const FOLDER_MODE = 0o750;
 /** A half list after a restart would tell that devices are free. Without its API server the node answers with what it knows after this. */
 const WHOLE_LIST_MS = 30_000;
 
@@ -52,16 +49,7 @@ export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent>
 async function open(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions) {
   const { fs, podResources } = ctx.ports;
   if (podResources === undefined) throw new Error('this node cannot serve the pod resources API');
-  const folder = `${o.rootDir}/${FOLDER}`;
-  await fs.mkdirp(folder, FOLDER_MODE);
-  const path = `${folder}/${SOCKET}`;
-  try {
-    // A daemon that was killed left it: one that runs has the root directory locked (boot/steps/prepare.ts).
-    await fs.unlink(path);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  }
-  return podResources.serve(path, answersOf(ctx, o));
+  return podResources.serve(await freshSocket(fs, `${o.rootDir}/${FOLDER}`, SOCKET), answersOf(ctx, o));
 }
 
 function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResourcesAnswers {

@@ -34,6 +34,7 @@ import { createMounter } from './mounts/mounter.ts';
 import { createNet } from './net/net.ts';
 import { proxyOf } from './net/proxy.ts';
 import { createGrpcPodResources } from './podResources/grpcPodResources.ts';
+import { createGrpcPodsApi } from './podsApi/grpcPodsApi.ts';
 import { createProber } from './prober.ts';
 import { createProfiler } from './profiler.ts';
 
@@ -59,6 +60,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     devicePlugins: createGrpcDevicePlugins({ clock: createClock() }),
     dra: createGrpcDra({ clock: createClock() }),
     podResources: createGrpcPodResources(),
+    podsApi: createGrpcPodsApi(),
     kernelLog: createKernelLog(),
     ...(config.config.cgroupsPerQOS || config.config.kubeletCgroups !== '' || config.config.systemCgroups !== ''
       ? { cgroups: createCgroups() }

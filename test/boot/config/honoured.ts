@@ -156,6 +156,7 @@ export const HONOURED_GATES: readonly string[] = [
   'MemoryQoS',
   'NodeDeclaredFeatures',
   'PodAndContainerStatsFromCRI',
+  'PodsAPI',
   'PreventStaticPodAPIReferences',
   'QOSReserved',
   'ReduceDefaultCrashLoopBackOffDecay',
