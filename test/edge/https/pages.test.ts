@@ -237,7 +237,7 @@ describe('statistics', () => {
       expect((await s.ask('/metrics')).body).toContain('kubelet_metrics_provider{provider="cadvisor"} 1');
     });
 
-    it('come as before from a runtime that does not know the calls, and are an error where it fails', async () => {
+    it('come as before from a runtime that refuses the calls, and are an error where it does not answer', async () => {
       const s = await fromCri();
       s.cri.ListPodSandboxStats = unimplemented;
       s.cri.ListMetricDescriptors = unimplemented;
@@ -247,8 +247,13 @@ describe('statistics', () => {
       expect((await s.ask('/metrics/cadvisor')).body).toContain('container_cpu_usage_seconds_total{container="main"');
       const said = s.ports.lines.filter((l) => l.msg.startsWith('PodAndContainerStatsFromCRI'));
       expect(said.map((l) => l.fields.call)).toEqual(['ListPodSandboxStats', 'ListPodSandboxMetrics']);
+      // One of its sandboxes is broken.
       s.cri.ListPodSandboxStats = () => {
-        throw new Error('broken');
+        throw new Error('failed to decode sandbox container metrics');
+      };
+      expect((await s.ask('/stats/summary')).status).toBe(200);
+      s.cri.ListPodSandboxStats = () => {
+        throw Object.assign(new Error('broken'), { code: 14 });
       };
       expect(await s.ask('/stats/summary')).toMatchObject({ status: 500, body: expect.stringContaining('broken') });
     });

@@ -1,4 +1,7 @@
-/** Asks the runtime for the figures that it makes itself. A runtime without the calls is passed over, and that is said once. */
+/**
+ * Asks the runtime for the figures that it makes itself. One that does not know a call, or fails for one of its sandboxes, is passed
+ * over: the figures of all pods would be missing. That is said once.
+ */
 
 import { criMetrics } from '../../../../machines/edge/https/stats/criMetrics.ts';
 import { type SandboxFigures, sandboxFigures } from '../../../../machines/edge/https/stats/criStats.ts';
@@ -6,11 +9,11 @@ import type { CriMetricDescriptor } from '../../../../machines/wire/cri.ts';
 import { CriError, type Logger } from '../../../../ports/ports.ts';
 import type { CriClient } from '../../../runtime/client.ts';
 
-/** gRPC's UNIMPLEMENTED. */
-const UNIMPLEMENTED = 12;
+/** gRPC's CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE: it would answer nothing else either. */
+const SAYS_NOTHING: readonly number[] = [1, 4, 14];
 
 export interface CriFigures {
-  /** Null: the runtime does not tell. Rejects where it should and fails. */
+  /** Null: the runtime does not tell. Rejects where it does not answer. */
   sandboxes(signal: AbortSignal): Promise<SandboxFigures | null>;
   /** Prometheus text. Null, and rejects, as {@link sandboxes}. */
   metrics(signal: AbortSignal): Promise<string | null>;
@@ -18,12 +21,15 @@ export interface CriFigures {
 
 export function criFigures(o: { cri: CriClient; log: Logger; pressure: boolean }): CriFigures {
   const passedOver = new Set<string>();
-  const unlessUnknown = async <T>(call: string, instead: string, ask: () => Promise<T>): Promise<T | null> => {
+  const unlessRefused = async <T>(call: string, instead: string, ask: () => Promise<T>): Promise<T | null> => {
     try {
-      return await ask();
+      const answer = await ask();
+      passedOver.delete(call);
+      return answer;
     } catch (error) {
-      if (!(error instanceof CriError) || error.code !== UNIMPLEMENTED) throw error;
-      if (!passedOver.has(call)) o.log.warn({ call }, `PodAndContainerStatsFromCRI: the runtime does not know this call; ${instead}`);
+      if (!(error instanceof CriError) || SAYS_NOTHING.includes(error.code)) throw error;
+      const { details: err } = error;
+      if (!passedOver.has(call)) o.log.warn({ call, err }, `PodAndContainerStatsFromCRI: the runtime refuses this call; ${instead}`);
       passedOver.add(call);
       return null;
     }
@@ -31,11 +37,11 @@ export function criFigures(o: { cri: CriClient; log: Logger; pressure: boolean }
   let descriptors: readonly CriMetricDescriptor[] | undefined;
   return {
     sandboxes: (signal) =>
-      unlessUnknown('ListPodSandboxStats', 'figures of pods come from their cgroups', async () =>
+      unlessRefused('ListPodSandboxStats', 'figures of pods come from their cgroups', async () =>
         sandboxFigures((await o.cri.read('ListPodSandboxStats', {}, { signal })).stats, o),
       ),
     metrics: (signal) =>
-      unlessUnknown('ListPodSandboxMetrics', 'metrics of containers come from their cgroups', async () => {
+      unlessRefused('ListPodSandboxMetrics', 'metrics of containers come from their cgroups', async () => {
         descriptors ??= (await o.cri.read('ListMetricDescriptors', {}, { signal })).descriptors;
         return criMetrics(descriptors, (await o.cri.read('ListPodSandboxMetrics', {}, { signal })).podMetrics);
       }),
