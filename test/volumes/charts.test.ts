@@ -51,7 +51,7 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     },
     tearDown: () => operate('unmount'),
     mountFailed: (_, __, message) => void said.push(message),
-    grow: async () => ({ kind: 'looked', next: 'idle' }),
+    grow: async () => ({ kind: 'looked', fixed: false }),
     growthFailed: (_, message) => void said.push(message),
     tearDownFailed: (_, message) => void said.push(message),
   };

@@ -12,6 +12,7 @@ import { allocatablePeriodMs } from '../../machines/kube/read/csiDriver.ts';
 import { failureText, isKubeObject, type KubeRequest, kubePath } from '../../machines/kube/request.ts';
 import { driversView, pluginsAddr } from '../../machines/services/plugins/messages.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
+import { listOf, partOf, recordOf, textOf } from '../../machines/shape/lenient.ts';
 import { momentOf } from '../../machines/xstate/facts.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -45,13 +46,20 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
       ctx.signal.addEventListener('abort', () => watching.map((w) => w[Symbol.dispose]()), { once: true });
       let complained = '';
       let due: ReadonlyMap<string, number> = new Map();
+      const rules = new DriverRules(ctx);
+      let told: Told | null = null;
       const logic = provided(
         csiNodeMachine,
         {
           actors: {
             converge: fromPromise<number | null>(async ({ signal }) => {
-              await converge(ctx, { nodeName: o.nodeName, seen }, signal);
-              due = await renewDrivers(ctx, due, signal);
+              const now = toldNow(ctx);
+              // As in the kubelet, nothing is asked of the API while neither the drivers nor the node have changed.
+              if (told === null || told.uid !== now.uid || told.drivers !== now.drivers) {
+                await converge(ctx, { nodeName: o.nodeName, seen }, signal);
+                told = now;
+              }
+              due = renewDrivers(ctx, { due, periods: await rules.periods(signal) });
               complained = '';
               return due.size === 0 ? null : Math.max(0, Math.min(...due.values()) - ctx.ports.clock.monoMs());
             }),
@@ -70,6 +78,16 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
     },
   };
 }
+
+/** What the API server was told of. */
+interface Told {
+  uid: string | undefined;
+  drivers: unknown;
+}
+const toldNow = ({ registry }: ActorCtx<CsiNodeEvent>): Told => ({
+  uid: registry.read(apiView.node)?.value.uid,
+  drivers: registry.read(driversView)?.value,
+});
 
 async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen: Set<string> }, signal: AbortSignal): Promise<void> {
   const node = ctx.registry.read(apiView.node)?.value;
@@ -118,20 +136,46 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
   throw new Error(`CSINode ${o.nodeName} is not as it should be after ${ROUNDS_MAX} updates`);
 }
 
-/** Drivers of which the cluster wants it are asked again how many volumes they can take, each at its time. */
-async function renewDrivers(
-  ctx: ActorCtx<CsiNodeEvent>,
-  due: ReadonlyMap<string, number>,
-  signal: AbortSignal,
-): Promise<Map<string, number>> {
-  const periods = new Map<string, number>();
-  for (const name of ctx.registry.read(driversView)?.value.keys() ?? []) {
-    const request: KubeRequest = { verb: 'GET', path: kubePath.csiDriver(name) };
-    const got = await kubeClient(ctx).request(request, { signal });
-    if (!got.ok && got.failure.code !== 404) throw new Error(failureText(request, got.failure));
-    const ms = got.ok ? allocatablePeriodMs(got.body) : null;
-    if (ms !== null) periods.set(name, ms);
+/** CSIDriver objects say how often a driver is asked how many volumes it can take. The kubelet watches them, and opens that watch anew as often. */
+const RULES_READ_MS = 600_000;
+
+/** The periods of the drivers on this node, by name, from one list in {@link RULES_READ_MS} or when there are other drivers. */
+class DriverRules {
+  readonly #ctx: ActorCtx<CsiNodeEvent>;
+  #names = '';
+  #readAtMonoMs = 0;
+  #periods: ReadonlyMap<string, number> = new Map();
+
+  constructor(ctx: ActorCtx<CsiNodeEvent>) {
+    this.#ctx = ctx;
   }
+
+  async periods(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+    const { ports, registry } = this.#ctx;
+    const here = [...(registry.read(driversView)?.value.keys() ?? [])].sort();
+    if (here.length === 0) return new Map();
+    const names = here.join('\n');
+    const nowMonoMs = ports.clock.monoMs();
+    if (names === this.#names && nowMonoMs < this.#readAtMonoMs + RULES_READ_MS) return this.#periods;
+    const request: KubeRequest = { verb: 'GET', path: kubePath.csiDrivers, query: { resourceVersion: '0' } };
+    const got = await kubeClient(this.#ctx).request(request, { signal });
+    if (!got.ok) throw new Error(failureText(request, got.failure));
+    const found = new Map<string, number>();
+    for (const object of listOf(recordOf(got.body).items)) {
+      const name = textOf(partOf(object, 'metadata').name);
+      const ms = allocatablePeriodMs(object);
+      if (ms !== null && here.includes(name)) found.set(name, ms);
+    }
+    [this.#names, this.#readAtMonoMs, this.#periods] = [names, nowMonoMs, found];
+    return found;
+  }
+}
+
+/** Drivers of which the cluster wants it are asked again how many volumes they can take, each at its time. */
+function renewDrivers(
+  ctx: ActorCtx<CsiNodeEvent>,
+  { due, periods }: { due: ReadonlyMap<string, number>; periods: ReadonlyMap<string, number> },
+): Map<string, number> {
   const next = renewals(due, periods, ctx.ports.clock.monoMs());
   for (const driver of next.now) ctx.registry.send(pluginsAddr, { type: 'plugins.renew', driver });
   return next.due;

@@ -214,6 +214,7 @@ export const kubePath = {
   leasesIn: (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${esc(namespace)}/leases`,
   lease: (namespace: string, name: string): string => `${kubePath.leasesIn(namespace)}/${esc(name)}`,
   runtimeClass: (name: string): string => `/apis/node.k8s.io/v1/runtimeclasses/${esc(name)}`,
+  csiDrivers: '/apis/storage.k8s.io/v1/csidrivers',
   csiDriver: (name: string): string => `/apis/storage.k8s.io/v1/csidrivers/${esc(name)}`,
   csiNodes: '/apis/storage.k8s.io/v1/csinodes',
   csiNode: (name: string): string => `${kubePath.csiNodes}/${esc(name)}`,

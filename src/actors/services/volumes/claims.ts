@@ -21,6 +21,8 @@ interface ClaimQuestion {
   claim: string | null;
   readOnly: boolean;
   block: boolean;
+  /** The claim, where it was read just now. */
+  read?: unknown;
 }
 /** `uid`: of the PersistentVolume. `group`: where it names one. */
 export type ClaimAnswer = ClaimedVolume & { uid: string; sizes: ClaimSizes; group?: number };
@@ -31,13 +33,17 @@ export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>
     const request: KubeRequest = { verb: 'GET', path };
     return { ...(await kubeClient(ctx).request(request, { timeoutMs: CLAIM_TIMEOUT_MS, signal })), request };
   };
-  return async ({ pod, volume, claim: named, readOnly, block }, signal) => {
+  return async ({ pod, volume, claim: named, readOnly, block, read }, signal) => {
     const { namespace } = pod.metadata;
     const name = named ?? `${pod.metadata.name}-${volume}`;
     const because = (why: string) => refused(claimProblem({ namespace, name }, why));
-    const pvc = await get(kubePath.claim(namespace, name), signal);
-    if (!pvc.ok) return because(`failed to fetch PVC from API server: ${failureText(pvc.request, pvc.failure)}`);
-    const claim = boundClaim(pvc.body, named === null ? pod : null);
+    let body = read;
+    if (body === undefined) {
+      const pvc = await get(kubePath.claim(namespace, name), signal);
+      if (!pvc.ok) return because(`failed to fetch PVC from API server: ${failureText(pvc.request, pvc.failure)}`);
+      body = pvc.body;
+    }
+    const claim = boundClaim(body, named === null ? pod : null);
     if (!claim.ok) return because(claim.message);
     const pv = await get(kubePath.persistentVolume(claim.value.volume), signal);
     if (!pv.ok) return because(`failed to fetch PV ${claim.value.volume} from API server: ${failureText(pv.request, pv.failure)}`);
@@ -46,6 +52,6 @@ export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>
     if (!found.ok) return because(found.message);
     const group = groupOfVolume(pv.body);
     const uid = textOf(partOf(pv.body, 'metadata').uid);
-    return built({ ...found.value, uid, sizes: claimSizes(pvc.body, pv.body), ...(group === null ? {} : { group }) });
+    return built({ ...found.value, uid, sizes: claimSizes(body, pv.body), ...(group === null ? {} : { group }) });
   };
 }

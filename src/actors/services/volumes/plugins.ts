@@ -26,7 +26,7 @@ export class Plugins {
 
   async grow(job: GrowJob, until: GrowUntil): Promise<GrowthOutcome> {
     const { source } = job.volume;
-    return (await inlineActs(source.kind).grow?.(this.#o, { ...job, source }, until)) ?? { kind: 'looked', next: 'never' };
+    return (await inlineActs(source.kind).grow?.(this.#o, { ...job, source }, until)) ?? { kind: 'looked', fixed: true };
   }
 
   /** Directories of volumes of all pods; those of plugins we do not have are left alone, and said. */

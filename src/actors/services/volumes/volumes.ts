@@ -163,7 +163,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
         measure.operation('volume_unmount', ref, signal)(plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
       ),
     grow: async (job, asked) => {
-      let outcome: GrowthOutcome = { kind: 'looked', next: 'idle' };
+      let outcome: GrowthOutcome = { kind: 'looked', fixed: false };
       // A look is given up when the volume is to be taken down. A driver that is at work is waited for by the taking down.
       await operations.run(job.volume, asked, async () => {
         outcome = await plugins(fsUntil(ports.fs, ctx.signal)).grow(job, { asked, signal: ctx.signal });

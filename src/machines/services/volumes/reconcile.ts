@@ -3,7 +3,7 @@ import type { Pod } from '../../kube/types.ts';
 import { isLeaving } from '../../pod/names.ts';
 import type { RuntimePodsView } from '../../pod/runtime/seen.ts';
 import type { MountedVolume } from '../../pod/volumes/containerMounts.ts';
-import { kindOf, kindOfPlugin } from '../../pod/volumes/kinds.ts';
+import { kindOf } from '../../pod/volumes/kinds.ts';
 import { type VolumeRef, volumeKey, volumePath } from '../../pod/volumes/volumePaths.ts';
 import { type PodVolume, podVolumes, redefined } from '../../pod/volumes/volumes.ts';
 import { isRefused, isWanted, type PodsView } from '../../pods/manager/messages.ts';
@@ -41,12 +41,12 @@ export interface Looked extends Pick<Look, 'pods' | 'listed'> {
   actual: ActualState;
 }
 
-/** Whether a look would find anything since the last one: another state of things, a pod whose time has come, a claim that may grow. */
+/** Whether a look would find anything since the last one: another state of things, or a pod whose time has come. */
 export function isLookDue(now: Looked, last: Looked | null, nowMonoMs: number): boolean {
   const { desired, actual } = now;
   if (desired.size === 0 && actual.size === 0) return last !== null && last.desired.size + last.actual.size > 0;
   const same = last?.desired === desired && last.actual === actual && last.pods === now.pods && last.listed === now.listed;
-  return !same || [...desired.values()].some((d) => d.refreshAtMonoMs <= nowMonoMs) || nextToGrow({ actual, lookedAt: '' }) !== undefined;
+  return !same || [...desired.values()].some((d) => d.refreshAtMonoMs <= nowMonoMs);
 }
 
 export interface Reconciled {
@@ -143,15 +143,6 @@ export function boundParts(
     found.push({ ...part, volume, container });
   }
   return built(found);
-}
-
-/**
- * Nodes may not watch claims, only read one at a time. So the claims take turns, and a node costs the API server the same
- * however many it has.
- */
-export function nextToGrow({ actual, lookedAt }: { actual: ActualState; lookedAt: string }): string | undefined {
-  const keys = [...actual].filter(([, a]) => a.phase === 'mounted' && kindOfPlugin(a.ref.plugin)?.grows !== undefined).map(([key]) => key);
-  return keys[keys.indexOf(lookedAt) + 1] ?? keys[0];
 }
 
 /** Wanted volumes of a pod that are not set up, by name. */

@@ -16,17 +16,12 @@ import { setupWith } from '../../xstate/setup.ts';
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
 
-/** A claim that a controller is growing is looked at this often, */
-const GROWTH_LOOK_MS = 1_000;
-/** and so many times. Then it waits for its turn among all claims. */
-const GROWTH_LOOKS_MAX = 600;
-
 export interface GrowJob {
   volume: PodVolume;
   pod: Pod;
 }
-/** `soon`: its controller is at work. `never`: it cannot grow while it stands here. */
-export type GrowthOutcome = { kind: 'looked'; next: 'idle' | 'soon' | 'never' } | { kind: 'failed'; message: string };
+/** `fixed`: it cannot grow while it stands here, so no look follows. */
+export type GrowthOutcome = { kind: 'looked'; fixed: boolean } | { kind: 'failed'; message: string };
 
 export interface SetUpJob {
   volume: PodVolume;
@@ -69,8 +64,6 @@ export interface VolumeContext {
   attempts: number;
   error: string;
   waitMs: number;
-  /** Looks at a claim whose controller is at work, one after the other. */
-  looks: number;
   /** It stands, and does not grow until it is set up anew. */
   fixed: boolean;
 }
@@ -80,7 +73,7 @@ export type VolumeEvent =
   | { type: 'volume.refresh'; volume: PodVolume; pod: Pod; changed?: boolean }
   /** Something that was missing may be there now. */
   | { type: 'volume.retry' }
-  /** Its turn has come to see whether its claim has grown. */
+  /** Its pod is synced: time to see whether its claim has grown. */
   | { type: 'volume.look' }
   | { type: 'volume.unwant' };
 export interface VolumeChanged {
@@ -159,7 +152,6 @@ export const volumeMachine = setup({
       everMounted: true,
       attempts: 0,
       error: '',
-      looks: 0,
       done: params.done,
     })),
     noteFailure: assign(({ context }, params: { error: unknown }) => ({
@@ -169,11 +161,10 @@ export const volumeMachine = setup({
         Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
         (1 + 0.1 * facts().random),
     })),
-    noteLook: assign(({ context }, { outcome }: { outcome: GrowthOutcome }) => ({
+    noteLook: assign((_, { outcome }: { outcome: GrowthOutcome }) => ({
       attempts: 0,
       error: '',
-      looks: outcome.kind === 'looked' && outcome.next === 'soon' ? context.looks + 1 : 0,
-      fixed: outcome.kind === 'looked' && outcome.next === 'never',
+      fixed: outcome.kind === 'looked' && outcome.fixed,
     })),
     sayGrowthFailed: unprovidedAction<{ pod: Pod; message: string }>(),
     sayMountFailed: unprovidedAction<{ pod: Pod; volume: PodVolume; message: string }>(),
@@ -184,11 +175,10 @@ export const volumeMachine = setup({
     found: ({ context }) => context.job === null,
     wanted: ({ context }) => context.wanted,
     unwanted: ({ context }) => !context.wanted,
-    grows: ({ context }) =>
-      !context.fixed && context.job !== null && kindOf(context.job.volume.source).grows?.(context.job.volume.source) === true,
+    /** One that its driver refreshes is compared with its claim then. */
+    grows: ({ context: { fixed, job, done } }) =>
+      !fixed && done?.republish !== true && job !== null && kindOf(job.volume.source).grows?.(job.volume.source) === true,
     growthFailed: (_, { outcome }: { outcome: GrowthOutcome }) => outcome.kind === 'failed',
-    lookSoon: ({ context }, { outcome }: { outcome: GrowthOutcome }) =>
-      outcome.kind === 'looked' && outcome.next === 'soon' && context.looks < GROWTH_LOOKS_MAX,
     askedAgain: ({ context }) => context.again && context.job !== null && renews(context, context.job.volume.source),
     sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
     refreshes: ({ context, event }) => event.type === 'volume.refresh' && renews(context, event.volume.source),
@@ -197,7 +187,7 @@ export const volumeMachine = setup({
   },
 }).createMachine({
   id: 'volume',
-  meta: projecting<VolumeContext>(({ ref, wanted, again, everMounted, done, attempts, error, waitMs, looks }) => ({
+  meta: projecting<VolumeContext>(({ ref, wanted, again, everMounted, done, attempts, error, waitMs }) => ({
     ...{
       uid: ref.uid,
       plugin: ref.plugin,
@@ -209,7 +199,6 @@ export const volumeMachine = setup({
       attempts,
       error,
       waitMs,
-      looks,
     },
   })),
   context: ({ input }) => ({
@@ -222,7 +211,6 @@ export const volumeMachine = setup({
     attempts: 0,
     error: '',
     waitMs: 0,
-    looks: 0,
     fixed: false,
   }),
   initial: 'starting',
@@ -295,7 +283,6 @@ export const volumeMachine = setup({
             ],
           },
           { guard: 'askedAgain', target: 'refreshing', actions: [LOOKED] },
-          { guard: { type: 'lookSoon', params: ({ event }) => ({ outcome: event.output }) }, target: 'growthPending', actions: [LOOKED] },
           { target: 'mounted', actions: [LOOKED] },
         ],
         onError: { target: 'growFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
@@ -305,11 +292,6 @@ export const volumeMachine = setup({
         'volume.refresh': { actions: ['take', 'later'] },
         'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
       },
-    },
-    growthPending: {
-      meta: { reason: 'GrowthPending', message: 'its claim asks for more room; the cluster has not given it yet' },
-      after: { [GROWTH_LOOK_MS]: { target: 'growing' } },
-      on: STANDS,
     },
     growFailed: {
       meta: { reason: 'GrowFailed', message: error },
@@ -358,7 +340,7 @@ export const volumeMachine = setup({
     },
     unmounting: {
       meta: { reason: 'Unmounting', message: 'being taken down' },
-      entry: [{ type: 'tell', params: { phase: 'unmounting' } }, assign({ everMounted: false, fixed: false, looks: 0 })],
+      entry: [{ type: 'tell', params: { phase: 'unmounting' } }, assign({ everMounted: false, fixed: false })],
       invoke: {
         src: 'tearDown',
         input: ({ context: { ref } }) => ({ ref }),

@@ -22,7 +22,6 @@ import {
   type DesiredState,
   type Look,
   leavingPods,
-  nextToGrow,
   reconcile,
   refreshAt,
   takenOver,
@@ -72,8 +71,6 @@ export interface VolumesContext extends VolumesInput {
   /** Pods that nobody minds, and since when. */
   unminded: ReadonlyMap<string, number>;
   lastId: number;
-  /** Key of the volume whose claim was looked at last. */
-  lookedAt: string;
   error: string;
   attempts: number;
 }
@@ -274,11 +271,6 @@ const deciding = effects.extend({
         if (context.unminded.size > 0) enqueue.assign({ unminded: new Map() });
         return;
       }
-      const next = nextToGrow(context);
-      if (next !== undefined) {
-        enqueue.assign({ lookedAt: next });
-        enqueue.sendTo(context.machines.get(next) ?? '', LOOK);
-      }
       const { pods, listed, monoMs } = facts();
       const look: Look = { pods, listed, nowMonoMs: monoMs };
       const { desired: asked, actual, unminded: before } = context;
@@ -291,7 +283,14 @@ const deciding = effects.extend({
       for (const { uid, pod } of [...want, ...refresh]) desired.set(uid, { pod, refreshAtMonoMs });
       enqueue.assign({ desired });
       enqueue.raise({ type: 'pods.direct', uids: [...drop, ...want.map((w) => w.uid)] });
-      for (const { uid } of refresh) enqueue.raise({ type: 'volumes.refresh', uid });
+      for (const { uid, pod } of refresh) {
+        // Nodes may not watch claims. Each is read when its pod is synced, as the kubelet does.
+        for (const key of podVolumes(pod).volumes.map(volumeKey)) {
+          const machine = context.machines.get(key);
+          if (machine !== undefined) enqueue.sendTo(machine, LOOK);
+        }
+        enqueue.raise({ type: 'volumes.refresh', uid });
+      }
     }),
   },
   guards: {
@@ -338,7 +337,6 @@ export const volumesMachine = deciding.createMachine({
     severing: 'no',
     unminded: new Map(),
     lastId: 0,
-    lookedAt: '',
     error: '',
     attempts: 0,
   }),

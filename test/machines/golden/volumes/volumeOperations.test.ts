@@ -69,7 +69,7 @@ const story =
       },
       tearDown: () => operate('taken down'),
       mountFailed: (_, its, message) => say(`event ${mountFailure(its, message)?.reason}`),
-      grow: async () => ({ kind: 'looked', next: 'idle' }),
+      grow: async () => ({ kind: 'looked', fixed: false }),
       growthFailed: () => undefined,
       tearDownFailed: () => say('logged, no event'),
     };

@@ -6,7 +6,7 @@
 import type { Pod } from '../../../../machines/kube/types.ts';
 import type { Claim } from '../../../../machines/pod/volumes/kinds/claim.ts';
 import type { PersistentSource } from '../../../../machines/pod/volumes/kinds.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
+import { standOf, type VolumeRef, volumeKey } from '../../../../machines/pod/volumes/volumePaths.ts';
 import {
   type ClaimSizes,
   claimSizes,
@@ -36,7 +36,8 @@ interface Growing {
 }
 type Plan = Extract<GrowthPlan, { kind: 'grow' }>;
 
-const IDLE: GrowthOutcome = { kind: 'looked', next: 'idle' };
+const IDLE: GrowthOutcome = { kind: 'looked', fixed: false };
+const FIXED: GrowthOutcome = { kind: 'looked', fixed: true };
 
 /**
  * One look at the claim of a volume that stands, and what follows.
@@ -46,7 +47,9 @@ export async function growMounted(
   { volume, pod, source }: GrowJob & { source: Claim },
   until: GrowUntil,
 ): Promise<GrowthOutcome> {
-  if (o.claims === null || o.growth === null) return { kind: 'looked', next: 'never' };
+  const kinds = o.behindClaims.at(standOf(volume).plugin);
+  if (kinds.every((kind) => kind.grow === undefined)) return FIXED;
+  if (o.claims === null || o.growth === null) return FIXED;
   const { growth, claims } = o;
   const { claim, readOnly, block } = source;
   const { namespace } = pod.metadata;
@@ -58,33 +61,51 @@ export async function growMounted(
     try {
       size = await readSize(o, volume);
       // Most looks end here.
-      const now = claimSizes(await growth.claim(namespace, name, until.asked), null);
-      if (!isGrowing(now) && !isMore(now.current, size ?? now.current)) return IDLE;
-      found = await claims({ pod, volume: volume.name, claim, readOnly, block }, until.asked);
+      const read = await growth.claim(namespace, name, until.asked);
+      const now = claimSizes(read, null);
+      const known = size !== null || kinds.every((kind) => kind.grow !== undefined);
+      if (known && !isGrowing(now) && !isMore(now.current, size ?? now.current)) return IDLE;
+      found = await claims({ pod, volume: volume.name, claim, readOnly, block, read }, until.asked);
     } catch (error) {
       o.log.debug({ uid: volume.uid, volume: volume.name, err: messageOf(error) }, 'the size of a claim could not be looked at');
       return IDLE;
     }
     if (!found.ok) return IDLE;
     const { sizes, ...behind } = found.value;
-    if (o.behindClaims.of(behind.kind).grow === undefined) return { kind: 'looked', next: 'never' };
+    if (o.behindClaims.of(behind.kind).grow === undefined) return FIXED;
     until.asked.throwIfAborted();
     return outcomeOf(o, { volume, pod, sizes, behind }, size, until.signal);
   });
 }
 
+/** At a refresh, which has read the claim. A failure is told, and the next refresh tries again. */
+export async function growRefreshed(
+  o: VolumeTools,
+  { volume, pod, source, found }: { volume: VolumeRef; pod: Pod; source: Claim; found: ClaimAnswer },
+  signal: AbortSignal,
+): Promise<void> {
+  const { sizes, ...behind } = found;
+  if (source.readOnly || o.behindClaims.of(behind.kind).grow === undefined) return;
+  const { namespace, name } = sizes.claim;
+  const outcome = await o.csi.ledger.run(`claim ${namespace}/${name}`, signal, async () =>
+    outcomeOf(o, { volume, pod, sizes, behind }, await readSize(o, volume), signal),
+  );
+  if (outcome.kind === 'failed') o.warn(pod, 'VolumeResizeFailed', outcome.message);
+}
+
 async function outcomeOf(o: VolumeTools, of: Growing, size: string | null, signal: AbortSignal): Promise<GrowthOutcome> {
   const { volume, sizes } = of;
   const plan = growthPlan(sizes, { size, refused: o.csi.ledger.refusedGrowth.has(volumeKey(volume)) });
-  const next = isGrowing(sizes) ? 'soon' : 'idle';
-  if (plan.kind === 'nothing') return { kind: 'looked', next };
+  if (plan.kind === 'nothing') {
+    if (size === null && sizes.current !== '') await writeSize(o, volume, sizes.current);
+    return IDLE;
+  }
   if (plan.kind === 'has') {
     if (isMore(plan.size, size ?? '')) await writeSize(o, volume, plan.size);
-    return { kind: 'looked', next: 'idle' };
+    return IDLE;
   }
   try {
-    const grown = await carryOut(o, of, plan, signal);
-    return { kind: 'looked', next: grown ? 'idle' : 'never' };
+    return (await carryOut(o, of, plan, signal)) ? IDLE : FIXED;
   } catch (error) {
     const message = `NodeExpandVolume.NodeExpandVolume failed for volume "${sizes.volume}" : ${messageOf(error)}`;
     return { kind: 'failed', message };

@@ -20,7 +20,7 @@ import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
 import { copyMarker, readyAt, takeDownMount, unmark } from '../disk/directory.ts';
 import { lstatIfThere } from '../disk/files.ts';
 import { readStand, removeStand, standsOf, writeStand } from '../disk/stand.ts';
-import { growMounted, growWhileMounting } from '../growth/grow.ts';
+import { growMounted, growRefreshed, growWhileMounting } from '../growth/grow.ts';
 import { directoryOf, type InlineActs, mounterOf, type VolumeTools } from '../kind.ts';
 
 interface ClaimJob extends SetUpJob {
@@ -56,7 +56,7 @@ export const claim: { inline: InlineActs<Claim> } = {
           { pod: job.pod, behind },
           o.behindClaims.of(behind.kind).setUp(o, { ...placed, mounted, behind }, signal),
         );
-        if (job.first && 'sizes' in behind) await growWhileMounting(o, { ...placed, found: behind }, signal);
+        if ('sizes' in behind) await (job.first ? growWhileMounting : growRefreshed)(o, { ...placed, found: behind }, signal);
         return { ...(done ?? standsAt(o, placed)), stands };
       });
     },
@@ -78,7 +78,7 @@ export const claim: { inline: InlineActs<Claim> } = {
       if (stands === undefined) return growMounted(o, job, until);
       const others = await sharing(o, job.volume, stands);
       // The first of them grows what all of them have.
-      if (others.some(({ name }) => name < job.volume.name)) return { kind: 'looked', next: 'never' };
+      if (others.some(({ name }) => name < job.volume.name)) return { kind: 'looked', fixed: true };
       return growMounted(o, { ...job, volume: { ...job.volume, stands } }, until);
     },
     async root(o, ref) {

@@ -108,7 +108,7 @@ const managed =
       tearDown: async ({ name }) => void did.push(`taken down: ${name}`),
       mountFailed: (_, v, message) => void did.push(`said of ${v.name}: ${message}`),
       tearDownFailed: () => undefined,
-      grow: async () => ({ kind: 'looked', next: 'idle' }),
+      grow: async () => ({ kind: 'looked', fixed: false }),
       growthFailed: () => undefined,
     };
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
