@@ -30,8 +30,8 @@ import type { ActorCtx } from '../supervision/types.ts';
 export const API_TIMEOUT_MS = 60_000;
 /** Objects asked for at once. */
 const LIST_PAGE_MAX = 500;
-/** The server ends a watch after between this and twice this. */
-export const WATCH_SECONDS_MIN = 300;
+/** The server ends a watch after between this and twice this. A silent one is given up earlier, so a long one hides nothing. */
+const WATCH_SECONDS_MIN = 1_800;
 /** Largest batch of watch events: one machine step takes all of them. */
 export const EVENTS_AT_ONCE_MAX = 100;
 /** Characters of JSON in a batch: decoding more would hold the event loop for tens of milliseconds. */

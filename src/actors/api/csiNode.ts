@@ -136,8 +136,8 @@ async function converge(ctx: ActorCtx<CsiNodeEvent>, o: { nodeName: string; seen
   throw new Error(`CSINode ${o.nodeName} is not as it should be after ${ROUNDS_MAX} updates`);
 }
 
-/** CSIDriver objects say how often a driver is asked how many volumes it can take. The kubelet watches them, and opens that watch anew as often. */
-const RULES_READ_MS = 600_000;
+/** CSIDriver objects are listed this often. The kubelet watches them, and opens that watch anew more often. */
+const RULES_READ_MS = 1_200_000;
 
 /** The periods of the drivers on this node, by name, from one list in {@link RULES_READ_MS} or when there are other drivers. */
 class DriverRules {
@@ -161,11 +161,15 @@ class DriverRules {
     const got = await kubeClient(this.#ctx).request(request, { signal });
     if (!got.ok) throw new Error(failureText(request, got.failure));
     const found = new Map<string, number>();
+    const objects = new Map<string, unknown>();
     for (const object of listOf(recordOf(got.body).items)) {
       const name = textOf(partOf(object, 'metadata').name);
+      if (!here.includes(name)) continue;
+      objects.set(name, object);
       const ms = allocatablePeriodMs(object);
-      if (ms !== null && here.includes(name)) found.set(name, ms);
+      if (ms !== null) found.set(name, ms);
     }
+    this.#ctx.publish(apiView.csiDrivers, objects);
     [this.#names, this.#readAtMonoMs, this.#periods] = [names, nowMonoMs, found];
     return found;
   }

@@ -146,7 +146,7 @@ function idsOf(annotation: string | undefined): Record<string, string> {
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 /** Rules of drivers may have changed meanwhile. */
-const LOOK_MS = 600_000;
+const LOOK_MS = 1_200_000;
 
 /**
  * When the drivers are asked again how many volumes the node can take, monotonic ms. `periods`: of those that the cluster wants

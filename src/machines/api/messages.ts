@@ -109,6 +109,9 @@ export const apiAddr = {
   source: address<ApiSourceEvent>('node/pods/sources/api'),
 } as const satisfies Record<string, Address<never>>;
 
+/** CSIDriver objects of drivers on this node, by name, as they were listed last. */
+export type CsiDriversView = ReadonlyMap<string, unknown>;
+
 export const apiView = {
   link: viewKey<ApiLinkView>('apiLink'),
   pods: viewKey<ApiPodsView>('apiPods'),
@@ -118,6 +121,7 @@ export const apiView = {
   nodeObject: viewKey<NodeObjectView>('apiNodeObject'),
   placement: viewKey<PlacementView>('apiPlacement'),
   volumes: viewKey<NodeVolumesView>('apiNodeVolumes'),
+  csiDrivers: viewKey<CsiDriversView>('apiCsiDrivers'),
 } as const;
 
 /** Reasons of states in which the initial state is awaited. */

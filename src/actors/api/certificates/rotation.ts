@@ -27,8 +27,11 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Certificates } from '../../../ports/certificates.ts';
 import type { KubeApi } from '../../../ports/kube.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { API_TIMEOUT_MS, itemReader, WATCH_SECONDS_MIN } from '../client.ts';
+import { API_TIMEOUT_MS, itemReader } from '../client.ts';
 import { CertificateStore } from './store.ts';
+
+/** The server ends a watch of a request after this. */
+const WATCH_SECONDS = 300;
 
 export class CertificateRotation {
   readonly #ctx: Pick<ActorCtx, 'ports' | 'log'>;
@@ -172,7 +175,7 @@ export class CertificateRotation {
       ...signingPath.selector(o.name),
       resourceVersion: o.resourceVersion,
       allowWatchBookmarks: 'true',
-      timeoutSeconds: String(WATCH_SECONDS_MIN),
+      timeoutSeconds: String(WATCH_SECONDS),
     };
     const path = signingPath.all(this.#version);
     const watch = await this.#client().watch({ path, query }, { timeoutMs: API_TIMEOUT_MS, signal });

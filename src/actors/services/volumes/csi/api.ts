@@ -1,5 +1,6 @@
 /** What volumes of drivers need of the API, asked for each time: what a cache holds may be otherwise by now. */
 
+import { apiView } from '../../../../machines/api/messages.ts';
 import { put } from '../../../../machines/data/own.ts';
 import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/kube/request.ts';
 import type { SecretRef } from '../../../../machines/pod/volumes/kinds/csi.ts';
@@ -20,6 +21,8 @@ const TIMEOUT_MS = 10_000;
 /** Each rejects with what could not be had, and why; never with anything secret. */
 export interface CsiApi {
   driver(name: string, signal: AbortSignal): Promise<DriverRules>;
+  /** As they were listed last; else they are asked for. For a volume that stands, and is published again. */
+  driverAsListed(name: string, signal: AbortSignal): Promise<DriverRules>;
   /** Secret. */
   secret(ref: SecretRef, signal: AbortSignal): Promise<Record<string, string>>;
   attachment(id: string, handle: string, signal: AbortSignal): Promise<Attachment>;
@@ -32,12 +35,17 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
     const request: KubeRequest = { verb: 'GET', path };
     return { ...(await kubeClient(ctx).request(request, { timeoutMs: TIMEOUT_MS, signal })), request };
   };
+  const driver = async (name: string, signal: AbortSignal): Promise<DriverRules> => {
+    const got = await get(kubePath.csiDriver(name), signal);
+    if (got.ok) return driverRules(got.body);
+    if (got.failure.code === 404) return NO_DRIVER_OBJECT;
+    throw new Error(`it is not known what the cluster says of driver ${name}: ${failureText(got.request, got.failure)}`);
+  };
   return {
-    async driver(name, signal) {
-      const got = await get(kubePath.csiDriver(name), signal);
-      if (got.ok) return driverRules(got.body);
-      if (got.failure.code === 404) return NO_DRIVER_OBJECT;
-      throw new Error(`it is not known what the cluster says of driver ${name}: ${failureText(got.request, got.failure)}`);
+    driver,
+    async driverAsListed(name, signal) {
+      const listed = ctx.registry.read(apiView.csiDrivers)?.value.get(name);
+      return listed === undefined ? driver(name, signal) : driverRules(listed);
     },
     async secret(ref, signal) {
       const got = await get(kubePath.secret(ref.namespace, ref.name), signal);

@@ -52,6 +52,8 @@ export interface CsiJob {
   ref: VolumeRef;
   pod: Pod;
   csi: CsiVolume;
+  /** It stands, and its driver wants it published again. */
+  again: boolean;
 }
 
 function deviceOf(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
@@ -61,7 +63,7 @@ function deviceOf(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
 export async function setUpCsi(o: CsiSetUpOptions, job: CsiJob, signal: AbortSignal): Promise<SetUpDone> {
   const { csi } = job;
   const driver = driverNamed(o, csi.driver, { who: 'mounter.SetUpAt failed to get CSI client', migrated: csi.migrated === true });
-  const rules = await o.api.driver(csi.driver, signal);
+  const rules = await (job.again ? o.api.driverAsListed : o.api.driver)(csi.driver, signal);
   const refusal = lifecycleRefusal(csi, rules);
   if (refusal !== null) throw new Error(`kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${refusal}`);
   const attach = csi.lifecycle === 'Persistent' && rules.attachRequired;
@@ -72,14 +74,14 @@ export async function setUpCsi(o: CsiSetUpOptions, job: CsiJob, signal: AbortSig
 /** What the attacher left for the driver. Rejects until the volume is attached. */
 async function attached(
   o: CsiSetUpOptions,
-  { ref, csi, rules }: CsiJob & { rules: DriverRules },
+  { ref, csi, rules, again }: CsiJob & { rules: DriverRules },
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
   const name = uniqueName(csi);
   if (!o.controllerAttaches) throw new Error(NO_ATTACHER);
   if (o.ledger.use(volumeKey(ref), name)) o.inUseChanged();
   if (!o.reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
-  const isAttached = (await o.api.attachedToNode(signal)).includes(name);
+  const isAttached = again || (await o.api.attachedToNode(signal)).includes(name);
   // A volume that could not be attached is never among those of the node: only its attachment says that there is no room.
   if (!isAttached && rules.allocatablePeriodMs === null) throw new Error(NOT_ATTACHED);
   const attachment = await o.api.attachment(idOf(o, csi), csi.handle, signal);

@@ -51,11 +51,15 @@ async function stands(o: VolumeTools, { volume, first }: SetUpJob, signal: Abort
   return served !== null && (first || !served.republish) ? served : null;
 }
 
-function publish(o: VolumeTools, { volume, pod, csi }: SetUpJob & { csi: CsiVolume }, signal: AbortSignal): Promise<SetUpDone> {
+function publish(o: VolumeTools, { volume, pod, csi, first }: SetUpJob & { csi: CsiVolume }, signal: AbortSignal): Promise<SetUpDone> {
   const { api, reportedInUse } = o.csi;
   if (api === null) throw new Error('this node has no API to ask about the driver of a volume');
   o.serves(volume, servedBy(volume, csi));
-  return setUpCsi({ ...options(o), api, reportedInUse, objects: o.objects, warn: o.warn }, { ref: volume, pod, csi }, signal);
+  return setUpCsi(
+    { ...options(o), api, reportedInUse, objects: o.objects, warn: o.warn },
+    { ref: volume, pod, csi, again: !first },
+    signal,
+  );
 }
 
 async function takeDown(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void> {
