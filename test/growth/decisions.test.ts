@@ -20,6 +20,7 @@ import { envName, ipAddress, qualifiedName, quantityValue } from '../../src/mach
 import { queryKey } from '../../src/machines/kube/objects.ts';
 import type { Container } from '../../src/machines/kube/podTable.ts';
 import { parseQuantity, quantityToMilli } from '../../src/machines/kube/quantity.ts';
+import { parseLabelSelector } from '../../src/machines/kube/read/labelSelector.ts';
 import { decodeWatchLine } from '../../src/machines/kube/request.ts';
 import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
 import { expand } from '../../src/machines/pod/execLimits.ts';
@@ -318,6 +319,8 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
       return () => deviceHints(ledger, p, { container: 'c', nodes: [0, 1], reserved: new Map() });
     },
   ],
+  'commas of a label selector': [131_072, (n) => () => parseLabelSelector(','.repeat(n))],
+  'requirements of a label selector': [131_072, (n) => () => parseLabelSelector(repeat(n, () => 'a,').join(''))],
   'empty lines of a Stage': [
     131_072,
     (n) => {

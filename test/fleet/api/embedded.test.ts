@@ -1,5 +1,7 @@
 /** The API server of a fleet's own process: asked over HTTPS as kubectl asks, with nodes and the small scheduler behind it. */
 import { request } from 'node:https';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { startEmbeddedApi } from '../../../src/boot/fleet/embedded/server.ts';
@@ -27,12 +29,30 @@ interface Answer {
   };
 }
 
-function client(kubeconfig: string) {
+function accessOf(kubeconfig: string): { server: string; token: string } {
   const { clusters, users } = JSON.parse(kubeconfig) as {
     clusters: { cluster: { server: string } }[];
     users: { user: { token: string } }[];
   };
-  const token = users[0]?.user.token ?? '';
+  return { server: clusters[0]?.cluster.server ?? '', token: users[0]?.user.token ?? '' };
+}
+
+/** A request whose answer is never read. Gives its end. */
+function unread(kubeconfig: string, path: string): Promise<() => void> {
+  const { server, token } = accessOf(kubeconfig);
+  return new Promise((resolve, reject) => {
+    const options = { headers: { authorization: `Bearer ${token}` }, rejectUnauthorized: false, agent: false };
+    const req = request(`${server}${path}`, options, (res) => {
+      res.pause();
+      resolve(() => void res.destroy());
+    });
+    req.once('error', reject);
+    req.end();
+  });
+}
+
+function client(kubeconfig: string) {
+  const { server, token } = accessOf(kubeconfig);
   return (
     method: string,
     path: string,
@@ -45,7 +65,7 @@ function client(kubeconfig: string) {
         'content-type': o.type ?? 'application/json',
         'content-length': Buffer.byteLength(o.body ?? ''),
       };
-      const req = request(`${clusters[0]?.cluster.server}${path}`, { method, headers, rejectUnauthorized: false, agent: false }, (res) => {
+      const req = request(`${server}${path}`, { method, headers, rejectUnauthorized: false, agent: false }, (res) => {
         let text = '';
         res.setEncoding('utf8').on('data', (part: string) => {
           text += part;
@@ -103,6 +123,82 @@ describe('an embedded API server', () => {
       await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
     expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
+    await api.close();
+  });
+});
+
+describe('readers that do not read', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const heldMiB = (): number => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return (heapUsed + external) / 2 ** 20;
+  };
+  const MAPS = '/api/v1/namespaces/default/configmaps';
+  const big = (i: number) => ({ metadata: { name: 'big' }, data: { text: `${i}`.padEnd(2 ** 20, 'x') } });
+
+  it('cost what the history may hold, however many watches there are, and go on from where they stopped', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const signal = AbortSignal.timeout(60_000);
+    const write = (verb: 'POST' | 'PUT', path: string, i: number) =>
+      api.admin.request({ verb, path, body: big(i) }, { timeoutMs: 10_000, signal });
+    expect((await write('POST', MAPS, 0)).ok).toBe(true);
+    const path = `${MAPS}?watch=true&resourceVersion=1001`;
+    const ends = await Promise.all(Array.from({ length: 12 }, () => unread(api.kubeconfig, path)));
+    const before = heldMiB();
+    for (let i = 1; i <= 200; i++) expect((await write('PUT', `${MAPS}/big`, i)).ok).toBe(true);
+    // 12 * 200 MiB would wait for them.
+    expect(heldMiB() - before).toBeLessThan(200);
+    const behind = await api.admin.watch({ path: MAPS, query: { resourceVersion: '1001' } }, { timeoutMs: null, signal });
+    const lines: string[] = [];
+    if (behind.ok) for await (const line of behind.lines) lines.push(line);
+    expect(lines.join()).toContain('too old resource version');
+    for (const end of ends) end();
+    await api.close();
+  });
+
+  it('of long lists make others wait, who are told so', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const signal = AbortSignal.timeout(60_000);
+    for (let i = 0; i < 16; i++) {
+      const body = { ...big(i), metadata: { name: `big-${i}` } };
+      await api.admin.request({ verb: 'POST', path: MAPS, body }, { timeoutMs: 10_000, signal });
+    }
+    const ask = client(api.kubeconfig);
+    const ends: (() => void)[] = [];
+    const isRefused = async () => (await ask('GET', '/api/v1/nodes')).status === 429;
+    while (!(await isRefused()) && ends.length < 40) ends.push(await unread(api.kubeconfig, MAPS));
+    expect(ends.length).toBeLessThan(20);
+    for (const end of ends) end();
+    await expect.poll(async () => (await ask('GET', '/api/v1/nodes')).status, { timeout: 10_000 }).toBe(200);
+    await api.close();
+  });
+});
+
+describe('numbers of a client', () => {
+  const NUMBERS = ['-1e99', '1e99', '1e308', '-1', '0', '0.5', '9007199254740991', '-9007199254740991', '"x"', 'null', '[]'];
+  it('that lead out of the calendar or are none are refused or bounded, and are no error of the server', async () => {
+    const api = await startEmbeddedApi(createClock(), 1);
+    const ask = client(api.kubeconfig);
+    const namespace = '/api/v1/namespaces/default';
+    for (const n of NUMBERS) {
+      const token = await ask('POST', `${namespace}/serviceaccounts/default/token`, { body: `{"spec":{"expirationSeconds":${n}}}` });
+      expect([n, token.status]).toEqual([n, n === 'null' ? 201 : /^-?\d+$/.test(n) ? 422 : 400]);
+      await ask('POST', `${namespace}/pods`, { body: JSON.stringify({ ...POD, metadata: { name: 'p', finalizers: ['a/b'] } }) });
+      const answers = [
+        await ask('DELETE', `${namespace}/pods/p`, { body: `{"gracePeriodSeconds":${n}}` }),
+        await ask('DELETE', `${namespace}/pods/p?gracePeriodSeconds=${encodeURIComponent(n)}`),
+        await ask('GET', `/api/v1/pods?limit=${encodeURIComponent(n)}&resourceVersion=${encodeURIComponent(n)}`),
+        await ask('GET', `/api/v1/pods?continue=${encodeURIComponent(`${n}:${n}`)}`),
+        await ask('POST', `${namespace}/events`, { body: `{"metadata":{"generateName":"e"},"lastTimestamp":${n},"count":${n}}` }),
+        await ask('GET', '/api/v1/events', { accept: TABLE }),
+        await ask('POST', `${namespace}/pods`, {
+          body: JSON.stringify({ ...POD, metadata: { name: 'q' } }).replace('"spec":{', `"spec":{"terminationGracePeriodSeconds":${n},`),
+        }),
+      ];
+      expect(answers.filter(({ status }) => status === 500).map(({ body }) => `${n}: ${body.message}`)).toEqual([]);
+    }
     await api.close();
   });
 });
@@ -255,7 +351,7 @@ describe('malformed objects', () => {
     ['configmaps', 400, 'the body is no object', null],
     ['configmaps', 400, 'nests deeper than', nested(300)],
     ['configmaps', 400, 'nests deeper than', nested(100_000)],
-    ['configmaps', 400, 'is longer than', ' '.repeat(4 * 1024 * 1024 + 1)],
+    ['configmaps', 400, 'is longer than', ' '.repeat(3 * 1024 * 1024 + 1)],
     ['pods/p', 405, 'does not allow this method', pod({ containers })],
   ])('are refused in %s with %s: %s', async (where, code, message, body) => {
     const api = await startEmbeddedApi(createClock(), 1);

@@ -3,7 +3,6 @@
  * scheduler. There are no controllers and nothing is kept on disk.
  */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -28,9 +27,11 @@ import { selfSignedCertificate } from '../../process/selfSigned.ts';
 import { deleteOptionsOf } from './deleteOptions.ts';
 import { discovery, withDiscovery } from './discovery.ts';
 import { NO_SCHEMAS, openapi } from './openapi.ts';
+import { Sending } from './sending.ts';
 import { tableOf } from './table.ts';
 
-const BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** As of a kube-apiserver. */
+const BODY_BYTES_MAX = 3 * 1024 * 1024;
 /** Pods that found no node are looked at again. */
 const RETRY_MS = 1_000;
 const BOUND_AT_ONCE = 50;
@@ -68,12 +69,17 @@ export async function startEmbeddedApi(clock: Clock, seed: number): Promise<Embe
   const token = randomBytes(16).toString('hex');
   const api = connect('');
   const { cert, key } = await selfSignedCertificate('127.0.0.1', clock.wallMs());
+  const sending = new Sending();
   const http = createServer({ cert, key }, (req, res) => {
-    const served = req.headers.authorization === `Bearer ${token}` ? answer(req, res, { kube, api, clock }) : refuse(res);
-    served.catch((error: unknown) => {
-      if (res.headersSent) res.destroy();
-      else send(res, 500, status(500, 'InternalError', messageOf(error)));
-    });
+    const to: To = { res, sending };
+    const served = req.headers.authorization === `Bearer ${token}` ? answer(req, to, { kube, api, clock }) : refuse(to);
+    served
+      .catch((error: unknown) => {
+        if (!res.headersSent) return send(to, 500, status(500, 'InternalError', messageOf(error)));
+        res.destroy();
+        return undefined;
+      })
+      .catch(() => res.destroy());
   });
   await new Promise<void>((resolve, reject) => {
     http.once('error', reject);
@@ -190,18 +196,19 @@ function expireEvents(kube: Kube, clock: Clock): () => void {
   return () => clock.clearTimeout(timer);
 }
 
-const send = (res: ServerResponse, code: number, body: unknown): void => {
-  res.writeHead(code, { 'content-type': 'application/json' });
-  res.end(JSON.stringify(body));
-};
+interface To {
+  res: ServerResponse;
+  sending: Sending;
+}
+const send = ({ res, sending }: To, code: number, body: unknown): Promise<void> => sending.answer(res, code, body);
 const status = (code: number, reason: string, message: string, details: object = {}): object => ({
   ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code, reason, message, details },
 });
 
-function fail(res: ServerResponse, { code, reason, message }: KubeFailure, path: string): void {
+function fail(to: To, { code, reason, message }: KubeFailure, path: string): Promise<void> {
   // In a Status it is a cause.
   const tooLarge = reason === TOO_LARGE ? { causes: [{ reason, message: 'Too large resource version' }], retryAfterSeconds: 1 } : undefined;
-  send(res, code || 500, status(code, tooLarge === undefined ? reason : 'Timeout', message, tooLarge ?? named(path)));
+  return send(to, code || 500, status(code, tooLarge === undefined ? reason : 'Timeout', message, tooLarge ?? named(path)));
 }
 
 /** What a path is about, as clients look for it in a Status. */
@@ -220,55 +227,56 @@ function isCollection(path: string): boolean {
   return missingAt(path) !== undefined || route(path).name === null;
 }
 
-async function refuse(res: ServerResponse): Promise<void> {
-  send(res, 401, status(401, 'Unauthorized', 'the token is that of the kubeconfig that the fleet wrote'));
+async function refuse(to: To): Promise<void> {
+  await send(to, 401, status(401, 'Unauthorized', 'the token is that of the kubeconfig that the fleet wrote'));
 }
 
-async function answer(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { kube, api, clock }: { kube: Kube; api: KubeApi; clock: Clock },
-): Promise<void> {
+async function answer(req: IncomingMessage, to: To, { kube, api, clock }: { kube: Kube; api: KubeApi; clock: Clock }): Promise<void> {
+  const { res, sending } = to;
+  if (sending.isFull) {
+    res.setHeader('retry-after', '1');
+    return send(to, 429, status(429, 'TooManyRequests', 'too much waits for clients that do not read their answers: ask again later'));
+  }
   const url = new URL(req.url ?? '/', 'http://h');
   const path = url.pathname;
   const query = Object.fromEntries(url.searchParams);
   const found = req.method === 'GET' ? (discovery(path) ?? openapi(path)) : undefined;
-  if (found !== undefined) return send(res, 200, found);
+  if (found !== undefined) return send(to, 200, found);
   if (req.method === 'GET' && path === NO_SCHEMAS.path) {
     res.writeHead(200, { 'content-type': NO_SCHEMAS.type }).end();
     return;
   }
-  if (OF_A_NODE.test(path)) return send(res, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
+  if (OF_A_NODE.test(path)) return send(to, 501, status(501, 'NotImplemented', NO_NODE_ASKED));
   if (req.method === 'GET' && isTrue(query.watch) && isCollection(path)) {
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     const watch = await api.watch({ path, query }, { timeoutMs: null, signal: gone.signal });
-    if (!watch.ok) return fail(res, watch.failure, path);
+    if (!watch.ok) return fail(to, watch.failure, path);
     res.writeHead(200, { 'content-type': 'application/json' });
     res.flushHeaders();
     // A reader that is slow is waited for: what it does not read would fill the memory.
-    for await (const line of watch.lines) if (!res.write(`${line}\n`)) await once(res, 'drain', { signal: gone.signal });
+    for await (const line of watch.lines) await sending.write(res, `${line}\n`);
     res.end();
     return;
   }
-  if (!VERBS.includes(req.method ?? '')) return send(res, 405, status(405, 'MethodNotAllowed', `${req.method} is not known here`));
+  if (!VERBS.includes(req.method ?? '')) return send(to, 405, status(405, 'MethodNotAllowed', `${req.method} is not known here`));
   const type = req.headers['content-type'] ?? '';
   const isProtobuf = type.startsWith(PROTOBUF);
   if (type !== '' && !JSON_TYPE.test(type) && !(isProtobuf && req.method === 'DELETE')) {
     // A resource that is not there matters more than how its object is written.
     const missing = missingAt(path);
-    if (missing !== undefined) return fail(res, missing, path);
-    return send(res, 415, status(415, 'UnsupportedMediaType', notTaken(type)));
+    if (missing !== undefined) return fail(to, missing, path);
+    return send(to, 415, status(415, 'UnsupportedMediaType', notTaken(type)));
   }
   let body: unknown;
   try {
     const bytes = await bytesOf(req);
     body = bytes.length === 0 ? undefined : isProtobuf ? deleteOptionsOf(bytes) : parsed(bytes);
   } catch (error) {
-    return send(res, 400, status(400, 'BadRequest', `the body: ${messageOf(error)}`));
+    return send(to, 400, status(400, 'BadRequest', `the body: ${messageOf(error)}`));
   }
   const patchType = (Object.keys(PATCH_TYPES) as PatchType[]).find((t) => type.startsWith(PATCH_TYPES[t]));
-  if (req.method === 'PATCH' && patchType === undefined) return send(res, 415, status(415, 'UnsupportedMediaType', `no patch of ${type}`));
+  if (req.method === 'PATCH' && patchType === undefined) return send(to, 415, status(415, 'UnsupportedMediaType', `no patch of ${type}`));
   const request: KubeRequest = {
     verb: req.method as KubeVerb,
     path,
@@ -277,10 +285,10 @@ async function answer(
     ...(patchType === undefined ? {} : { patchType }),
   };
   const result = kube.handle(request);
-  if (!result.ok) return fail(res, result.failure, path);
+  if (!result.ok) return fail(to, result.failure, path);
   const table =
     req.method === 'GET' && req.headers.accept?.includes('as=Table') === true ? tableOf(result.body, clock.wallMs()) : undefined;
-  send(res, result.code, table ?? result.body);
+  return send(to, result.code, table ?? result.body);
 }
 
 async function bytesOf(req: IncomingMessage): Promise<Buffer> {

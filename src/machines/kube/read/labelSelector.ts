@@ -5,8 +5,6 @@ export type Selector = (labels: Labels) => boolean;
 
 const KEY = '[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?';
 const VALUE = '([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?';
-/** A comma outside of parentheses. */
-const BETWEEN = /,(?![^(]*\))/;
 const EQUALITY = new RegExp(`^(?<key>${KEY})\\s*(?<not>!)?==?\\s*(?<value>${VALUE})$`);
 const SET = new RegExp(`^(?<key>${KEY})\\s+(?<not>not)?in\\s*\\((?<values>[^()]*)\\)$`);
 const EXISTS = new RegExp(`^(?<not>!)?\\s*(?<key>${KEY})$`);
@@ -15,12 +13,30 @@ const EXISTS = new RegExp(`^(?<not>!)?\\s*(?<key>${KEY})$`);
 export function parseLabelSelector(text: string): Selector | string {
   if (text.trim() === '') return () => true;
   const fits: Selector[] = [];
-  for (const part of text.split(BETWEEN)) {
+  for (const part of partsOf(text)) {
     const one = requirement(part.trim());
     if (one === undefined) return part.trim();
     fits.push(one);
   }
   return (labels) => fits.every((of) => of(labels));
+}
+
+/** Between commas outside of parentheses. */
+function partsOf(text: string): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  let inside = false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charAt(at);
+    if (char === '(') inside = true;
+    else if (char === ')') inside = false;
+    else if (char === ',' && !inside) {
+      parts.push(text.slice(from, at));
+      from = at + 1;
+    }
+  }
+  parts.push(text.slice(from));
+  return parts;
 }
 
 function requirement(part: string): Selector | undefined {

@@ -18,6 +18,7 @@ import { applyJsonPatch, applyMergePatch, applyStrategicPatch, PatchFailed } fro
 import { selectorOf } from './kubeSelectors.ts';
 import type { KubeStore } from './kubeStore.ts';
 import type { Resource } from './resource.ts';
+import { timestamp } from './timestamp.ts';
 
 export const RESOURCES: readonly (Resource & { group: string })[] = [
   core('pods', 'Pod', true),
@@ -177,9 +178,9 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
     case 'DELETE': {
       const body = isRecord(request.body) ? request.body : {};
       const pre = isRecord(body.preconditions) ? body.preconditions : {};
-      const seconds = body.gracePeriodSeconds ?? integerOf(request.query?.gracePeriodSeconds);
+      const seconds = wholeNumber(body.gracePeriodSeconds, 'gracePeriodSeconds') ?? integerOf(request.query?.gracePeriodSeconds);
       const options = {
-        ...(typeof seconds === 'number' ? { gracePeriodSeconds: seconds } : {}),
+        ...(seconds === undefined ? {} : { gracePeriodSeconds: seconds }),
         ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
         ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
       };
@@ -221,14 +222,36 @@ function bind(store: KubeStore, { resource, namespace, name }: Route, body: unkn
 function token(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
   const account = store.get(o.at.resource, o.at.namespace, o.at.name ?? '');
   const spec = isRecord(o.request.body) && isRecord(o.request.body.spec) ? o.request.body.spec : {};
-  const asked = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : 3600;
+  const asked = wholeNumber(spec.expirationSeconds, 'spec.expirationSeconds') ?? 3600;
+  if (store.forgets) checkTokenSeconds(asked);
   const seconds = Math.min(asked, o.tokenSecondsMax);
-  const expirationTimestamp = new Date(clock.wallMs() + seconds * 1000).toISOString();
+  const expirationTimestamp = timestamp(clock.wallMs() + seconds * 1000);
   const status = { token: `token.${account.metadata.uid ?? ''}.${expirationTimestamp}`, expirationTimestamp };
   return {
     code: 201,
     body: { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec: { ...spec, expirationSeconds: seconds }, status },
   };
+}
+
+/** What the real server lets a token live. @throws ApiFault 422 */
+function checkTokenSeconds(seconds: number): void {
+  const why =
+    seconds < TOKEN_SECONDS_MIN
+      ? 'may not specify a duration less than 10 minutes'
+      : seconds > TOKEN_SECONDS_MAX
+        ? 'may not specify a duration larger than 2^32 seconds'
+        : null;
+  if (why !== null)
+    throw new ApiFault(422, 'Invalid', `TokenRequest is invalid: spec.expirationSeconds: Invalid value: ${seconds}: ${why}`);
+}
+const TOKEN_SECONDS_MIN = 600;
+const TOKEN_SECONDS_MAX = 2 ** 32;
+
+/** Of a field that is an int64; undefined: it is not there. @throws ApiFault 400 */
+export function wholeNumber(value: unknown, field: string): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
+  throw new ApiFault(400, 'BadRequest', `${field}: ${JSON.stringify(value)} is no whole number of 64 bits`);
 }
 
 /** 0: any. @throws ApiFault 400 */

@@ -12,6 +12,7 @@ import { quoted } from '../../../machines/text/errorList.ts';
 import { ApiFault } from './apiFault.ts';
 import { checkKind, checkName, checkPod, checkPodUpdate, readable } from './kubeChecks.ts';
 import type { Resource } from './resource.ts';
+import { timestamp } from './timestamp.ts';
 
 export interface StoreEvent {
   rv: number;
@@ -29,12 +30,17 @@ export interface DeleteOptions {
 }
 
 const RV_START = 1_000;
-/** Changes that are remembered at least where it is bounded; at most twice as many. */
-const HISTORY_MIN = 10_000;
+/** Where the history is bounded it forgets its older half at these limits. */
+const HISTORY_MAX = 20_000;
+/** As etcd takes them by default. */
+const OBJECT_BYTES_MAX = 1_572_864;
+/** Of objects, as JSON. */
+const HISTORY_BYTES_MAX = 64 * 1024 * 1024;
 
 export class KubeStore {
   readonly #objects = new Map<string, Map<string, KubeObject>>();
-  #history: StoreEvent[] = [];
+  #history: (StoreEvent & { bytes: number })[] = [];
+  #historyBytes = 0;
   #rv = RV_START;
   #compacted = RV_START;
   readonly #listeners = new Set<(e: StoreEvent) => void>();
@@ -43,14 +49,15 @@ export class KubeStore {
   readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
   readonly #validates: boolean;
-  readonly #historyMax: number;
+  /** Older history is forgotten at a bound. So what waits for readers must not outlive it. */
+  readonly forgets: boolean;
   /** What is asked for is judged and answered, and not kept. */
   #dry = false;
 
   /** `forPeople`: pods that make no sense are refused, and old history is forgotten. */
   constructor(o: { newUid: (resource: string) => string; wallMs: () => number; forPeople: boolean }) {
     this.#validates = o.forPeople;
-    this.#historyMax = o.forPeople ? 2 * HISTORY_MIN : Number.POSITIVE_INFINITY;
+    this.forgets = o.forPeople;
     this.#newUid = o.newUid;
     this.#wallMs = o.wallMs;
   }
@@ -69,6 +76,7 @@ export class KubeStore {
   compact(): void {
     this.#compacted = this.#rv;
     this.#history = [];
+    this.#historyBytes = 0;
   }
   /** Gives what puts this state back, as a restore of etcd does: versions are used again, and there is no history before it. */
   backup(): () => void {
@@ -265,14 +273,21 @@ export class KubeStore {
     return table;
   }
   #now(plusMs = 0): string {
-    return `${new Date(this.#wallMs() + plusMs).toISOString().slice(0, 19)}Z`;
+    return `${timestamp(this.#wallMs() + plusMs).slice(0, 19)}Z`;
   }
   #put(r: Resource, object: KubeObject, before: KubeObject | undefined): KubeObject {
     if (this.#dry) return object;
+    const bytes = this.forgets ? jsonBytes(object) : 0;
+    if (bytes > OBJECT_BYTES_MAX)
+      throw new ApiFault(
+        413,
+        'RequestEntityTooLarge',
+        `${r.kind} ${quoted(object.metadata.name)} has ${bytes} bytes, more than ${OBJECT_BYTES_MAX}`,
+      );
     this.#rv += 1;
     const stored: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
     this.#table(r.name).set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
-    this.#tell({ rv: this.#rv, resource: r.name, type: before === undefined ? 'ADDED' : 'MODIFIED', object: stored, before });
+    this.#tell({ rv: this.#rv, resource: r.name, type: before === undefined ? 'ADDED' : 'MODIFIED', object: stored, before }, bytes);
     return stored;
   }
   #remove(r: Resource, object: KubeObject): KubeObject {
@@ -280,17 +295,32 @@ export class KubeStore {
     this.#rv += 1;
     const last: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
     this.#table(r.name).delete(`${last.metadata.namespace ?? ''}/${last.metadata.name}`);
-    this.#tell({ rv: this.#rv, resource: r.name, type: 'DELETED', object: last, before: object });
+    this.#tell({ rv: this.#rv, resource: r.name, type: 'DELETED', object: last, before: object }, this.forgets ? jsonBytes(last) : 0);
     return last;
   }
-  #tell(e: StoreEvent): void {
-    this.#history.push(e);
-    if (this.#history.length > this.#historyMax) {
-      const [oldest = e] = this.#history.splice(0, this.#history.length - HISTORY_MIN).slice(-1);
-      this.#compacted = oldest.rv;
-    }
+  #tell(e: StoreEvent, bytes: number): void {
+    this.#history.push({ ...e, bytes });
+    this.#historyBytes += bytes;
+    if (this.forgets && (this.#history.length > HISTORY_MAX || this.#historyBytes > HISTORY_BYTES_MAX)) this.#forget();
     for (const fn of [...this.#listeners]) fn(e);
   }
+  /** The older half, by number and by bytes. The last change stays, whatever its size. */
+  #forget(): void {
+    let count = Math.max(0, this.#history.length - HISTORY_MAX / 2);
+    let left = this.#historyBytes;
+    for (const [i, { bytes }] of this.#history.entries()) {
+      if (i >= count && left <= HISTORY_BYTES_MAX / 2) break;
+      left -= bytes;
+      count = Math.max(count, i + 1);
+    }
+    const gone = this.#history.splice(0, Math.min(count, this.#history.length - 1));
+    this.#historyBytes = this.#history.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#compacted = gone.at(-1)?.rv ?? this.#compacted;
+  }
+}
+
+function jsonBytes(object: KubeObject): number {
+  return Buffer.byteLength(JSON.stringify(object));
 }
 
 function finalizersOf(object: KubeObject): unknown[] {

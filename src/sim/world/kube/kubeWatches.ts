@@ -14,6 +14,8 @@ const BOOKMARK_MS = 60_000;
 const WATCH_SECONDS = 1_800;
 /** Changes that wait for a slow reader; then its watch ends, and it goes on from the last one it read. */
 const WAITING_MAX = 5_000;
+/** The same for all readers of a server that forgets. Each costs some 100 bytes: the objects are those of the store and its history. */
+const WAITING_IN_ALL_MAX = 500_000;
 
 export interface KubeWatchesOptions {
   /** Read at each line. */
@@ -25,9 +27,18 @@ export interface KubeWatchesOptions {
 export class KubeWatches {
   readonly #open = new Set<WatchStream>();
   readonly #o: KubeWatchesOptions;
+  /** In all watches. */
+  #waiting = 0;
 
   constructor(o: KubeWatchesOptions) {
     this.#o = o;
+  }
+
+  /** The slowest readers go first. */
+  #count(by: number): void {
+    this.#waiting += by;
+    if (by < 0 || !this.#o.kube.store.forgets) return;
+    while (this.#waiting > WAITING_IN_ALL_MAX) [...this.#open].reduce((a, b) => (b.waiting > a.waiting ? b : a)).giveUp();
   }
 
   open(request: KubeRequest, power: Power): { failure: KubeFailure } | { watch: WatchStream } {
@@ -53,6 +64,7 @@ export class KubeWatches {
       from,
       seconds,
       power,
+      count: (by) => this.#count(by),
       onClose: (closed) => void this.#open.delete(closed),
     });
     this.#open.add(watch);
@@ -87,14 +99,34 @@ interface WatchOptions {
   /** Until it ends. */
   seconds: number;
   power: Power;
+  /** So many lines more wait for the reader. */
+  count(by: number): void;
   onClose(watch: WatchStream): void;
+}
+
+/** What a watch says: an object of the store, or one that the server made for this line. `rv`: the version it was made at. */
+interface Line {
+  said: { type: string; object: object };
+  rv: number;
+  dueMs: number;
+}
+
+/** One text serves all watches that send it at the same time. */
+const texts = new WeakMap<object, Map<string, WeakRef<{ text: string }>>>();
+function textOf({ type, object }: Line['said']): { text: string } {
+  const known = texts.get(object) ?? new Map<string, WeakRef<{ text: string }>>();
+  const there = known.get(type)?.deref();
+  if (there !== undefined) return there;
+  const made = { text: JSON.stringify({ type, object }) };
+  texts.set(object, known.set(type, new WeakRef(made)));
+  return made;
 }
 
 export class WatchStream {
   readonly power: Power;
   readonly #server: KubeWatchesOptions;
   readonly #o: WatchOptions;
-  readonly #lines: { text: string; dueMs: number }[] = [];
+  readonly #lines: Line[] = [];
   readonly #timers = new Set<unknown>();
   readonly #stop: () => void;
   #silent = false;
@@ -128,6 +160,20 @@ export class WatchStream {
     this.#timers.add(timer);
   }
 
+  get waiting(): number {
+    return this.#lines.length;
+  }
+
+  /** Its reader is too slow: what waits is dropped. The reader goes on from the last line that it read. */
+  giveUp(): void {
+    this.#drop();
+    this.finish('close');
+  }
+  #drop(): void {
+    this.#o.count(-this.#lines.length);
+    this.#lines.length = 0;
+  }
+
   finish(how: 'close' | 'truncate'): void {
     this.#end = how;
     this.wake();
@@ -143,6 +189,7 @@ export class WatchStream {
 
   close(): void {
     this.#o.onClose(this);
+    this.#drop();
     this.#stop();
     for (const t of this.#timers) this.#server.clock.clearTimeout(t);
   }
@@ -158,7 +205,9 @@ export class WatchStream {
         const early = (this.#lines[0]?.dueMs ?? 0) > this.#server.clock.monoMs();
         const line = held || early ? undefined : this.#lines.shift();
         if (line !== undefined) {
-          yield line.text;
+          this.#o.count(-1);
+          const shared = textOf(line.said);
+          yield shared.text;
           continue;
         }
         if (this.#end === 'truncate' && !held && !early) throw new Error('the watch ended inside a line');
@@ -189,6 +238,12 @@ export class WatchStream {
   }
 
   #show(e: StoreEvent): void {
+    const { store } = this.#server.kube;
+    const oldest = this.#lines[0];
+    if (store.forgets && oldest !== undefined && oldest.rv < store.compactedTo) {
+      this.giveUp();
+      return;
+    }
     if (e.resource !== this.#o.at.resource.name || e.rv <= this.#o.from) return;
     if (this.#lines.length >= WAITING_MAX) this.finish('close');
     const was = e.before !== undefined && this.#o.matches(e.before);
@@ -202,12 +257,12 @@ export class WatchStream {
     this.#after(BOOKMARK_MS, () => this.#bookmark());
   }
 
-  #bookmarkOf(metadata: object): object {
+  #bookmarkOf(metadata: object): Line['said'] {
     const resourceVersion = String(this.#server.kube.store.resourceVersion);
     return { type: 'BOOKMARK', object: { kind: this.#o.at.resource.kind, metadata: { resourceVersion, ...metadata } } };
   }
 
-  #push(line: object): void {
+  #push(line: Line['said']): void {
     // Nothing comes after the end of a stream: a line behind one that was cut away would move its reader past what it never heard.
     if (this.#end !== null) return;
     const { clock, kube, latencyMs } = this.#server;
@@ -218,7 +273,11 @@ export class WatchStream {
     }
     const lateMs = typeof verdict === 'object' ? verdict.delayMs : 0;
     const dueMs = Math.max(clock.monoMs() + lateMs, this.#lines.at(-1)?.dueMs ?? 0);
-    const put = (it: object): void => void this.#lines.push({ text: JSON.stringify(it), dueMs });
+    const rv = kube.store.resourceVersion;
+    const put = (said: Line['said']): void => {
+      this.#lines.push({ said, rv, dueMs });
+      this.#o.count(1);
+    };
     if (verdict === 'expire') put({ type: 'ERROR', object: statusOf(410, 'Expired', 'too old resource version') });
     else if (verdict !== 'truncate' && verdict !== 'close') for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) put(line);
     if (verdict === 'truncate' || verdict === 'close') this.#end = verdict;
