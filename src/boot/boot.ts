@@ -1,5 +1,6 @@
 /** The boot: one list of named steps, read from top to bottom, each small. */
 import { messageOf } from '../machines/text/errors.ts';
+import { onTerminal } from '../machines/text/terminal.ts';
 import { Cleanup } from './cleanup.ts';
 import { EXIT, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';
@@ -112,8 +113,8 @@ async function runSteps(
 /** The real process. */
 export function processIo(): BootIo {
   return {
-    stdout: process.stdout,
-    stderr: process.stderr,
+    stdout: { write: (text) => process.stdout.write(process.stdout.isTTY ? onTerminal(text) : text) },
+    stderr: { write: (text) => process.stderr.write(onTerminal(text)) },
     cwd: process.cwd(),
     pid: process.pid,
     uid: process.getuid?.() ?? 0,

@@ -1,5 +1,6 @@
 /** Entry of actorctl: gives the commands the real process. */
 import { existsSync } from 'node:fs';
+import { onTerminal } from '../machines/text/terminal.ts';
 import { runCtl } from './cli.ts';
 import { processTerminal } from './terminal.ts';
 
@@ -17,8 +18,8 @@ function written(to: NodeJS.WriteStream, bytes: Uint8Array): Promise<void> | und
 process.exitCode = await runCtl({
   argv: process.argv.slice(2),
   env: process.env,
-  out: (text) => void process.stdout.write(text),
-  err: (text) => void process.stderr.write(text),
+  out: (text) => void process.stdout.write(process.stdout.isTTY ? onTerminal(text) : text),
+  err: (text) => void process.stderr.write(onTerminal(text)),
   stdin: process.stdin,
   outBytes: (bytes) => written(process.stdout, bytes),
   errBytes: (bytes) => written(process.stderr, bytes),

@@ -1,4 +1,5 @@
 /** What `actorlet --check` says, as text and as JSON. */
+import { oneLine } from '../../machines/text/oneLine.ts';
 
 type Level = 'error' | 'warning' | 'note';
 
@@ -26,7 +27,7 @@ function sorted(findings: readonly Finding[]): Finding[] {
 export function textOf(findings: readonly Finding[]): string {
   const lines = sorted(findings).map(
     ({ level, where, what, todo }) =>
-      `${level.padEnd(7)}  ${oneLine(where)}: ${oneLine(what)}${todo === '' ? '' : `\n         ${oneLine(todo)}`}`,
+      `${level.padEnd(7)}  ${inOneLine(where)}: ${inOneLine(what)}${todo === '' ? '' : `\n         ${inOneLine(todo)}`}`,
   );
   const count = (level: Level): string => {
     const n = findings.filter((f) => f.level === level).length;
@@ -40,7 +41,6 @@ export function jsonOf(findings: readonly Finding[]): string {
 }
 
 /** Files and runtimes may put anything into what they say. */
-function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is taken out.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
+function inOneLine(text: string): string {
+  return oneLine(text.replace(/\s+/g, ' ').trim());
 }

@@ -1,15 +1,15 @@
 /** Plain text tables, columns as wide as their content. Pure. */
+import { escaped, unicode } from './oneLine.ts';
 
 export interface TableOptions {
   /** Lines are cut to this width with an ellipsis; 0 = never. Default 0. */
   widthMax?: number;
 }
 
-/** Control characters in data (a message may hold anything) would move the reader's cursor: they are shown escaped. */
+/** A message may hold anything: what would move the reader's cursor or turn the direction of text around is shown escaped. */
 export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the purpose.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) =>
-    c === '\n' ? '\\n' : c === '\t' ? ' ' : `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  return escaped(text, (c) =>
+    c === '\n' ? '\\n' : c === '\t' ? ' ' : c < '\u0100' ? `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}` : unicode(c),
   );
 }
 

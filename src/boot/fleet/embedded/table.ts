@@ -3,6 +3,7 @@ import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { ContainerStatus, PodStatus } from '../../../machines/kube/types.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
+import { printable } from '../../../machines/text/table.ts';
 
 /** As kubectl asks for what it prints; undefined: of this kind there is none. */
 export function tableOf(body: unknown, nowMs: number): object | undefined {
@@ -26,7 +27,7 @@ type Cell = (object: KubeObject, nowMs: number) => string;
 /** What a client wrote into a status is not checked: one that is odd is no trouble of the other rows. */
 function shownBy(cell: Cell, object: KubeObject, nowMs: number): string {
   try {
-    return cell(object, nowMs);
+    return printable(cell(object, nowMs));
   } catch {
     return '<invalid>';
   }
