@@ -10,7 +10,7 @@ import '../programs.ts';
 import { hostFigures } from '../../src/boot/inspect/host.ts';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
-import { HARMLESS_SIGNALS } from '../../src/process/signals.ts';
+import { SILENT_SIGNALS, TOLD_SIGNALS } from '../../src/process/signals.ts';
 import { collectingLogger } from '../supervision/fakePorts.ts';
 
 const project = join(import.meta.dirname, '..', '..');
@@ -62,7 +62,7 @@ const pending = (pid: number): boolean => (mask(pid, 'ShdPnd') & ~mask(pid, 'Sig
 
 async function outlives(pid: number, except: readonly string[] = []): Promise<void> {
   const before = listeners(pid);
-  for (const signal of [...HARMLESS_SIGNALS, ...IGNORED_BY_NODE].filter((name) => !except.includes(name))) {
+  for (const signal of [...TOLD_SIGNALS, ...SILENT_SIGNALS, ...IGNORED_BY_NODE].filter((name) => !except.includes(name))) {
     process.kill(pid, signal);
     await until(`${signal} to be taken by ${pid}`, () => !pending(pid));
   }
@@ -102,6 +102,47 @@ it('outlives every signal but those that end a program, and opens no debugger', 
   }
   expect(readFileSync(join(node.dir, 'daemon.log'), 'utf8')).toContain('SIGHUP is without effect');
   expect((await node.events()).length).toBeGreaterThan(0);
+});
+
+it('has few words for signals that come all the time, and hears SIGTERM among them', {
+  timeout: 120_000,
+}, async () => {
+  await using node = await startNode({ startTimeoutMs: 90_000, runtime: 'hollow' });
+  const pid = node.pid ?? 0;
+  const log = () => readFileSync(join(node.dir, 'daemon.log'), 'utf8');
+  for (let i = 0; i < 20_000; i++) for (const signal of ['SIGPROF', 'SIGUSR2'] as const) process.kill(pid, signal);
+  await until('it is said', () => log().includes('SIGUSR2 comes more than 20 times a second: it is ignored for 60 s'));
+  let ended = false;
+  const flood = setInterval(() => {
+    try {
+      for (let i = 0; i < 500 && !ended; i++) for (const signal of ['SIGPROF', 'SIGALRM', 'SIGUSR2'] as const) process.kill(pid, signal);
+    } catch {
+      ended = true;
+    }
+  }, 1);
+  try {
+    process.kill(pid, 'SIGTERM');
+    await until('it ends', () => log().includes('SIGTERM: stopping'));
+  } finally {
+    clearInterval(flood);
+  }
+  expect(log().match(/SIG(?:PROF|USR2|ALRM)/g)?.length).toBeLessThan(5);
+});
+
+it('leaves SIGPROF to a profiler that has it', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'actorlet-prof-'));
+  try {
+    const program = `const { outliveSignals } = await import(${JSON.stringify(join(project, 'src/process/signals.ts'))});
+      outliveSignals();
+      for (const end = performance.now() + 400; performance.now() < end; );`;
+    const flags = ['--cpu-prof', `--cpu-prof-dir=${dir}`, '--input-type=module', '-e', program];
+    expect(spawnSync(process.execPath, flags, { encoding: 'utf8' })).toMatchObject({ status: 0 });
+    const [file = ''] = readdirSync(dir);
+    const { samples } = JSON.parse(readFileSync(join(dir, file), 'utf8')) as { samples: unknown[] };
+    expect(samples.length).toBeGreaterThan(50);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 });
 
 it('starts its programs so that SIGUSR1 opens nothing, from their first instruction on', () => {

@@ -15,6 +15,11 @@ const RLIMIT_NOFILE = 7;
 const PROT_READ = 1;
 const PROT_WRITE = 2;
 const MAP_SHARED = 1;
+const SIG_IGN = 1;
+/** `(void *) -1` */
+const SIG_ERR = 0xffff_ffff_ffff_ffffn;
+/** `struct sigaction` has 152 bytes on x86-64, and fewer elsewhere. */
+const SIGACTION_BYTES_MAX = 256;
 /** `(void *) -1` */
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
 /** `struct sockaddr_un`: two bytes of family, 108 of path. */
@@ -45,6 +50,8 @@ export interface Libc {
   bindUnix(fd: number, path: string): void;
   sendUnix(fd: number, path: string, data: Uint8Array): void;
   close(fd: number): void;
+  /** The kernel drops that signal. Gives what puts back the handler that was there. Not for what V8 takes meanwhile (its profiler). */
+  ignoreSignal(signal: number): () => void;
   /** A file's first bytes as memory, shared with the file for as long as this process lives: what is written stays, however it dies. */
   mapShared(fd: number, bytes: number): Uint8Array;
 }
@@ -61,6 +68,8 @@ export function loadLibc(): Libc {
   const bind = lib.func('int bind(int fd, const void *addr, uint32_t len)');
   const sendto = lib.func('long sendto(int fd, const void *buf, size_t len, int flags, const void *addr, uint32_t addrlen)');
   const close = lib.func('int close(int fd)');
+  const sigaction = lib.func('int sigaction(int signal, const void *next, void *old)');
+  const setHandler = lib.func('void *signal(int signal, intptr_t handler)');
   const mmap = lib.func('void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset)');
   const check = (call: string, result: unknown): number => {
     const value = Number(result);
@@ -100,6 +109,12 @@ export function loadLibc(): Libc {
       check(`sendto ${path}`, sendto(fd, data, data.length, 0, addr, addr.length));
     },
     close: (fd) => void check('close', close(fd)),
+    ignoreSignal(signal) {
+      const before = new Uint8Array(SIGACTION_BYTES_MAX);
+      check('sigaction', sigaction(signal, null, before));
+      if (koffi.address(setHandler(signal, SIG_IGN)) === SIG_ERR) throw new SysError('signal', koffi.errno());
+      return () => void check('sigaction', sigaction(signal, before, null));
+    },
     mapShared(fd, bytes) {
       const at: unknown = mmap(null, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
       if (koffi.address(at) === MAP_FAILED) throw new SysError('mmap', koffi.errno());

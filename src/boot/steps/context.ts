@@ -5,7 +5,7 @@ import type { Registry, SupervisionEvent } from '../../actors/supervision/types.
 import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config/config.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
-import type { HARMLESS_SIGNALS } from '../../process/signals.ts';
+import type { SILENT_SIGNALS, TOLD_SIGNALS } from '../../process/signals.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -31,7 +31,12 @@ export interface BootIo {
   again(): void;
   on(name: ProcessEvent, fn: (detail: unknown) => void): Disposable;
 }
-export type ProcessEvent = 'SIGINT' | 'SIGTERM' | (typeof HARMLESS_SIGNALS)[number] | 'uncaughtException' | 'unhandledRejection';
+export type ProcessEvent =
+  | 'SIGINT'
+  | 'SIGTERM'
+  | (typeof TOLD_SIGNALS | typeof SILENT_SIGNALS)[number]
+  | 'uncaughtException'
+  | 'unhandledRejection';
 
 /** What the boot needs of a node; `Node` of src/actors/node.ts is one. */
 export interface BootNode {

@@ -5,9 +5,9 @@ import { toV1beta1 } from '../../machines/config/v1beta1.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
 import { NotRegular } from '../../process/regularFile.ts';
-import { HARMLESS_SIGNALS } from '../../process/signals.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
+import { handleHarmlessSignals } from '../process/harmlessSignals.ts';
 import { acquireLock, lockAtOnce } from '../process/lock.ts';
 import { createNotify } from '../process/notify.ts';
 import { setOomScore } from '../process/oomScore.ts';
@@ -43,7 +43,7 @@ export const startLog: Step = {
   },
 };
 
-/** First SIGINT or SIGTERM: an orderly end, exit code 0. Second: exit code 1 at once. Others of that kind are logged. */
+/** First SIGINT or SIGTERM: an orderly end, exit code 0. Second: exit code 1 at once. Other signals have no effect. */
 export const handleSignals: Step = {
   name: 'handle signals',
   run(ctx) {
@@ -60,8 +60,7 @@ export const handleSignals: Step = {
       };
       ctx.cleanup.use(ctx.io.on(name, onSignal));
     }
-    const without = 'is without effect; flags and configuration are read at the start';
-    for (const name of HARMLESS_SIGNALS) ctx.cleanup.use(ctx.io.on(name, () => log.info({}, `${name} ${without}`)));
+    ctx.cleanup.use(handleHarmlessSignals({ io: ctx.io, log, libc: () => ctx.libc(), monoMs: () => performance.now() }));
     return undefined;
   },
 };

@@ -184,9 +184,24 @@ export const feedSystemd: Step = {
   },
 };
 
+/** Out of descriptors for a moment is no reason to end. */
+function guarded(ctx: BootContext, fn: () => void): () => void {
+  const log = need(ctx, 'log');
+  let told = '';
+  return () => {
+    try {
+      fn();
+    } catch (error) {
+      const why = messageOf(error);
+      if (why !== told) log.warn({ err: why }, 'a chore of the daemon failed; it is tried again at its next time');
+      told = why;
+    }
+  };
+}
+
 function every(ctx: BootContext, ms: number, fn: () => void): void {
   // Not unref'd: this is also what keeps the event loop alive while every actor waits.
-  const timer = setInterval(fn, ms);
+  const timer = setInterval(guarded(ctx, fn), ms);
   ctx.cleanup.defer(() => clearInterval(timer));
 }
 
@@ -195,11 +210,12 @@ export const giveBackStartPages: Step = {
   name: 'release what only the start needed',
   run(ctx) {
     const program = realpathSync(process.execPath);
-    const first = setTimeout(() => {
+    const settle = guarded(ctx, () => {
       // Written once per build, and before a crash that may come: the next start reads it.
       flushCompileCache();
       releaseMemory(program);
-    }, START_SETTLES_MS);
+    });
+    const first = setTimeout(settle, START_SETTLES_MS);
     first.unref();
     ctx.cleanup.defer(() => clearTimeout(first));
     every(ctx, RELEASE_EVERY_MS, () => releaseMemory(program));

@@ -12,6 +12,7 @@ import { startWatchdog } from '../../../src/boot/process/watchdog/watchdog.ts';
 import { tempDir, until } from '../helpers.ts';
 
 const BOOT = join(import.meta.dirname, '../../../src/boot/boot.ts');
+const RUN = join(import.meta.dirname, '../../../src/boot/steps/run.ts');
 const LOCK = join(import.meta.dirname, '../../../src/boot/process/lock.ts');
 const LIBC = join(import.meta.dirname, '../../../src/boot/process/libc.ts');
 const WATCHDOG = join(import.meta.dirname, '../../../src/boot/process/watchdog/watchdog.ts');
@@ -24,8 +25,8 @@ interface Child extends AsyncDisposable {
 }
 
 /** A node process that runs one module text; killed when the scope ends. */
-function child(program: string): Child {
-  const p = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], { stdio: ['pipe', 'pipe', 'pipe'] });
+function child(program: string, ...flags: string[]): Child {
+  const p = spawn(process.execPath, [...flags, '--input-type=module-typescript', '-e', program], { stdio: ['pipe', 'pipe', 'pipe'] });
   let text = '';
   p.stdout.on('data', (d: Buffer) => (text += d.toString()));
   p.stderr.on('data', (d: Buffer) => (text += d.toString()));
@@ -90,6 +91,24 @@ describe('the lock file', () => {
     closeSync(openSync(path, 'r'));
     await until('contention is seen', () => reasons.length > 0);
     expect(reasons).toEqual([`somebody opened or deleted ${path}`]);
+  });
+});
+
+describe('chores of the daemon', () => {
+  it('that find no free descriptor are told once and tried again, and end nothing', async () => {
+    await using daemon = child(
+      `const { giveBackStartPages } = await import(${JSON.stringify(RUN)});
+       const { loadLibc } = await import(${JSON.stringify(LIBC)});
+       const libc = loadLibc();
+       const log = { warn: ({ err }, text) => console.log(text, err) };
+       const state = { log, ports: { clock: { monoMs: () => performance.now() } } };
+       giveBackStartPages.run({ state, cleanup: { defer() {} } });
+       libc.setNoFileLimit(3);
+       setTimeout(() => console.log('lives'), 4_500);`,
+      '--expose-gc',
+    );
+    await until('it has gone on', () => daemon.output().includes('lives'));
+    expect(daemon.output().match(/a chore of the daemon failed.*EMFILE/g)).toHaveLength(1);
   });
 });
 

@@ -4,6 +4,7 @@
  * It runs beside systemd's watchdog, which names nobody. It also serves the health port.
  */
 import { Worker } from 'node:worker_threads';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
 import type { Net } from '../../../ports/sockets/net.ts';
 import { EXIT } from '../../errors.ts';
@@ -79,6 +80,14 @@ export function startWatchdog(o: WatchdogOptions): Watchdog {
     o.onFailure?.(error);
   };
   function start(): void {
+    try {
+      begin();
+    } catch (error) {
+      // Without descriptors or memory no thread begins.
+      fail(error instanceof Error ? error : new Error(messageOf(error)));
+    }
+  }
+  function begin(): void {
     const mine = new Worker(workerFile('watchdog', import.meta.url), {
       name: 'watchdog',
       workerData,
