@@ -1,9 +1,11 @@
 /** Faults in a running test node, through its admin socket. */
-import { readFileSync } from 'node:fs';
+
 import { request } from 'node:http';
+import { fileURLToPath } from 'node:url';
 import { type AdminAnswer, refusal } from '../admin/client.ts';
 import type { InjectionView } from '../machines/faults/live.ts';
 import { messageOf } from '../machines/text/errors.ts';
+import { readGivenSync } from '../process/givenFile.ts';
 
 /** A scenario as an object, as YAML text (anything with a line break or a brace in front), or the path or `file:` URL of a file. */
 export type ScenarioInput = string | object | URL;
@@ -24,11 +26,11 @@ const TIMEOUT_MS = 30_000;
 
 /** Text of a scenario. JSON is YAML. */
 export function scenarioText(input: ScenarioInput): string {
-  if (input instanceof URL) return readFileSync(input, 'utf8');
+  if (input instanceof URL) return readGivenSync(fileURLToPath(input));
   if (typeof input !== 'string') return JSON.stringify(input, null, 2);
   if (/\n|^\s*\{/.test(input)) return input;
   try {
-    return readFileSync(input, 'utf8');
+    return readGivenSync(input);
   } catch (error) {
     throw new Error(`the scenario cannot be read: ${messageOf(error)}; a text of one line is taken for a path`, { cause: error });
   }

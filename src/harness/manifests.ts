@@ -1,12 +1,14 @@
 /** What a test may call a manifest, read into the pods in it with the node's own decoder: what it refuses is refused here. */
+
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseManifest } from '../actors/pods/sources/manifest.ts';
 import type { Pod } from '../machines/kube/types.ts';
 import { decodeManifest } from '../machines/pods/sources/decode.ts';
 import { textOf } from '../machines/shape/lenient.ts';
+import { readGivenSync } from '../process/givenFile.ts';
 
 /**
  * A Pod as an object; YAML or JSON text (anything with a line break or a brace in front); else the path of a file or
@@ -48,7 +50,7 @@ function sourcesOf(manifest: Manifest): { where: string; text: string }[] {
 
 function filesAt(path: string): { where: string; text: string }[] {
   try {
-    if (!statSync(path).isDirectory()) return [{ where: path, text: readFileSync(path, 'utf8') }];
+    if (!statSync(path).isDirectory()) return [{ where: path, text: readGivenSync(path) }];
     const names = readdirSync(path)
       .filter((name) => SUFFIXES.test(name))
       .sort();

@@ -1,6 +1,6 @@
 /** `actorlet fleet` as a person starts it, in a fresh folder, with the API server of its own process. */
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -39,8 +39,14 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     );
     expect(second.text()).not.toMatch(/^ +at /m);
     expect(readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8')).toBe(kubeconfig);
+    // Somebody else made a link, and a file that anybody may read, where the kubeconfigs go.
+    const elsewhere = file('elsewhere', 'is not ours');
+    symlinkSync(join(dir, elsewhere), join(dir, '.actorlet/other.kubeconfig'));
     const beside = fleet('--nodes=1', '--api=embedded', '--socket=.actorlet/other.sock');
     await beside.says('kubectl --kubeconfig .actorlet/other.kubeconfig get nodes');
+    expect(readFileSync(join(dir, elsewhere), 'utf8')).toBe('is not ours');
+    const { mode, nlink } = lstatSync(join(dir, '.actorlet/other.kubeconfig'));
+    expect([mode & 0o170777, nlink]).toEqual([0o100600, 1]);
     beside.child.kill('SIGINT');
     await beside.ended;
     expect(existsSync(join(dir, '.actorlet/other.kubeconfig'))).toBe(false);

@@ -1,6 +1,7 @@
 /** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
 
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { FLEET_SOCKET } from '../../ctl/socketPath.ts';
@@ -9,6 +10,7 @@ import type { FleetOverview } from '../../fleet/overview.ts';
 import { Cluster } from '../../fleet/run/cluster.ts';
 import { type FleetReport, FleetRun } from '../../fleet/run.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { onTerminal } from '../../machines/text/terminal.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
 import { createLogger } from '../logging.ts';
@@ -30,6 +32,11 @@ const AS_KILLED = 'nodes stay in the API, and the next start of this fleet takes
 /** The heap grows by this share before it is collected: a thousand nodes have much that stays, and V8 would double it. */
 const HEAP_GROWING_PERCENT = 40;
 
+/** Names and messages come from manifests and from the API. */
+function say(text: string): void {
+  process.stderr.write(onTerminal(text));
+}
+
 /** Gives the exit code; never rejects. */
 export async function runFleet(argv: readonly string[]): Promise<number> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
@@ -38,18 +45,18 @@ export async function runFleet(argv: readonly string[]): Promise<number> {
     if (args === null) return EXIT.ok;
     return await run(args);
   } catch (error) {
-    process.stderr.write(`actorlet fleet: ${messageOf(error)}\n`);
+    say(`actorlet fleet: ${messageOf(error)}\n`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
 }
 
 async function run(args: Args): Promise<number> {
   const { spec, scenarios, manifests, notes } = await inputsOf(args);
-  for (const note of notes) process.stderr.write(`${note}\n`);
+  for (const note of notes) say(`${note}\n`);
   const interrupted = new AbortController();
   const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
-  const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: (line) => void process.stderr.write(line) });
+  const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: say });
   const { world, announce, close } = await surroundings(args, spec.seed, log);
   try {
     const fleet = new Fleet(spec, world, args.shard);
@@ -65,13 +72,13 @@ async function run(args: Args): Promise<number> {
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
       cluster: new Cluster(world.admin, interrupted.signal),
       onLook: progress(),
-      onStep: (s) => process.stderr.write(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
+      onStep: (s) => say(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
       onTrouble: troubleTeller(),
     }).toTheEnd();
-    process.stderr.write(summaryOf(report));
-    process.stderr.write(`stopping ${counted(fleet.members.length, 'nodes')}\n`);
+    say(summaryOf(report));
+    say(`stopping ${counted(fleet.members.length, 'nodes')}\n`);
     const late = await fleet.stop();
-    if (late.length > 0) process.stderr.write(`${counted(late.length, 'nodes')} not stopped${shownOf(late)}\n  ${AS_KILLED}\n`);
+    if (late.length > 0) say(`${counted(late.length, 'nodes')} not stopped${shownOf(late)}\n  ${AS_KILLED}\n`);
     const done = !args.cleanup || (await cleanUp(fleet, world));
     if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
     const code = codeOf(report);
@@ -86,7 +93,7 @@ async function run(args: Args): Promise<number> {
 
 /** A second Ctrl-C: the first gives daemons time to end. */
 function endAtOnce(): never {
-  process.stderr.write(`interrupted again: ends at once; ${AS_KILLED}\n`);
+  say(`interrupted again: ends at once; ${AS_KILLED}\n`);
   process.exit(EXIT.interrupted);
 }
 
@@ -94,7 +101,7 @@ async function overviewPage(fleet: Fleet, world: RealWorld, port: number): Promi
   const { address } = await servePage(fleet, world.net, port).catch((error: unknown) => {
     throw new Error(`${messageOf(error)}; choose another --page`, { cause: error });
   });
-  process.stderr.write(`overview page: http://${address}/\n`);
+  say(`overview page: http://${address}/\n`);
 }
 
 interface Surroundings {
@@ -113,15 +120,27 @@ async function surroundings(args: Args, seed: number, log: Logger): Promise<Surr
   let written = false;
   const announce = async (): Promise<void> => {
     await mkdir(dirname(kubeconfig), { recursive: true });
-    await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
+    await replaceFile(kubeconfig, api.kubeconfig);
     written = true;
-    process.stderr.write(`embedded API server: kubectl --kubeconfig ${kubeconfig} get nodes\n`);
+    say(`embedded API server: kubectl --kubeconfig ${kubeconfig} get nodes\n`);
   };
   const close = async (): Promise<void> => {
     if (written) await rm(kubeconfig, { force: true });
     await api.close();
   };
   return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close };
+}
+
+/** It holds a token: the file is new and ours, whatever of others was there. A link is replaced and not followed. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const beside = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(beside, text, { mode: 0o600, flag: 'wx' });
+    await rename(beside, path);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw new Error(`the kubeconfig ${path} cannot be written: ${messageOf(error)}; choose another --socket`, { cause: error });
+  }
 }
 
 /** Two fleets of one folder have two sockets or none, and each has a kubeconfig of its own. */
@@ -135,10 +154,10 @@ async function cleanUp(fleet: Fleet, world: RealWorld): Promise<boolean> {
   const names = fleet.members.map((m) => m.name);
   try {
     const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
-    process.stderr.write(`removed ${counted(removed, 'nodes')} from the API\n`);
+    say(`removed ${counted(removed, 'nodes')} from the API\n`);
     return true;
   } catch (error) {
-    process.stderr.write(`${messageOf(error)}\n`);
+    say(`${messageOf(error)}\n`);
     return false;
   }
 }
@@ -150,7 +169,7 @@ function progress(): (overview: FleetOverview, atMs: number) => void {
     const line = `nodes ${nodes.ready}/${nodes.total} Ready (${nodes.running} running), pods ${pods.ready}/${pods.total} Ready`;
     if (line === last || performance.now() - saidMs < SAY_EVERY_MS) return;
     [last, saidMs] = [line, performance.now()];
-    process.stderr.write(`${seconds(atMs)} ${line}\n`);
+    say(`${seconds(atMs)} ${line}\n`);
   };
 }
 
@@ -171,14 +190,14 @@ function shownOf(troubles: readonly NodeTrouble[]): string {
 function troubleTeller(): (why: string) => void {
   let last = '';
   return (why) => {
-    if (why !== last) process.stderr.write(`what is expected could not be looked at: ${why}\n`);
+    if (why !== last) say(`what is expected could not be looked at: ${why}\n`);
     last = why;
   };
 }
 
 /** Says what made it another code than 0. */
 function codeOf({ troubles, steps, expect }: FleetReport): number {
-  for (const t of troubles.slice(0, TROUBLES_SHOWN)) process.stderr.write(`${t.node} could not be started: ${t.why}\n`);
+  for (const t of troubles.slice(0, TROUBLES_SHOWN)) say(`${t.node} could not be started: ${t.why}\n`);
   const unmet = expect.filter((e) => e.decided && e.metMs === null).length;
   const failed = [
     ...(unmet === 0 ? [] : [`${counted(unmet, 'expectations')} not met`]),
@@ -189,6 +208,6 @@ function codeOf({ troubles, steps, expect }: FleetReport): number {
   const cut = undecided === 0 ? [] : [`interrupted before ${counted(undecided, 'expectations')} could be decided`];
   if (failed.length + cut.length === 0) return EXIT.ok;
   const code = failed.length > 0 ? EXIT.unmet : EXIT.interrupted;
-  process.stderr.write(`exit code ${code}: ${[...failed, ...cut].join('; ')}\n`);
+  say(`exit code ${code}: ${[...failed, ...cut].join('; ')}\n`);
   return code;
 }

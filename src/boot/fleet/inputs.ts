@@ -1,6 +1,4 @@
 /** What a run of a fleet reads: the fleet file, and the files beside it that it names. */
-import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { decodeFleet, type FleetSpec, plainFleet } from '../../fleet/file.ts';
 import { stagesOf } from '../../fleet/pods/stages.ts';
@@ -9,6 +7,7 @@ import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/de
 import type { Scenario, ScenarioError } from '../../machines/faults/types.ts';
 import type { KubeObject } from '../../machines/kube/request.ts';
 import { messageOf } from '../../machines/text/errors.ts';
+import { readGivenSync } from '../../process/givenFile.ts';
 import { type Args, UsageError } from './args.ts';
 
 export interface Inputs {
@@ -25,9 +24,7 @@ export async function inputsOf(args: Args): Promise<Inputs> {
   if (args.file === undefined) {
     return { spec: plainFleet({ ...args, nodes: args.nodes ?? 0 }), scenarios: new Map(), manifests: new Map(), notes: [] };
   }
-  const text = await readFile(args.file, 'utf8').catch((error: unknown) => {
-    throw new UsageError(`the fleet file ${args.file} cannot be read: ${messageOf(error)}`);
-  });
+  const text = fleetText(args.file);
   const beside = besideOf(args.file);
   const read = decodeFleet(text, beside.unreadable);
   if (!read.ok) throw new UsageError(told(args.file, read.errors));
@@ -49,6 +46,14 @@ export async function inputsOf(args: Args): Promise<Inputs> {
   return { spec, scenarios, manifests, notes };
 }
 
+function fleetText(file: string): string {
+  try {
+    return readGivenSync(file);
+  } catch (error) {
+    throw new UsageError(`the fleet file ${file} cannot be read: ${messageOf(error)}`);
+  }
+}
+
 /** Files that the fleet file names. */
 interface Beside {
   path(name: string): string;
@@ -64,7 +69,7 @@ function besideOf(file: string): Beside {
     path,
     unreadable(name) {
       try {
-        texts.set(name, readFileSync(path(name), 'utf8'));
+        texts.set(name, readGivenSync(path(name)));
         return null;
       } catch (error) {
         return messageOf(error);

@@ -2,16 +2,17 @@
  * Client certificates of nodes: each node asks for its own with the credentials of `--bootstrap-kubeconfig`, keeps it on the disk of its
  * machine and renews it, as a kubelet does. So the API server judges each node by its own certificate.
  */
-import { readFile } from 'node:fs/promises';
+
 import { CertificateStore } from '../../actors/api/certificates/store.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Certificates } from '../../ports/certificates.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Clock, HostFs } from '../../ports/ports.ts';
+import { readRegular } from '../../process/regularFile.ts';
 import { createPki } from '../dependencies/certificates/pki.ts';
 import { type Credentials, contextOf, type Loaded } from '../dependencies/kube/credentials.ts';
 import { createKubeApi, type KubeApiOptions } from '../dependencies/kube/kubeApi.ts';
-import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
+import { CREDENTIAL_BYTES_MAX, readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
 import { Sessions } from '../dependencies/kube/transport/sessions.ts';
 import { UsageError } from './args.ts';
 
@@ -40,7 +41,7 @@ export async function nodeCertificates(path: string, o: { http2: boolean; base: 
   const bootstrap = createKubeApi({ ...base, config, ...BOOTSTRAP_LIMITS });
   const ways = new Map<string, { credentials: Credentials; sessions?: Sessions }>();
   const { ca } = base.config;
-  const authority = ca === null ? undefined : 'data' in ca ? ca.data : await readFile(ca.file);
+  const authority = ca === null ? undefined : 'data' in ca ? ca.data : await readRegular(ca.file, { bytesMax: CREDENTIAL_BYTES_MAX });
   const wayOf = (node: string, disk: HostFs) => {
     const there = ways.get(node);
     if (there !== undefined) return there;

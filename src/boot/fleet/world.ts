@@ -1,14 +1,14 @@
 /** The real surroundings of a fleet: clock, network, and the API server that one kubeconfig names. */
 
-import { readFile } from 'node:fs/promises';
 import type { BuildInfo } from '../../actors/edge/metrics/nodeMetrics.ts';
 import type { FleetWorld } from '../../fleet/types.ts';
 import type { KubeApi } from '../../ports/kube.ts';
 import type { Clock, HostFs, Logger } from '../../ports/ports.ts';
+import { readRegular } from '../../process/regularFile.ts';
 import { createClock, createEntropy, createYield } from '../dependencies/clock.ts';
 import { createCredentials } from '../dependencies/kube/credentials.ts';
 import { createKubeApi } from '../dependencies/kube/kubeApi.ts';
-import { type KubeConfigFile, readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
+import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
 import { speaksHttp2 } from '../dependencies/kube/transport/alpn.ts';
 import { Sessions } from '../dependencies/kube/transport/sessions.ts';
 import { createHost } from '../dependencies/machine/host.ts';
@@ -136,6 +136,11 @@ async function certificates(
   address: string,
   nowMs: number,
 ): Promise<{ cert: string; key: string; clientCa: string }> {
-  const clientCa = ca === null ? '' : 'data' in ca ? ca.data.toString('utf8') : await readFile(ca.file, 'utf8');
+  const clientCa =
+    ca === null
+      ? ''
+      : 'data' in ca
+        ? ca.data.toString('utf8')
+        : (await readRegular(ca.file, { bytesMax: CREDENTIAL_BYTES_MAX })).toString('utf8');
   return { ...(await selfSignedCertificate(address, nowMs)), clientCa };
 }

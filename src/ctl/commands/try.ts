@@ -1,6 +1,6 @@
 /** `actorctl try`: a throw-away node for some manifests, faults if wanted, expectations checked, a timeline as it happens. */
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CtlError, EXIT } from '../../admin/client.ts';
 import { type Expectation, parseExpectation, parseTime } from '../../harness/expectation.ts';
@@ -9,6 +9,7 @@ import type { PodHandle } from '../../harness/pod.ts';
 import { decodeScenario, scenarioErrorText } from '../../machines/faults/read/decode.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { printable } from '../../machines/text/table.ts';
+import { readGivenSync } from '../../process/givenFile.ts';
 import type { CtlIo } from '../io.ts';
 import { type Checked, type JunitRun, junitXml } from './junit.ts';
 
@@ -81,7 +82,7 @@ function checked(args: TryArgs): Expectation[] {
   if (args.junit !== undefined && !existsSync(dirname(args.junit)))
     throw new CtlError(EXIT.usage, `try: the folder of --junit ${args.junit} does not exist.`);
   if (args.inject !== undefined) {
-    const decoded = decodeScenario(readFileSync(args.inject, 'utf8'), 'live');
+    const decoded = decodeScenario(readGivenSync(args.inject), 'live');
     const { inject } = args;
     if (!decoded.ok) throw new CtlError(EXIT.usage, decoded.errors.map((e) => scenarioErrorText(inject, e)).join('\n'));
   }

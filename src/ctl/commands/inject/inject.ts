@@ -1,6 +1,5 @@
 /** `actorctl inject`: faults in a running daemon. */
 
-import { readFile } from 'node:fs/promises';
 import { type AdminClient, CtlError, EXIT, refusal } from '../../../admin/client.ts';
 import { type InjectionView, planLive } from '../../../machines/faults/live.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../../machines/faults/read/decode.ts';
@@ -11,7 +10,9 @@ import { findSummary, podMeant } from '../../../machines/shown/findPod.ts';
 import type { PodSummary } from '../../../machines/shown/podSummary.ts';
 import { type ActorView, findActor } from '../../../machines/supervision/actorState.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { printable, renderTable } from '../../../machines/text/table.ts';
+import { readGivenSync } from '../../../process/givenFile.ts';
 import { actorNamed } from '../../actorNamed.ts';
 import type { CtlIo } from '../../io.ts';
 
@@ -75,10 +76,11 @@ async function send(client: AdminClient, text: string): Promise<Accepted> {
 
 async function scenarioText(io: CtlIo, file: string): Promise<string> {
   if (file !== '-') {
-    const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-      throw new CtlError(EXIT.usage, `${file} cannot be read: ${error.message}`);
-    });
-    return bytes.toString('utf8');
+    try {
+      return readGivenSync(file);
+    } catch (error) {
+      throw new CtlError(EXIT.usage, `${file} cannot be read: ${messageOf(error)}`);
+    }
   }
   const chunks: Buffer[] = [];
   let size = 0;

@@ -1,12 +1,12 @@
 /** `actorctl sim`: runs seeds of the deterministic simulation, in this process or in several; shows the first failures in full. */
 
-import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { describeScenario } from '../../../machines/faults/describe.ts';
 import { decodeScenario, scenarioErrorText } from '../../../machines/faults/read/decode.ts';
 import type { Scenario } from '../../../machines/faults/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import { readGivenSync } from '../../../process/givenFile.ts';
 import { NODE_FLAGS, startProcess } from '../../../process/startProcess.ts';
 import {
   addTotals,
@@ -138,7 +138,7 @@ function check(args: SimArgs): void {
 async function readScenario(file: string): Promise<Scenario> {
   let text: string;
   try {
-    text = await readFile(file, 'utf8');
+    text = readGivenSync(file);
   } catch (error) {
     throw new CtlError(EXIT.usage, `the scenario ${file} cannot be read: ${messageOf(error)}`);
   }

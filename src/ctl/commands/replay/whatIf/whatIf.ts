@@ -2,7 +2,7 @@
  * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime is played by the one of the
  * simulation, from what the recording tells of containers. It is run without the change, too: what differs comes of the change.
  */
-import { readFile } from 'node:fs/promises';
+
 import type { Node } from '../../../../actors/node.ts';
 import { CtlError, EXIT } from '../../../../admin/client.ts';
 import type { NodeConfig } from '../../../../machines/config/config.ts';
@@ -12,6 +12,7 @@ import { decodeScenario, scenarioErrorText } from '../../../../machines/faults/r
 import type { Scenario } from '../../../../machines/faults/types.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
 import { printable } from '../../../../machines/text/table.ts';
+import { readGivenSync } from '../../../../process/givenFile.ts';
 import { seeded } from '../../../../replay/border.ts';
 import type { Header, Input } from '../../../../replay/entries.ts';
 import { defaultAnswers } from '../../../../replay/loose/defaults.ts';
@@ -110,9 +111,12 @@ function withFaults(config: NodeConfig, scenario: Scenario | null): NodeConfig {
 }
 
 async function readScenario(file: string): Promise<Scenario> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+  let text: string;
+  try {
+    text = readGivenSync(file);
+  } catch (error) {
     throw new CtlError(EXIT.usage, `the scenario ${file} cannot be read: ${messageOf(error)}`);
-  });
+  }
   const decoded = decodeScenario(text, 'live');
   if (decoded.ok) return decoded.scenario;
   throw new CtlError(EXIT.usage, decoded.errors.map((e) => scenarioErrorText(file, e)).join('\n'));

@@ -1,0 +1,41 @@
+/** Files that a person names on a command line. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parsed } from '../../src/boot/fleet/args.ts';
+import { inputsOf } from '../../src/boot/fleet/inputs.ts';
+import { scenarioText } from '../../src/harness/faults.ts';
+import { readGivenSync } from '../../src/process/givenFile.ts';
+import { tempDir } from './helpers.ts';
+
+const GIVEN = join(import.meta.dirname, '../../src/process/givenFile.ts');
+const inputs = async (file: string) => {
+  const args = await parsed([file, '--api=embedded']);
+  return args === null ? null : inputsOf(args);
+};
+
+describe('a file that a person names', () => {
+  it('may be a pipe, also of a program that takes its time', () => {
+    const program = `import { readGivenSync } from ${JSON.stringify(GIVEN)}; console.log(readGivenSync(process.argv[1]));`;
+    const words = `${process.execPath} --input-type=module -e '${program}' <(sleep 0.3; echo one; sleep 0.3; echo two)`;
+    expect(spawnSync('bash', ['-c', words], { encoding: 'utf8' })).toMatchObject({ stdout: 'one\ntwo\n\n', status: 0 });
+  });
+
+  it('that is a FIFO of nobody, a socket, a device or too long is refused', async () => {
+    using dir = tempDir();
+    const fifo = join(dir.path, 'fifo');
+    const socket = join(dir.path, 'socket');
+    execFileSync('mkfifo', [fifo]);
+    await using server = createServer();
+    await new Promise<void>((done) => server.listen(socket, done));
+    expect(() => readGivenSync(fifo, { writerMs: 100 })).toThrow(`${fifo} is a FIFO to which nobody wrote within 0.1 s`);
+    expect(() => readGivenSync(socket)).toThrow('a socket');
+    for (const device of ['/dev/zero', '/dev/tty', '/dev/full'])
+      expect(() => readGivenSync(device)).toThrow(/is a device|ENXIO|a socket or a device/);
+    expect(() => readGivenSync(GIVEN, { bytesMax: 10 })).toThrow('is larger than 10 bytes');
+    expect(() => readGivenSync(dir.path)).toThrow('EISDIR');
+    await expect(inputs('/dev/zero')).rejects.toThrow('the fleet file /dev/zero cannot be read: /dev/zero is a device');
+    expect(() => scenarioText('/dev/zero')).toThrow('the scenario cannot be read: /dev/zero is a device');
+  });
+});
