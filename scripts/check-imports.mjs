@@ -111,7 +111,7 @@ export const RULES = [
     may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'sandbox/process/admin.ts', 'harness/'],
     packages: ANY,
   },
-  { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'ctl/', 'harness/'], packages: ANY },
+  { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'process/', 'ctl/', 'harness/'], packages: ANY },
   {
     folder: '`ctl/commands/sim*`',
     in: /^ctl\/commands\/sim/,
@@ -127,6 +127,7 @@ export const RULES = [
       'ports/',
       'actors/',
       'admin/',
+      'process/',
       'ctl/',
       'replay/',
       'recorder/',

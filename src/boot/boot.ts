@@ -1,6 +1,6 @@
 /** The boot: one list of named steps, read from top to bottom, each small. */
 import { messageOf } from '../machines/text/errors.ts';
-import { onTerminal } from '../machines/text/terminal.ts';
+import { onTerminal } from '../machines/text/oneLine.ts';
 import { Cleanup } from './cleanup.ts';
 import { EXIT, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';

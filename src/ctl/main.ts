@@ -1,6 +1,6 @@
 /** Entry of actorctl: gives the commands the real process. */
 import { existsSync } from 'node:fs';
-import { onTerminal } from '../machines/text/terminal.ts';
+import { onTerminal } from '../machines/text/oneLine.ts';
 import { runCtl } from './cli.ts';
 import { processTerminal } from './terminal.ts';
 

@@ -10,7 +10,7 @@ import type { FleetOverview } from '../../fleet/overview.ts';
 import { Cluster } from '../../fleet/run/cluster.ts';
 import { type FleetReport, FleetRun } from '../../fleet/run.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { onTerminal } from '../../machines/text/terminal.ts';
+import { onTerminal } from '../../machines/text/oneLine.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
 import { createLogger } from '../logging.ts';

@@ -1,4 +1,4 @@
-/** Foreign text in lines for people. Pure. */
+/** Foreign text in lines for people, and on its way to a terminal. Pure. */
 
 /** C0 and C1 controls, line and paragraph separators, what turns the direction of text around, and tags, which nobody sees. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
@@ -18,4 +18,18 @@ export function escaped(text: string, as: (char: string) => string): string {
 /** As JSON writes characters out. */
 export function unicode(text: string): string {
   return Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('');
+}
+
+/** As {@link oneLine} has them, and tags, which nobody sees. Line ends, tabs, returns and escape sequences are judged apart. */
+const UNSEEN =
+  '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001a\\u001c-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069';
+/** Colours, also those of container logs, and what programs of ours write: home, a clear screen, a clear line. */
+const OURS = '\\u001b(?!\\[(?:[\\d;]{0,32}m|H|2J|K))';
+/** A return that goes on in the same line is that of a line of progress. */
+const RETURN = '\\r(?!\\n|\\u001b\\[K|\\[[#.])';
+const NOT_OURS = new RegExp(`[${UNSEEN}\\u{e0000}-\\u{e007f}]|${OURS}|${RETURN}`, 'gu');
+
+/** What would turn the direction of text around, move the cursor or say something to the terminal is written out, as in JSON. */
+export function onTerminal(text: string): string {
+  return text.replace(NOT_OURS, unicode);
 }

@@ -2,9 +2,8 @@
 import { expect, it } from 'vitest';
 import { textOf } from '../../../src/boot/check/findings.ts';
 import { paint } from '../../../src/ctl/render.ts';
-import { oneLine } from '../../../src/machines/text/oneLine.ts';
+import { oneLine, onTerminal } from '../../../src/machines/text/oneLine.ts';
 import { printable, renderTable } from '../../../src/machines/text/table.ts';
-import { onTerminal } from '../../../src/machines/text/terminal.ts';
 
 const EVIL = [
   ...['\u0000', '\u0007', '\u0008', '\u000b', '\u001b]0;title\u0007', '\u001b[6n', '\u007f', '\u009b31m', '\u0085'],

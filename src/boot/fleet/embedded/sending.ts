@@ -7,7 +7,7 @@ const PART_CHARS = 64 * 1024;
 /** A reader that takes nothing for so long is cut off. */
 const READ_TIMEOUT_MS = 60_000;
 /** Of all answers together. While more waits for readers, requests are answered with 429. */
-export const UNREAD_CHARS_MAX = 128 * 1024 * 1024;
+const UNREAD_CHARS_MAX = 128 * 1024 * 1024;
 
 export class Sending {
   #unread = 0;

@@ -248,7 +248,7 @@ const TOKEN_SECONDS_MIN = 600;
 const TOKEN_SECONDS_MAX = 2 ** 32;
 
 /** Of a field that is an int64; undefined: it is not there. @throws ApiFault 400 */
-export function wholeNumber(value: unknown, field: string): number | undefined {
+function wholeNumber(value: unknown, field: string): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
   throw new ApiFault(400, 'BadRequest', `${field}: ${JSON.stringify(value)} is no whole number of 64 bits`);
