@@ -9,6 +9,7 @@ import { workersAddr } from '../machines/pods/workers/messages.ts';
 import { CRI_LABELS, type CriMethod } from '../machines/wire/cri.ts';
 import type { Clock, Cri, CriError } from '../ports/ports.ts';
 import { type ContainerSpan, noteContainers, seenIn } from './containerSpans.ts';
+import { SecretWords } from './secretWords.ts';
 
 /** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
 const PODS_MAX = 256;
@@ -63,6 +64,8 @@ export interface History {
   see(statuses: StatusView): void;
   /** The runtime, with its calls noted. */
   watch(cri: Cri): Cri;
+  /** A message without what is secret of the node, as it may leave the machine. */
+  hidden(text: string): string;
   of(uid: string): PodHistory | undefined;
   /** `fn` is called for every call that is kept, when it begins and when it ends. */
   watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
@@ -120,6 +123,7 @@ export function createHistory(clock: Clock): History {
   /** What was told last: most pods are as they were. */
   const told = new WeakMap<PodHistory, unknown>();
   const commands = new Commands();
+  const words = new SecretWords();
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
   const own = (id: string | undefined, uid: string | undefined): void => {
@@ -144,6 +148,7 @@ export function createHistory(clock: Clock): History {
       }
     },
     of: (uid) => pods.get(uid),
+    hidden: (text) => words.hidden(text),
     watchCalls(fn) {
       watchers.add(fn);
       return { [Symbol.dispose]: () => void watchers.delete(fn) };
@@ -159,6 +164,7 @@ export function createHistory(clock: Clock): History {
     watch(cri) {
       // The caller gets the runtime's own promise: a node with a history takes its steps in the order of one without.
       const call: Cri['call'] = (method, req, opts) => {
+        words.note(method, req);
         const { uid, about } = aboutOf(req, owners);
         if (NOT_KEPT.has(method)) return cri.call(method, req, opts);
         if (uid === undefined) {

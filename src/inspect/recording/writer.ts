@@ -12,6 +12,7 @@ import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { logicOf } from '../../machines/xstate/inside.ts';
 import type { RuntimeCall } from '../../recorder/history.ts';
 import { RECORDER_CAPACITY } from '../../recorder/recorder.ts';
+import { SecretWords } from '../../recorder/secretWords.ts';
 import type { Inspected } from '../../recorder/source.ts';
 import { actorRefAt } from '../feed/actorDetail.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
@@ -34,6 +35,21 @@ const BYTES_WAITING_MAX = 8 * 1024 * 1024;
 /** Pods whose details are written at one look; the others wait for the next. */
 const PODS_PER_LOOK_MAX = 8;
 const CALLS_WAITING_MAX = 4096;
+const IMAGE = 'image';
+/** Keys of texts for people; programs may have said what they were given. */
+const MESSAGES: ReadonlySet<string> = new Set([
+  IMAGE,
+  'message',
+  'reason',
+  'what',
+  'detail',
+  'why',
+  'error',
+  'words',
+  'note',
+  'lastExit',
+  'state',
+]);
 
 /** Where the bytes go. Nothing here waits. */
 export interface Sink {
@@ -173,7 +189,7 @@ export class RecordingWriter implements Disposable {
     if (this.#dirty.size > 0) this.#arm();
     this.#dynamic = new Set(actors.flatMap((a) => (a.type === 'dynamic' ? [a.path] : [])));
     const charts = this.#chartsOf(actors.flatMap((a) => (a.type === 'actor' ? [a.path] : [])));
-    return [...charts, { t: 'key', atMs, actors, pods, decisions }];
+    return [...charts, this.#hidden({ t: 'key', atMs, actors, pods, decisions })];
   }
 
   #startedCharts(): RecordingFrame[] {
@@ -206,7 +222,7 @@ export class RecordingWriter implements Disposable {
     this.#next = recorded;
     if (entries.length === 0 && this.#lost === 0) return [];
     for (const e of entries) this.#markPod(e);
-    return [this.#packer.pack(entries, this.#lost)];
+    return [this.#packer.pack(this.#hidden(entries), this.#lost)];
   }
 
   /** A pod whose worker moved or told its status has another row than before. */
@@ -218,7 +234,9 @@ export class RecordingWriter implements Disposable {
 
   #callFrames(): CallsFrame[] {
     if (this.#calls.length === 0) return [];
-    const calls = this.#calls.map(({ uid, call: c }) => [uid, c.method, c.about, c.startMs, c.endMs, c.error] as const);
+    const calls = this.#calls.map(
+      ({ uid, call: c }) => [uid, c.method, SecretWords.image(c.about), c.startMs, c.endMs, this.#node.history.hidden(c.error)] as const,
+    );
     this.#calls = [];
     return [{ t: 'calls', calls }];
   }
@@ -247,9 +265,14 @@ export class RecordingWriter implements Disposable {
       const text = JSON.stringify([row, detail]);
       if (this.#pods.get(uid) === text) continue;
       this.#pods.set(uid, text);
-      out.push({ t: 'pod', atMs, uid, row, detail });
+      out.push(this.#hidden({ t: 'pod', atMs, uid, row, detail }));
     }
     return out;
+  }
+
+  /** Without what is secret in its messages. */
+  #hidden<T>(value: T): T {
+    return withMessages(value, '', (text, key) => (key === IMAGE ? SecretWords.image(text) : this.#node.history.hidden(text))) as T;
   }
 
   /** False: the sink did not take them. */
@@ -269,6 +292,23 @@ export class RecordingWriter implements Disposable {
     this.figures.bytes += bytes.length;
     return true;
   }
+}
+
+/** `value` with its messages changed; what has none stays the same object. */
+function withMessages(value: unknown, key: string, change: (text: string, key: string) => string): unknown {
+  if (typeof value === 'string') return MESSAGES.has(key) ? change(value, key) : value;
+  if (Array.isArray(value)) {
+    const made = value.map((item) => withMessages(item, key, change));
+    return made.every((item, i) => item === value[i]) ? value : made;
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  let made: Record<string, unknown> | null = null;
+  for (const [name, item] of Object.entries(value)) {
+    if (typeof item !== 'string' && typeof item !== 'object') continue;
+    const one = withMessages(item, name, change);
+    if (one !== item) made = { ...(made ?? value), [name]: one };
+  }
+  return made ?? value;
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {

@@ -14,11 +14,12 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
  * - `image`: what stands before an `@`. `query`: what stands after a `?`.
- * - `log`: the content of each line of a container's log. `devices`: variables that device plugins gave, in the node's record.
+ * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
+ * - `devices`: variables that device plugins gave, in the node's record.
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
-  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'devices');
+  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'lines' | 'devices');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -102,7 +103,7 @@ export class Doors {
       case 'headers':
         return OPEN_HEADERS.has(key.toLowerCase()) ? 'open' : 'token';
       case 'terminated':
-        if (key === 'message') return 'secret';
+        if (key === 'message') return 'lines';
         break;
       case 'annotations':
         return this.#isPrivate && (key === LAST_APPLIED || !KUBERNETES_KEY.test(key)) ? 'secret' : 'free';
@@ -131,7 +132,7 @@ export class Doors {
         return 'open';
       case 'fs.readTail':
         // A termination message: from its own file, or the end of the log.
-        return LOG_PATH.test(path) ? 'log' : 'secret';
+        return LOG_PATH.test(path) ? 'log' : 'lines';
       case 'fs.openRead':
         if (ANY_VOLUME.test(path)) return 'variables';
         return this.#isPrivate ? 'log' : 'free';

@@ -3,12 +3,12 @@
  * same value has the same one within one recording, of the same length, under a key that nothing keeps; two values never share one.
  */
 import { withResponses } from '../../machines/allocation/devices/checkpoint.ts';
+import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { seeded } from '../border.ts';
 import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
-import { Known } from './known.ts';
 import { type Draw, likeBytes, likeText } from './likeness.ts';
 import { documentOf, isDeep, type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
 
@@ -19,6 +19,8 @@ const FIRST_TRIES = 8;
 /** Free texts that were seen, and what was written for them: the same text is always written the same. */
 const FREE_MAX = 4_000;
 const FREE_CHARS_MAX = 8_192;
+/** Lines of last messages that are remembered: those of some dozen containers. */
+const LINES_MAX = 2_000;
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 /**
@@ -52,9 +54,12 @@ export interface SecretsOptions {
 export class Secrets {
   readonly #hash: ((text: string) => string) | null;
   readonly #doors: Doors;
-  readonly #known = new Known();
+  readonly #known = new KnownSecrets();
   /** Null: it stays as it is. */
   readonly #free = new Map<string, string | null>();
+
+  /** Of last messages. */
+  readonly #lines = new Map<string, string>();
 
   constructor({ hash, isPrivate = false }: SecretsOptions) {
     this.#hash = hash;
@@ -106,6 +111,11 @@ export class Secrets {
         return this.#path(text);
       case 'log':
         return this.#log(text);
+      case 'lines':
+        return text
+          .split('\n')
+          .map((line) => this.#lastLine(line))
+          .join('\n');
       case 'devices':
         return this.#devices(text);
       case 'secret':
@@ -180,6 +190,7 @@ export class Secrets {
       case 'secret':
       case 'variable':
       case 'variables':
+      case 'lines':
         return 'length';
       default:
         return 'nothing';
@@ -250,9 +261,9 @@ export class Secrets {
     if (decoded === null) return this.standIn(text);
     const known = this.#known.of(text);
     if (known !== null) return known;
-    const made = encodedBase64(inner(decoded)).replace(/=+$/, '');
     if (this.#hash === null) return this.#learn(text, text);
-    return this.#learn(text, text.endsWith('=') || text.length % 4 === 0 ? made.padEnd(text.length, '=') : made);
+    const made = encodedBase64(inner(decoded));
+    return this.#learn(text, text.trimEnd().length % 4 === 0 ? made : made.replace(/=+$/, ''));
   }
 
   #bytes(bytes: Uint8Array): Uint8Array {
@@ -391,9 +402,23 @@ export class Secrets {
       .split('\n')
       .map((line) => {
         const head = LOG_HEAD.exec(line)?.[0] ?? '';
-        return head + this.standIn(line.slice(head.length));
+        return head + this.#lastLine(line.slice(head.length));
       })
       .join('\n');
+  }
+
+  /** Of a last message. The tree cuts a long one, and meets it again in the pod's status: so a part of a line is a part of its stand-in. */
+  #lastLine(line: string): string {
+    const known = this.#known.of(line);
+    if (known !== null || line === '') return known ?? '';
+    for (const [whole, made] of this.#lines) {
+      if (whole.endsWith(line)) return made.slice(made.length - line.length);
+      if (whole.startsWith(line)) return made.slice(0, line.length);
+    }
+    const made = this.standIn(line);
+    if (this.#lines.size >= LINES_MAX) this.#lines.clear();
+    this.#lines.set(line, made);
+    return made;
   }
 
   // Stand-ins.

@@ -61,6 +61,16 @@ describe('a stand-in', () => {
     expect(s.door('authorization', { authorization: { mode: 'AlwaysAllow' } }, by('open', 'config'))).toBe('open');
   });
 
+  it('of a last message is the end of the stand-in of its log', () => {
+    const s = secrets();
+    const made = s.text('2026-01-01T00:00:00Z stdout F the first line\n2026-01-01T00:00:01Z stdout F and it says hunter2\n', by('log'));
+    const [first = '', second = ''] = made.split('\n').map((line) => line.split(' F ')[1] ?? '');
+    expect(made).not.toMatch(/first|hunter2/);
+    expect(s.text('line\nand it says hunter2\n', by('lines'))).toBe(`${first.slice(-4)}\n${second}\n`);
+    const escaped = JSON.stringify({ auths: { r: { auth: btoa('me:a\\b"c'), username: 'a\\b' } } });
+    expect(() => JSON.parse(atob(s.text(btoa(escaped), by('credentials64'))))).not.toThrow();
+  });
+
   it('of credentials for registries keeps their shape, and texts that are no JSON stay none', () => {
     const text = JSON.stringify(
       { auths: { 'registry.example': { username: 'me', password: 'open sesame', auth: btoa('me:open sesame') } } },

@@ -1,4 +1,4 @@
-/** Secrets that came in, with their stand-ins, and where they are in a text: also as programs write them in another way. */
+/** Secrets with their stand-ins, and where they are in a text: also as programs write them in another way. Pure. */
 
 /** Shorter ones may be a part of any word. */
 const FOUND_ANYWHERE_MIN = 8;
@@ -12,12 +12,15 @@ const ENCODED_CHARS_MAX = 16_384;
 /** Characters of secrets that are compared with one text: a quarter of a second. A pod may have thousands that begin alike. */
 const COMPARED_CHARS_MAX = 50_000_000;
 
+/** Programs quote the words of a command; so short ones are found there alone. */
+const QUOTED = /(?<=["'`])[^"'`\\\s]{4,7}(?=\\?["'`])/g;
+
 interface Found {
   readonly text: string;
   readonly made: string;
 }
 
-export class Known {
+export class KnownSecrets {
   readonly #short = new Map<string, string>();
   readonly #long = new Map<string, string>();
   readonly #taken = new Set<string>();
@@ -58,6 +61,14 @@ export class Known {
 
   /** With every one that is in it replaced. */
   without(text: string): string {
+    return this.#withoutLong(this.#hasQuoted(text) ? text.replace(QUOTED, (word) => this.#short.get(word) ?? word) : text);
+  }
+
+  #hasQuoted(text: string): boolean {
+    return this.#short.size > 0 && (text.match(QUOTED) ?? []).some((word) => this.#short.has(word));
+  }
+
+  #withoutLong(text: string): string {
     let out = '';
     let from = 0;
     for (const { at, found } of this.#in(text)) {
@@ -69,7 +80,7 @@ export class Known {
   }
 
   isIn(text: string): boolean {
-    return this.#in(text).next().done !== true;
+    return this.#hasQuoted(text) || this.#in(text).next().done !== true;
   }
 
   /** `found` null: too much would have to be compared. */
