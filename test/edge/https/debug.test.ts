@@ -10,10 +10,18 @@ describe('/debug/pprof', () => {
   it('lists what there is, and says what there is not', async () => {
     const s = await withProfiler(createProfiler());
     for (const path of ['/debug/pprof', '/debug/pprof/'])
-      expect((await s.ask(path)).body).toMatch(/profile\?seconds=30.*heap\?seconds=30/s);
-    for (const path of ['/debug/pprof/goroutine', '/debug/pprof/trace', '/debug/pprof/profile/x']) {
+      expect((await s.ask(path)).body).toMatch(/profile\?seconds=30.*heap\?seconds=30.*allocs\?seconds=30.*goroutine/s);
+    for (const path of [
+      '/debug/pprof/trace',
+      '/debug/pprof/mutex',
+      '/debug/pprof/__proto__',
+      '/debug/pprof/goroutine/x',
+      '/debug/pprof/profile/x',
+    ]) {
       expect([path, (await s.ask(path)).status]).toEqual([path, 404]);
     }
+    const actors = await s.ask('/debug/pprof/goroutine');
+    expect([actors.status, actors.body.split('\n').length > 3]).toEqual([200, true]);
     for (const path of ['/debug', '/debug/none']) expect([path, (await s.ask(path)).status]).toEqual([path, 404]);
     expect((await s.ask('/debug/pprof/profile', { method: 'DELETE' })).status).toBe(405);
   });
@@ -34,8 +42,10 @@ describe('/debug/pprof', () => {
     const kept: string[][] = [];
     const grow = setInterval(() => kept.push(Array.from({ length: 5_000 }, (_, i) => `${kept.length} ${i}`)), 5);
     try {
-      const heap = JSON.parse((await s.ask('/debug/pprof/heap?seconds=1')).body) as { head: { children: object[] } };
-      expect(heap.head.children.length).toBeGreaterThan(0);
+      for (const name of ['heap', 'allocs']) {
+        const heap = JSON.parse((await s.ask(`/debug/pprof/${name}?seconds=1`)).body) as { head: { children: object[] } };
+        expect(heap.head.children.length).toBeGreaterThan(0);
+      }
     } finally {
       clearInterval(grow);
     }

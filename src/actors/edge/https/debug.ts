@@ -17,11 +17,15 @@ export interface DebugOptions {
   profiling: boolean;
   /** enableDebugFlagsHandler. */
   flags: boolean;
+  /** The actors of the node, in lines. */
+  actors(): readonly string[];
 }
 
 const PROFILES = {
   profile: { take: 'cpu', suffix: 'cpuprofile' },
   heap: { take: 'heap', suffix: 'heapprofile' },
+  // V8 samples what is allocated, for both.
+  allocs: { take: 'heap', suffix: 'heapprofile' },
 } as const;
 const INDEX = `/debug/pprof/
 
@@ -30,6 +34,10 @@ an editor or viewer that knows .cpuprofile and .heapprofile.
 
 profile?seconds=${SECONDS_DEFAULT}   what the main thread spends its time on
 heap?seconds=${SECONDS_DEFAULT}      what is allocated meanwhile and still held at the end
+allocs?seconds=${SECONDS_DEFAULT}    the same
+goroutine               the actors of the node with their states, as text
+
+block, mutex, threadcreate, symbol and trace are Go's own. The command line is in /flagz.
 `;
 
 /** `parts`: the path below /debug/. */
@@ -44,13 +52,15 @@ async function pprof(o: DebugOptions, req: HttpRequest, rest: readonly string[])
   if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
   const [name, ...below] = rest;
   if (name === undefined) return text(INDEX);
-  if ((name !== 'profile' && name !== 'heap') || below.length > 0) {
-    return text(`Unknown profile: a daemon on Node.js has profile and heap, see /debug/pprof/\n`, 404);
+  if (name === 'goroutine' && below.length === 0) return text(`${o.actors().join('\n')}\n`);
+  if (!Object.hasOwn(PROFILES, name) || below.length > 0) {
+    const there = Object.keys(PROFILES).join(', ');
+    return text(`Unknown profile: a daemon on Node.js has ${there} and goroutine, see /debug/pprof/\n`, 404);
   }
   if (o.profiler === undefined) return text('there is no process here that could be profiled\n', 501);
   const seconds = secondsOf(req.query.get('seconds'));
   if (seconds === undefined) return text(`seconds must be a number from 1 to ${SECONDS_MAX}\n`, 400);
-  const { take, suffix } = PROFILES[name];
+  const { take, suffix } = PROFILES[name as keyof typeof PROFILES];
   try {
     const body = await o.profiler[take](seconds * 1000, req.signal);
     return {

@@ -5,8 +5,8 @@ import { flagzObject, flagzText, statuszObject, statuszText, zPageForm } from '.
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { renderTree } from '../../../machines/shown/tree.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
-
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -113,7 +113,8 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     ],
   ];
   for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
-  const debug = { profiler: ctx.ports.profiler, log: ctx.log, profiling: o.profiling, flags: o.debugFlags };
+  const actors = () => renderTree(o.inspect.state());
+  const debug = { profiler: ctx.ports.profiler, log: ctx.log, profiling: o.profiling, flags: o.debugFlags, actors };
   table.set('debug', (req, parts) => (o.debugging ? debugPages(debug, req, parts) : parts[0] === 'pprof' ? DISABLED : NOT_FOUND));
   if (!o.debugging) return table;
   table.set(
