@@ -16,7 +16,7 @@ const ca = issue({ cn: 'test-ca', issuer: null });
 const serving = issue({ cn: 'api', issuer: ca, ips: ['127.0.0.1'] });
 const client = issue({ cn: 'admin', org: 'system:masters', issuer: ca });
 const clock = createClock();
-const opts = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({ timeoutMs: 5_000, signal: new AbortController().signal, ...o });
+const opts = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({ timeoutMs: 50_000, signal: new AbortController().signal, ...o });
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const ended: (() => void)[] = [];
 afterEach(() => {
@@ -143,6 +143,21 @@ describe('connections that clients share', () => {
       stream.end();
     }
     expect((await Promise.all([first, ...others])).every((w) => w.ok)).toBe(true);
+  });
+
+  it('take no more than a server allows that says so late', async () => {
+    const waiting: ServerHttp2Stream[] = [];
+    const { api, connections } = await lab((stream) => waiting.push(stream), { streamsMax: 3 });
+    const kube = api('system:node:n0');
+    // None of them knows the limit when it asks.
+    const watches = Array.from({ length: 8 }, () => kube.watch({ path: '/w' }, opts()));
+    await expect.poll(() => waiting.length).toBe(8);
+    expect(connections()).toBe(3);
+    for (const stream of waiting) {
+      stream.respond({ ':status': 200 });
+      stream.end();
+    }
+    expect((await Promise.all(watches)).every((w) => w.ok)).toBe(true);
   });
 
   it('are made anew after one is lost: a read is sent again, of a write it is unknown what became', async () => {

@@ -29,8 +29,11 @@ const SESSION_MEMORY_MIB = 256;
 interface Session {
   h2: ClientHttp2Session;
   generation: number;
+  /** Calls that chose it; those that wait until it stands too. */
   streams: number;
-  /** Resolves with null once it stands; with why, where no connection came about. */
+  /** Calls that are on it. */
+  sent: number;
+  /** Resolves with null once it stands and its server has said how many streams it allows; with why, where no connection came about. */
   ready: Promise<Error | null>;
   /** It stands. */
   open: boolean;
@@ -59,12 +62,15 @@ export class Sessions {
 
   /** Never rejects. */
   async send(loaded: Loaded, out: Outgoing): Promise<Exchanged> {
-    const session = this.#roomy(loaded);
-    session.streams += 1;
-    const error = out.signal.aborted || !session.open ? await within(session.ready, out.signal) : null;
-    if (error === null) return this.#sent(session, out);
-    session.streams -= 1;
-    return { answer: null, error, stale: false };
+    for (;;) {
+      const session = this.#roomy(loaded);
+      session.streams += 1;
+      const error = out.signal.aborted || !session.open ? await within(session.ready, out.signal) : null;
+      // One stream more would wait for the end of another, which of a watch is never.
+      if (error === null && (session.sent < limitOf(session.h2) || session.h2.destroyed)) return this.#sent(session, out);
+      session.streams -= 1;
+      if (error !== null) return { answer: null, error, stale: false };
+    }
   }
 
   /** Calls failed: connections whose server does not answer end, and with them what is under way on them. */
@@ -82,6 +88,7 @@ export class Sessions {
       const stream = session.h2.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined });
       let answer: AnswerBody | null = null;
       let failed: Error | undefined;
+      session.sent += 1;
       // A dead peer keeps the stream from closing: the caller does not wait for that.
       const giveUp = (): void => {
         resolve({ answer: null, error: asError(signal.reason), stale: false });
@@ -99,6 +106,7 @@ export class Sessions {
       });
       stream.once('close', () => {
         session.streams -= 1;
+        session.sent -= 1;
         signal.removeEventListener('abort', giveUp);
         answer?.cut(failed ?? CUT);
         resolve({ answer: null, error: failed ?? CUT, stale: stream.rstCode === constants.NGHTTP2_REFUSED_STREAM });
@@ -137,13 +145,17 @@ export class Sessions {
       () => h2.destroy(coded('ETIMEDOUT', `no connection within ${CONNECT_TIMEOUT_MS} ms`)),
       CONNECT_TIMEOUT_MS,
     );
-    const session: Session = { h2, generation: loaded.generation, streams: 0, ready, open: false, pings: undefined, asked: false };
+    const session: Session = { h2, generation: loaded.generation, streams: 0, sent: 0, ready, open: false, pings: undefined, asked: false };
     h2.once('connect', () => {
-      clock.clearTimeout(late);
       // A busy process may give it up in the very turn in which it opens: its `close` follows.
       if (h2.destroyed) return;
       h2.setLocalWindowSize(SESSION_WINDOW_BYTES);
       this.#pingOn(session);
+    });
+    // The first frame of a server. Until then Node takes 100 streams for its limit.
+    h2.once('remoteSettings', () => {
+      clock.clearTimeout(late);
+      if (h2.destroyed) return;
       session.open = true;
       resolve(null);
     });
@@ -232,7 +244,7 @@ class AnswerBody extends Readable {
 }
 
 function limitOf(h2: ClientHttp2Session): number {
-  return Math.min(STREAMS_MAX, h2.remoteSettings?.maxConcurrentStreams ?? STREAMS_AT_FIRST);
+  return Math.max(1, Math.min(STREAMS_MAX, h2.remoteSettings?.maxConcurrentStreams ?? STREAMS_AT_FIRST));
 }
 
 function coded(code: string, message: string): Error {
