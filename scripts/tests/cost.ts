@@ -28,7 +28,10 @@ if (what === 'write') {
   writeFileSync(page, withTable(readFileSync(page, 'utf8'), tableOf(costs)));
   console.log(tableOf(costs));
 } else {
-  const complaints = excess(costs, recordedCosts());
+  const recorded = recordedCosts();
+  const unknown = Object.keys(costs.folders).filter((name) => recorded.folders[name] === undefined);
+  if (unknown.length > 0) console.log(`npm test: test/cost.json lacks ${unknown.join(', ')}: run \`npm test -- --cost\``);
+  const complaints = excess(costs, recorded);
   for (const line of complaints) console.log(`npm test: ${line}`);
   if (complaints.length > 0) {
     console.log('npm test: make these tests cheaper, or say in the commit why they cost more and run `npm test -- --cost`');

@@ -95,7 +95,7 @@ function dearest({ slow }: Costs, folder: string): string {
 
 /**
  * Which folders take more than the record says. Machines differ in speed, and a busy one is slower: the median of all folders says how
- * much, so what counts is the share of a folder.
+ * much, so what counts is the share of a folder. Of a folder that the record lacks nothing is known.
  */
 export function excess(measured: Costs, recorded: Costs): string[] {
   const ratios = Object.entries(recorded.folders)
@@ -106,8 +106,10 @@ export function excess(measured: Costs, recorded: Costs): string[] {
     .sort((a, b) => a - b);
   const speed = ratios[Math.floor(ratios.length / 2)] ?? 1;
   return Object.entries(measured.folders).flatMap(([name, { cpu }]) => {
-    const was = (recorded.folders[name]?.cpu ?? 0) * speed;
-    if (name === MUTANTS || cpu <= was * (1 + SHARE_MAX) + SLACK_SECONDS * Math.max(1, speed)) return [];
+    const folder = recorded.folders[name];
+    if (folder === undefined || name === MUTANTS) return [];
+    const was = folder.cpu * speed;
+    if (cpu <= was * (1 + SHARE_MAX) + SLACK_SECONDS * Math.max(1, speed)) return [];
     return [`${name} takes ${cpu.toFixed(1)} processor seconds; by test/cost.json it would be ${was.toFixed(1)} on this machine`];
   });
 }

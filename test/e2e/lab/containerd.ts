@@ -53,8 +53,8 @@ export interface Containerd {
   stop(): Promise<string[]>;
 }
 
-const READY_TIMEOUT_MS = 20_000;
-const STOPPED_TIMEOUT_MS = 20_000;
+const READY_TIMEOUT_MS = 60_000;
+const STOPPED_TIMEOUT_MS = 60_000;
 const STOPPED_POLL_MS = 5;
 const once = (timeoutMs: number) => ({ timeoutMs, signal: new AbortController().signal });
 

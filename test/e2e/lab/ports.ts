@@ -16,13 +16,13 @@ export const quietLog: Logger = {
   child: () => quietLog,
 };
 
-/** Waits for a condition, looking every `everyMs` (default 10); fails with `what` after `timeoutMs` (default 30 s). */
+/** Waits for a condition, looking every `everyMs` (default 10); fails with `what` after `timeoutMs` (default 90 s). */
 export async function until<T>(
   what: string,
   probe: () => T | Promise<T>,
   o: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<NonNullable<Exclude<T, false>>> {
-  const deadline = performance.now() + (o.timeoutMs ?? 30_000);
+  const deadline = performance.now() + (o.timeoutMs ?? 90_000);
   let last: unknown;
   for (;;) {
     try {
