@@ -87,6 +87,8 @@ export interface NodeOptions {
   page?: () => InspectionPage;
   /** Entries that the flight recorder keeps. Default: 4096. */
   recorderEntries?: number;
+  /** As {@link TreeOptions.acting}. */
+  acting?: TreeOptions['acting'];
   /** Looks at the node from outside, where no flag asks for it: the node itself stays as it is without. */
   onlooker?: { readonly clock: Clock };
 }
@@ -133,6 +135,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     around: (uid, step) => handlingPod(ports, uid, step),
     ...(o.heartbeat === undefined ? {} : { heartbeat: o.heartbeat }),
     ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
+    acting: o.acting,
   });
   tree = built;
   // Layers behind it start anew with it: none goes by versions and objects that the API server does not have any more.

@@ -1,6 +1,6 @@
 /** Lines of a recording as somebody may have changed them: checked before anything is made of them. */
 import { isRecord } from '../machines/shape/conform.ts';
-import type { Entry, Header } from './entries.ts';
+import { type Entry, FORMAT, FORMAT_BEFORE, type Header } from './entries.ts';
 
 type Kind = 'number' | 'finite' | 'string' | 'any' | 'now' | 'numbers';
 /** What follows the code; `numbers` may be missing. */
@@ -22,9 +22,12 @@ const SHAPES: Readonly<Record<string, readonly Kind[]>> = {
   answer: ['number', 'string', 'numbers'],
   set: ['finite'],
   step: ['string', 'string', 'string', 'string', 'string'],
+  shown: ['string', 'string', 'string', 'numbers'],
   clock: ['number', 'number'],
   wall: ['number'],
   end: ['string'],
+  by: ['string', 'string'],
+  said: ['string', 'any'],
   open: [],
 };
 
@@ -64,7 +67,8 @@ export function lineOf(entry: Entry): string {
 /** What is wrong with the first line, in words; null: it is a header that this program reads. */
 export function headerProblem(value: unknown): string | null {
   if (!isRecord(value) || typeof value.format !== 'number') return 'it is no recording of inputs';
-  if (value.format !== 1) return `it has format ${value.format}, and this program reads format 1`;
+  if (value.format !== FORMAT && value.format !== FORMAT_BEFORE)
+    return `it has format ${value.format}, and this program reads the formats ${FORMAT_BEFORE} and ${FORMAT}`;
   const { actorlet, node, monoMs, wallMs, seed, config, ports, digests } = value as Partial<Record<keyof Header, unknown>>;
   const numbers = [monoMs, wallMs, seed].every((n) => typeof n === 'number' && Number.isFinite(n));
   if (!numbers || typeof actorlet !== 'string' || typeof node !== 'string') return 'its first line is damaged';

@@ -44,13 +44,15 @@ export type ByHand =
  * - `answer`: what function `fn` of the tree answered to its call number `of`.
  * - `set`: it set a timer of `ms` milliseconds; timers are numbered in this order.
  * - `step`: the actor at `path` went from one state to another.
+ * - `shown`: it published a pod's status (`key`: UID) or an event of Kubernetes; '' where that is gone.
  */
 export type Outcome =
   | readonly ['ask', name: string, digest: string, now: Now, brief?: string, masks?: readonly number[]]
   | readonly ['inside', fn: number, args: Json]
   | readonly ['answer', of: number, digest: string, masks?: readonly number[]]
   | readonly ['set', ms: number]
-  | readonly ['step', path: string, from: string, to: string, event: string, reason: string];
+  | readonly ['step', path: string, from: string, to: string, event: string, reason: string]
+  | readonly ['shown', what: string, key: string, digest: string, masks?: readonly number[]];
 /** `nothing`: undefined. `later`: a promise, settled by its number. `same`: as the last time with these arguments. */
 export type Now = 'nothing' | 'later' | 'same' | { readonly value: Json } | { readonly thrown: Json };
 
@@ -59,6 +61,8 @@ export type Now = 'nothing' | 'later' | 'same' | { readonly value: Json } | { re
  * - `wall`: wall time less monotonic time, in milliseconds; before the input for which it holds first.
  * - `body`: a long value, numbered from 0, which later lines name.
  * - `end`: the recording was ended in order.
+ * - `by`: the actor at `path` does what follows, up to the next one; `event`: the one that it took last.
+ * - `said`: what has this digest from here on, as {@link ./seen/said.ts} keeps it.
  * - `open`: what the tree does next after this input is not known: a recording that was cut down to a divergence.
  */
 type Note =
@@ -66,14 +70,20 @@ type Note =
   | readonly ['wall', offsetMs: number]
   | readonly ['body', text: string]
   | readonly ['end', why: string]
+  | readonly ['by', path: string, event: string]
+  | readonly ['said', digest: string, value: Json]
   | readonly ['open'];
 
 export type Entry = Input | Outcome | Note;
 
+/** Changes when an older program could not read what follows. */
+export const FORMAT = 2;
+/** Without `by`, `said` and `shown`. */
+export const FORMAT_BEFORE = 1;
+
 /** The first line. */
 export interface Header {
-  /** Changes when an older program could not read what follows. */
-  readonly format: 1;
+  readonly format: typeof FORMAT | typeof FORMAT_BEFORE;
   readonly actorlet: string;
   readonly node: string;
   readonly startedAt: string;
@@ -94,4 +104,9 @@ const INPUTS: ReadonlySet<string> = new Set(
 );
 export function isInput(entry: Entry): entry is Input {
   return INPUTS.has(entry[0]);
+}
+
+const OUTCOMES: ReadonlySet<string> = new Set(['ask', 'inside', 'answer', 'set', 'step', 'shown']);
+export function isOutcome(entry: Entry): entry is Outcome {
+  return OUTCOMES.has(entry[0]);
 }

@@ -7,7 +7,7 @@ import type { NodeConfig } from '../machines/config/config.ts';
 import { messageOf } from '../machines/text/errors.ts';
 import type { Entropy, Ports } from '../ports/ports.ts';
 import { ANSWERS_AT_ONCE, briefOf, configJson, isSpelled, OWN_WAY, SPELLED, seeded, shortDigest, stepOf, withoutBody } from './border.ts';
-import type { Header, Json, Now } from './entries.ts';
+import { FORMAT, type Header, type Json, type Now } from './entries.ts';
 import { type AfterMicrotasks, Inbox } from './inbox.ts';
 import { Lines, type LinesOutput } from './lines.ts';
 import { type OutsideNode, outsideOf } from './outside.ts';
@@ -16,6 +16,9 @@ import { RecordedTime } from './recordedTime.ts';
 import type { Door, Place } from './secrets/doors.ts';
 import { HIDDEN, type Masked } from './secrets/masks.ts';
 import { Secrets } from './secrets/secrets.ts';
+import { Notes } from './seen/notes.ts';
+import { publishing } from './seen/published.ts';
+import type { WhoActs } from './seen/whose.ts';
 import { type Border, bytesJson, type Crossed, cross, isThenable, textOf } from './values.ts';
 
 type Fn = (...args: unknown[]) => unknown;
@@ -28,6 +31,8 @@ export interface RecordInput extends LinesOutput {
   afterMicrotasks: AfterMicrotasks;
   /** What the node gets as digests, where they are not those of its texts. All are recorded then. */
   hashes?: Pick<Entropy, 'md5Hex' | 'sha256Hex'> | undefined;
+  /** Tells whose doing something is; the node is made with its `acting`. Absent: nothing is told of that. */
+  who?: WhoActs | undefined;
   /** Numbers that the node draws, where no seed makes them. All are recorded then. */
   chance?: (() => number) | undefined;
   /** What comes in is of a recording: it has stand-ins in the place of secrets. */
@@ -42,6 +47,8 @@ interface Call {
   readonly digest: string;
   readonly brief: string;
   readonly masks: readonly number[];
+  /** Absent: nobody asks for it. */
+  readonly said?: Json;
 }
 
 const NOWHERE: Place = { key: '', door: 'open' };
@@ -63,6 +70,7 @@ export class InputRecording {
   readonly #secrets: Secrets;
   readonly #into: Border;
   readonly #out: Border;
+  readonly #notes: Notes;
   readonly #last = new Map<string, string>();
   readonly #opaque = new WeakMap<object, Json>();
   #fns = 0;
@@ -80,7 +88,9 @@ export class InputRecording {
     this.#o = o;
     this.#outside = outside;
     this.#lines = new Lines(o, (text) => outside.entropy.md5Hex(text));
-    this.#time = new RecordedTime(outside, { lines: this.#lines, inbox: new Inbox(o.afterMicrotasks) });
+    this.#notes = new Notes(this.#lines, o.who);
+    const whose = { begins: () => this.#notes.whose.begins(), does: () => this.#notes.does() };
+    this.#time = new RecordedTime(outside, { lines: this.#lines, inbox: new Inbox(o.afterMicrotasks), ...whose });
     const key = [...outside.entropy.bytes(KEY_BYTES)].join();
     const hash = o.hasStandIns === true ? null : (text: string) => outside.entropy.sha256Hex(`${key}\n${text}`);
     this.#secrets = new Secrets({ hash, isPrivate: o.isPrivate === true });
@@ -96,6 +106,7 @@ export class InputRecording {
 
   /** The node as its outside gets it. */
   around<N extends OutsideNode>(node: N): N {
+    publishing(node.tree.registry, (what, key, value) => this.#shown(what, key, value));
     return outsideOf(node, {
       clock: this.#outside.clock,
       step: (e) => this.#step(e),
@@ -134,6 +145,19 @@ export class InputRecording {
     this.#lines.orEnd(write, undefined);
   }
 
+  /** A status or an event that the node publishes. */
+  #shown(what: string, key: string, value: unknown): void {
+    if (!this.#lines.on) return;
+    this.#lines.orEnd(() => {
+      const whole = value === null ? null : cross(value, this.#out, NOWHERE).json;
+      const { json, masks } = this.#secrets.maskedSentences(whole);
+      const digest = json === null ? '' : shortDigest(this.#lines.digest, json);
+      if (json === null) this.#notes.does();
+      else this.#notes.says(digest, json);
+      this.#lines.write(JSON.stringify(['shown', what, key, digest, ...(masks.length > 0 ? [masks] : [])]));
+    }, undefined);
+  }
+
   /** Paths and names as they are; all else as the node gets it. */
   #parts(parts: readonly unknown[]): { given: unknown[]; text: string } {
     const texts: string[] = [];
@@ -149,7 +173,7 @@ export class InputRecording {
     const { versions, config } = this.#o;
     const configuration = cross(configJson(config), this.#into, NOWHERE).json;
     const header: Header = {
-      format: 1,
+      format: FORMAT,
       ...versions,
       startedAt: new Date(this.#time.wallMs).toISOString(),
       ...{ monoMs: this.#time.monoMs, wallMs: this.#time.wallMs },
@@ -277,7 +301,7 @@ export class InputRecording {
   #call(whole: Json, of: { name: string; args: readonly unknown[] }): Call {
     const { json, masks } = this.#secrets.masked(whole, of);
     const digest = isSpelled(json) ? SPELLED : shortDigest(this.#lines.digest, json);
-    return { name: of.name, digest, brief: briefOf(json), masks };
+    return { name: of.name, digest, brief: briefOf(json), masks, said: json };
   }
 
   /** Only data can be the same again: each function has a number of its own. */
@@ -291,7 +315,9 @@ export class InputRecording {
     return same;
   }
 
-  #asked({ name, digest, brief, masks }: Call, now: Now): void {
+  #asked({ name, digest, brief, masks, said }: Call, now: Now): void {
+    if (said === undefined) this.#notes.does();
+    else this.#notes.says(digest, said);
     const text =
       typeof now === 'string' ? JSON.stringify(now) : 'value' in now ? `{"value":${this.#lines.value(now.value)}}` : JSON.stringify(now);
     this.#lines.write(`["ask",${JSON.stringify(name)},"${digest}",${text},${JSON.stringify(brief)}${maskText(masks)}]`);
@@ -343,6 +369,7 @@ export class InputRecording {
       door: () => 'open',
       fn: (fn, name) => {
         const id = this.#insides++;
+        this.#notes.whose.gave(id);
         return { json: { $: 'i', v: id }, other: (...args) => this.#callBack(id, fn, name, args) };
       },
       promise: (promise) => ({ json: { $: 'p' }, other: promise }),
@@ -362,7 +389,11 @@ export class InputRecording {
       return this.#answered(fn, given);
     };
     if (this.#depth > 0) return now('"inside"');
-    if (ANSWERS_AT_ONCE.has(name)) return now(`"called",${this.#time.sinceLast()}`);
+    if (ANSWERS_AT_ONCE.has(name)) {
+      const ms = this.#time.sinceLast();
+      this.#notes.whose.calls(id);
+      return now(`"called",${ms}`);
+    }
     return new Promise((resolve, reject) => {
       let into: unknown[] = args;
       const text = () => {
@@ -371,6 +402,7 @@ export class InputRecording {
         return `${id},${this.#lines.value(crossed.json)}`;
       };
       this.#time.deliver('called', text, () => {
+        this.#notes.whose.calls(id);
         try {
           resolve(this.#answered(fn, into));
         } catch (error) {
@@ -387,7 +419,9 @@ export class InputRecording {
         const out = cross(value, this.#out, NOWHERE);
         if (!this.#lines.on) return out.other;
         const { json, masks } = this.#secrets.masked(withoutBody(out.json));
-        this.#lines.write(`["answer",${of},"${shortDigest(this.#lines.digest, json)}"${maskText(masks)}]`);
+        const digest = shortDigest(this.#lines.digest, json);
+        this.#notes.says(digest, json);
+        this.#lines.write(`["answer",${of},"${digest}"${maskText(masks)}]`);
         return out.other;
       }, value);
     const result = fn(...args);

@@ -13,6 +13,7 @@ export class RecordedTime {
   readonly #outside: Pick<Ports, 'clock' | 'yield'>;
   readonly #lines: Lines;
   readonly #inbox: Inbox;
+  readonly #o: { begins(): void; does(): void };
   readonly #live = new Map<number, unknown>();
   #timers = 0;
   #turns = 0;
@@ -20,7 +21,9 @@ export class RecordedTime {
   #nowMs: number;
   #wallOffsetMs: number;
 
-  constructor(outside: Pick<Ports, 'clock' | 'yield'>, o: { lines: Lines; inbox: Inbox }) {
+  /** @param o `begins` hears of each input, `does` of each timer before its line. */
+  constructor(outside: Pick<Ports, 'clock' | 'yield'>, o: { lines: Lines; inbox: Inbox; begins(): void; does(): void }) {
+    this.#o = o;
     this.#outside = outside;
     this.#lines = o.lines;
     this.#inbox = o.inbox;
@@ -62,6 +65,7 @@ export class RecordedTime {
     const ms = now - this.#nowMs;
     this.#nowMs = now;
     this.#looks = 0;
+    this.#o.begins();
     return ms;
   }
 
@@ -90,6 +94,7 @@ export class RecordedTime {
 
   #set(fn: () => void, ms: number): number {
     const id = this.#timers++;
+    this.#o.does();
     this.#lines.write(`["set",${timerMs(ms)}]`);
     const fire = (): void => {
       this.#inbox.put(() => {

@@ -8,7 +8,9 @@ import type { Entry, Header } from './entries.ts';
 import { Hand } from './outside.ts';
 import type { Divergence, Parted } from './player/divergence.ts';
 import { Player } from './player/play.ts';
+import { podOf } from './player/podOf.ts';
 import type { PlayerWatch } from './player/watch.ts';
+import type { WhoActs } from './seen/whose.ts';
 
 export interface ReplayInput {
   header: Header;
@@ -26,6 +28,10 @@ export interface ReplayInput {
   watch?: PlayerWatch;
   /** The node as the replay leaves it. */
   leaves?(node: Node): void;
+  /** Tells whose doing something is. */
+  who?: WhoActs;
+  /** At a divergence it goes on, and tells of those that come after it. */
+  goesOn?: boolean;
   /** What the inspection page shows is kept beside the node. */
   lookedAt?: boolean;
 }
@@ -40,8 +46,11 @@ export interface Stop extends Step {
   readonly wallMs: number;
 }
 export interface Replayed {
+  /** The first one. */
   readonly divergence: Divergence | null;
-  /** The same as entries. */
+  /** One of each kind. Without `goesOn` the first alone. */
+  readonly divergences: readonly Divergence[];
+  /** The first one as entries. */
   readonly parted: Parted | null;
   readonly inputs: number;
   /** Milliseconds of the recording that were lived through. */
@@ -57,6 +66,9 @@ export interface Replayed {
 }
 
 const STEPS_SHOWN = 12;
+
+/** What one input leads to beyond the recording: a node that went another way may spin. */
+const BEYOND_MAX = 1_000;
 
 export async function replay(o: ReplayInput): Promise<Replayed> {
   return await new Replay(o).run();
@@ -98,6 +110,7 @@ export class Replay {
     await this.#o.more?.();
     if (!this.#player.deliver()) return false;
     await this.#o.drain();
+    for (let i = 0; i < BEYOND_MAX && this.#player.catchUp(); i++) await this.#o.drain();
     this.#player.settled();
     return true;
   }
@@ -105,15 +118,16 @@ export class Replay {
   async run(): Promise<Replayed> {
     const player = this.#player;
     while (await this.step());
-    const { divergence, parted, inputs, endedBecause, monoMs } = player;
+    player.end();
+    const { divergence, divergences, parted, inputs, endedBecause, monoMs } = player;
     const steps = this.#node?.recorder(STEPS_SHOWN) ?? [];
     if (this.#node !== null) this.#o.leaves?.(this.#node);
     const ms = monoMs - this.#o.header.monoMs;
-    return { divergence, parted, inputs, endedBecause, ms, steps, failure: this.#failure, stopped: this.#stopped };
+    return { divergence, divergences, parted, inputs, endedBecause, ms, steps, failure: this.#failure, stopped: this.#stopped };
   }
 
   get #isOver(): boolean {
-    return this.#player.divergence !== null || this.#stopped !== null;
+    return this.#player.isOver || this.#stopped !== null;
   }
 
   async #create(): Promise<void> {
@@ -121,9 +135,14 @@ export class Replay {
     try {
       const options = player.options as NodeOptions;
       const onlooker = this.#o.lookedAt === true ? { onlooker: { clock: player.still } } : {};
-      const node = await createNode(configOf(this.#o.header.config), player.ports, { ...options, ...onlooker });
+      const node = await createNode(configOf(this.#o.header.config), player.ports, {
+        ...options,
+        ...onlooker,
+        acting: this.#o.who?.acting,
+      });
       this.#node = node;
       this.#hand = new Hand(node);
+      player.plays(node.tree, (path, said) => podOf(node, path, said));
       node.tree.observe((e) => {
         player.step(e);
         if (e.kind !== 'transition' || this.#stopped !== null || this.#o.stopAt?.(e, node) !== true) return;

@@ -75,7 +75,7 @@ describe('a file that is written', () => {
 describe('a file that is no recording', () => {
   it.each([
     ['nothing', [], 'line 1 is damaged'],
-    ['another format', [{ ...HEADER, format: 7 }], 'it has format 7, and this program reads format 1'],
+    ['another format', [{ ...HEADER, format: 7 }], 'it has format 7, and this program reads the formats 1 and 2'],
     ['a header without ports', [{ ...HEADER, ports: undefined }], 'its first line is damaged: ports or configuration are missing'],
     ['text', ['hello'], 'line 1 is damaged'],
   ])('%s is refused in words', async (_, lines, why) => {

@@ -25,6 +25,14 @@ export interface Runnable {
   runSlice(): boolean;
 }
 
+/** An actor, and the type of the event that it took last. */
+export interface Who {
+  readonly path: string;
+  event: string;
+}
+/** Runs the step of an actor, in a context in which everybody can ask for `who`. */
+export type Acting = (who: Who, step: () => void) => void;
+
 interface Task {
   path: string;
   fn: () => void;
@@ -36,12 +44,24 @@ export class Scheduler {
   #tasks: Task[] = [];
   #ready: Runnable[] = [];
   #armed = false;
+  readonly #acting: Acting | undefined;
+  /** The actor whose step runs, where somebody asks for it. */
+  #who: Who = { path: '', event: '' };
   /** Monotonic; when a turn ended that left more to do. */
   #leftMs: number | null = null;
 
-  constructor(ports: Ports, heartbeat: Heartbeat = new Heartbeat()) {
+  constructor(
+    ports: Ports,
+    { heartbeat = new Heartbeat(), acting }: { heartbeat?: Heartbeat | undefined; acting?: Acting | undefined } = {},
+  ) {
     this.#ports = ports;
     this.heartbeat = heartbeat;
+    this.#acting = acting;
+  }
+
+  /** The actor whose step runs now takes an event of this type. */
+  took(event: string): void {
+    this.#who.event = event;
   }
 
   /** Supervision work: runs soon, in order, before any mailbox. `path` is who it is done for. */
@@ -64,10 +84,26 @@ export class Scheduler {
     const outer = this.heartbeat.running;
     this.heartbeat.begin(path, clock.monoMs());
     try {
-      fn();
+      this.#as(path, fn);
     } finally {
       if (outer === null) this.heartbeat.end(clock.monoMs());
       else this.heartbeat.begin(outer, clock.monoMs());
+    }
+  }
+
+  /** Also what the step begins to wait for is of this actor. */
+  #as(path: string, step: () => void): void {
+    if (this.#acting === undefined) {
+      step();
+      return;
+    }
+    const outer = this.#who;
+    const who: Who = { path, event: '' };
+    this.#who = who;
+    try {
+      this.#acting(who, step);
+    } finally {
+      this.#who = outer;
     }
   }
 
@@ -107,7 +143,9 @@ export class Scheduler {
     this.heartbeat.begin(runnable.path, clock.monoMs());
     let more = false;
     try {
-      more = runnable.runSlice();
+      this.#as(runnable.path, () => {
+        more = runnable.runSlice();
+      });
     } catch (thrown) {
       this.#fault(runnable.path, thrown);
     }

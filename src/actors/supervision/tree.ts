@@ -12,7 +12,7 @@ import type { Owner, TreeNode } from './nodes/node.ts';
 import { SupervisorNode } from './nodes/supervisorNode.ts';
 import { Observers } from './observers.ts';
 import { RegistryCore } from './registry.ts';
-import { Scheduler } from './scheduler.ts';
+import { type Acting, Scheduler } from './scheduler.ts';
 import type { TreeServices } from './services.ts';
 import type { ActorState, AnySpec, ExitReason, Registry, SupervisionEvent, SupervisorSpec, Tree } from './types.ts';
 import { specProblems } from './validate.ts';
@@ -48,6 +48,8 @@ export interface TreeOptions {
   subjectOf?: (message: Message) => string | null;
   /** Runs `step` once, in the name of `subject`. Default: runs it. */
   around?: (subject: string, step: () => void) => void;
+  /** Each step of an actor runs inside it, and what the step begins to wait for. Default: nobody asks who acts. */
+  acting?: Acting | undefined;
   /** Raw xstate inspection of every actor from its first step on; costs three events a message. It must not throw. */
   inspect?: (e: InspectionEvent) => void;
 }
@@ -67,7 +69,7 @@ function buildServices(ports: Ports, opts: TreeOptions): TreeServices {
     log: ports.log,
     observers,
     deadLetters,
-    scheduler: new Scheduler(ports, opts.heartbeat),
+    scheduler: new Scheduler(ports, { heartbeat: opts.heartbeat, acting: opts.acting }),
     subjectOf: opts.subjectOf ?? (() => null),
     around: opts.around ?? ((_, step) => step()),
     inspect: opts.inspect,

@@ -4,6 +4,7 @@ import type { NodeConfig } from '../../machines/config/config.ts';
 import type { InputsRecorded } from '../../machines/shown/answers.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Ports } from '../../ports/ports.ts';
+import { whoActs } from '../../process/acting.ts';
 import { FULL } from '../../replay/lines.ts';
 import type { OutsideNode } from '../../replay/outside.ts';
 import { InputRecording } from '../../replay/record.ts';
@@ -46,7 +47,9 @@ export async function recordInputs(config: NodeConfig, ports: Ports, o: Recordin
   let recording: InputRecording | null = null;
   let ended = '';
   const file = await InputFile.open({ dir, name, bytesMax: maxMib * MIB, onBroken: (why) => recording?.end(why) });
+  const who = whoActs();
   recording = new InputRecording(ports, {
+    who,
     ...{ config, options, versions: { actorlet: GIT_VERSION, node: process.version } },
     afterMicrotasks: (fn) => void SETTLED.then(() => process.nextTick(fn)),
     write: (line) => file.write(line),
@@ -62,7 +65,7 @@ export async function recordInputs(config: NodeConfig, ports: Ports, o: Recordin
   log.info({ file: file.path, maxMiB: maxMib }, 'inputs are recorded: actorctl replay runs them again');
   return {
     ports: behind,
-    options: given,
+    options: { ...(given as object), acting: who.acting },
     around: (node) => recording.around(node),
     now: () => ({ file: file.path, bytes: file.bytes, maxMib, ended }),
     async end(why) {

@@ -101,7 +101,7 @@ function isDraw(line: string): boolean {
 }
 
 function isOutcome(entry: { readonly 0: string }): entry is Outcome {
-  return ['ask', 'inside', 'answer', 'set', 'step'].includes(entry[0]);
+  return ['ask', 'inside', 'answer', 'set', 'step', 'shown'].includes(entry[0]);
 }
 
 function isSame(a: Outcome, b: Outcome): boolean {

@@ -364,7 +364,7 @@ function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extra
   for (let entry = next(); entry !== null; entry = next()) {
     if (isInput(entry)) inputs += 1;
     if (inputs > divergence.input) break;
-    const outcome = ['ask', 'inside', 'answer', 'set', 'step'].includes(entry[0]);
+    const outcome = ['ask', 'inside', 'answer', 'set', 'step', 'shown'].includes(entry[0]);
     if (inputs === divergence.input && outcome && done++ > parted.done.length) continue;
     lines.push(lineOf(entry));
   }

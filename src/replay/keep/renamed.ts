@@ -51,6 +51,12 @@ export function renamedEntry<T extends Exclude<Entry, readonly ['body', string]>
         const then = typeof now === 'string' ? now : (into(now as Json) as unknown as Now);
         return [code, name, digest, then, ...(brief as readonly string[]).map(into)] as unknown as Entry;
       }
+      case 'by':
+        return [of[0], into(of[1]) as string, of[2]];
+      case 'said':
+        return [of[0], of[1], into(of[2])];
+      case 'shown':
+        return [of[0], of[1], into(of[2]) as string, ...(of.slice(3) as [string])];
       case 'step': {
         const [code, path, from, to, event, reason] = of;
         return [code, into(path) as string, from, to, event, into(reason) as string];

@@ -44,6 +44,11 @@ export class Bodies {
     }
   }
 
+  /** JSON text of the value. @throws as {@link in}. */
+  textIn(json: Json): string {
+    return this.#textOf(json) ?? JSON.stringify(json);
+  }
+
   #textOf(json: Json): string | null {
     if (!isRecord(json) || json.$ !== 'B') return null;
     const number = Number(json.v);

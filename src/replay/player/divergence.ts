@@ -1,5 +1,17 @@
-/** The first difference between a recording and what the tree does now, in words. */
+/** What a tree does otherwise than a recording says, in words. */
 import type { Input, Outcome } from '../entries.ts';
+import type { Difference } from './differences.ts';
+
+/** Who does something. */
+export interface Doer {
+  /** Path of the actor; '' where it is none, or the recording does not tell. */
+  readonly actor: string;
+  /** `NAMESPACE/NAME` of the pod that it is about; ''. */
+  readonly pod: string;
+  readonly state: string;
+  /** Type of the event that the actor took last. */
+  readonly event: string;
+}
 
 /** What was done then and what is done now. */
 export interface Divergence {
@@ -10,11 +22,20 @@ export interface Divergence {
   readonly wallMs: number;
   readonly was: string;
   readonly now: string;
+  /** Who did it; null where nothing was, or is, done. */
+  readonly wasBy: Doer | null;
+  readonly nowBy: Doer | null;
+  /** What was said with it, in one line; '' where that is not known. */
+  readonly wasSaid: string;
+  readonly nowSaid: string;
+  readonly fields: readonly Difference[];
   /** Where the tree asks now; '' where it no longer asks. */
   readonly stack: string;
+  /** How many of the same kind came after it. */
+  more: number;
 }
 
-/** The same as entries. Null: nothing was, or is, done there. */
+/** The first one as entries. Null: nothing was, or is, done there. */
 export interface Parted {
   readonly input: Input;
   /** What the tree did after this input then and now, before the difference. */

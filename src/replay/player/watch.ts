@@ -1,6 +1,7 @@
 /** What a player is given, and what it tells of what crosses between the tree and its ports. */
 import type { Entropy, Ports } from '../../ports/ports.ts';
 import type { Entry, Header, Input, Json, Now } from '../entries.ts';
+import type { WhoActs } from '../seen/whose.ts';
 
 /** Numbers of functions of the tree: those from `from` up to, and without, `to`. */
 export interface Range {
@@ -43,4 +44,8 @@ export interface PlayerInput {
   entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
   /** Hears what crosses between the tree and its ports. */
   watch?: PlayerWatch | undefined;
+  /** Tells whose doing something is. */
+  who?: WhoActs | undefined;
+  /** At a divergence it goes on, and tells of those that come after it. */
+  goesOn?: boolean | undefined;
 }

@@ -1,5 +1,5 @@
 /** Lines of a recording in words, for a person who looks for what differs. */
-import type { Input, Outcome } from '../entries.ts';
+import type { Outcome } from '../entries.ts';
 
 export function outcomeWords(outcome: Outcome): string {
   switch (outcome[0]) {
@@ -13,21 +13,59 @@ export function outcomeWords(outcome: Outcome): string {
       return `an answer to call ${outcome[1]} of the outside (${outcome[2]})`;
     case 'inside':
       return `a call back of function ${outcome[1]}`;
+    case 'shown':
+      return outcome[3] === '' ? `the ${outcome[1]} ${outcome[2]} gone` : `the ${outcome[1]} ${outcome[2]}`;
   }
 }
 
-export function inputWords(input: Input): string {
-  const [kind, , what] = input;
-  return what === undefined ? kind : `${kind} ${String(what)}`;
+const FRAMES_MAX = 8;
+/** Between the place and the replay stand the frames of xstate, of supervision, and of the ports. */
+const FRAMES_LOOKED_AT = 100;
+const PLUMBING = new RegExp(
+  [
+    ...[
+      '/src/(?:replay|recorder|ctl|sim|process)/',
+      '/src/actors/supervision/',
+      '/src/machines/xstate/',
+      '/node_modules/',
+      '/injector/interceptors/',
+    ],
+    ...[
+      '/src/ports/handling\\.ts',
+      '/src/actors/node\\.ts',
+      '/allocation/cgroups/measured\\.ts',
+      'node:',
+      'processTicksAndRejections',
+      '<anonymous>\\)?$',
+    ],
+  ].join('|'),
+);
+
+/** The places in the sources that ask now, innermost first. */
+export function stackOf(): string {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = FRAMES_LOOKED_AT;
+  const { stack = '' } = new Error('now');
+  Error.stackTraceLimit = limit;
+  return placesIn(stack);
 }
 
-const FRAMES_MAX = 8;
-/** Where the tree asks, without what replays it. */
-export function stackOf(error: Error): string {
-  const lines = (error.stack ?? '').split('\n').slice(1);
-  return lines
-    .filter((line) => !/\/replay\/|node:internal|processTicksAndRejections/.test(line))
+/** Of a stack of V8. */
+function placesIn(stack: string): string {
+  return stack
+    .split('\n')
+    .slice(1)
+    .filter((line) => !PLUMBING.test(line))
+    .map(placeOf)
+    .filter((place) => place !== '')
     .slice(0, FRAMES_MAX)
-    .map((line) => line.trim())
     .join('\n');
+}
+
+/** `src/actors/pods/workers/effects.ts:12:3 (stop)`. */
+function placeOf(line: string): string {
+  const [, fn = '', place = ''] = /^\s*at (?:async )?(?:(.+?) \()?(?:file:\/\/)?(\S+:\d+:\d+)\)?$/.exec(line) ?? [];
+  if (place === '') return line.trim();
+  const below = place.lastIndexOf('/src/');
+  return `${below < 0 ? place : place.slice(below + 1)}${fn === '' ? '' : ` (${fn})`}`;
 }

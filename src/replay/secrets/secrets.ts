@@ -42,6 +42,7 @@ const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
 const LOG_HEAD = /^\S+ (?:stdout|stderr) \S+ /;
 /** What the tree reads of a program's answer besides its credentials. */
 const ANSWER_KEYS: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'cacheKeyType', 'cacheDuration']);
+const WORDS = /"((?:[^"\\]|\\.)*)"|[^\s"'`,;()[\]{}]+/g;
 const TEXT_OF_JSON = /"(?:[^"\\]|\\.)*"(\s*:)?/gs;
 
 export interface SecretsOptions {
@@ -167,6 +168,16 @@ export class Secrets {
     if (of === undefined) return masked(json, by);
     const { name, args } = of;
     return masked(json, { ...by, itemAt: (i) => ({ key: '', door: this.#doors.ofArgument(name, args, i) }) });
+  }
+
+  /** What the tree publishes: its texts are sentences, in which a short word of a command may stand. */
+  maskedSentences(json: Json): Masked {
+    const shown = (said: Said): Shown => (this.#hasWord(said.text) ? 'nothing' : this.#shown(said));
+    return masked(json, { shown, doorOf: (key: string, owner: object, at: Place) => this.door(key, owner, at) });
+  }
+
+  #hasWord(text: string): boolean {
+    return [...text.matchAll(WORDS)].some(([word, quoted]) => this.#known.of(quoted ?? word) !== null);
   }
 
   /** Whether a text for people is not compared, since it has a secret in it. */

@@ -102,6 +102,7 @@ export class ActorCell<E extends Message> {
       const { logic, input } = this.#spec.start(new Context(this, this.#services));
       const noted = noting(logic, (type) => {
         this.#event = type;
+        this.#services.scheduler.took(type);
       });
       const actor = createActor(noted, { clock: this.#xstateClock(), id: this.identity.id, input, ...this.#inspection() });
       this.#actor = actor;

@@ -3,6 +3,8 @@ import { CtlError, EXIT } from '../../../admin/client.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { printable } from '../../../machines/text/table.ts';
 import { GIT_VERSION } from '../../../machines/version.ts';
+import { whoActs } from '../../../process/acting.ts';
+import type { Divergence, Doer } from '../../../replay/player/divergence.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
@@ -19,6 +21,9 @@ export interface ReplayOptions {
   /** `[HOST:]PORT` of the debugger that is opened there. */
   inspectBrk?: string | undefined;
 }
+
+/** Kinds of divergences that are told in full. */
+const TOLD_MAX = 8;
 
 /** At the step itself the debugger shows the stack below which the actor moves. */
 function stopWith(until: string, inspectBrk: string | undefined): ReturnType<typeof stopAt> {
@@ -59,6 +64,8 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
     own: { log: silentLogger, metrics: silentMetrics },
     entropy: around.hashes,
     drain: () => around.drain(),
+    goesOn: true,
+    who: whoActs(),
     ...(o.until === undefined ? {} : { stopAt: stopWith(o.until, o.inspectBrk) }),
   });
   const result = await run.catch((error: unknown) => {
@@ -92,14 +99,55 @@ function shown(file: string, o: { result: Replayed; remarks: readonly string[]; 
     if (failure === null) lines.push('  No divergence: this checkout does what the node did then.');
     return textOf(lines);
   }
-  lines.push(
-    `  DIVERGENCE after input ${divergence.input} (${divergence.inputIs}), at ${new Date(divergence.wallMs).toISOString()}`,
-    `    then: ${divergence.was}`,
-    `    now:  ${divergence.now}`,
-  );
-  if (divergence.stack !== '') lines.push('  Asked now', ...divergence.stack.split('\n').map((line) => `    ${line}`));
+  const { divergences } = result;
+  const told = divergences.slice(0, TOLD_MAX);
+  for (const [i, one] of told.entries()) lines.push(...divergenceLines(one, i === 0));
+  const left = divergences.length - told.length;
+  if (left > 0) lines.push(`  ${left} more kinds of divergences: --json has all`);
   lines.push('  The last steps of the node', ...result.steps.map((line) => `    ${line}`));
   return textOf(lines);
+}
+
+/** The first one is what to look at: those after it may follow from it. */
+function divergenceLines(one: Divergence, isFirst: boolean): string[] {
+  const times = one.more === 0 ? '' : `, and ${one.more} more like it`;
+  const lines = [
+    `  ${isFirst ? 'DIVERGENCE' : 'after it:'} after input ${one.input} (${one.inputIs}), at ${new Date(one.wallMs).toISOString()}${times}`,
+  ];
+  const [was, now] = [doerWords(one.wasBy), doerWords(one.nowBy)];
+  if (was === now || one.wasBy === null || one.nowBy === null) {
+    if ((was || now) !== '') lines.push(`    by:   ${was || now}`);
+    lines.push(`    then: ${sideWords(one.was, one.wasSaid)}`, `    now:  ${sideWords(one.now, one.nowSaid)}`);
+  } else {
+    const by = (words: string): string => (words === '' ? '' : `, by ${words}`);
+    lines.push(`    then: ${sideWords(one.was, one.wasSaid)}${by(was)}`, `    now:  ${sideWords(one.now, one.nowSaid)}${by(now)}`);
+  }
+  for (const { field, was: before, now: after } of one.fields)
+    lines.push(`    differs: ${field || 'the text'}: then ${before}, now ${after}`);
+  const code = isFirst ? codeOf(one.nowBy ?? one.wasBy) : '';
+  if (code !== '') lines.push(`    its code: ${code}`);
+  if (isFirst && one.stack !== '') lines.push('  Asked now', ...one.stack.split('\n').map((line) => `    ${line}`));
+  return lines;
+}
+
+/** A path names the folder, or the beginning of the file's name: where the actor decides, and where it acts. */
+function codeOf(by: Doer | null): string {
+  const place = (by?.actor ?? '').replace(/^node\//, '').replace(/^(pods\/workers|api\/podWriters)\/.*/, '$1');
+  return place === '' || place === 'node' ? '' : `src/machines/${place} decides, src/actors/${place} acts`;
+}
+
+function doerWords(by: Doer | null): string {
+  if (by === null) return '';
+  const { actor, pod, state, event } = by;
+  return [actor, pod === '' ? '' : `of pod ${pod}`, state === '' ? '' : `in ${state}`, event === '' ? '' : `on ${event}`]
+    .filter((word) => word !== '')
+    .join(' ');
+}
+
+/** What was said shows more than names and paths alone. */
+function sideWords(did: string, said: string): string {
+  const [name = ''] = did.split(' ', 1);
+  return said === '' ? did : `${name} ${said}`;
 }
 
 /** A recording may hold any text: none of it commands the terminal. */

@@ -8,6 +8,7 @@ import type { NodeConfig } from '../../../machines/config/config.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { GIT_VERSION } from '../../../machines/version.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import { whoActs } from '../../../process/acting.ts';
 import { InputRecording } from '../../../replay/record.ts';
 import { runSim, type SimOptions, type SimResult } from '../../../sim/index.ts';
 import type { CtlIo } from '../../io.ts';
@@ -27,13 +28,15 @@ async function recordedRun(o: SimOptions): Promise<{ result: SimResult; daemons:
     between({ name }: { name: string }, config: NodeConfig, ports: Ports) {
       const lines: string[] = [];
       daemons.push({ name: `${name}-${daemons.filter((d) => d.name.startsWith(`${name}-`)).length + 1}`, lines });
+      const who = whoActs();
       const recording = new InputRecording(ports, {
+        who,
         ...{ config, options: {}, versions: { actorlet: GIT_VERSION, node: process.version } },
         afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
         write: (line) => lines.push(line) > 0,
         ended() {},
       });
-      return { ports: recording.ports, wrap: (made: Node) => recording.around(made) };
+      return { ports: recording.ports, acting: who.acting, wrap: (made: Node) => recording.around(made) };
     },
   });
   return { result, daemons };

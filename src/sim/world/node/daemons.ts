@@ -87,7 +87,10 @@ export class Daemons {
     const ports = portsFor({ node: self, rng, time, machineClock: clock, power: mine, log: (level, text) => this.#log(level, text) });
     const config = configOf(self);
     const between = watcher.between?.(self, config, ports);
-    const made = await createNode(config, between?.ports ?? ports, inspect === undefined ? {} : { inspect });
+    const made = await createNode(config, between?.ports ?? ports, {
+      acting: between?.acting,
+      ...(inspect === undefined ? {} : { inspect }),
+    });
     const node = between?.wrap(made) ?? made;
     if (!mine.on) return;
     this.#last = node;

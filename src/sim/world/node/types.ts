@@ -1,7 +1,7 @@
 /** A simulated machine, as the rest of the world sees it. */
 
 import type { InspectionEvent } from 'xstate';
-import type { Node } from '../../../actors/node.ts';
+import type { Node, NodeOptions } from '../../../actors/node.ts';
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
 import type { SupervisionEvent } from '../../../actors/supervision/types.ts';
 import type { NodeConfig } from '../../../machines/config/config.ts';
@@ -31,6 +31,8 @@ export interface NodeWatcher {
 
 /** What stands between a daemon and its ports. */
 interface Between {
+  /** As the node's option. */
+  readonly acting?: NodeOptions['acting'];
   ports: Ports;
   /** The daemon as the simulation gets it. */
   wrap(node: Node): Node;
