@@ -190,6 +190,17 @@ describe('a claim', () => {
     expect(methods(h)).toEqual(['NodePrepareResources', 'NodeUnprepareResources']);
   });
 
+  it('is prepared as soon as its driver has registered, however long that took', async () => {
+    await using h = await claimNode();
+    withClaim(h, 'web');
+    await h.until('it is told', () => events(h, 'FailedPrepareDynamicResources').length > 0);
+    await h.advance(40_000);
+    driver(h);
+    await registered(h);
+    await h.until('it is asked', () => methods(h).includes('NodePrepareResources'), 500);
+    await h.until('Ready', () => isReady(h, 'web'));
+  });
+
   it.each([
     ['is not reserved for the pod', { allocated: true, reserved: false }, /is not allowed to use ResourceClaim shared/],
     ['is not allocated', { allocated: false, reserved: true }, /ResourceClaim shared: not allocated/],

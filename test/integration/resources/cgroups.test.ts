@@ -321,3 +321,83 @@ it('leaves the group of a pod that runs alone when daemon, manager and reaper st
   expect(pods(h)).toEqual([path]);
   expect(removed).toEqual([]);
 });
+
+/** The groups of the node and of the classes take this long; all that comes later takes no time. */
+function slowGroups(h: VirtualNode, ms: number): void {
+  let made = 0;
+  h.cgroups.delayMs = (operation) => (operation === 'create' && made++ < 3 ? ms : 0);
+}
+
+/** Monotonic ms since the runtime is there, of each call of a method. */
+function timesOf(h: VirtualNode, wanted: string): number[] {
+  const beganMs = h.time.clock.monoMs();
+  const times: number[] = [];
+  h.faults.fault = (method) => {
+    if (method === wanted) times.push(h.time.clock.monoMs() - beganMs);
+    return undefined;
+  };
+  return times;
+}
+
+it('pods that come before the groups of the node are made wait for them, and begin at once when they are: 20 of 20 late starts', async () => {
+  const names = ['a', 'b', 'c'];
+  const manifests = Object.fromEntries(names.map((name) => [name, pod(name)]));
+  const late: string[] = [];
+  for (let start = 0; start < 20; start++) {
+    const before = (n: VirtualNode): void => {
+      n.faults.away = true;
+      slowGroups(n, start * 100);
+    };
+    await using h = await virtualNode({ seed: start + 1, cgroups: true, before, manifests });
+    expect(h.state(manager)).toBe('awaitingDriver');
+    await h.advance(3_000 + start * 1_731);
+    h.faults.away = false;
+    const asked = timesOf(h, 'RunPodSandbox');
+    const there = h.until('the groups are there', () => h.state(manager).startsWith('enforc')).then(() => h.time.clock.monoMs());
+    const beganMs = h.time.clock.monoMs();
+    const readyMs = (await there) - beganMs;
+    await h.until('all are asked for', () => asked.length === names.length, 60_000);
+    if (asked.some((ms) => ms - readyMs > 500)) late.push(`start ${start}: groups after ${readyMs} ms, sandboxes after ${asked}`);
+    expect(events(h, 'FailedCreatePodContainer')).toEqual([]);
+  }
+  expect(late).toEqual([]);
+});
+
+it('a pod says what it waits for while the groups of the node cannot be made, and begins when they can', async () => {
+  const before = (n: VirtualNode): void => {
+    n.cgroups.failing = (operation) => (operation === 'create' ? 'EIO' : null);
+  };
+  await using h = await virtualNode({ cgroups: true, before });
+  await h.until('they cannot', () => h.state(manager) === 'unprepared');
+  h.write('a', pod('a'));
+  const worker = () => h.record('a')?.worker;
+  await h.until('it waits', () => worker()?.reason === 'AwaitingCgroups');
+  expect(worker()?.message).toMatch(/^the cgroups of this node are not made yet: EIO: /);
+  expect(events(h, 'FailedCreatePodContainer')[0]).toMatch(
+    /^Warning unable to ensure pod container exists: the cgroups of this node .* EIO/,
+  );
+  await h.advance(120_000);
+  const saidBefore = events(h, 'FailedCreatePodContainer').length;
+  h.cgroups.failing = () => null;
+  await h.until('they are there', () => h.state(manager) === 'enforced', 6_000);
+  await h.until('it runs', () => h.phase('a') === 'Running', 2_000);
+  expect(events(h, 'FailedCreatePodContainer')).toHaveLength(saidBefore);
+});
+
+it('a container that starts again as a daemon begins waits for the groups of the node, without the back-off of a failure', async () => {
+  await using h = await virtualNode({ cgroups: true, manifests: { a: pod('a') } });
+  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.crash();
+  const [container] = h.running('a');
+  h.runtime.exit(container?.id ?? '', { exitCode: 1, reason: '' });
+  slowGroups(h, 700);
+  h.faults.away = true;
+  await h.boot();
+  await h.advance(5_000);
+  h.faults.away = false;
+  const asked = timesOf(h, 'CreateContainer');
+  await h.until('it runs again', () => h.running('a').length === 1);
+  expect(asked).toHaveLength(1);
+  expect(asked[0]).toBeLessThan(4_000);
+  expect(events(h, 'Failed')).toEqual([]);
+});

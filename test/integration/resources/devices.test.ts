@@ -387,8 +387,11 @@ describe('device plugins', () => {
     h.runtime.exit(container.id, { exitCode: 1 });
     await h.boot();
     await h.until('it is said', () => events(h, 'Failed').some((m) => m.includes(`the plugin of ${RESOURCE} has not registered again`)));
+    // Not soon after a try.
+    await h.advance(2_000);
     h.devices.back(SOCKET);
-    await h.until('it runs again', () => h.running().length === 1, 120_000);
+    await h.until('the plugin is known again', () => count(h)?.allocatable === '2');
+    await h.until('it runs again', () => h.running().length === 1, 1_000);
     expect(allocations(h)).toEqual(['a']);
   });
 
@@ -409,8 +412,10 @@ describe('device plugins', () => {
     h.runtime.exit(container.id, { exitCode: 1 });
     await h.until('it is said', () => events(h, 'Failed').some((m) => m.includes(`the plugin of ${RESOURCE} is gone`)));
     expect(created(h, 'one').length).toBe(1);
+    await h.advance(2_000);
     h.devices.back(SOCKET);
-    await h.until('it runs again', () => h.running().length === 1, 120_000);
+    await h.until('the plugin is known again', () => count(h)?.allocatable === '1');
+    await h.until('it runs again', () => h.running().length === 1, 1_000);
     expect(h.devices.calls.map((c) => c.method)).toEqual(['Options', 'Allocate', 'PreStart', 'Options', 'PreStart']);
   });
 

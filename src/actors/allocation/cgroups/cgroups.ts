@@ -1,13 +1,13 @@
 /**
  * The cgroups of this node: `kubepods`, one per class, one per pod (resources 1.4 to 1.8).
  *
- * State held: which driver the groups are made with.
- * Lost on restart: nothing that counts: every value is written again from what is wanted.
+ * State held: which driver the groups are made with, which pods were told to come later.
+ * Lost on restart: nothing that counts: every value is written again from what is wanted, and such pods come again by themselves.
  * Rebuilt from: the configuration, the link to the runtime, the pod manager's view, the kernel.
  */
 
 import { fromCallback, fromPromise } from 'xstate';
-import { cgroupsMachine } from '../../../machines/allocation/cgroups/cgroupsMachine.ts';
+import { cgroupsMachine, type Prepared } from '../../../machines/allocation/cgroups/cgroupsMachine.ts';
 import { type GroupLayout, groupWrites, presentValues, usageFile, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
 import { missingGroup } from '../../../machines/allocation/cgroups/hierarchies.ts';
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer, type GroupRequest } from '../../../machines/allocation/cgroups/messages.ts';
@@ -41,6 +41,7 @@ import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { isRefused, type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
@@ -63,7 +64,7 @@ export interface CgroupsOptions {
   kubeReservedCgroup: string;
 }
 
-/** The groups are there within moments; until then workers would only fail and try again. */
+/** The groups are there within moments, unless the runtime is away: pods that come before they are made are told so, and woken. */
 const READY_MS = 30_000;
 const BEGINNING: readonly unknown[] = ['preparing', 'enforcing'];
 const EVENT_FAILED = 'FailedNodeAllocatableEnforcement';
@@ -93,7 +94,8 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
             }),
           },
           actions: {
-            serve: (_, request) => groups.serve(request),
+            serve: (_, { request, failing }) => groups.serve(request, failing),
+            wake: () => groups.wake(),
             sayEnforced: () => groups.say('Normal', EVENT_ENFORCED, 'Updated Node Allocatable limit across pods'),
             sayNotEnforced: (_, { message }) => groups.say('Warning', EVENT_FAILED, message),
           },
@@ -107,6 +109,8 @@ class Groups {
   readonly #ctx: ActorCtx<CgroupsEvent>;
   readonly #o: CgroupsOptions & { port: Cgroups };
   readonly #kubepods: GroupName;
+  /** Pods that were told to come later. */
+  readonly #waiting = new Set<string>();
   #layout: GroupLayout | null = null;
   #driver: GroupDriver | null = null;
   /** With the gate MemoryQoS. */
@@ -120,11 +124,11 @@ class Groups {
   }
 
   /** @throws Error that says what is missing. */
-  async prepare(): Promise<void> {
+  async prepare(): Promise<Prepared> {
     const { port, root } = this.#o;
     this.#layout = null;
     const driver = this.#o.driver();
-    if (driver === undefined) throw new Error('the container runtime has not said its cgroup driver yet');
+    if (driver === undefined) return 'noDriver';
     const layout = await port.detect(driver);
     const rootPath = groupPath(rootName(root), driver);
     if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${missingGroup(rootPath)}`);
@@ -132,6 +136,13 @@ class Groups {
     this.#driver = driver;
     await this.#makeClasses();
     this.#layout = layout;
+    return 'prepared';
+  }
+
+  wake(): void {
+    const why = 'the cgroups of this node are there';
+    for (const uid of this.#waiting) this.#ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why, awaited: true });
+    this.#waiting.clear();
   }
 
   /** Changes nothing where they are there. */
@@ -233,8 +244,16 @@ class Groups {
     }
   }
 
-  serve(request: GroupRequest): void {
+  serve(request: GroupRequest, failing: string): void {
     const { pod, replyTo } = request;
+    if (this.#layout === null) {
+      this.#waiting.add(pod.metadata.uid);
+      const why =
+        failing !== '' ? failing : this.#o.driver() === undefined ? 'the container runtime has not said its cgroup driver yet' : '';
+      const message = `the cgroups of this node are not made yet${why === '' ? '' : `: ${why}`}`;
+      replyTo({ ok: false, message, later: { failing: failing !== '' } } satisfies GroupAnswer);
+      return;
+    }
     const work = request.type === 'cgroups.ensure' ? this.#ensure(pod) : this.#resize(pod, request.how);
     work.then(
       () => replyTo({ ok: true }),

@@ -31,6 +31,7 @@ import {
 } from '../../../machines/allocation/claims/types.ts';
 import { failureText, kubePath } from '../../../machines/kube/request.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
@@ -92,7 +93,7 @@ function logicOf(ctx: ActorCtx<ClaimsEvent>, manager: ClaimManager) {
   });
   const driver = provided(driverMachine, {
     actors: {
-      connection: fromCallback<ConnectionEvent, DraDriver>(({ input, sendBack }) => manager.calls.connect(input, sendBack)),
+      connection: fromCallback<ConnectionEvent, DraDriver>(({ input, sendBack }) => manager.connect(input, sendBack)),
       health: fromCallback<HealthEvent, DraDriver>(({ input, sendBack }) => manager.calls.watchHealth(input, sendBack)),
     },
     actions: {
@@ -121,6 +122,7 @@ function logicOf(ctx: ActorCtx<ClaimsEvent>, manager: ClaimManager) {
 
 /** A question of a pod worker. */
 interface Held {
+  uid: string;
   replyTo: ReplyTo<Built<null>>;
   operation: 'PrepareResources' | 'UnprepareResources';
   sinceMonoMs: number;
@@ -135,6 +137,8 @@ class ClaimManager {
   readonly #client: KubeClient;
   readonly #metrics: ReturnType<typeof claimMetrics>;
   readonly #held = new Map<number, Held>();
+  /** Pods whose claims could not be prepared so far. */
+  readonly #refused = new Set<string>();
   #health: HealthView;
 
   constructor(ctx: ActorCtx<ClaimsEvent>, { rootDir, nodeName }: ClaimsOptions, dra: Dra) {
@@ -146,6 +150,21 @@ class ClaimManager {
     this.#steps = new ClaimSteps(ctx);
     this.calls = new DraCalls(ctx, { dra, metrics: this.#metrics, steps: this.#steps });
     this.#health = ctx.registry.read(claimHealthView)?.value ?? new Map();
+  }
+
+  /** Pods that a driver was not there for ask again when one has come. */
+  connect(of: DraDriver, send: (event: ConnectionEvent) => void): () => void {
+    const wake = (): void => {
+      const why = `DRA driver ${of.driver} is there`;
+      for (const uid of this.#refused) this.#ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why, awaited: true });
+      this.#refused.clear();
+    };
+    const end = this.calls.connect(of, (event) => {
+      send(event);
+      if (event.connected) wake();
+    });
+    wake();
+    return end;
   }
 
   async load(): Promise<ReadonlyMap<string, ClaimRecord>> {
@@ -183,13 +202,16 @@ class ClaimManager {
 
   hold(ask: number, event: Extract<ClaimsEvent, { type: 'claims.prepare' | 'claims.release' }>): void {
     const operation = event.type === 'claims.prepare' ? 'PrepareResources' : 'UnprepareResources';
-    this.#held.set(ask, { replyTo: event.replyTo, operation, sinceMonoMs: this.#ctx.ports.clock.monoMs() });
+    const uid = event.type === 'claims.prepare' ? event.pod.metadata.uid : event.uid;
+    this.#refused.delete(uid);
+    this.#held.set(ask, { uid, replyTo: event.replyTo, operation, sinceMonoMs: this.#ctx.ports.clock.monoMs() });
   }
 
   reply(ask: number, error: string | null): void {
     const held = this.#held.get(ask);
     if (held === undefined) return;
     this.#held.delete(ask);
+    if (error !== null && held.operation === 'PrepareResources') this.#refused.add(held.uid);
     this.#metrics.operation(held.operation, this.#ctx.ports.clock.monoMs() - held.sinceMonoMs, error !== null);
     held.replyTo(error === null ? built(null) : refused(error));
   }

@@ -109,6 +109,8 @@ class DeviceManager {
   private readonly cluster: boolean;
   private readonly records: DeviceRecords;
   private readonly allocator: DeviceAllocator;
+  /** Pods with a container that got no devices so far. */
+  private readonly refused = new Set<string>();
   private readonly registrations: ReturnType<Ports['metrics']['counter']>;
   /** By the number of the plugin's statechart. */
   private readonly connections = new Map<number, { connection: PluginConnection; options: PluginOptions }>();
@@ -278,10 +280,18 @@ class DeviceManager {
     }
     this.ctx.log.info({ resource, ...held?.options }, 'device plugin registered');
     this.take(connected(this.allocator.ledger, resource));
+    this.wake(`the device plugin of ${resource} has registered`);
   }
 
   listed({ resource }: EndpointKey, devices: Parameters<typeof listed>[2]): void {
     this.take(listed(this.allocator.ledger, resource, devices));
+    this.wake(`the device plugin of ${resource} told of its devices`);
+  }
+
+  /** Containers that got no devices ask again. */
+  private wake(why: string): void {
+    for (const uid of this.refused) this.ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why, awaited: true });
+    this.refused.clear();
   }
 
   stopped({ resource }: EndpointKey, error: string): void {
@@ -295,6 +305,7 @@ class DeviceManager {
   }
 
   forget(uid: string): void {
+    this.refused.delete(uid);
     this.allocator.forget(uid);
   }
 
@@ -309,7 +320,13 @@ class DeviceManager {
       event.replyTo(this.allocator.hints(event.pod, event));
     } else {
       const { pod, container, replyTo } = event;
-      this.allocator.start(pod, { container, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
+      this.allocator.start(pod, { container, signal: replyTo.signal }).then(
+        (share) => {
+          if (!share.ok) this.refused.add(pod.metadata.uid);
+          replyTo(share);
+        },
+        (error: unknown) => replyTo.refuse(messageOf(error)),
+      );
     }
   }
 

@@ -21,7 +21,7 @@ import {
 } from '../../../machines/pods/workers/config/containerConfig.ts';
 import { envVariables } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/container/containerMachine.ts';
-import { EARLIER_START } from '../../../machines/pods/workers/container/containerSetup.ts';
+import { CREATING, EARLIER_START } from '../../../machines/pods/workers/container/containerSetup.ts';
 import type { StopRequest } from '../../../machines/pods/workers/container/containerStopMachine.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/container/hookMachine.ts';
 import type {
@@ -60,6 +60,8 @@ import { ensurePodGroup, resizePodGroup } from './sandbox/podGroup.ts';
 import { SandboxResources } from './sandbox/resized.ts';
 import { newSandbox, presentSandbox } from './sandbox/sandbox.ts';
 
+/** Reason of a pod that waits until the cgroups of its node are made. */
+const AWAITING_CGROUPS = 'AwaitingCgroups';
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
 
@@ -151,9 +153,10 @@ export class Effects implements WorkerIo {
     if (purge?.ok === false) return unknownOr(purge.error, 'CreatePodSandboxError');
     const group = await ensurePodGroup(this.ctx, this.facts(), pod);
     if (group !== null) {
-      const message = `unable to ensure pod container exists: ${group}`;
-      this.event(pod, 'Warning', 'FailedCreatePodContainer', message);
-      return { kind: 'failed', failure: { reason: 'FailedCreatePodContainer', message } };
+      const message = `unable to ensure pod container exists: ${group.message}`;
+      if (group.later?.failing !== false) this.event(pod, 'Warning', 'FailedCreatePodContainer', message);
+      if (group.later !== undefined) return failedBecause(AWAITING_CGROUPS, group.message, 'later');
+      return failedBecause('FailedCreatePodContainer', message);
     }
     const lastHandler = input.status.sandboxes[0]?.handler;
     const config = await newSandbox(this.ctx, { pod, attempt: actions.attempt, facts: this.facts(), lastHandler }, signal);
@@ -194,7 +197,10 @@ export class Effects implements WorkerIo {
     const firstLog = await fs.mkdirp(logDir, LOG_DIR_MODE);
     // It may start with more than its predecessor had.
     const group = await resizePodGroup(this.ctx, { facts, pod, how: 'raise' }, signal);
-    if (group !== null) return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's cgroup: ${group}` } };
+    if (group !== null) {
+      const reason = group.later === undefined ? 'CreateContainerError' : CREATING;
+      return failedBecause(reason, `the pod's cgroup: ${group.message}`, group.later && 'later');
+    }
     const left = await this.removeUnstarted(job, signal);
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, firstLog ? null : logDir);
@@ -241,7 +247,7 @@ export class Effects implements WorkerIo {
     if (!sandbox.ok || !config.ok) {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
       this.startFailed(job, message, signal);
-      return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
+      return failedBecause('CreateContainerConfigError', message, share.ok ? undefined : 'later');
     }
     const call: CriCall = {
       method: 'CreateContainer',
@@ -324,12 +330,12 @@ export class Effects implements WorkerIo {
     if (refusal !== null) return refusal;
     const group = (how: 'raise' | 'exact') => resizePodGroup(this.ctx, { facts: this.facts(), pod: input.pod, how }, signal);
     const raised = await group('raise');
-    if (raised !== null) return `the cgroup of the pod could not be raised: ${raised}`;
+    if (raised !== null) return `the cgroup of the pod could not be raised: ${raised.message}`;
     const by = { cri: this.cri, inspector: this.inspector, incarnation: this.ctx.incarnation };
     const trouble = await updateResources(by, input, signal);
     if (trouble !== null || !input.last) return trouble;
     const set = await group('exact');
-    return set === null ? null : `the cgroup of the pod could not be set: ${set}`;
+    return set === null ? null : `the cgroup of the pod could not be set: ${set.message}`;
   }
 
   async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<EffectOutcome> {

@@ -1,4 +1,5 @@
 /** Acts on a pod, and what the runtime's answers to them come to. */
+import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
 import type { EffectOutcome } from '../../../machines/pods/workers/context.ts';
 import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
 import type { CriCall } from '../../runtime/client.ts';
@@ -6,8 +7,9 @@ import type { CriCall } from '../../runtime/client.ts';
 export function removals(containerIds: readonly string[]): CriCall[] {
   return containerIds.map((containerId) => ({ method: 'RemoveContainer', request: { containerId } }));
 }
-export function failedBecause(reason: string, message: string): EffectOutcome {
-  return { kind: 'failed', failure: { reason, message } };
+/** `later`: it is not there yet. */
+export function failedBecause(reason: string, message: string, when?: 'later'): { kind: 'failed'; failure: StartFailure } {
+  return { kind: 'failed', failure: { reason, message, ...(when === undefined ? {} : { later: true }) } };
 }
 
 export function failedWith(reason: string, results: readonly CriResult[]): EffectOutcome {

@@ -14,6 +14,9 @@ const RENEW_MS = 60_000;
 const PREPARE_RETRY_MS = 5_000;
 const RENEW_RETRY_MS = 10_000;
 
+/** `noDriver`: the runtime was not asked yet, so nobody knows how groups are called. */
+export type Prepared = 'prepared' | 'noDriver';
+
 interface Context {
   message: string;
   /** What was last said as an event. */
@@ -25,17 +28,21 @@ type DriverChanged = { type: 'driver.changed' };
 export const cgroupsMachine = setup({
   types: { context: {} as Context, events: {} as CgroupsEvent | DriverChanged },
   actors: {
-    prepare: unprovided<void>(),
+    prepare: unprovided<Prepared>(),
     enforce: unprovided<void>(),
     renew: unprovided<void>(),
     /** Says when the runtime has another driver than the groups were made with. */
     watchDriver: unprovidedCallback<DriverChanged>(),
   },
   actions: {
-    serve: unprovidedAction<GroupRequest>(),
+    /** `failing`: why the groups of the node could not be made so far; '' where nothing failed. */
+    serve: unprovidedAction<{ request: GroupRequest; failing: string }>(),
+    /** Pods that were told to come later may come now. */
+    wake: unprovidedAction(),
     sayEnforced: unprovidedAction(),
     sayNotEnforced: unprovidedAction<{ message: string }>(),
     fail: assign((_, { error }: { error: unknown }) => ({ message: messageOf(error) })),
+    forgetFailure: assign({ message: '' }),
     noteEnforced: assign({ said: 'enforced', message: '' }),
     noteFailed: assign({ said: 'failed' }),
   },
@@ -48,8 +55,8 @@ export const cgroupsMachine = setup({
   initial: 'preparing',
   invoke: { src: 'watchDriver' },
   on: {
-    'cgroups.ensure': { actions: [{ type: 'serve', params: ({ event }) => event }] },
-    'cgroups.resize': { actions: [{ type: 'serve', params: ({ event }) => event }] },
+    'cgroups.ensure': { actions: [{ type: 'serve', params: ({ context, event }) => ({ request: event, failing: context.message }) }] },
+    'cgroups.resize': { actions: [{ type: 'serve', params: ({ context, event }) => ({ request: event, failing: context.message }) }] },
     'driver.changed': { target: '.preparing' },
   },
   states: {
@@ -57,15 +64,24 @@ export const cgroupsMachine = setup({
       meta: { reason: 'Preparing', message: 'making the groups of the node and of the classes' },
       invoke: {
         src: 'prepare',
-        onDone: { target: 'enforcing' },
+        onDone: [
+          { guard: ({ event }) => event.output === 'noDriver', target: 'awaitingDriver' },
+          { target: 'enforcing', actions: ['forgetFailure', 'wake'] },
+        ],
         onError: { target: 'unprepared', actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    /** `driver.changed` ends it. */
+    awaitingDriver: {
+      meta: {
+        reason: 'AwaitingRuntime',
+        message: 'waiting until the container runtime has said its cgroup driver; pods wait for the groups of the node',
       },
     },
     unprepared: {
       meta: {
         reason: 'NotPrepared',
-        message: ({ message }: Context): string =>
-          `the groups of the node cannot be made, so no pod gets a sandbox; tried again: ${message}`,
+        message: ({ message }: Context): string => `the groups of the node cannot be made, so pods wait; tried again every 5 s: ${message}`,
       },
       after: { prepareAgain: { target: 'preparing' } },
     },

@@ -3,7 +3,8 @@
 import type { Pod } from '../../kube/types.ts';
 import { type Address, address, type Message, type ReplyTo } from '../../supervision/address.ts';
 
-export type GroupAnswer = { ok: true } | { ok: false; message: string };
+/** `later`: the groups of the node are not made yet; who asked is woken when they are. `failing`: they could not be made so far. */
+export type GroupAnswer = { ok: true } | { ok: false; message: string; later?: { failing: boolean } };
 export type CgroupsEvent = Message &
   (
     | {

@@ -75,6 +75,11 @@ export interface PodRuntimeStatus {
 export interface StartFailure {
   reason: string;
   message: string;
+  /**
+   * Nothing failed: what it needs is not there yet. Who refused sends `pod.dirty` when it is (docs/architecture/pod-flow.md). Absent:
+   * it failed.
+   */
+  later?: true;
 }
 
 export interface KillContainer {

@@ -90,7 +90,7 @@ export interface WorkerContext {
   decision: Decision | null;
   apiStatus: PodStatus | undefined;
   failures: ReadonlyMap<string, StartFailure>;
-  /** Changes of secrets and config maps that the pod names, as this worker heard of them. Absent: none. */
+  /** Times that something may have come which the pod lacked: a secret or config map changed, a plugin registered. Absent: none. */
   objectChanges?: number;
   nextStarts: ReadonlyMap<string, number>;
   /** Instances this worker stopped in order to replace them. What the crash back-off looks at instead (trap 17). */
@@ -206,6 +206,8 @@ export const RUNTIME_RETRY_MS = 1_000;
 export const VOLUMES_RETRY_MS = 1_000;
 /** First retry of claims that could not be prepared or unprepared. Doubles to ACT_RETRY_MS. */
 export const CLAIMS_RETRY_MS = 1_000;
+/** First retry of what was refused because it is not there yet, if nobody wakes the worker. Doubles to ACT_RETRY_MS. */
+export const LATER_RETRY_MS = 1_000;
 /** So many acts in a row are ordinary (kill, create, kill a container); more look like a pod that cannot come to rest. */
 export const ACTS_IN_ROW_MAX = 6;
 export const CALM_AFTER_MS = 60_000;
@@ -226,6 +228,10 @@ export interface Trouble {
 export function troubleOf(reason: string, what: unknown, baseMs: number): Trouble {
   if (isFailed(what)) return { reason: what.failure.reason, message: what.failure.message, baseMs };
   return { reason, message: messageOf(what), baseMs };
+}
+/** Refused because something is not there yet: who refused says when it is. */
+export function isLater(what: unknown): boolean {
+  return isFailed(what) && what.failure.later === true;
 }
 export function stopTrouble(what: unknown): Trouble {
   return troubleOf('FailedKillPod', what, STOP_RETRY_MS);

@@ -5,7 +5,7 @@ import { usesClaims } from '../../pod/resources/claims.ts';
 import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../pod/runtime/listed.ts';
 import type { ContainerReport } from './container/containerMachine.ts';
-import { CONFIG_ERROR } from './container/containerSetup.ts';
+import { awaitsSomething } from './container/containerSetup.ts';
 import type { PreStopEnded } from './container/containerStopMachine.ts';
 import { ACTS_IN_ROW_MAX, CALM_AFTER_MS, decisionNow, facts, isDeleting, planActions, type WorkerContext } from './context.ts';
 import { type Decision, deadlineAtMs } from './decide.ts';
@@ -20,7 +20,7 @@ interface Step {
 
 /** Changed objects are of interest to who waits for one. */
 export function concerns({ failures }: WorkerContext, event: { type: string; objects?: 'only' | 'too' }): boolean {
-  return event.objects !== 'only' || [...failures.values()].some((f) => f.reason === CONFIG_ERROR);
+  return event.objects !== 'only' || [...failures.values()].some(awaitsSomething);
 }
 
 function seen({ status }: WorkerContext): boolean {
@@ -49,6 +49,8 @@ export const guards = {
   ofThisLife: ({ context, event }: Step) =>
     event.type !== 'pod.kill' || event.life === 0 || context.life === undefined || event.life === context.life,
   nothingYet: ({ context }: Step) => context.status !== null,
+  isDirty: ({ context }: Step) => context.dirty === 'yes',
+  itCame: ({ event }: Step) => event.type === 'pod.dirty' && event.awaited === true,
   usesClaims: ({ context }: Step) => usesClaims(context.pod),
   terminating: ({ context }: Step) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
   /** It was evicted, preempted, or ended for a shutdown of the machine: the node itself waits for its end. */

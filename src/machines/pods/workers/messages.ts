@@ -10,7 +10,9 @@ export function joinDirty<E extends Hint>(prev: E, next: E): E {
   const listed = prev.listed === true && next.listed === true;
   const both = prev.objects === 'only' && next.objects === 'only' ? ('only' as const) : ('too' as const);
   const objects = prev.objects === undefined && next.objects === undefined ? {} : { objects: both };
-  return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...objects, ...(ended.length === 0 ? {} : { ended }) };
+  const awaited = prev.awaited === true || next.awaited === true ? { awaited: true as const } : {};
+  const causes = joinCauses(prev.causes, next.causes);
+  return { ...next, causes, listed, ...objects, ...awaited, ...(ended.length === 0 ? {} : { ended }) };
 }
 
 interface Hint {
@@ -18,6 +20,7 @@ interface Hint {
   ended?: readonly string[];
   listed?: boolean;
   objects?: 'only' | 'too';
+  awaited?: true;
 }
 
 /** One container as its worker sees it, for `why`, `/statez` and `actorctl pods`. */
@@ -69,6 +72,8 @@ export type WorkerEvent = Message &
         listed?: boolean;
         /** A secret or config map that the pod names has changed; `only`: nothing else is behind it. */
         objects?: 'only' | 'too';
+        /** What the pod was told to wait for may be there now: the cgroups of the node, a plugin. Default false. */
+        awaited?: true;
       }
   );
 

@@ -150,7 +150,9 @@ export const workerSetup = effects.extend({
     })),
     markDirty: assign(({ context, event }) => ({
       dirty: concerns(context, event) ? dirtier(context.dirty, event) : context.dirty,
-      ...(event.type === 'pod.dirty' && event.objects !== undefined ? { objectChanges: (context.objectChanges ?? 0) + 1 } : {}),
+      ...(event.type === 'pod.dirty' && (event.objects !== undefined || event.awaited === true)
+        ? { objectChanges: (context.objectChanges ?? 0) + 1 }
+        : {}),
       causes: joinCauses(context.causes, 'causes' in event ? event.causes : undefined),
       ...(event.type === 'pod.dirty' && event.ended !== undefined ? { ended: new Set([...context.ended, ...event.ended]), chases: 0 } : {}),
     })),
@@ -171,6 +173,9 @@ export const workerSetup = effects.extend({
       const rested = nowMonoMs - context.lastActMonoMs > CALM_AFTER_MS;
       return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };
     }),
+    /** Nothing was done: it is not held back for it. */
+    uncountAct: assign(({ context }) => ({ actsInRow: Math.max(0, context.actsInRow - 1) })),
+    forgetActs: assign({ actsInRow: 0, failuresInRow: 0 }),
     /** A changed definition is not held back for what the one before it came to. */
     beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
     /** A partial inspection answers for no hint; a listing that is behind it is found to be so afterwards. */

@@ -8,6 +8,8 @@ import {
   ACT_RETRY_MS,
   CLAIMS_RETRY_MS,
   facts,
+  isLater,
+  LATER_RETRY_MS,
   planActions,
   plannedStop,
   podStop,
@@ -29,6 +31,12 @@ const updated = [
     target: '#podWorker.syncing.inspecting',
     actions: ['takePod' as const, 'dropRemoved' as const, 'ensureChildren' as const, 'beginAnew' as const],
   },
+];
+
+/** What the pod lacked may be there: a wait that follows from the want of it is over. */
+const itCame = [
+  { guard: 'itCame' as const, target: '#podWorker.syncing.inspecting', actions: ['markDirty' as const, 'forgetActs' as const] },
+  { actions: ['markDirty' as const] },
 ];
 
 export const syncing = workerSetup.createStateConfig({
@@ -173,6 +181,11 @@ export const syncing = workerSetup.createStateConfig({
           actions: requiredActions(context),
         }),
         onDone: [
+          {
+            guard: ({ event }) => isLater(event.output),
+            target: 'notYet',
+            actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.output, LATER_RETRY_MS) },
+          },
           {
             guard: ({ event }) => event.output.kind === 'failed',
             target: 'actFailed',
@@ -335,7 +348,19 @@ export const syncing = workerSetup.createStateConfig({
       },
       entry: ['report'],
       after: { wait: { target: 'inspecting' } },
-      on: { 'pod.update': updated },
+      on: { 'pod.dirty': itCame, 'pod.update': updated },
+    },
+    /** Refused by who makes something of the node that is not there yet, and wakes this worker when it is. */
+    notYet: {
+      meta: {
+        reason: ({ trouble }: WorkerContext) => trouble?.reason ?? 'NotYet',
+        message: ({ trouble }: WorkerContext) => trouble?.message ?? '',
+      },
+      entry: ['uncountAct', 'report'],
+      // It may have come while the refusal was on its way here.
+      always: { guard: 'isDirty', target: 'inspecting' },
+      after: { wait: { target: 'inspecting' } },
+      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
     },
     backingOff: {
       meta: {
@@ -344,7 +369,7 @@ export const syncing = workerSetup.createStateConfig({
       },
       entry: ['report'],
       after: { calm: { target: 'acting' } },
-      on: { 'pod.update': updated },
+      on: { 'pod.dirty': itCame, 'pod.update': updated },
     },
     /** The wait is over: do what was decided, on a fresh inspection. */
     acting: {

@@ -48,6 +48,35 @@ export const CGROUP_CASES: KillCase[] = [
   },
   {
     options,
+    covers: 'cgroups awaitingDriver',
+    path,
+    arrange: async (h) => {
+      await h.crash();
+      h.faults.away = true;
+      await h.boot();
+    },
+    release: (h) => {
+      h.faults.away = false;
+    },
+    rests: enforced,
+  },
+  {
+    options,
+    covers: 'podWorker syncing.notYet',
+    path: (h) => h.workerPath('subject'),
+    arrange: async (h) => {
+      await begunAnew(h);
+      h.cgroups.failing = (operation) => (operation === 'create' ? 'EIO' : null);
+      await h.until('it cannot', () => h.state(path) === 'unprepared');
+      h.write('subject', pod('subject'));
+      await h.until('it waits', () => h.record('subject') && h.state(h.workerPath('subject')) === 'syncing.notYet');
+    },
+    release,
+    rests: (h) => enforced(h) && h.phase('subject') === 'Running',
+    restsWithinMs: 120_000,
+  },
+  {
+    options,
     covers: 'cgroups unprepared',
     path,
     arrange: async (h) => {

@@ -18,8 +18,14 @@ export function podGroupOf({ kubepods, cgroupRoot = '', cgroupDriver }: Facts, p
   return kubepods === undefined ? plainParent(cgroupRoot, cgroupDriver) : groupPath(podGroupName(kubepods, pod), cgroupDriver);
 }
 
+/** Why there is no group. `later`: those of the node are not made yet. */
+export interface GroupTrouble {
+  message: string;
+  later?: { failing: boolean };
+}
+
 /** Null: it is there; else why not. */
-export async function ensurePodGroup(ctx: Pick<ActorCtx, 'registry' | 'signal'>, facts: Facts, pod: Pod): Promise<string | null> {
+export async function ensurePodGroup(ctx: Pick<ActorCtx, 'registry' | 'signal'>, facts: Facts, pod: Pod): Promise<GroupTrouble | null> {
   if (facts.kubepods === undefined) return null;
   return asked(ctx, (replyTo) => ({ type: 'cgroups.ensure' as const, pod, replyTo }), ctx.signal);
 }
@@ -29,7 +35,7 @@ export async function resizePodGroup(
   ctx: Pick<ActorCtx, 'registry'>,
   { facts, pod, how }: { facts: Facts; pod: Pod; how: 'raise' | 'exact' },
   signal: AbortSignal,
-): Promise<string | null> {
+): Promise<GroupTrouble | null> {
   if (facts.kubepods === undefined) return null;
   return asked(ctx, (replyTo) => ({ type: 'cgroups.resize' as const, pod, how, replyTo }), signal);
 }
@@ -38,8 +44,8 @@ async function asked(
   { registry }: Pick<ActorCtx, 'registry'>,
   question: (replyTo: ReplyTo<GroupAnswer>) => CgroupsEvent,
   signal: AbortSignal,
-): Promise<string | null> {
+): Promise<GroupTrouble | null> {
   const answer = await registry.ask(cgroupsAddress, question, { timeoutMs: ANSWER_MS, signal });
-  if (answer.kind !== 'reply') return answer.reason;
-  return answer.value.ok ? null : answer.value.message;
+  if (answer.kind !== 'reply') return { message: answer.reason };
+  return answer.value.ok ? null : answer.value;
 }

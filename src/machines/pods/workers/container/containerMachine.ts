@@ -50,6 +50,7 @@ export const containerMachine = containerSetup.createMachine({
     waitMs: 0,
     nextStartAtMs: null,
     backoff: undefined,
+    backoffBefore: undefined,
     backoffKey: '',
     unknown: null,
   }),

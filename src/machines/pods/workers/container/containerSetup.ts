@@ -47,6 +47,8 @@ export interface Context extends ContainerInput {
   waitMs: number;
   nextStartAtMs: number | null;
   backoff: CrashBackoffEntry | undefined;
+  /** What it was before the present attempt: one that was told to come later counts for none. */
+  backoffBefore: CrashBackoffEntry | undefined;
   backoffKey: string;
   /** Acts in a row that ended with an unknown outcome; null: the last one did not. */
   unknown: { inRow: number; failure: StartFailure; untilMonoMs: number } | null;
@@ -63,13 +65,19 @@ type ContainerEvent =
   | PreStopEnded;
 
 /** Reason of a start for which something that the container's definition names is not there. */
-export const CONFIG_ERROR = 'CreateContainerConfigError';
+const CONFIG_ERROR = 'CreateContainerConfigError';
+/** It begins anew when it is told that something may be there now. */
+export function awaitsSomething(failure: StartFailure | null): boolean {
+  return failure?.later === true || failure?.reason === CONFIG_ERROR;
+}
 
+/** Reason of a container whose pod waits for something of the node. */
+export const CREATING = 'ContainerCreating';
 /**
  * Reason of a start that must wait for an earlier one of the same container, which the runtime has not ended with yet
  * (this node was killed in the middle of it): no failure, so it is looked at again soon.
  */
-export const EARLIER_START = 'ContainerCreating';
+export const EARLIER_START = CREATING;
 const EARLIER_START_RETRY_MS = 250;
 /**
  * The first act of an unknown outcome is followed up at once: the runtime restarted under it, say. Each one after that waits,
@@ -152,9 +160,12 @@ export const containerSetup = effects.extend({
     stampAct: assign(() => ({ actedAtMonoMs: facts().monoMs })),
     fail: assign(({ context }, params: StartFailure) => {
       const moment = facts();
-      const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.times.retryMs;
+      const baseMs = params.reason === EARLIER_START && params.later !== true ? EARLIER_START_RETRY_MS : context.times.retryMs;
       const waitMs = baseMs * (1 + 0.5 * moment.random);
-      return { failure: params, waitMs, nextStartAtMs: moment.wallMs + waitMs };
+      return {
+        ...{ failure: params, waitMs, nextStartAtMs: moment.wallMs + waitMs },
+        ...(params.later === true ? { backoff: context.backoffBefore } : {}),
+      };
     }),
     /** What may have had its effect is looked at; where it had none, the next attempt waits. */
     noteUnknown: assign(({ context }, { reason, message }: StartFailure) => {
@@ -189,7 +200,12 @@ export const containerSetup = effects.extend({
         container: job.container,
         rememberedSinceWallMs: context.sinceWallMs,
       });
-      if (verdict.allowed) return { backoff: verdict.next, backoffKey: job.specKey, failure: null, waitMs: 0, nextStartAtMs: null };
+      if (verdict.allowed) {
+        return {
+          ...{ backoff: verdict.next, backoffBefore: entry, backoffKey: job.specKey },
+          ...{ failure: null, waitMs: 0, nextStartAtMs: null },
+        };
+      }
       const waitMs = Math.max(1, verdict.retryAtWallMs - now.wallMs);
       const back = { backoff: verdict.entry, backoffKey: job.specKey, nextStartAtMs: verdict.retryAtWallMs };
       // Why it did not start is shown for a while before its back-off is.
@@ -231,7 +247,7 @@ export const containerSetup = effects.extend({
       event.type === 'container.start' &&
       (event.job.specKey !== context.job?.specKey ||
         event.job.sandboxId !== context.job.sandboxId ||
-        (context.failure?.reason === CONFIG_ERROR && event.job.objectChanges !== context.job.objectChanges) ||
+        (awaitsSomething(context.failure) && event.job.objectChanges !== context.job.objectChanges) ||
         (event.job.pod !== context.job.pod && JSON.stringify(event.job.pod.spec) !== JSON.stringify(context.job.pod.spec))),
   },
 });
