@@ -37,6 +37,16 @@ describe('the link', () => {
     expect(handlers('runc', '', 'kata')?.map((h) => h.name)).toEqual(['', 'kata', 'runc']);
     expect(handlers('kata', 'runc', '')).toEqual(handlers('runc', '', 'kata'));
   });
+  it('keeps what the runtime says of a condition that is true, for the reader', () => {
+    const remark = (...conditions: { type: string; status: boolean; reason: string; message: string }[]) =>
+      readStatus({ status: { conditions }, info: {} }, 0).remark;
+    const network = { type: 'NetworkReady', status: true, reason: 'LoopbackOnly', message: 'no default route' };
+    expect(remark(network)).toBe('LoopbackOnly: no default route');
+    expect(remark({ ...network, message: '' })).toBeUndefined();
+    expect(remark({ ...network, status: false })).toBeUndefined();
+    expect(remark({ ...network, type: 'Other' })).toBeUndefined();
+  });
+
   it('takes a missing condition for a false one and says which', () => {
     const reading = readStatus({ status: { conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }] }, info: {} }, 5);
     expect(reading).toMatchObject({

@@ -6,10 +6,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { release } from 'node:os';
 import type { ProcId } from '../process/container/procfs.ts';
+import { hasDefaultRoute } from '../process/defaultRoute.ts';
 import { findCommand } from '../process/probe.ts';
 import type { Layout, StoredSandbox } from '../process/store/store.ts';
 import type { Oci } from '../process/types.ts';
-import type { HostFacts } from './bundle/spec.ts';
+import { type HostFacts, refuse } from './bundle/spec.ts';
 import { type Cgroups, dropGroup, dropParent, findCgroups, usageOf, wasOomKilled } from './cgroups.ts';
 import { planOci, prepareContainer } from './container.ts';
 import { Dialer } from './dial/dial.ts';
@@ -21,10 +22,15 @@ import { imageService } from './images/service.ts';
 import { isUp, namespacePid, stopInfra } from './infra.ts';
 import { enter, holderPid } from './place.ts';
 import { startPod } from './pod.ts';
-import { findPrograms, lackText, type Programs } from './programs.ts';
+import { findPrograms, type Lack, lackText, type Programs } from './programs.ts';
 import { inputOf } from './terminal.ts';
 
 export { dropHolder as dropPlace, keepHolder as keepPlace } from './place.ts';
+
+const OFFLINE: Lack = {
+  what: 'this machine has no default route, which pasta needs',
+  todo: 'Connect it to a network; pods that start after that have a way out.',
+};
 
 export interface OciOptions {
   layout: Layout;
@@ -53,22 +59,45 @@ export async function createOci(o: OciOptions): Promise<Oci> {
   const limits: Limits = { ...LIMITS, ...o.limits };
   const pulls = { programs, records, limits, root: host.root };
   const dialer = new Dialer();
+  /** Why pods that start now have a loopback alone; null: they have a way out. */
+  const lack = (): Lack | null => noNetwork ?? (programs.network?.name === 'pasta' && !hasDefaultRoute() ? OFFLINE : null);
+  /** Why the network of the last pod could not be had; '' where it could. */
+  let failing = '';
   /** On their way, or failed. */
   const networks = new Map<string, Promise<void>>();
   const net = (infra: Parameters<typeof namespacePid>[0]): string => `/proc/${namespacePid(infra)}/ns/net`;
   return {
-    about: about(programs, cgroups, noNetwork === null ? '' : `${noNetwork.what}: pods have no way out of their network`),
+    about: about(programs, cgroups),
+    network() {
+      const now = lack();
+      if (now !== null) return { reason: 'LoopbackOnly', message: `${now.what}: pods have no way out of their network. ${now.todo}` };
+      return failing === '' ? { reason: 'PodNetworks', message: '' } : { reason: 'PodNetworkFailed', message: failing };
+    },
     imageHandlers: (more) => imageService({ ...pulls, containersDir: layout.containers }, more),
     load: async (path, name, signal) => (await loadArchive(pulls, path, { name, signal })).map(({ id, tags }) => ({ id, tags })),
     hasImage: (ref) => records.find(ref) !== undefined,
     async startPod(row, config, changed) {
-      const { later } = await startPod(row, config, { programs, noNetwork, root: host.root, layout });
+      const now = lack();
+      const found = now === null ? programs : { ...programs, network: null };
+      const { later } = await startPod(row, config, { programs: found, noNetwork: now, root: host.root, layout });
       if (later === null) return;
-      const up = settle(row, later).finally(changed);
-      networks.set(row.id, up);
-      up.then(
+      const up = settle(row, later).then(
+        () => {
+          failing = '';
+        },
+        (error: Error) => {
+          failing = `the network of a pod cannot be had: ${error.message}`;
+          warn(`pod ${row.id} has no network: ${error.message}`);
+          return refuse(failing);
+        },
+      );
+      // As long as they fail, the pod's sandbox fails with the reason.
+      if (failing !== '') return up;
+      const settled = up.finally(changed);
+      networks.set(row.id, settled);
+      settled.then(
         () => networks.delete(row.id),
-        (error: Error) => warn(`pod ${row.id} has no network: ${error.message}`),
+        () => undefined,
       );
     },
     networkUp: (id) => networks.get(id) ?? Promise.resolve(),
@@ -106,14 +135,13 @@ async function settle(row: StoredSandbox, later: Promise<ProcId>): Promise<void>
   }
 }
 
-function about(programs: Programs, cgroups: Cgroups, network: string): Oci['about'] {
+function about(programs: Programs, cgroups: Cgroups): Oci['about'] {
   const name = (p: { name: string; version: string }): string => `${p.name} ${p.version}`.trim();
   return {
     programs: [programs.runtime, programs.skopeo, programs.umoci, ...(programs.network === null ? [] : [programs.network])]
       .map(name)
       .join(', '),
     cgroups: cgroups.reason,
-    network,
   };
 }
 

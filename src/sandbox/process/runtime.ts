@@ -79,11 +79,10 @@ export async function createProcessRuntime(deps: RuntimeDeps): Promise<ProcessRu
   };
 }
 
-function ociConditions({ about }: Oci) {
-  const network = about.network === '' ? { reason: 'PodNetworks', message: '' } : { reason: 'LoopbackOnly', message: about.network };
+function ociConditions(oci: Oci) {
   return [
     { type: 'RuntimeReady', status: true, reason: '', message: '' },
-    { type: 'NetworkReady', status: true, ...network },
+    { type: 'NetworkReady', status: true, ...oci.network() },
   ];
 }
 
@@ -142,7 +141,7 @@ function runtimeHandlers({ kind, reason, root }: Isolation, oci: Oci | undefined
         info.isolation = JSON.stringify({ kind, reason, root });
         info.pid = String(process.pid);
         info.kind = oci === undefined ? 'process' : 'oci';
-        if (oci !== undefined) info.oci = JSON.stringify(oci.about);
+        if (oci !== undefined) info.oci = JSON.stringify({ ...oci.about, network: oci.network() });
       }
       return { status: { conditions }, info };
     },

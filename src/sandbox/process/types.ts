@@ -111,7 +111,9 @@ export interface Beside {
 
 /** What the kind `oci` does with images that are not built in (src/sandbox/oci). */
 export interface Oci {
-  about: { programs: string; cgroups: string; network: string };
+  about: { programs: string; cgroups: string };
+  /** Of pods that start now. `message` '': they have one, with a way out. */
+  network(): { reason: string; message: string };
   /** For images that are not `builtIn`, which `others` answers for. `usedBy`: a container of an image. */
   imageHandlers(o: { others: ImageHandlers; builtIn(ref: string): boolean; usedBy(imageId: string): string | undefined }): ImageHandlers;
   /** Every image of an archive; `name` instead of what the archive says, unless it is ''. */

@@ -25,7 +25,7 @@ export function nodePage(registry: Registry, inspect: Inspect): NodeFactsPage {
       version: cri?.runtimeVersion ?? '',
       ready: cri?.state === 'ready' && cri.runtimeReady,
       networkReady: cri?.networkReady ?? false,
-      reason: cri?.reason || cri?.networkReason || '',
+      reason: cri?.reason || cri?.networkReason || cri?.remark || '',
     },
     pressures: [...(registry.read(pressureView)?.value.pressures ?? [])],
     api: link === undefined ? null : { state: link.state, server: link.server, reason: link.reason, sinceMs: link.sinceMs },

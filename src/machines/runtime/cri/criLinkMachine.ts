@@ -33,6 +33,8 @@ export interface StatusReading {
   networkReason: string;
   /** Why the runtime says that it is not ready; '' when it is. */
   runtimeReason: string;
+  /** What it says of conditions that are true; absent: nothing. */
+  remark?: string;
   handlers?: readonly RuntimeHandlerView[];
   strictGroups?: boolean;
   atMonoMs: number;
@@ -56,11 +58,16 @@ export function readStatus(response: CriResponse<'Status'>, atMonoMs: number): S
     if (condition === undefined) return `the runtime reports no ${type} condition`;
     return [condition.reason, condition.message].filter((s) => s !== '').join(': ') || `${type} is false`;
   };
+  const remarks = ['RuntimeReady', 'NetworkReady'].flatMap((type) => {
+    const { status = false, reason = '', message = '' } = find(type) ?? {};
+    return status && message !== '' ? [reason === '' ? message : `${reason}: ${message}`] : [];
+  });
   return {
     runtimeReady: find('RuntimeReady')?.status === true,
     runtimeReason: why('RuntimeReady'),
     networkReady: find('NetworkReady')?.status === true,
     networkReason: why('NetworkReady'),
+    ...(remarks.length === 0 ? {} : { remark: remarks.join('; ') }),
     ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: handlerViews(response.runtimeHandlers ?? []) }),
     ...(response.features === undefined || response.features === null ? {} : { strictGroups: response.features.supplementalGroupsPolicy }),
     atMonoMs,
@@ -101,6 +108,7 @@ function linkView(context: LinkContext, state: CriView['state']): CriView {
     runtimeReady: state === 'ready' && reading?.runtimeReady === true,
     networkReady: state === 'ready' && reading?.networkReady === true,
     networkReason: state === 'ready' ? (reading?.networkReason ?? '') : context.lostReason,
+    ...(state === 'ready' && reading?.remark !== undefined ? { remark: reading.remark } : {}),
     ...(reading?.handlers === undefined ? {} : { handlers: reading.handlers }),
     ...(reading?.strictGroups === undefined ? {} : { strictGroups: reading.strictGroups }),
     lastGoodMonoMs: reading?.atMonoMs ?? null,
@@ -108,7 +116,7 @@ function linkView(context: LinkContext, state: CriView['state']): CriView {
 }
 
 function readyMessage({ identity, reading }: LinkContext): string {
-  const troubles = [reading?.runtimeReason ?? '', reading?.networkReason ?? ''].filter((t) => t !== '');
+  const troubles = [reading?.runtimeReason ?? '', reading?.networkReason ?? '', reading?.remark ?? ''].filter((t) => t !== '');
   return [`${identity?.name ?? ''} ${identity?.version ?? ''}`, ...troubles].join('; ');
 }
 

@@ -54,6 +54,8 @@ export interface CriView {
   runtimeReady: boolean;
   networkReady: boolean;
   networkReason: string;
+  /** What a runtime that is ready says all the same, such as that pods have a loopback alone. Absent: nothing. */
+  remark?: string;
   /** Its handlers, where it names any. */
   handlers?: readonly RuntimeHandlerView[];
   /** It gives a container exactly the groups that the pod lists, where it is asked to. Absent: it does not say. */

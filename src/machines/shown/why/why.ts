@@ -224,6 +224,7 @@ function runtimeLines(pod: Pod, i: WhyInput): string[] {
     if (!cri.networkReady && pod.spec.hostNetwork !== true) {
       lines.push(`  its network is not ready: ${cri.networkReason || 'no reason given'}; only host-network pods can start`);
     }
+    if (cri.remark !== undefined && pod.spec.hostNetwork !== true) lines.push(`  ${cri.runtimeName} says: ${cri.remark}`);
   }
   return lines.length === 0 ? [] : ['Runtime', ...lines];
 }

@@ -33,7 +33,7 @@ export function explainNode({ known, state, lost, sourceErrors, volumes = [], no
   const lines = [
     `Node ${known.name}  ${known.version}, up ${shortDuration(nowMs - known.startedAtMs)}`,
     `  ready    ${ready ? 'yes' : `no: ${notReady.join()}`}`,
-    `  runtime  ${runtime.name === '' ? 'not reached yet' : `${runtime.name} ${runtime.version}`}`,
+    `  runtime  ${runtime.name === '' ? 'not reached yet' : `${runtime.name} ${runtime.version}`}${ready && runtime.reason !== '' ? `: ${runtime.reason}` : ''}`,
     `  API      ${api === null ? 'none: a standalone node' : `${api.server} ${api.state} for ${shortDuration(nowMs - api.sinceMs)}${api.reason === '' ? '' : `: ${api.reason}`}`}`,
     `  pressure ${known.pressures.length === 0 ? 'none' : `${known.pressures.join(', ')}: no new pods of the lowest class are admitted`}`,
     `  pods     ${known.pods.length}, ${pending.length} Pending, ${failed.length} Failed`,
