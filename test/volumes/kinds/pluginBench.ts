@@ -21,7 +21,7 @@ const signal = new AbortController().signal;
 export function machine(
   o: {
     /** What the cluster has attached, and what this node has said that it uses. Absent: there is no API. */
-    cluster?: { attached: string[]; reported: string[] };
+    cluster?: { attached: string[]; reported: string[]; controllerAttaches?: boolean };
     special?: ReadonlyMap<string, PathKind>;
     mounter?: (real: Mounter) => Partial<Mounter>;
   } = {},
@@ -73,7 +73,7 @@ export function machine(
         ledger,
         inUseChanged: () => undefined,
         exhausted: () => undefined,
-        controllerAttaches: true,
+        controllerAttaches: cluster?.controllerAttaches !== false,
         api: cluster === undefined ? null : ({ attachedToNode: async () => cluster.attached } as unknown as CsiApi),
         reportedInUse: () => cluster?.reported ?? [],
       },

@@ -21,7 +21,7 @@ const IQN = 'iqn.2001-04.com.example:disk';
 const ROOT = `${FACTS.rootDir}/plugins/kubernetes.io`;
 
 /** A machine whose iscsiadm knows one target, and whose kernel shows the devices of those that are logged in to. */
-function san(cluster?: { attached: string[]; reported: string[] }) {
+function san(cluster?: { attached: string[]; reported: string[]; controllerAttaches?: boolean }) {
   const sessions = new Map<string, number>();
   const asked: string[] = [];
   let hosts = 0;
@@ -179,6 +179,15 @@ it('a disk of a pod of the API waits until the cluster has attached it, and stay
   expect([m.ledger.inUse(), await m.found(), m.ledger.inUse()]).toEqual([[], ['kubernetes.io~iscsi v'], [name]]);
   await a.tearDown();
   expect(m.ledger.inUse()).toEqual([]);
+});
+
+it('a disk is mounted at once where no controller is to attach it (enableControllerAttachDetach: false)', async () => {
+  const m = san({ attached: [], reported: [], controllerAttaches: false });
+  const a = m.volumeOf(disk(1), { uid: 'a' });
+  await a.setUp();
+  expect([m.ledger.inUse(), m.sessions.size]).toEqual([[`kubernetes.io/iscsi/192.0.2.7:${IQN}:1`], 1]);
+  await a.tearDown();
+  expect([m.ledger.inUse(), m.sessions.size]).toEqual([[], 0]);
 });
 
 const WWN = '500a0982991b8dc5';

@@ -90,10 +90,17 @@ function attachable(o: VolumeTools, pod: Pod): boolean {
   return o.csi.api !== null && isOfApi(pod);
 }
 
-/** Rejects until the node has said that it uses the disk and the cluster has attached it. */
+/**
+ * Rejects until the node has said that it uses the disk and the cluster has attached it. Without enableControllerAttachDetach the
+ * node attaches it itself, which is nothing but to log in, or to look for the device: as in the kubelet.
+ */
 async function awaitAttached(o: VolumeTools, { volume, name }: { volume: VolumeRef; name: string }, signal: AbortSignal): Promise<void> {
-  const { api, ledger, inUseChanged, reportedInUse } = o.csi;
+  const { api, ledger, controllerAttaches, inUseChanged, reportedInUse } = o.csi;
   if (name === '' || api === null) return;
+  if (!controllerAttaches) {
+    if (ledger.use(volumeKey(volume), name)) inUseChanged();
+    return;
+  }
   if (ledger.use(volumeKey(volume), name)) inUseChanged();
   if (!reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
   if (!(await api.attachedToNode(signal)).includes(name)) throw new Error(NOT_ATTACHED);
