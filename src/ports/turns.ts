@@ -48,3 +48,38 @@ export class AtOnce {
     }
   }
 }
+
+/** One at a time, and in rotation of those who ask: one that asks for much delays another by one piece of work. */
+export class InRotation {
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #busy = false;
+
+  async run<T>(key: string, act: () => Promise<T>): Promise<T> {
+    if (this.#busy) {
+      await new Promise<void>((resolve) => {
+        const mine = this.#waiting.get(key) ?? [];
+        mine.push(resolve);
+        this.#waiting.set(key, mine);
+      });
+    } else this.#busy = true;
+    try {
+      return await act();
+    } finally {
+      this.#next();
+    }
+  }
+
+  #next(): void {
+    const first = this.#waiting.entries().next().value;
+    if (first === undefined) {
+      this.#busy = false;
+      return;
+    }
+    const [key, mine] = first;
+    const go = mine.shift();
+    // Behind the others.
+    this.#waiting.delete(key);
+    if (mine.length > 0) this.#waiting.set(key, mine);
+    go?.();
+  }
+}

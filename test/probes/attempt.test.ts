@@ -67,6 +67,20 @@ describe('HTTP', () => {
     await expect(ask(closed)).rejects.not.toBeInstanceOf(PlainAnswerError);
   });
 
+  it('offers TLS servers no key exchange that would hold this process up, as Go offers none', async () => {
+    const { cert, key } = await selfSignedCertificate('127.0.0.1', Date.now());
+    for (const [options, kind] of [
+      [{ ecdhCurve: 'ffdhe8192', minVersion: 'TLSv1.3' }, 'failure'],
+      [{ ecdhCurve: 'ffdhe8192:P-521', minVersion: 'TLSv1.3' }, 'success'],
+    ] as const) {
+      await using server = createTlsServer({ cert, key, ...options }, (_, res) => res.end('fine'));
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+      const at = server.address();
+      const port = at !== null && typeof at === 'object' ? at.port : 0;
+      expect((await attempt(get(port, { scheme: 'HTTPS' }))).kind).toBe(kind);
+    }
+  });
+
   it('sends what the specification says, once', async () => {
     const seen: { url: string | undefined; raw: string[] }[] = [];
     const port = await serve((req, res) => {

@@ -23,6 +23,7 @@ import { certificateRequest, certificateState, pendingRequest } from '../../../m
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
+import { InRotation } from '../../../ports/turns.ts';
 import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { certificatesClient, certificatesPath } from './client.ts';
@@ -35,12 +36,14 @@ export interface PodCertificatesOptions {
 const TIMEOUT_MS = 30_000;
 
 export function podCertificatesSpec(o: PodCertificatesOptions): ActorSpec<PodCertificatesEvent> {
+  // RSA keys take seconds each. Pods take turns, also after a restart of this actor.
+  const rsaTurns = new InRotation();
   return {
     type: 'actor',
     id: 'podCertificates',
     backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 8 * o.podsMax + 64 },
-    start: (ctx) => ({ logic: logicOf(ctx, o) }),
+    start: (ctx) => ({ logic: logicOf(ctx, o, rsaTurns) }),
   };
 }
 
@@ -59,10 +62,10 @@ class CertificateMoment extends LazyMoment implements CertificateFacts {
   }
 }
 
-function logicOf(ctx: ActorCtx<PodCertificatesEvent>, o: PodCertificatesOptions) {
+function logicOf(ctx: ActorCtx<PodCertificatesEvent>, o: PodCertificatesOptions, rsaTurns: InRotation) {
   const { registry } = ctx;
   const replies = new Replies<ObjectResult<CredentialBundle>>();
-  const request = requester(ctx, o);
+  const request = requester(ctx, o, rsaTurns);
   const measure = measured(ctx);
   const certificate = provided(
     podCertificateMachine,
@@ -89,7 +92,7 @@ function logicOf(ctx: ActorCtx<PodCertificatesEvent>, o: PodCertificatesOptions)
 }
 
 /** Makes a key, and asks for a certificate of it. */
-function requester(ctx: ActorCtx<PodCertificatesEvent>, { nodeName }: PodCertificatesOptions) {
+function requester(ctx: ActorCtx<PodCertificatesEvent>, { nodeName }: PodCertificatesOptions, rsaTurns: InRotation) {
   const { ports, registry } = ctx;
   const client = certificatesClient(ctx);
   return async (certificate: PodCertificate, signal: AbortSignal): Promise<RequestOutcome> => {
@@ -102,7 +105,12 @@ function requester(ctx: ActorCtx<PodCertificatesEvent>, { nodeName }: PodCertifi
     const account = await client.request({ verb: 'GET', path }, { signal, timeoutMs: TIMEOUT_MS });
     if (!account.ok) return failed(`while fetching service account: ${failureText({ verb: 'GET', path }, account.failure)}`);
     const accountUid = isKubeObject(account.body) ? (account.body.metadata.uid ?? '') : '';
-    const { key, stub } = await ports.certificates.podKey(certificate.keyType);
+    const { certificates } = ports;
+    const make = () => {
+      signal.throwIfAborted();
+      return certificates.podKey(certificate.keyType);
+    };
+    const { key, stub } = await (certificate.keyType.startsWith('RSA') ? rsaTurns.run(certificate.pod.uid, make) : make());
     const body = certificateRequest(certificate, { stub, nodeName, nodeUid, accountUid });
     const post = { verb: 'POST' as const, path: certificatesPath.requestsIn(namespace), body };
     const made = await client.request(post, { signal, timeoutMs: TIMEOUT_MS });

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Name, SubjectPublicKeyInfo } from '@peculiar/asn1-x509';
+import { AtOnce } from '../../../ports/turns.ts';
 
 const generate = promisify(generateKeyPair);
 const DER_NULL = new Uint8Array([5, 0]).buffer;
@@ -15,8 +16,10 @@ interface KeyKind {
   /** Null: the key's own. */
   digest: 'sha256' | 'sha384' | 'sha512' | null;
 }
+/** A key takes seconds of one of four threads, and all calls of files need those. */
+const rsaTurns = new AtOnce(1);
 const rsa = (modulusLength: number): KeyKind => ({
-  make: async () => (await generate('rsa', { modulusLength })).privateKey,
+  make: () => rsaTurns.run('', async () => (await generate('rsa', { modulusLength })).privateKey),
   algorithm: new AlgorithmIdentifier({ algorithm: '1.2.840.113549.1.1.11', parameters: DER_NULL }),
   digest: 'sha256',
 });
