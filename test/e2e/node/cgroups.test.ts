@@ -159,3 +159,17 @@ it('refuses to start with a root that does not exist', async () => {
   expect(daemon.log()).toContain(`cgroupRoot (--cgroup-root): ${ROOT}-missing does not exist in the hierarchies of cpu`);
   daemon.configure({ cgroupRoot: ROOT });
 });
+
+it('a runtime that comes up after the daemon: no pod is refused for the cgroups of the node, and all start together', async () => {
+  const names = ['late-a', 'late-b', 'late-c'];
+  await daemon.end('SIGTERM');
+  await lab.kill();
+  for (const name of names) daemon.put(`${name}.yaml`, manifest(name, [steady('main')]));
+  await daemon.start({ ready: false });
+  await daemon.wait('its tree to be there', async () => (await daemon.ctl('tree').catch(() => '')).includes('cgroups'));
+  await lab.start();
+  const pods = await Promise.all(names.map((name) => daemon.phase(name, 'Running', 60_000)));
+  const started = pods.map((p) => Date.parse(p.status.containerStatuses?.[0]?.state.running?.startedAt ?? ''));
+  expect(Math.max(...started) - Math.min(...started)).toBeLessThanOrEqual(2_000);
+  expect((await daemon.events()).filter((e) => e.reason === 'FailedCreatePodContainer')).toEqual([]);
+}, 120_000);
