@@ -1,10 +1,12 @@
 /** Experiments with a recording: what becomes of its pods with other settings, with faults, or without something. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWhatIf, type WhatIfOptions } from '../../src/ctl/commands/replay/whatIf/whatIf.ts';
 import { recordSeed } from '../../src/ctl/commands/sim/record.ts';
+import { quickStart } from './less/quickStart.ts';
 import { toldTo } from './toldTo.ts';
 
 let dir: string;
@@ -18,7 +20,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 interface Shown {
   difference: { path: string } | null;
-  pods: { pod: string; unchanged: string; changed: string }[];
+  pods: { pod: string; verdict: string; recorded: string; unchanged: string; changed: string }[];
   broken: object[];
   failure: string | null;
 }
@@ -32,12 +34,26 @@ async function whatIf(o: Partial<WhatIfOptions>): Promise<Shown> {
 it('without a pod: that one is gone, and the others end as they did', async () => {
   const { pods: before } = await whatIf({ set: ['podPidsLimit=-1'] });
   expect(before.length).toBeGreaterThan(2);
-  expect(before.filter((pod) => pod.unchanged !== pod.changed)).toEqual([]);
+  expect(before.filter((pod) => pod.verdict === 'change')).toEqual([]);
   const name = before.find((pod) => pod.unchanged.includes('Running'))?.pod ?? '';
   const { difference, pods, broken, failure } = await whatIf({ drop: [`pod=${name}`] });
   expect(difference?.path).toMatch(/^node\/pods\/workers\//);
-  expect(pods.filter((pod) => pod.unchanged !== pod.changed)).toEqual([expect.objectContaining({ pod: name, changed: 'gone' })]);
+  expect(pods.filter((pod) => pod.verdict === 'change')).toEqual([expect.objectContaining({ pod: name, changed: 'gone' })]);
   expect({ broken, failure }).toEqual({ broken: [], failure: null });
+});
+
+it('with the runtime away for two seconds, a quiet node ends as it was recorded, and with a lower limit of pods it does not', async () => {
+  const quiet = join(dir, 'quiet.inputs.zst');
+  writeFileSync(quiet, zstdCompressSync(`${(await quickStart(2)).join('\n')}\n`));
+  const fault = join(import.meta.dirname, '../../examples/test-your-pods/faults/runtime-away.yaml');
+  const away = await whatIf({ path: quiet, fault });
+  expect(away.pods.map(({ verdict }) => verdict)).toEqual(['same', 'same', 'same', 'same', 'same']);
+  for (const { recorded, unchanged, changed } of away.pods) expect([unchanged, changed]).toEqual([recorded, recorded]);
+  expect(away.difference?.path).toBe('node/runtime/cri');
+  const io = toldTo();
+  await runWhatIf(io, { path: quiet, json: false, set: ['maxPods=4'], drop: [], fault: undefined });
+  expect(io.told().match(/ {4}recorded: /g)).toHaveLength(5);
+  expect(io.told().match(/DIFFERS with the changes/g)).toHaveLength(1);
 });
 
 it('with another configuration: the first step that differs is named', async () => {

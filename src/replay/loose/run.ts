@@ -51,6 +51,8 @@ export async function runLoosely(o: LooseRunInput): Promise<LooseRun> {
   let node: Node | null = null;
   let hand: Hand | null = null;
   let failure: string | null = null;
+  /** What came before the node was made, which may take longer than then. */
+  const waiting: ((hand: Hand) => void)[] = [];
   const created = async (): Promise<void> => {
     try {
       const ports = looking(recording?.ports ?? world.ports, world);
@@ -58,14 +60,17 @@ export async function runLoosely(o: LooseRunInput): Promise<LooseRun> {
       const made = node;
       made.tree.observe((e) => o.step?.(e, made, world.time.nowMs));
       o.made?.(made);
-      hand = new Hand(recording === null ? node : recording.around(node));
+      const taken = new Hand(recording === null ? node : recording.around(node));
+      hand = taken;
+      for (const take of waiting) take(taken);
     } catch (error) {
       failure = messageOf(error);
     }
   };
   world.onHand = (input, value) => {
     if (input[0] === 'told' && input[2] === 'create') void created();
-    else hand?.take(input, value);
+    else if (hand === null) waiting.push((made) => made.take(input, value));
+    else hand.take(input, value);
   };
   await lived(world, o, () => node);
   return { node, world, failure };

@@ -26,6 +26,8 @@ export interface LooseInput {
   /** Parts of the world that are played: asked before the recording is. */
   readonly played?: ((clock: Clock) => Otherwise) | undefined;
   readonly otherwise?: Otherwise | undefined;
+  /** In place of the numbers that were drawn then. */
+  readonly chance?: (() => number) | undefined;
 }
 
 const NOWHERE: Place = { key: '', door: 'open' };
@@ -112,6 +114,7 @@ export class LooseWorld {
 
   /** What is drawn after an input, or at a moment, is what was drawn then, however much was drawn before. */
   #chance(): () => number {
+    if (this.#o.chance !== undefined) return this.#o.chance;
     const left = [...this.#o.script.draws];
     const other = seeded(this.#o.header.seed + 2);
     return () => {

@@ -1,9 +1,7 @@
-/** What a recording tells of its runtime: how long containers ran and how they ended, images, what was there, how long calls took. */
+/** What a recording tells of its runtime: how long containers ran and how they ended, images, what was there; how long calls took. */
 import { isRecord } from '../../../../machines/shape/conform.ts';
-import type { CriMethod } from '../../../../machines/wire/cri.ts';
 import type { Json } from '../../../../replay/entries.ts';
 import type { Asked, Script } from '../../../../replay/loose/script.ts';
-import type { HollowOptions } from '../../../../sandbox/hollow/index.ts';
 
 export interface Life {
   readonly attempt: number;
@@ -24,7 +22,6 @@ export interface KnownRuntime {
   readonly images: readonly string[];
   /** Names of images that no pull ever got. */
   readonly missing: ReadonlySet<string>;
-  readonly latencyMs: NonNullable<HollowOptions['latencyMs']>;
 }
 
 const NS_PER_MS = 1_000_000;
@@ -33,7 +30,6 @@ const UID = 'io.kubernetes.pod.uid';
 interface Call {
   readonly method: string;
   readonly req: Readonly<Record<string, unknown>>;
-  readonly tookMs: number;
   /** Null: it failed. */
   readonly answer: Readonly<Record<string, unknown>> | null;
 }
@@ -46,7 +42,6 @@ export function knownRuntime(script: Script): KnownRuntime {
     left: leftOf(calls),
     images: listed(calls, 'ListImages', 'images').flatMap((image) => texts(image.repoTags)),
     missing: missingOf(calls),
-    latencyMs: (method) => medianMs(calls, method),
   };
 }
 
@@ -55,7 +50,7 @@ function callOf(ask: Asked, { settled }: Script): Call | null {
   const [method, req] = ask.args as readonly Json[];
   const end = settled.get(ask.call ?? -1);
   if (end === undefined || typeof method !== 'string' || !isRecord(req)) return null;
-  return { method, req, tookMs: end.atMs - ask.atMs, answer: !end.failed && isRecord(end.value) ? end.value : null };
+  return { method, req, answer: !end.failed && isRecord(end.value) ? end.value : null };
 }
 
 function livesOf(calls: readonly Call[], stopped: ReadonlySet<unknown>): Map<string, Life[]> {
@@ -118,10 +113,23 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
-function medianMs(calls: readonly Call[], method: CriMethod): number {
-  const took = calls
-    .filter((c) => c.method === method && c.answer !== null)
-    .map((c) => c.tookMs)
-    .sort((a, b) => a - b);
-  return took[took.length >> 1] ?? 0;
+/** How long a call takes, in milliseconds: `cri.call METHOD`, `fs.readFile`. */
+export type Took = (call: string) => number;
+
+/** @param chance Null: each takes as long as most of its name took. Else as long as one of them, which chance chooses. */
+export function tookOf({ asked, settled }: Script, chance: (() => number) | null): Took {
+  const all = new Map<string, number[]>();
+  for (const { name, args, call, atMs } of asked) {
+    const end = settled.get(call ?? -1);
+    if (end === undefined || end.failed) continue;
+    const key = name === 'cri.call' ? `${name} ${String((args as readonly Json[])[0])}` : name;
+    const took = all.get(key);
+    if (took === undefined) all.set(key, [end.atMs - atMs]);
+    else took.push(end.atMs - atMs);
+  }
+  for (const took of all.values()) took.sort((a, b) => a - b);
+  return (call) => {
+    const took = all.get(call) ?? [];
+    return took[Math.floor((chance?.() ?? 0.5) * took.length)] ?? 0;
+  };
 }

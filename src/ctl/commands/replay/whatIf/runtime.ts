@@ -1,12 +1,12 @@
 /** The simulation's runtime in the place of the recorded one: containers live as long as they did, and end as they did. */
 import { isRecord } from '../../../../machines/shape/conform.ts';
-import type { CriMethod, CriRequest } from '../../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/cri.ts';
 import { CRI_METHODS } from '../../../../machines/wire/criMethods.ts';
 import type { Clock, Cri } from '../../../../ports/ports.ts';
 import type { Otherwise } from '../../../../replay/loose/world.ts';
 import { createHollowRuntime, type HollowRuntime } from '../../../../sandbox/hollow/index.ts';
 import { LoneChecks } from '../../../../sim/invariants/lone.ts';
-import type { KnownRuntime, Life } from './lives.ts';
+import type { KnownRuntime, Life, Took } from './lives.ts';
 
 export interface PlayedRuntime {
   readonly hollow: HollowRuntime;
@@ -16,14 +16,20 @@ export interface PlayedRuntime {
 
 const forever = (): AbortSignal => new AbortController().signal;
 
-export function playedRuntime(known: KnownRuntime, o: { clock: Clock; chance(): number }): PlayedRuntime {
+export function playedRuntime(
+  known: KnownRuntime,
+  o: { clock: Clock; chance(): number; took: Took; touch(log: string): void },
+): PlayedRuntime {
   const hollow = createHollowRuntime({
-    ...{ clock: o.clock, rng: { next: o.chance }, images: known.images, latencyMs: known.latencyMs },
+    ...{ clock: o.clock, rng: { next: o.chance }, images: known.images },
+    latencyMs: (method) => o.took(`cri.call ${method}`),
     image: (name) => (known.missing.has(name) ? undefined : {}),
     script: ({ pod, name, attempt }) => lifeOf(known.lives.get(`${pod.uid} ${name}`) ?? [], attempt),
   });
   const checks = new LoneChecks(hollow, () => o.clock.monoMs());
   const ready = leave(hollow, known);
+  /** Of containers, by id. */
+  const logs = new Map<string, string>();
   const call: Cri['call'] = async (method, req, opts) => {
     await ready;
     const seen = { method, req, boot: 1 };
@@ -31,6 +37,8 @@ export function playedRuntime(known: KnownRuntime, o: { clock: Clock; chance(): 
     if (changes) checks.arrived(seen);
     try {
       const answer = await hollow.call(method, req, opts);
+      if (method === 'CreateContainer') logs.set((answer as CriResponse<'CreateContainer'>).containerId, logOf(req));
+      if (method === 'StartContainer') o.touch(logs.get((req as CriRequest<'StartContainer'>).containerId) ?? '');
       if (changes) checks.settled(seen, 'done');
       return answer;
     } catch (error) {
@@ -49,6 +57,11 @@ export function playedRuntime(known: KnownRuntime, o: { clock: Clock; chance(): 
       return name === 'cri.reconnect' || name === 'cri.close' ? { result: undefined } : undefined;
     },
   };
+}
+
+function logOf(req: unknown): string {
+  const { config, sandboxConfig } = req as CriRequest<'CreateContainer'>;
+  return `${sandboxConfig?.logDirectory ?? ''}/${config?.logPath ?? ''}`;
 }
 
 /** A later attempt lives like the last that is known. */

@@ -1,6 +1,7 @@
 /**
- * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime is played by the one of the
- * simulation, from what the recording tells of containers. It is run without the change, too: what differs comes of the change.
+ * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime and its disk are played by those
+ * of the simulation, from what the recording tells of them. It is run without the change, too, and each way with several seeds: what
+ * differs among the unchanged runs comes of chance.
  */
 
 import type { Node } from '../../../../actors/node.ts';
@@ -17,7 +18,7 @@ import { seeded } from '../../../../replay/border.ts';
 import type { Header, Input } from '../../../../replay/entries.ts';
 import { defaultAnswers } from '../../../../replay/loose/defaults.ts';
 import { Edit } from '../../../../replay/loose/edit.ts';
-import { fullNameOf, KnownPods } from '../../../../replay/loose/pods.ts';
+import { fullNameOf, type KnownPod, KnownPods } from '../../../../replay/loose/pods.ts';
 import { runLoosely, type Surroundings } from '../../../../replay/loose/run.ts';
 import { Learner, type Script } from '../../../../replay/loose/script.ts';
 import { silentLogger, silentMetrics } from '../../../../replay/player/silent.ts';
@@ -26,7 +27,8 @@ import type { CtlIo } from '../../../io.ts';
 import { inputFiles, openInputs } from '../file.ts';
 import { surroundings } from '../surroundings.ts';
 import { configWith, droppedBy } from './changes.ts';
-import { knownRuntime } from './lives.ts';
+import { knownDisk, playedDisk } from './disk.ts';
+import { knownRuntime, tookOf } from './lives.ts';
 import { type PlayedRuntime, playedRuntime } from './runtime.ts';
 
 export interface WhatIfOptions {
@@ -42,6 +44,8 @@ export interface WhatIfOptions {
 const MORE_MS = 60_000;
 const BEAT_MS = 1_000;
 const ASK_TIMEOUT_MS = 5_000;
+/** Runs each way. The first takes what was drawn by chance then. */
+const SEEDS = [0, 1, 2];
 
 interface Recorded {
   /** What a person has to know of it; null: nothing. */
@@ -59,6 +63,8 @@ interface Step {
 }
 interface Lived {
   readonly steps: readonly Step[];
+  /** How each pod is when the recording ends, and later, by UID. */
+  readonly atEnd: ReadonlyMap<string, string>;
   readonly ends: ReadonlyMap<string, string>;
   readonly broken: PlayedRuntime['checks']['broken'];
   readonly failure: string | null;
@@ -80,30 +86,64 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
   const changed = withFaults(configWith(header.config, o.set), scenario);
   // The node lives on after the end of its recording.
   const stops = script.done.filter(({ input }) => isStop(input)).map((one) => one.order);
-  const without = await lived(recorded, {
-    config: withFaults(configWith(header.config, []), scenario),
-    edit: new Edit({ inputs: new Set(stops) }),
-    scenario: null,
-    around,
-  });
-  const now = await lived(recorded, {
-    config: changed,
-    edit: new Edit({ pods: dropped.pods, inputs: new Set([...stops, ...dropped.inputs]) }),
-    scenario,
-    around,
-  });
-  const difference = firstDifference(without.steps, now.steps);
-  const rows = pods.all.map((pod) => ({
-    pod: fullNameOf(pod),
-    recorded: recorded.ends.get(pod.uid) ?? 'gone',
-    unchanged: without.ends.get(pod.uid) ?? 'gone',
-    changed: now.ends.get(pod.uid) ?? 'gone',
-  }));
-  const broken = [...now.broken.values()].filter(({ invariant }) => !without.broken.has(invariant));
-  const failure = now.failure ?? without.failure;
+  const unchanged: Lived[] = [];
+  const changes: Lived[] = [];
+  for (const seed of SEEDS) {
+    unchanged.push(
+      await lived(recorded, {
+        config: withFaults(configWith(header.config, []), scenario),
+        edit: new Edit({ inputs: new Set(stops) }),
+        scenario: null,
+        ...{ around, seed },
+      }),
+    );
+    const edit = new Edit({ pods: dropped.pods, inputs: new Set([...stops, ...dropped.inputs]) });
+    changes.push(await lived(recorded, { config: changed, edit, scenario, around, seed }));
+  }
+  const difference = firstDifference(unchanged[0]?.steps ?? [], changes[0]?.steps ?? []);
+  const rows = pods.all.map((pod) => rowOf(pod, { recorded: recorded.ends, unchanged, changes }));
+  const brokenBefore = new Set(unchanged.flatMap((run) => [...run.broken.keys()]));
+  const brokenNow = new Map(changes.flatMap((run) => [...run.broken]));
+  const broken = [...brokenNow.values()].filter(({ invariant }) => !brokenBefore.has(invariant));
+  const failure = [...changes, ...unchanged].find((run) => run.failure !== null)?.failure ?? null;
   if (o.json) io.out(`${JSON.stringify({ file, remark: recorded.remark, difference, pods: rows, broken, failure }, null, 2)}\n`);
   else io.out(shown(header, { file, remark: recorded.remark, difference, rows, broken, failure }));
   return failure === null && broken.length === 0 ? EXIT.ok : EXIT.no;
+}
+
+/**
+ * `change`: with the changes it is as in no run without them. `chance`: the runs without them differ as well, or it is so in some
+ * runs with them only. `unlike`: the runs without them are not what was recorded, so they tell nothing of this pod.
+ */
+type Verdict = 'same' | 'change' | 'chance' | 'unlike';
+interface Row {
+  readonly pod: string;
+  readonly verdict: Verdict;
+  /** When the recording ends, as all that follow but `later`. */
+  readonly recorded: string;
+  readonly unchanged: string;
+  readonly changed: string;
+  /** One minute later. */
+  readonly later: { readonly unchanged: string; readonly changed: string };
+}
+
+function rowOf(
+  { uid, namespace, name }: KnownPod,
+  o: { recorded: ReadonlyMap<string, string>; unchanged: readonly Lived[]; changes: readonly Lived[] },
+): Row {
+  const atEnd = (run: Lived | undefined): string => run?.atEnd.get(uid) ?? 'gone';
+  const later = (run: Lived | undefined): string => run?.ends.get(uid) ?? 'gone';
+  const both = (run: Lived): string => `${atEnd(run)}; ${later(run)}`;
+  const recorded = o.recorded.get(uid) ?? 'gone';
+  const [before, now] = [o.unchanged.map(both), o.changes.map(both)];
+  const isSame = [...before, ...now].every((end) => end === before[0]);
+  let verdict: Verdict = isSame ? 'same' : now.some((end) => before.includes(end)) ? 'chance' : 'change';
+  if (!o.unchanged.some((run) => atEnd(run) === recorded)) verdict = 'unlike';
+  const [unchanged, changed] = [o.unchanged[0], o.changes[0]];
+  return {
+    ...{ pod: `${namespace}/${name}`, verdict, recorded, unchanged: atEnd(unchanged), changed: atEnd(changed) },
+    later: { unchanged: later(unchanged), changed: later(changed) },
+  };
 }
 
 function withFaults(config: NodeConfig, scenario: Scenario | null): NodeConfig {
@@ -174,41 +214,54 @@ function endsOf(node: Node, pods: KnownPods, ends: Map<string, string>): void {
   for (const { uid } of pods.all) ends.set(uid, pods.howIs(node, uid));
 }
 
+/** When the daemon was told to stop, or the recording ends. */
+function endMsOf({ done, endMs }: Script): number {
+  return done.find(({ input }) => isStop(input))?.atMs ?? endMs;
+}
+
 async function lived(
-  { header, script, pods }: Recorded,
-  o: { config: NodeConfig; edit: Edit; scenario: Scenario | null; around: Surroundings },
+  { header, script }: Recorded,
+  o: { config: NodeConfig; edit: Edit; scenario: Scenario | null; around: Surroundings; seed: number },
 ): Promise<Lived> {
   const steps: Step[] = [];
-  const known = knownRuntime(script);
+  const [atEnd, ends] = [new Map<string, string>(), new Map<string, string>()];
+  const pods = new KnownPods();
+  const chance = seeded(header.seed + 3 + o.seed * 1_000);
+  const took = tookOf(script, o.seed === 0 ? null : chance);
   let runtime: PlayedRuntime | null = null;
+  let live: Node | null = null;
   let failure: string | null = null;
   const { node, ...run } = await runLoosely({
     ...{ header, script, edit: o.edit, own: OWN, hashes: o.around.hashes, around: o.around, config: o.config },
+    ...(o.seed === 0 ? {} : { chance: seeded(header.seed + 4 + o.seed * 1_000) }),
     endMs: script.endMs + MORE_MS,
     otherwise: defaultAnswers,
     played(clock) {
-      runtime = playedRuntime(known, { clock, chance: seeded(header.seed + 3) });
+      const disk = playedDisk(knownDisk(script, o.config.config.podLogsDir), { clock, took });
+      runtime = playedRuntime(knownRuntime(script), { clock, chance, took, touch: disk.touch });
       const { checks, answers } = runtime;
       const beat = (): void => {
         checks.beat();
         clock.setTimeout(beat, BEAT_MS);
       };
       clock.setTimeout(beat, BEAT_MS);
-      return answers;
+      clock.setTimeout(() => (live === null ? undefined : endsOf(live, pods, atEnd)), endMsOf(script) - clock.monoMs());
+      return (name, args) => answers(name, args) ?? disk.answers(name, args);
     },
     made(made) {
+      live = made;
       runtime?.checks.watch(made);
       if (o.scenario !== null) inject(made, o.scenario).catch((error: unknown) => (failure = messageOf(error)));
     },
-    step(e, _, nowMs) {
+    step(e, made, nowMs) {
+      pods.see(e, made);
       if (e.kind === 'transition') steps.push({ atMs: nowMs, path: e.path, what: `${e.from} -> ${e.to} on ${e.event}` });
     },
   });
-  const ends = new Map<string, string>();
   if (node !== null) endsOf(node, pods, ends);
   // Set in a callback, which the compiler does not see.
   const played = runtime as PlayedRuntime | null;
-  return { steps, ends, broken: played?.checks.broken ?? new Map(), failure: failure ?? run.failure };
+  return { steps, atEnd, ends, broken: played?.checks.broken ?? new Map(), failure: failure ?? run.failure };
 }
 
 /** As soon as the injector of the node runs. */
@@ -259,14 +312,16 @@ interface Shown {
   file: string;
   remark: string | null;
   difference: Difference | null;
-  rows: readonly Readonly<Record<'pod' | 'recorded' | 'unchanged' | 'changed', string>>[];
+  rows: readonly Row[];
   broken: readonly { invariant: string; what: string; atMs: number }[];
   failure: string | null;
 }
 
 function shown(header: Header, { file, remark, difference, rows, broken, failure }: Shown): string {
   const time = (atMs: number) => new Date(atMs - header.monoMs + header.wallMs).toISOString();
-  const lines = [`${file}: run with the changes and without them, and one minute longer than it was recorded`];
+  const lines = [
+    `${file}: run ${SEEDS.length} times with the changes and ${SEEDS.length} times without them, each time with another seed, and one minute longer`,
+  ];
   if (remark !== null) lines.push(`  ${remark}`);
   if (failure !== null) lines.push(`  The run failed: ${failure}`);
   if (difference === null) lines.push('  No difference: the changes change nothing here.');
@@ -276,12 +331,25 @@ function shown(header: Header, { file, remark, difference, rows, broken, failure
       `    unchanged: ${stepWords(difference.unchanged, time)}`,
       `    changed:   ${stepWords(difference.changed, time)}`,
     );
-  const others = rows.filter((row) => row.unchanged !== row.changed);
-  for (const { pod, unchanged, changed } of others) lines.push(`  ${pod}`, `    unchanged: ${unchanged}`, `    changed:   ${changed}`);
-  if (others.length < rows.length) lines.push(`  ${rows.length - others.length} pods are the same at the end`);
+  for (const row of [...rows].sort((a, b) => Number(a.verdict === 'same') - Number(b.verdict === 'same'))) lines.push(...rowLines(row));
   for (const one of broken) lines.push(`  BROKEN ${one.invariant} at ${time(one.atMs)}: ${one.what}`);
   if (broken.length === 0) lines.push('  Every invariant held.');
   return `${lines.map(printable).join('\n')}\n`;
+}
+
+const VERDICTS: Readonly<Record<Verdict, string>> = {
+  same: 'as without the changes',
+  change: 'DIFFERS with the changes, whatever chance does',
+  chance: 'differs by chance: runs without the changes differ as well',
+  unlike: 'cannot be told: without the changes it is not what was recorded',
+};
+
+function rowLines({ pod, verdict, recorded, unchanged, changed, later }: Row): string[] {
+  const then = (now: string, after: string): string => (now === after ? now : `${now}; one minute later ${after}`);
+  const lines = [`  ${pod}: ${VERDICTS[verdict]}`, `    recorded:  ${recorded}`];
+  const [before, now] = [then(unchanged, later.unchanged), then(changed, later.changed)];
+  if (verdict === 'same') return before === recorded ? lines : [...lines, `    in both:   ${before}`];
+  return [...lines, `    unchanged: ${before}`, `    changed:   ${now}`];
 }
 
 function stepWords(step: Step | null, time: (atMs: number) => string): string {
