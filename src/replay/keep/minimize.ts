@@ -171,15 +171,15 @@ class Minimizer {
     // What it comes of, first without the rounds of loops that only lead there; where that is not enough, all that came before.
     const alone = uidsWithout(others, []);
     const begins = all.slice(0, Math.min(...near) + 1);
-    for (const inputs of [
+    const causes = [
       this.#causes.of(near, { once: true }),
       this.#causes.of([...begins, ...near], { once: true }),
       this.#causes.of([...begins, ...near], { once: false }),
-      new Set(all),
-    ])
-      if (await better(alone, inputs)) break;
+    ];
+    // The code that was right needs what that of today may not look at, so with a divergence only pods are left out.
+    for (const inputs of [...(goal.kind === 'end' ? causes : []), new Set(all)]) if (await better(alone, inputs)) break;
     if (best === null && (await better([], new Set(all)))) await fewest(others, (some) => better(uidsWithout(others, some), new Set(all)));
-    if (best === null) return null;
+    if (best === null || goal.kind === 'divergence') return best;
     const { pods, inputs } = best as { pods: readonly string[]; inputs: ReadonlySet<number> };
     const always = this.#causes.of([], { once: true });
     let kept = new Set(inputs);
