@@ -1,5 +1,6 @@
 /** What a tree does otherwise than a recording says, in words. */
 import type { Input, Outcome } from '../entries.ts';
+import { HIDDEN } from '../secrets/masks.ts';
 import type { Difference } from './differences.ts';
 
 /** Who does something. */
@@ -42,4 +43,14 @@ export interface Parted {
   readonly done: readonly Outcome[];
   readonly was: Outcome | null;
   readonly now: Outcome | null;
+}
+
+/** Whether what differs, or what was done just before it, has a secret in it. */
+export function touchesSecrets({ done, was }: Parted): boolean {
+  return [...done, was].some((outcome) => {
+    if (outcome === null) return false;
+    if (outcome[0] === 'step') return outcome[5] === HIDDEN;
+    const masks = outcome[0] === 'ask' ? outcome[5] : outcome[0] === 'answer' ? outcome[3] : undefined;
+    return masks !== undefined && masks.length > 0;
+  });
 }

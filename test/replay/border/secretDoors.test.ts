@@ -387,4 +387,14 @@ it('no secret of any door is in a recording, which replays without a divergence,
   const kept = zstdDecompressSync(readFileSync(small)).toString();
   expect(found(node, kept + io.told())).toEqual([]);
   expect(await again(kept.trimEnd().split('\n'))).toMatchObject({ divergence: null, failure: null });
+
+  // A decision by the content of a secret is called one.
+  const [lines = []] = daemons;
+  const at = lines.findLastIndex((one) => /^\["ask","cri.call".*"CreateContainer.*,\[[\d,]+\]\]$/.test(one));
+  const [code0, name, , ...rest] = JSON.parse(lines[at] ?? '') as unknown[];
+  const other = join(dir, 'other.inputs.zst');
+  writeFileSync(other, zstdCompressSync(`${lines.with(at, JSON.stringify([code0, name, 'another', ...rest])).join('\n')}\n`));
+  const said = toldTo();
+  expect(await runCtl({ ...said, argv: ['replay', other] })).toBe(1);
+  expect(said.told()).toMatch(/What differs has a secret in it.*DIVERGENCE/s);
 });

@@ -196,17 +196,17 @@ describe('a text', () => {
   it('is looked through in time that grows with its length alone', () => {
     const s = secrets();
     for (let i = 0; i < 3_000; i++) s.standIn(`secret-number-${i}`);
-    const began = performance.now();
+    const began = process.cpuUsage();
     for (let i = 0; i < 20; i++) s.free(`${i}${'{'.repeat(100_000)}`);
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
   });
 
   it('is looked through soon after each new secret, and one that begins like another is told from it', () => {
     const s = secrets();
     const known = Array.from({ length: 1_500 }, (_, i) => `a-long-beginning-${i}-`.padEnd(900, 'x'));
-    const began = performance.now();
+    const began = process.cpuUsage();
     for (const secret of known) expect(s.free(`with ${s.standIn(secret) === '' ? '' : secret} in it`)).not.toContain('beginning');
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
     s.standIn('a-long-beginning');
     expect(s.free('a-long-beginning')).not.toContain('beginning');
     expect(s.free('a-long-b, a-long-beach')).toBe('a-long-b, a-long-beach');
@@ -223,13 +223,13 @@ describe('a text', () => {
 
   it('is looked through as soon where all of it may begin a token, or a secret', () => {
     const s = secrets();
-    const began = performance.now();
+    const began = process.cpuUsage();
     expect(s.free('eyJ'.repeat(80_000))).toHaveLength(240_000);
     for (let i = 0; i < 1_900; i++) s.standIn(`${'a'.repeat(300)}${i}`);
     const text = `${'a'.repeat(60_000)}1899`;
     expect(s.free(text)).toHaveLength(text.length);
     expect(s.free(text).endsWith('1899')).toBe(false);
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
   });
 
   it.each(['', 'a.', 'x_', 'a.b.c.', 'eyJ0.', '.', 'eyJeyJ'])('after %j a token is found', (before) => {

@@ -4,7 +4,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import { printable } from '../../../machines/text/table.ts';
 import { GIT_VERSION } from '../../../machines/version.ts';
 import { whoActs } from '../../../process/acting.ts';
-import type { Divergence, Doer } from '../../../replay/player/divergence.ts';
+import { type Divergence, type Doer, touchesSecrets } from '../../../replay/player/divergence.ts';
 import { silentLogger, silentMetrics } from '../../../replay/player/silent.ts';
 import { type Replayed, replay } from '../../../replay/replay.ts';
 import type { CtlIo } from '../../io.ts';
@@ -76,6 +76,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
   // A damaged byte may show first as something else that was done. The checksum stands at the end of the file.
   const damage = result.divergence === null ? null : await damageOf(opened);
   if (damage !== null) remarks.push(`THE FILE IS DAMAGED: the divergence may come of that. ${damage}`);
+  if (result.parted !== null && touchesSecrets(result.parted)) remarks.push(SECRET_IN_IT);
   const same = result.divergence === null && result.failure === null;
   if (o.json)
     io.out(
@@ -84,6 +85,9 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
   else io.out(shown(file, { result, remarks, tookMs, startedAt: header.startedAt }));
   return { code: same ? EXIT.ok : EXIT.no, stopped: result.stopped !== null };
 }
+
+const SECRET_IN_IT =
+  'What differs has a secret in it, of which the recording has a stand-in: a decision by the content of the secret is another one here.';
 
 function shown(file: string, o: { result: Replayed; remarks: readonly string[]; tookMs: number; startedAt: string }): string {
   const { result, tookMs } = o;
