@@ -72,6 +72,8 @@ function timed(mode: Mode, node: Inspected): Inspected {
       registry: tree.registry,
       state: () => tree.state(),
       stateAt: (path) => tree.stateAt(path),
+      rowAt: (path) => tree.rowAt(path),
+      touched: (fn) => tree.touched((path) => spend(() => fn(path))),
       observe: (fn) => tree.observe((e) => spend(() => fn(e))),
       actorAt: (path) => tree.actorAt(path),
       inspect: (path, fn) => tree.inspect(path, fn),

@@ -28,7 +28,7 @@ const bench = new MailboxBench(
 );
 const { tree } = bench;
 await tree.start();
-const about = { nodeName: 'bench', version: '', startedAtMs: Date.now(), faultInjection: false };
+const about = { nodeName: 'bench', version: '', startedAtMs: Date.now(), faults: null };
 const node: Inspected = { tree, recorder, history, clock: ports.clock, log: ports.log, ...about };
 let host = '';
 using server = await serveInspector(node, { at: '127.0.0.1:0' }, ({ url }) => {

@@ -9,16 +9,18 @@ import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { GroupDriver, NodeFacts } from '../machines/nodeFacts.ts';
 import { podOfMessage } from '../machines/pod/setAside.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
-import { workersAddr } from '../machines/pods/workers/messages.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
-import { activeStates, logicOf } from '../machines/xstate/inside.ts';
+import type { Moment } from '../machines/shown/moment/moment.ts';
+import { entryLine, isBelow } from '../machines/shown/recorderEntry.ts';
+import { logicOf } from '../machines/xstate/inside.ts';
 import { dottedState } from '../machines/xstate/words.ts';
 import { handlingPod } from '../ports/handling.ts';
 import type { Clock, Ports } from '../ports/ports.ts';
 import { createHistory, type History } from '../recorder/history.ts';
-import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../recorder/recorder.ts';
+import { createRecorder, type Recorder } from '../recorder/recorder.ts';
 import type { Inspected } from '../recorder/source.ts';
+import { timelineOf } from '../recorder/timeline.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { topologyMetrics } from './allocation/coordinator/metrics.ts';
 import { PROVIDERS } from './allocation/providers.ts';
@@ -148,7 +150,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     start: () => built.start(),
     stop: () => built.stop(),
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
-    inspected: history === null ? null : inspectedOf(parts, history),
+    inspected: history === null ? null : inspectedOf(parts, history, injector),
   };
 }
 
@@ -239,8 +241,7 @@ function inspectOf({ config, o, facts, recorder, history, started, live }: Parts
   return {
     state: () => live().state(),
     stateAt: (path) => live().stateAt(path),
-    recorder: (filter?: DumpFilter) => recorder.dump(filter),
-    recorderEntries: (filter) => recorder.entries(filter),
+    recorder: (filter) => recorder.read(filter),
     recorderFrom: (from, filter) => linesFrom(recorder, from, filter),
     // The driver that is at work: the runtime's, where it says it.
     configz: () => toV1beta1({ ...config.config, cgroupDriver: facts.cgroupDriver ?? config.config.cgroupDriver }),
@@ -260,7 +261,7 @@ function observersOf({ config, recorder, history }: Parts, ports: Ports): ((e: S
   return observers;
 }
 
-function inspectedOf({ config, outside, o, facts, recorder, started, live }: Parts, history: History): Inspected {
+function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, history: History, injector: InjectorOptions | null): Inspected {
   return {
     tree: live(),
     recorder,
@@ -270,7 +271,7 @@ function inspectedOf({ config, outside, o, facts, recorder, started, live }: Par
     nodeName: facts.nodeName,
     version: o.build?.gitVersion ?? '',
     startedAtMs: started.wallMs,
-    faultInjection: config.flags.faultInjection,
+    faults: injector?.activeFaults ?? null,
   };
 }
 
@@ -287,26 +288,8 @@ function linesFrom(recorder: Recorder, from: number, { path, limit }: { path?: s
   return { next, lines: lines.slice(-limit), missed };
 }
 
-/** States that a timeline without a history shows at most. */
-const TIMELINE_STATES_MAX = 160;
-
-/** What the history kept of a pod, else what the flight recorder still holds of its worker. */
-function timelineOf(uid: string, from: { recorder: Recorder; history: History | null }): ReturnType<NonNullable<Inspect['timeline']>> {
-  const kept = from.history?.of(uid);
-  if (kept !== undefined) return { ...kept, kept: true };
-  const path = `${workersAddr.path}/${uid}`;
-  const states = from.recorder.last(TIMELINE_STATES_MAX, (e) => e.kind === 'transition' && e.path === path);
-  const steps = states.map((e) => {
-    const said = /^on (\S+)(?: \((.*)\))?$/.exec(e.detail);
-    return { atMs: e.atMs, to: e.what.split(' -> ')[1] ?? '', event: said?.[1] ?? '', reason: said?.[2] ?? '' };
-  });
-  return { steps, calls: [], left: 0, kept: false };
-}
-
-function chartAt(tree: SupervisionTree, path: string): ReturnType<NonNullable<Inspect['chart']>> {
+function chartAt(tree: SupervisionTree, path: string): ReturnType<Moment['chart']> {
   const ref = tree.actorAt(path);
   const chart = ref === null ? null : chartOf(logicOf(ref));
-  if (ref === null || chart === null) return null;
-  const snapshot = ref.getSnapshot() as { value?: unknown };
-  return { chart, active: activeStates(snapshot).map((s) => s.id), state: dottedState(snapshot.value) };
+  return ref === null || chart === null ? null : { chart, state: dottedState((ref.getSnapshot() as { value?: unknown }).value) };
 }

@@ -34,6 +34,8 @@ export async function runCtl(io: CtlIo): Promise<number> {
         code = await command({ io, client: adminClient(socketPathFrom(args.socket, io, args.node), io.signal, args.node), ...asked });
         return;
       }
+      if (args.selector !== undefined)
+        throw new CtlError(EXIT.usage, 'a recording holds no labels, so --selector chooses nothing in it; -n chooses a namespace.');
       const { openRecording } = await import('./commands/recording/recording.ts');
       const { client, atMs, remarks } = await openRecording(args.recording, args.at ?? '');
       for (const remark of remarks) io.err(`${remark}\n`);

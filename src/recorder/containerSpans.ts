@@ -1,21 +1,6 @@
 /** What the containers of a pod did, from what was seen of them. Pure. */
 import type { ContainerStatus, PodStatus } from '../machines/kube/types.ts';
-
-/** A container as a status shows it. */
-export interface SeenContainer {
-  name: string;
-  init: boolean;
-  /** `waiting`, `running`, `terminated`. */
-  state: string;
-  reason: string;
-  restartCount: number;
-  /** How its last run ended: `exit code 1 (Error)`; '' before an end. */
-  lastExit: string;
-}
-/** It was so from `fromMs` until the next span of the same container. */
-export interface ContainerSpan extends SeenContainer {
-  fromMs: number;
-}
+import type { ContainerSpan, SeenContainer } from '../machines/shown/moment/podHistory.ts';
 
 /** Adds a span for each container that is in another state than its last span says. Answers whether there was one. */
 export function noteContainers(spans: ContainerSpan[], seen: readonly SeenContainer[], atMs: number): boolean {

@@ -4,11 +4,13 @@
  */
 
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import type { PodStatus } from '../machines/kube/types.ts';
 import type { StatusView } from '../machines/pods/status/messages.ts';
 import { workersAddr } from '../machines/pods/workers/messages.ts';
-import { CRI_LABELS, type CriMethod } from '../machines/wire/cri.ts';
+import type { PodHistory, RuntimeCall } from '../machines/shown/moment/podHistory.ts';
+import { CRI_LABELS } from '../machines/wire/cri.ts';
 import type { Clock, Cri, CriError } from '../ports/ports.ts';
-import { type ContainerSpan, noteContainers, seenIn } from './containerSpans.ts';
+import { noteContainers, seenIn } from './containerSpans.ts';
 import { SecretWords } from './secretWords.ts';
 
 /** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
@@ -22,34 +24,6 @@ const CALLS_MAX = 160;
 const SPANS_MAX = 160;
 /** Container and sandbox ids whose pod is known. */
 const IDS_MAX = 4096;
-
-interface PodStep {
-  atMs: number;
-  from: string;
-  to: string;
-  event: string;
-  reason: string;
-}
-export interface RuntimeCall {
-  method: CriMethod;
-  /** What it was about, where the request says: a container's name, an image. */
-  about: string;
-  startMs: number;
-  /** Null: in flight. */
-  endMs: number | null;
-  /** '' while in flight and when it worked; else the error. */
-  error: string;
-}
-export interface PodHistory {
-  steps: PodStep[];
-  calls: RuntimeCall[];
-  /** What its containers did. */
-  containers: ContainerSpan[];
-  /** When it was Ready first; absent: never yet. */
-  readyAtMs?: number;
-  /** Steps, calls and spans that were left out of the middle. */
-  left: number;
-}
 
 /** The span of one call: what the runtime is told of it, and what is told of its end. */
 export interface CallSpan {
@@ -77,26 +51,9 @@ const WORKER = `${workersAddr.path}/`;
 /** Calls that say nothing about one pod, or are made all the time. */
 const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContainers', 'ListPodSandbox', 'ListImages', 'ImageFsInfo']);
 
-/** Probes run commands all the time: after the first ones, one that works is kept until the next, and no watcher is told. */
+/** Probes run commands all the time: after the first ones, those are kept that fail. */
 const COMMAND = 'ExecSync';
 const COMMANDS_KEPT = 8;
-
-class Commands {
-  readonly #of = new WeakMap<PodHistory, { count: number; last: RuntimeCall | null }>();
-
-  /** A command begins: whether it is one too many. Then the one before it is forgotten, if that worked. */
-  repeats(history: PodHistory, noted: RuntimeCall): boolean {
-    const known = this.#of.get(history) ?? { count: 0, last: null };
-    const { last } = known;
-    this.#of.set(history, { count: known.count + 1, last: noted });
-    if (known.count < COMMANDS_KEPT) return false;
-    if (known.count > COMMANDS_KEPT && last !== null && last.endMs !== null && last.error === '') {
-      const at = history.calls.lastIndexOf(last);
-      if (at >= 0) history.calls.splice(at, 1);
-    }
-    return true;
-  }
-}
 
 function bound<T>(history: PodHistory, list: T[], max: number): void {
   const surplus = list.length - max;
@@ -104,6 +61,19 @@ function bound<T>(history: PodHistory, list: T[], max: number): void {
   list.splice(FIRST_STEPS_KEPT, surplus);
   history.left += surplus;
 }
+export function keepStep(history: PodHistory, step: PodHistory['steps'][number]): void {
+  keep(history, history.steps, step, STEPS_MAX);
+}
+export function keepCall(history: PodHistory, call: RuntimeCall): void {
+  keep(history, history.calls, call, CALLS_MAX);
+}
+/** Takes what a status shows of a pod's containers. */
+export function keepStatus(history: PodHistory, status: PodStatus, atMs: number): void {
+  if (history.readyAtMs === undefined && isReady(status)) history.readyAtMs = atMs;
+  if (noteContainers(history.containers, seenIn(status), atMs)) bound(history, history.containers, SPANS_MAX);
+}
+export const newHistory = (): PodHistory => ({ steps: [], calls: [], containers: [], left: 0 });
+
 function keep<T>(history: PodHistory, list: T[], item: T, max: number): void {
   list.push(item);
   bound(history, list, max);
@@ -113,7 +83,7 @@ export function createHistory(clock: Clock): History {
   const pods = new Map<string, PodHistory>();
   const owners = new Map<string, string>();
   const historyOf = (uid: string): PodHistory => {
-    const known = pods.get(uid) ?? { steps: [], calls: [], containers: [], left: 0 };
+    const known = pods.get(uid) ?? newHistory();
     // The map's order is that of the last change.
     pods.delete(uid);
     pods.set(uid, known);
@@ -122,7 +92,7 @@ export function createHistory(clock: Clock): History {
   };
   /** What was told last: most pods are as they were. */
   const told = new WeakMap<PodHistory, unknown>();
-  const commands = new Commands();
+  const commands = new WeakMap<PodHistory, number>();
   const words = new SecretWords();
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
@@ -136,15 +106,14 @@ export function createHistory(clock: Clock): History {
     observe(e) {
       if (e.kind !== 'transition' || !e.path.startsWith(WORKER)) return;
       const history = historyOf(e.path.slice(WORKER.length));
-      keep(history, history.steps, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason }, STEPS_MAX);
+      keepStep(history, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason });
     },
     see(statuses) {
       for (const [uid, history] of pods) {
         const status = statuses.get(uid)?.status;
         if (status === undefined || told.get(history) === status) continue;
         told.set(history, status);
-        if (history.readyAtMs === undefined && isReady(status)) history.readyAtMs = clock.wallMs();
-        if (noteContainers(history.containers, seenIn(status), clock.wallMs())) bound(history, history.containers, SPANS_MAX);
+        keepStatus(history, status, clock.wallMs());
       }
     },
     of: (uid) => pods.get(uid),
@@ -175,15 +144,19 @@ export function createHistory(clock: Clock): History {
         }
         const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
         const history = historyOf(uid);
-        const repeats = method === COMMAND && commands.repeats(history, noted);
-        keep(history, history.calls, noted, CALLS_MAX);
-        if (!repeats) for (const fn of watchers) fn(uid, noted);
+        const nth = method === COMMAND ? (commands.get(history) ?? 0) + 1 : 0;
+        if (nth > 0) commands.set(history, nth);
+        const isKept = nth <= COMMANDS_KEPT;
+        const tell = (): void => watchers.forEach((fn) => void fn(uid, noted));
+        if (isKept) keepCall(history, noted);
+        if (isKept) tell();
         const span = tracer?.(uid, noted);
         const ended = (error: unknown): void => {
           if (error !== undefined) noted.error = briefly(error);
           span?.ended(error);
           noted.endMs = clock.wallMs();
-          if (!repeats || noted.error !== '') for (const fn of watchers) fn(uid, noted);
+          if (!isKept && noted.error !== '') keepCall(history, noted);
+          if (isKept || noted.error !== '') tell();
         };
         const answer = cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
         answer.then((told) => {
@@ -192,18 +165,17 @@ export function createHistory(clock: Clock): History {
         }, ended);
         return answer;
       };
-      return {
-        call,
-        hints: (signal) => cri.hints(signal),
-        reconnect: () => cri.reconnect(),
-        close: () => cri.close(),
-      };
+      return withCall(cri, call);
     },
   };
 }
 
 export function isReady(told: { conditions?: readonly { type: string; status: string }[] | undefined } | undefined): boolean {
   return told?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+}
+
+function withCall(cri: Cri, call: Cri['call']): Cri {
+  return { call, hints: (signal) => cri.hints(signal), reconnect: () => cri.reconnect(), close: () => cri.close() };
 }
 
 /** The caller hears of it. */

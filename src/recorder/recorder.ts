@@ -3,31 +3,21 @@
  * text of causes, never the payload of a message, so a dump holds no secret of a pod.
  */
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
-import type { RecorderEntry } from '../machines/shown/recorderEntry.ts';
+import type { RecorderFilter } from '../machines/shown/moment/moment.ts';
+import { cutEntry as cut, entryLine, isBelow, type RecorderEntry } from '../machines/shown/recorderEntry.ts';
 import type { Cause } from '../machines/supervision/address.ts';
 
 /** Entries kept by default: some seconds of a busy node, hours of a quiet one. */
 export const RECORDER_CAPACITY = 4096;
-/** Longest text kept of one error or cause. */
-const TEXT_CHARS_MAX = 300;
-
-export interface DumpFilter {
-  /** Only entries of this path and below it. */
-  path?: string;
-  /** Only the newest so many. */
-  limit?: number;
-  /** Only entries from this wall time on. */
-  sinceMs?: number;
-}
 export interface Recorder {
   /** One event of `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
   observe(e: SupervisionEvent): void;
   /** A line of its own, for what no event of the kernel tells. */
   note(o: { path: string; what: string; atMs: number }): void;
   /** Oldest first, one line each; the first line tells how many earlier ones the ring has overwritten. */
-  dump(filter?: DumpFilter): string[];
-  /** The same as data, without that line. */
-  entries(filter?: DumpFilter): RecorderEntry[];
+  dump(filter?: RecorderFilter): string[];
+  /** The same as data. */
+  read(filter?: RecorderFilter): { entries: RecorderEntry[]; overwritten: number };
   /** Entries from number `from` on that are still there, oldest first; of those the newest `max`. */
   since(from: number, max: number): RecorderEntry[];
   /** The newest `max` entries for which `wanted` answers true, oldest first. */
@@ -129,14 +119,15 @@ class Ring implements Recorder {
     return entries.reverse();
   }
 
-  dump(filter: DumpFilter = {}): string[] {
-    const lines = this.entries(filter).map(entryLine);
-    const overwritten = this.#count - this.#capacity;
+  dump(filter: RecorderFilter = {}): string[] {
+    const { entries, overwritten } = this.read(filter);
+    const lines = entries.map(entryLine);
     return overwritten > 0 ? [`(${overwritten} earlier entries overwritten)`, ...lines] : lines;
   }
 
-  entries({ path, limit = this.#capacity, sinceMs = Number.NEGATIVE_INFINITY }: DumpFilter = {}): RecorderEntry[] {
-    return this.last(limit, (e) => e.atMs >= sinceMs && (path === undefined || isBelow(e.path, path)));
+  read({ path, limit = this.#capacity, sinceMs = Number.NEGATIVE_INFINITY }: RecorderFilter = {}): ReturnType<Recorder['read']> {
+    const entries = this.last(limit, (e) => e.atMs >= sinceMs && (path === undefined || isBelow(e.path, path)));
+    return { entries, overwritten: Math.max(0, this.#count - this.#capacity) };
   }
 
   /** Takes the oldest row. Its path, what and detail are the caller's to write. */
@@ -170,23 +161,6 @@ function exitOf(reason: Extract<SupervisionEvent, { kind: 'child.exited' }>['rea
   return reason.kind === 'killed' ? `killed by ${reason.by}` : reason.kind;
 }
 
-/** Whether `path` is the actor at `root` or below it. */
-export function isBelow(path: string, root: string): boolean {
-  return path === root || path.startsWith(`${root}/`);
-}
-
-/** One entry as one line. */
-export function entryLine(e: RecorderEntry): string {
-  const why = e.causes.map((c) => `${c.by}: ${cut(c.what)}`).join(' < ');
-  return [new Date(e.atMs).toISOString(), e.kind, e.path, e.what, e.detail, why === '' ? '' : `because ${why}`]
-    .filter((s) => s !== '')
-    .join(' ');
-}
-
-function cut(text: string): string {
-  const line = text.split('\n', 1)[0] ?? '';
-  return line.length > TEXT_CHARS_MAX ? `${line.slice(0, TEXT_CHARS_MAX - 1)}…` : line;
-}
 function assertNever(e: never): void {
   void e;
 }

@@ -10,6 +10,10 @@ interface InspectedTree {
   state(): ActorState;
   /** State of one actor. */
   stateAt(path: string): ActorState | undefined;
+  /** The same without its children. */
+  rowAt(path: string): ActorState | undefined;
+  /** Calls `fn` with the path of each actor of which something else may be shown once the present step is over. */
+  touched(fn: (path: string) => void): Disposable;
   observe(fn: (e: SupervisionEvent) => void): Disposable;
   actorAt(path: string): AnyActorRef | null;
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;
@@ -24,6 +28,6 @@ export interface Inspected {
   readonly nodeName: string;
   readonly version: string;
   readonly startedAtMs: number;
-  /** Whether actors may be killed and scenarios injected. */
-  readonly faultInjection: boolean;
+  /** Faults at work; null: actors may not be killed, and no scenario injected. */
+  readonly faults: { readonly size: number } | null;
 }

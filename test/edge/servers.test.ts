@@ -36,7 +36,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
   const inspect: Inspect = {
     state: () => at.tree,
     stateAt: (path: string) => stateAt(at.tree, path),
-    recorder: () => [],
+    recorder: () => ({ entries: [], overwritten: 0 }),
     configz: () => ({}),
   };
   const figures = {

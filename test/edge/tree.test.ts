@@ -21,8 +21,9 @@ import {
   eventsAddr,
   eventsView,
 } from '../../src/machines/foundation/messages.ts';
+import type { RecorderFilter } from '../../src/machines/shown/moment/moment.ts';
 import { type ActorView, findActor } from '../../src/machines/supervision/actorState.ts';
-import { createRecorder, type DumpFilter } from '../../src/recorder/recorder.ts';
+import { createRecorder } from '../../src/recorder/recorder.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';
 import { memoryFs } from './memoryFs.ts';
@@ -83,7 +84,7 @@ async function node() {
   const inspect = {
     state: () => tree.state(),
     stateAt: (path: string) => tree.stateAt(path),
-    recorder: (filter?: DumpFilter) => recorder.dump(filter),
+    recorder: (filter: RecorderFilter) => recorder.read(filter),
     configz: () => ({ kind: 'KubeletConfiguration' }),
   };
   const build = { major: '1', minor: '36', gitVersion: 'v1.36.0', gitCommit: '', buildDate: '', platform: '' };

@@ -198,6 +198,7 @@ describe('data', () => {
     expect(health.healthy).toBe(true);
     expect(health.actors.find((a) => a.path === 'node/runtime/cri')).toEqual({
       path: 'node/runtime/cri',
+      name: 'node/runtime/cri',
       ok: true,
       reason: '',
       down: false,

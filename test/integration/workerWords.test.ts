@@ -1,5 +1,6 @@
 /** The tree, the page, `/pods` and `why` say the same of a pod's worker, in every state of its machine. */
 import { expect, it } from 'vitest';
+import { momentOf } from '../../src/inspect/feed/live.ts';
 import { podFrame } from '../../src/inspect/feed/podDetail.ts';
 import { podRows } from '../../src/inspect/feed/rows.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
@@ -60,8 +61,8 @@ it.each(CASES.map((c) => [c.covers, c] as const))('%s', async (_covers, of) => {
   const worker = h.tree.registry.read(podsView)?.value.records.get(uid)?.worker;
   const tree = { state: now?.state, reason: now?.reason, message: now?.message };
   expect(tree.reason).not.toBe('');
-  expect(podFrame(inspectedOf(h), uid).pod?.worker, 'the page').toMatchObject(tree);
-  expect(podRows(h.tree, h.time.clock.wallMs(), [uid])[0]?.workerState, 'the row of the page').toBe(tree.state);
+  expect(podFrame(momentOf(inspectedOf(h)), uid).pod?.worker, 'the page').toMatchObject(tree);
+  expect(podRows(momentOf(inspectedOf(h)), [uid])[0]?.workerState, 'the row of the page').toBe(tree.state);
   const { pods } = (await ask('/pods')) as { pods: PodSummary[] };
   const row = pods.find((p) => p.uid === uid);
   expect(row?.workerState, '/pods').toBe(tree.state);
@@ -84,7 +85,7 @@ it('finished: what it reported last is said when it is no more in the tree', asy
   const uid = h.uid('subject');
   await h.until('its worker is gone', () => h.actor(h.workerPath('subject')) === undefined);
   const words = { state: 'finished', reason: 'Finished', message: '' };
-  expect(podFrame(inspectedOf(h), uid).pod?.worker).toMatchObject(words);
+  expect(podFrame(momentOf(inspectedOf(h)), uid).pod?.worker).toMatchObject(words);
   const { pods } = (await ask('/pods')) as { pods: PodSummary[] };
   expect(pods.find((p) => p.uid === uid)?.workerState).toBe('finished');
   const { lines } = (await ask('/why', { pod: uid })) as { lines: string[] };

@@ -1,12 +1,10 @@
 /** What every server of the edge shares: the actor that listens, a small router and the words of its errors. */
 
 import { fromPromise } from 'xstate';
-import type { Chart } from '../../machines/chart/definition.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { serverMachine } from '../../machines/edge/serverMachine.ts';
-import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
+import type { Moment } from '../../machines/shown/moment/moment.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { TimelineData } from '../../machines/text/timeline.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { Listening } from '../../ports/listening.ts';
 import type { HttpReply, HttpRequest, Net } from '../../ports/sockets/net.ts';
@@ -18,20 +16,18 @@ export interface Inspect {
   state(): ActorState;
   /** State of one actor. */
   stateAt(path: string): ActorState | undefined;
-  /** Lines of the flight recorder, oldest first. */
-  recorder(filter?: { path?: string; limit?: number; sinceMs?: number }): string[];
-  /** The same as data. */
-  recorderEntries?(filter?: { path?: string; limit?: number; sinceMs?: number }): readonly RecorderEntry[];
+  /** Entries of the flight recorder. */
+  recorder: Moment['recorder'];
   /** Its lines from entry `from` on, the newest `limit` of them; `next` is where to go on. */
   recorderFrom?(from: number, filter: { path?: string; limit: number }): { next: number; lines: string[]; missed: number };
   /** The effective KubeletConfiguration (v1beta1 field names). */
   configz(): unknown;
   /** What every flag comes to, by name; nothing secret. Absent where there was no command line. */
   flagz?(): Readonly<Record<string, string>>;
-  /** The chart of the actor at a path, with the states that it is in; null when there is no such machine now. */
-  chart?(path: string): { chart: Chart; active: readonly string[]; state: string } | null;
+  /** The chart of the actor at a path, and its state; null when there is no such machine now. */
+  chart?: Moment['chart'];
   /** The states of a pod's worker and its calls of the runtime, as far as they are kept. */
-  timeline?(uid: string): Omit<TimelineData, 'name' | 'seenAtMs'>;
+  timeline?: Moment['timeline'];
   /** Absent: the inspection page is off. */
   page?(): InspectionPage;
   /** Which node this is. */

@@ -12,6 +12,7 @@ export type Observer = (e: SupervisionEvent) => void;
 export class Observers {
   #list: readonly Observer[] = [];
   #failures = 0;
+  #touched: readonly ((path: string) => void)[] = [];
   readonly #log: Logger;
 
   constructor(log: Logger, initial: readonly Observer[] = []) {
@@ -37,6 +38,21 @@ export class Observers {
 
   emit(event: SupervisionEvent): void {
     for (const fn of this.#list) this.guard(() => fn(event), event.kind);
+  }
+
+  /** Called after each change of what is shown of an actor. */
+  watch(fn: (path: string) => void): Disposable {
+    const own = (path: string) => fn(path);
+    this.#touched = [...this.#touched, own];
+    return {
+      [Symbol.dispose]: () => {
+        this.#touched = this.#touched.filter((o) => o !== own);
+      },
+    };
+  }
+  /** What is shown of the actor at `path` may be something else now. */
+  touch(path: string): void {
+    for (const fn of this.#touched) this.guard(() => fn(path), 'a change');
   }
 
   /** Runs anything given by an observer; never throws. */

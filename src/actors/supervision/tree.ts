@@ -29,6 +29,10 @@ export interface SupervisionTree extends Tree {
    * Costs three events a message while attached; attach again at `child.started`.
    */
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;
+  /** As {@link Tree.stateAt}, without children. */
+  rowAt(path: string): ActorState | undefined;
+  /** Calls `fn` with the path of each actor of which something else may be shown once the present step is over. */
+  touched(fn: (path: string) => void): Disposable;
   /** xstate actors alive in the whole tree, invoked and spawned ones included. */
   aliveActors(): number;
   /**
@@ -156,6 +160,7 @@ class RunningTree implements SupervisionTree {
     if (this.#phase === 'ended') return;
     this.#phase = 'ended';
     this.#root.retire();
+    this.#services.observers.touch(this.#root.path);
     this.#services.registry.untap();
     const error = reason.kind === 'error' ? reason.error : null;
     this.#up.reject(error ?? new Error(`the tree ${this.#root.path} was stopped before it was ready`));
@@ -173,6 +178,14 @@ class RunningTree implements SupervisionTree {
 
   stateAt(path: string): ActorState | undefined {
     return this.#root.stateAt(path, this.#lifecycle());
+  }
+
+  rowAt(path: string): ActorState | undefined {
+    return this.#root.stateAt(path, this.#lifecycle(), false);
+  }
+
+  touched(fn: (path: string) => void): Disposable {
+    return this.#services.observers.watch(fn);
   }
 
   #lifecycle(): string {

@@ -76,14 +76,14 @@ class Acts {
 
   /** Null: it may. Otherwise why not. */
   #refusal(req: IncomingMessage): string | null {
-    if (!this.#node.faultInjection) return '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n';
+    if (this.#node.faults === null) return '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n';
     if (req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token'])) return null;
     return NO_TOKEN;
   }
 
   /** A reader of the page may see what is injected. */
   async #list(res: ServerResponse): Promise<void> {
-    if (!this.#node.faultInjection) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
+    if (this.#node.faults === null) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
     const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly InjectionView[]>(
       injectorAddr,
       (replyTo) => ({ type: 'faults.list', replyTo }),

@@ -23,7 +23,7 @@ const HISTORY_MAX = 40;
 const CHILDREN_MAX = 60;
 
 /** The live actor at `path`, or at `path>child>child`. */
-export function actorRefAt(tree: Inspected['tree'], path: string): AnyActorRef | null {
+function actorRefAt(tree: Inspected['tree'], path: string): AnyActorRef | null {
   const [root = '', ...below] = path.split(CHILD_MARK);
   let ref: AnyActorRef | null = tree.actorAt(root);
   for (const id of below) ref = own(childrenOf(ref), id) ?? null;

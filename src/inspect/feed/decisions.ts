@@ -9,29 +9,27 @@ import { NODE_PRESSURES } from '../../machines/nodeFacts.ts';
 import { evictionOf, isRefused, type PodRecord, podManagerAddr, podsView, refusalOf } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
-import { imageLedger } from '../../machines/reclaim/imageGc/imageGc.ts';
+import { imagesOf } from '../../machines/shown/moment/images.ts';
+import type { Moment } from '../../machines/shown/moment/moment.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import { claimWords } from '../../machines/shown/why/whyClaims.ts';
-import type { Inspected } from '../../recorder/source.ts';
 import type { DecisionsFrame } from './frames.ts';
 
 const EVICTION = 'node/reclaim/eviction';
 const LIST_MAX = 120;
 const NOTES_MAX = 60;
 
-export function decisionsFrame(node: Inspected): DecisionsFrame {
-  const { registry } = node.tree;
-  const monoMs = node.clock.monoMs();
-  const wallOffset = node.clock.wallMs() - monoMs;
-  const records = [...(registry.read(podsView)?.value.records ?? [])];
-  const statuses = registry.read(statusesView)?.value;
-  const pressure = registry.read(pressureView)?.value;
-  const cpus = registry.read(cpusView)?.value.ledger;
-  const devices = registry.read(devicesView)?.value;
-  const topology = registry.read(topologyView)?.value;
-  const images = [...(registry.read(imageLedger)?.value.records ?? [])];
+export function decisionsFrame(m: Moment): DecisionsFrame {
+  const wallOffset = m.nowMs - m.monoMs;
+  const pods = m.read(podsView)?.records;
+  const records = [...(pods ?? [])];
+  const statuses = m.read(statusesView);
+  const pressure = m.read(pressureView);
+  const cpus = m.read(cpusView)?.ledger;
+  const devices = m.read(devicesView);
+  const topology = m.read(topologyView);
   const podName = (uid: string): string => {
-    const pod = registry.read(podsView)?.value.records.get(uid)?.pod.metadata;
+    const pod = pods?.get(uid)?.pod.metadata;
     return pod === undefined ? uid : `${pod.namespace}/${pod.name}`;
   };
   const judged = (pick: (r: PodRecord) => boolean) =>
@@ -40,7 +38,6 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
       const said = evictionOf(record) ?? refusalOf(record) ?? statuses?.get(uid)?.status;
       return [{ uid, name: podName(uid), reason: said?.reason ?? '', message: said?.message ?? '' }];
     });
-  const since = (ms: number): number => Math.max(0, Math.round(monoMs - ms));
   return {
     t: 'decisions',
     pressures: pressure === undefined ? [] : NODE_PRESSURES.map((name) => ({ name, present: pressure.pressures.includes(name) })),
@@ -60,36 +57,27 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
               [...containers].map(([container, set]) => ({ pod: podName(uid), container, cpus: formatCpuSet(set) })),
             ),
           },
-    ...claimsOf(node, podName),
+    ...claimsOf(m, podName),
     ...(topology === undefined ? {} : { numa: numaOf(topology) }),
     devices: Object.keys(devices?.capacity ?? {}).map((resource) => ({
       resource,
       capacity: devices?.capacity[resource] ?? '',
       allocatable: devices?.allocatable[resource] ?? '',
     })),
-    images: images
-      .sort(([, a], [, b]) => finite(a.lastUsedMs) - finite(b.lastUsedMs))
-      .slice(0, LIST_MAX)
-      .map(([id, r]) => ({
-        id,
-        sizeBytes: r.sizeBytes,
-        unusedMs: Number.isFinite(r.lastUsedMs) ? since(r.lastUsedMs) : -1,
-        foundMs: Number.isFinite(r.firstDetectedMs) ? since(r.firstDetectedMs) : -1,
-        pinned: r.pinned,
-      })),
-    notes: node.recorder.last(NOTES_MAX, isDecision),
+    images: imagesOf(m).slice(0, LIST_MAX),
+    notes: m.recorder({}).entries.filter(isDecision).slice(-NOTES_MAX),
   };
 }
 
 /** Those about which something is under way first. */
-function claimsOf({ tree: { registry }, clock }: Inspected, podName: (uid: string) => string): Pick<DecisionsFrame, 'claims'> {
-  const [records, steps] = [registry.read(claimsView)?.value, registry.read(claimStepsView)?.value];
+function claimsOf(m: Moment, podName: (uid: string) => string): Pick<DecisionsFrame, 'claims'> {
+  const [records, steps] = [m.read(claimsView), m.read(claimStepsView)];
   if (records === undefined) return {};
   const keys = new Set([...(steps?.keys() ?? []), ...records.keys()]);
   const claims = [...keys].slice(0, LIST_MAX).map((claim) => ({
     claim,
     pods: [...(records.get(claim)?.pods ?? [])].slice(0, LIST_MAX).map(podName),
-    words: claimWords(claim, { records, steps }, clock.wallMs()),
+    words: claimWords(claim, { records, steps }, m.nowMs),
   }));
   return { claims };
 }
@@ -107,8 +95,4 @@ function isDecision(e: RecorderEntry): boolean {
   if (e.path === EVICTION) return true;
   if (e.path === podManagerAddr.path) return e.kind !== 'message' || e.what === 'pods.op';
   return e.path.startsWith('node/reclaim/') && e.kind !== 'transition';
-}
-
-function finite(ms: number): number {
-  return Number.isFinite(ms) ? ms : -1;
 }

@@ -8,10 +8,12 @@ import type { RecordedEvent } from '../../machines/foundation/messages.ts';
 import type { LifeStep } from '../../machines/pods/manager/messages.ts';
 import type { ContainerSummary } from '../../machines/pods/workers/messages.ts';
 import type { VolumeSummary } from '../../machines/services/volumes/messages.ts';
+import type { ShownImage } from '../../machines/shown/moment/images.ts';
+import type { PodHistory } from '../../machines/shown/moment/podHistory.ts';
+import type { PodTrouble } from '../../machines/shown/moment/wrong.ts';
 import type { PodSummary } from '../../machines/shown/podSummary.ts';
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
-import type { PodHistory } from '../../recorder/history.ts';
 import type { Shown } from '../project.ts';
 
 /** Grows with each change that an older page could not read. */
@@ -165,8 +167,8 @@ export interface DecisionsFrame {
   /** By the topology manager. Absent under its policy none, and in recordings of older daemons. */
   numa?: readonly { pod: string; container: string; chosen: string; outcome: string; hints: readonly string[] }[] | undefined;
   devices: readonly { resource: string; capacity: string; allocatable: string }[];
-  /** In the order in which the collector would take them: unused the longest first. */
-  images: readonly { id: string; sizeBytes: number; unusedMs: number; foundMs: number; pinned: boolean }[];
+  /** In the order in which the collector would take them: unused the longest first, those that pods use last. */
+  images: readonly ShownImage[];
   notes: readonly RecorderEntry[];
 }
 /** Kubernetes' events of the node and its pods, oldest first. */
@@ -174,16 +176,23 @@ export interface EventsFrame {
   t: 'events';
   events: readonly RecordedEvent[];
 }
-/** What no row of an actor or a pod tells. Sent to every viewer, when it changes. Recordings have none. */
+/** The first ones, and how many more there are. */
+export interface Listed<T> {
+  listed: readonly T[];
+  more: number;
+}
+/** What is wrong now, as `why node` has it. Sent to every viewer, when it changes. */
 export interface ProblemsFrame {
   t: 'problems';
-  /** The actors whose trouble `node` tells. */
-  links: readonly string[];
+  /** Of all, those that are not listed included. */
+  count: number;
   /** Lines about the node itself: the runtime, the API server, pressures. */
   node: readonly string[];
-  /** Manifests that no pod came of; the first ones of them. */
-  manifests: readonly { where: string; message: string }[];
-  manifestsMore: number;
+  pods: Listed<PodTrouble>;
+  /** Manifests that no pod came of. */
+  manifests: Listed<{ where: string; message: string }>;
+  /** Actors whose trouble `node` does not tell. */
+  actors: Listed<{ path: string; name: string; reason: string }>;
 }
 /** Figures of the host, from the process that reads them. */
 export interface HostFrame {

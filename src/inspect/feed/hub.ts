@@ -4,10 +4,9 @@
  * A viewer that reads too slowly misses frames and gets a fresh snapshot once it has caught up; no actor ever waits.
  */
 
-import { lostPeers } from '../../actors/edge/admin/lostPeers.ts';
 import type { ActorState } from '../../actors/supervision/types.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
-import { podsView } from '../../machines/pods/manager/messages.ts';
+import { lostPeers } from '../../machines/shown/moment/lostPeers.ts';
 
 import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
 import type { Inspected } from '../../recorder/source.ts';
@@ -25,9 +24,10 @@ import {
   type SnapshotFrame,
   type WatchFrame,
 } from './frames.ts';
+import { momentOf } from './live.ts';
 import { LIFE_FRAME, podFrame } from './podDetail.ts';
 import { problemsFrame } from './problems.ts';
-import { actorRows, PodLook, Rows } from './rows.ts';
+import { actorRows, PodLook, podNamesOf, Rows } from './rows.ts';
 import { BACKLOG_BYTES_MAX, type Joined, LAG_MAX_MS, VIEWERS_MAX, type Viewer } from './viewer.ts';
 
 /** An update is on its way within 150 ms of the transition. */
@@ -125,7 +125,7 @@ export class Hub {
       node: node.nodeName,
       version: node.version,
       startedAtMs: node.startedAtMs,
-      faultInjection: node.faultInjection,
+      faultInjection: node.faults !== null,
     };
     viewer.send(this.#text(hello));
     viewer.send(this.#text(this.#snapshot()));
@@ -253,18 +253,16 @@ export class Hub {
   }
 
   #lostPeers(): ReadonlyMap<string, string> {
-    const { tree, clock } = this.#node;
-    return lostPeers(tree.registry, tree, clock.monoMs());
+    return lostPeers(momentOf(this.#node));
   }
 
   /** `only`: nobody else can have changed. */
   #look(only?: ReadonlySet<string>): Changes {
     const { tree, clock } = this.#node;
-    const nowMs = clock.wallMs();
-    const records = tree.registry.read(podsView)?.value.records;
-    const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
-    const lost = this.#lostPeers();
-    const rowsOf = (state: ActorState) => actorRows(state, { nowMs, lost, podName });
+    const now = momentOf(this.#node);
+    const podName = podNamesOf(now);
+    const lost = lostPeers(now);
+    const rowsOf = (state: ActorState) => actorRows(state, { nowMs: now.nowMs, lost, podName });
     const states = [...(only ?? [])].map((path) => [path, tree.stateAt(path)] as const);
     // Actors below one that changed may be gone too.
     const whole = only === undefined || states.some(([path, state]) => (state ?? this.#actors.get(path))?.type !== 'actor');
@@ -279,8 +277,8 @@ export class Hub {
     return this.#withPods({ changed, gone });
   }
   #withPods(actors: Changes['actors']): Changes {
-    const { tree, clock } = this.#node;
-    return { actors, pods: this.#pods.update(tree, { nowMs: clock.wallMs(), moved: actors.changed.map((a) => a.path) }) };
+    const moved = actors.changed.map((a) => a.path);
+    return { actors, pods: this.#pods.update(momentOf(this.#node), moved) };
   }
 
   /** `all`: actors may have changed that no event names. */
@@ -326,22 +324,23 @@ export class Hub {
       }
     }
     const pods = new Map<string, ServerFrame>();
-    const problems = full ? problemsFrame(this.#node) : null;
+    const now = momentOf(this.#node);
+    const problems = full ? problemsFrame(now) : null;
     for (const client of this.#clients) {
       if (problems !== null) this.#once(client, 'problems', problems);
       const uid = client.watch.pod ?? '';
       if (uid !== '' && (full || !client.sent.has('pod'))) {
-        const frame = pods.get(uid) ?? podFrame(this.#node, uid);
+        const frame = pods.get(uid) ?? podFrame(now, uid);
         pods.set(uid, frame);
         if (!client.sent.has('life')) this.#once(client, 'life', LIFE_FRAME);
         this.#once(client, 'pod', frame);
       }
       if (client.watch.events === true && (full || !client.sent.has('events'))) {
-        const events = this.#node.tree.registry.read(eventsView)?.value ?? [];
+        const events = now.read(eventsView) ?? [];
         this.#once(client, 'events', { t: 'events', events: events.slice(-KUBE_EVENTS_MAX) });
       }
       if (client.watch.decisions === true && (full || !client.sent.has('decisions'))) {
-        this.#once(client, 'decisions', decisionsFrame(this.#node));
+        this.#once(client, 'decisions', decisionsFrame(now));
       }
     }
   }

@@ -3,20 +3,16 @@
 import { chartOf } from '../../machines/chart/definition.ts';
 import { eventsView } from '../../machines/foundation/messages.ts';
 import type { PodStatus } from '../../machines/kube/types.ts';
-import { waitingPodsView } from '../../machines/pods/admission/messages.ts';
 import { type PodRecord, podsView } from '../../machines/pods/manager/messages.ts';
 import { podLifeMachine } from '../../machines/pods/manager/podLifeMachine.ts';
-import { sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
-import { criView } from '../../machines/runtime/cri/messages.ts';
-import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../machines/services/probes/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
-import { explainPod } from '../../machines/shown/why/why.ts';
+import type { Moment } from '../../machines/shown/moment/moment.ts';
+import { whyPod } from '../../machines/shown/why/whyOf.ts';
 import { workerWords } from '../../machines/shown/workerWords.ts';
 import { exitOf, stateOf } from '../../recorder/containerSpans.ts';
-import type { Inspected } from '../../recorder/source.ts';
 import type { ContainerRow, LifeFrame, PodFrame } from './frames.ts';
 import { isAbout, MESSAGES_MAX, nothingKnown } from './podFacts.ts';
 
@@ -24,28 +20,21 @@ export const LIFE_FRAME: LifeFrame = { t: 'life', chart: chartOf(podLifeMachine)
 
 const EVENTS_MAX = 60;
 /** A pod that is forgotten may still have a history. */
-const NO_HISTORY = { steps: [], calls: [], containers: [], left: 0 };
+const NO_HISTORY = { steps: [], calls: [], containers: [], left: 0, kept: false };
 
-/** What a pod's page is made of. */
-export type PodSource = Pick<Inspected, 'recorder' | 'history' | 'clock'> & { tree: Pick<Inspected['tree'], 'registry' | 'stateAt'> };
-
-/** `past: false`: without its history and messages, which are searched for. */
-export function podFrame(node: PodSource, uid: string, { past = true } = {}): PodFrame {
-  const { registry } = node.tree;
-  const record = registry.read(podsView)?.value.records.get(uid);
-  const history = (past ? node.history.of(uid) : undefined) ?? NO_HISTORY;
-  const messages = past ? node.recorder.last(MESSAGES_MAX, (e) => isAbout(e, uid)) : [];
+export function podFrame(m: Moment, uid: string): PodFrame {
+  const record = m.read(podsView)?.records.get(uid);
+  const { kept, ...history } = m.timeline(uid) ?? NO_HISTORY;
+  const messages = m
+    .recorder({})
+    .entries.filter((e) => isAbout(e, uid))
+    .slice(-MESSAGES_MAX);
   if (record === undefined) {
-    const path = `${workersAddr.path}/${uid}`;
-    const kept = history.steps.length + history.calls.length > 0;
-    return {
-      t: 'pod',
-      uid,
-      pod: kept ? { ...nothingKnown(uid, path), history, messages } : null,
-    };
+    const known = kept && history.steps.length + history.calls.length > 0;
+    return { t: 'pod', uid, pod: known ? { ...nothingKnown(uid, `${workersAddr.path}/${uid}`), history, messages } : null };
   }
-  const status = registry.read(statusesView)?.value.get(uid)?.status ?? record.pod.status;
-  const probes = [...(registry.read(probesView)?.value.values() ?? [])].filter((p) => p.uid === uid);
+  const status = m.read(statusesView)?.get(uid)?.status ?? record.pod.status;
+  const probes = [...(m.read(probesView)?.values() ?? [])].filter((p) => p.uid === uid);
   const { worker, pod } = record;
   return {
     t: 'pod',
@@ -64,7 +53,7 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
           ? null
           : {
               phase: worker.phase,
-              ...workerWords(uid, worker, { actorAt: (path) => node.tree.stateAt(path), nowMs: node.clock.wallMs() }),
+              ...workerWords(uid, worker, { actorAt: (path) => m.stateAt(path), nowMs: m.nowMs }),
             },
       conditions: (status?.conditions ?? []).map((c) => ({
         type: c.type,
@@ -80,32 +69,14 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
           return result === undefined ? [] : [{ container: p.container, type, result: String(result) }];
         }),
       ),
-      volumes: registry.read(volumesView)?.value.get(uid) ?? [],
+      volumes: m.read(volumesView)?.get(uid) ?? [],
       causes: worker?.causes ?? [],
-      why: whyOf(node, uid),
-      events: (registry.read(eventsView)?.value ?? []).filter((e) => e.pod?.uid === uid).slice(-EVENTS_MAX),
+      why: whyPod(m, uid, { events: false }).lines,
+      events: (m.read(eventsView) ?? []).filter((e) => e.pod?.uid === uid).slice(-EVENTS_MAX),
       history,
       messages,
     },
   };
-}
-
-function whyOf(node: PodSource, uid: string): readonly string[] {
-  const { registry } = node.tree;
-  return explainPod({
-    query: uid,
-    nowMs: node.clock.wallMs(),
-    monoMs: node.clock.monoMs(),
-    pods: registry.read(podsView)?.value,
-    waiting: registry.read(waitingPodsView)?.value,
-    statuses: registry.read(statusesView)?.value,
-    events: [],
-    sourceErrors: registry.read(sourceErrorsView)?.value,
-    listed: registry.read(runtimePodsView)?.value.pods,
-    cri: registry.read(criView)?.value,
-    volumes: registry.read(volumesView)?.value,
-    actorAt: (path) => node.tree.stateAt(path),
-  }).lines;
 }
 
 function containersOf({ pod, worker }: PodRecord, status: PodStatus | undefined): ContainerRow[] {

@@ -1,23 +1,34 @@
-/** What is wrong with the node itself, and which manifests cannot be used. */
-import { lostPeers } from '../../actors/edge/admin/lostPeers.ts';
-import { sourceErrorsView } from '../../machines/pods/podConfig/messages.ts';
-import { pressureView } from '../../machines/reclaim/eviction/messages.ts';
-import type { Inspected } from '../../recorder/source.ts';
+/** What is wrong with a node, for the page. Pure. */
+import type { Moment } from '../../machines/shown/moment/moment.ts';
+import { wrongWith } from '../../machines/shown/moment/wrong.ts';
 import type { ProblemsFrame } from './frames.ts';
 
-const MANIFESTS_MAX = 40;
+const LISTED_MAX = 40;
 const MESSAGE_CHARS_MAX = 600;
 
-export function problemsFrame({ tree, clock }: Inspected): ProblemsFrame {
-  const { registry } = tree;
-  const lost = lostPeers(registry, { stateAt: (path) => tree.stateAt(path) }, clock.monoMs());
-  const pressures = registry.read(pressureView)?.value.pressures ?? [];
-  const unusable = [...(registry.read(sourceErrorsView)?.value.values() ?? [])].flat().filter((e) => e.note !== true);
+export function problemsFrame(m: Moment): ProblemsFrame {
+  const { lost, pressures, pods, manifests, actors } = wrongWith(m);
+  const unwell = actors.filter((a) => !a.ok && !lost.has(a.path));
+  const node = [...lost.values(), ...pressures.map((name) => `${name}: no new pods of the lowest class are admitted`)];
   return {
     t: 'problems',
-    links: [...lost.keys()],
-    node: [...lost.values(), ...pressures.map((name) => `${name}: no new pods of the lowest class are admitted`)],
-    manifests: unusable.slice(0, MANIFESTS_MAX).map(({ where, message }) => ({ where, message: message.slice(0, MESSAGE_CHARS_MAX) })),
-    manifestsMore: Math.max(0, unusable.length - MANIFESTS_MAX),
+    count: node.length + pods.length + manifests.length + unwell.length,
+    node,
+    pods: { listed: pods.slice(0, LISTED_MAX).map((p) => ({ ...p, message: cut(p.message) })), more: more(pods) },
+    manifests: {
+      listed: manifests.slice(0, LISTED_MAX).map(({ where, message }) => ({ where, message: cut(message) })),
+      more: more(manifests),
+    },
+    actors: {
+      listed: unwell.slice(0, LISTED_MAX).map(({ path, name, reason }) => ({ path, name, reason: cut(reason) })),
+      more: more(unwell),
+    },
   };
+}
+
+function more(all: readonly unknown[]): number {
+  return Math.max(0, all.length - LISTED_MAX);
+}
+function cut(message: string): string {
+  return message.slice(0, MESSAGE_CHARS_MAX);
 }

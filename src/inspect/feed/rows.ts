@@ -1,10 +1,12 @@
 /** The supervision tree and the pods as flat rows, and what changed between two looks. */
 
-import type { ActorState, Tree } from '../../actors/supervision/types.ts';
 import { type PodRecord, type PodsView, podsView } from '../../machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '../../machines/pods/status/messages.ts';
+import { lostPeers } from '../../machines/shown/moment/lostPeers.ts';
+import type { Moment } from '../../machines/shown/moment/moment.ts';
 import { summarizePods } from '../../machines/shown/podSummary.ts';
 import { treeHealth } from '../../machines/shown/treeHealth.ts';
+import type { ActorView } from '../../machines/supervision/actorState.ts';
 import type { ActorRow, PodRow } from './frames.ts';
 import { podOf } from './podOf.ts';
 
@@ -13,12 +15,12 @@ const SINCE_JITTER_MS = 50;
 
 /** Rows of `root` and all below it. `lost`: by path, what its actor works with and cannot reach. */
 export function actorRows(
-  root: ActorState,
+  root: ActorView,
   o: { nowMs: number; lost: ReadonlyMap<string, string>; podName(uid: string): string | undefined },
 ): ActorRow[] {
   const bad = new Set(treeHealth(root, o.lost).flatMap((h) => (h.ok ? [] : [h.path])));
   const rows: ActorRow[] = [];
-  const visit = (a: ActorState, parent: string) => {
+  const visit = (a: ActorView, parent: string) => {
     const last = a.path.slice(a.path.lastIndexOf('/') + 1);
     const pod = podOf(a.path);
     rows.push({
@@ -61,19 +63,24 @@ function nameOf(last: string, pod: string, name: string | undefined): string {
   return last === pod ? name : last.replace(pod, name);
 }
 
-type Shown = Pick<Tree, 'registry' | 'stateAt'>;
+type Shown = Pick<Moment, 'read' | 'stateAt' | 'nowMs'>;
+
+/** All rows of actors at one moment. */
+export function allActorRows(m: Moment): ActorRow[] {
+  return actorRows(m.state(), { nowMs: m.nowMs, lost: lostPeers(m), podName: podNamesOf(m) });
+}
+export function podNamesOf(m: Pick<Moment, 'read'>): (uid: string) => string | undefined {
+  const records = m.read(podsView)?.records;
+  return (uid) => records?.get(uid)?.pod.metadata.name;
+}
 
 /** `only`: these alone. */
-export function podRows(tree: Shown, nowMs: number, only?: Iterable<string>): PodRow[] {
-  const { registry } = tree;
-  const pods = registry.read(podsView)?.value;
+export function podRows(m: Shown, only?: Iterable<string>): PodRow[] {
+  const pods = m.read(podsView);
   if (pods === undefined) return [];
   const wanted = only === undefined ? pods : { ...pods, records: new Map([...only].flatMap((uid) => recordOf(pods, uid))) };
-  const known = { statuses: registry.read(statusesView)?.value, nowMs, actorAt: (path: string) => tree.stateAt(path) };
-  return summarizePods(wanted, known).map(({ ageMs, ...row }) => ({
-    ...row,
-    seenAtMs: Math.round(nowMs - ageMs),
-  }));
+  const known = { statuses: m.read(statusesView), nowMs: m.nowMs, actorAt: (path: string) => m.stateAt(path) };
+  return summarizePods(wanted, known).map(({ ageMs, ...row }) => ({ ...row, seenAtMs: Math.round(m.nowMs - ageMs) }));
 }
 function recordOf({ records }: PodsView, uid: string): [string, PodRecord][] {
   const record = records.get(uid);
@@ -91,10 +98,10 @@ export class PodLook {
   }
 
   /** `moved`: actors that are in another state, by path: the words of a row are its worker's. */
-  update(tree: Shown, o: { nowMs: number; moved: readonly string[] }): { changed: PodRow[]; gone: string[] } {
-    const records = tree.registry.read(podsView)?.value.records ?? new Map();
-    const statuses = tree.registry.read(statusesView)?.value;
-    const moved = new Set(o.moved.map(podOf).filter((uid) => uid !== ''));
+  update(m: Shown, movedPaths: readonly string[]): { changed: PodRow[]; gone: string[] } {
+    const records = m.read(podsView)?.records ?? new Map();
+    const statuses = m.read(statusesView);
+    const moved = new Set(movedPaths.map(podOf).filter((uid) => uid !== ''));
     const [before, statusesBefore] = [this.#records, this.#statuses];
     if (records === before && statuses === statusesBefore && moved.size === 0) return { changed: [], gone: [] };
     this.#records = records;
@@ -105,7 +112,7 @@ export class PodLook {
     }
     const gone = [...before.keys()].filter((uid) => !records.has(uid));
     this.#rows.drop(gone);
-    return { changed: this.#rows.patch(podRows(tree, o.nowMs, others)), gone };
+    return { changed: this.#rows.patch(podRows(m, others)), gone };
   }
 }
 

@@ -8,7 +8,7 @@ import { Events } from './views/Events.tsx';
 import { Host } from './views/Host.tsx';
 import { Past } from './views/Past.tsx';
 import { Pods } from './views/Pods.tsx';
-import { Problems, problemCount } from './views/Problems.tsx';
+import { Problems } from './views/Problems.tsx';
 import { PodPage } from './views/pod/Pod.tsx';
 import { Trace } from './views/Trace.tsx';
 import { Tree } from './views/Tree.tsx';
@@ -78,7 +78,7 @@ function View({ state, route }: { state: PageState; route: Route }) {
 }
 
 function Header({ state, route }: { state: PageState; route: Route }) {
-  const bad = problemCount(state);
+  const bad = state.problems?.count ?? 0;
   const recorded = state.hello?.recording !== undefined;
   return (
     <header className="masthead">
@@ -134,7 +134,7 @@ function Overview({ state }: { state: PageState }) {
           <dd>{actors.length}</dd>
         </div>
         <div>
-          <dt>Not well</dt>
+          <dt>Actors not well</dt>
           <dd className={unwell.length > 0 ? 'tone-warn' : ''}>{unwell.length}</dd>
         </div>
         <div>
@@ -144,7 +144,11 @@ function Overview({ state }: { state: PageState }) {
           </dd>
         </div>
         <div>
-          <dt>Restarts</dt>
+          <dt>Container restarts</dt>
+          <dd>{pods.reduce((n, p) => n + p.restarts, 0)}</dd>
+        </div>
+        <div>
+          <dt>Actor restarts</dt>
           <dd>{actors.reduce((n, a) => n + a.restarts, 0)}</dd>
         </div>
       </dl>
@@ -152,7 +156,7 @@ function Overview({ state }: { state: PageState }) {
       <div className="wide-only">
         <Listed title="Mail waiting" empty="No message waits." rows={busiest.slice(0, 12)} say={(a) => `${a.mail?.depth ?? 0} waiting`} />
         <Listed
-          title="Restarted"
+          title="Restarted actors"
           empty="No actor was restarted."
           rows={restarted.slice(0, 12)}
           say={(a) => `${a.restarts} times${a.error === '' ? '' : `: ${a.error}`}`}

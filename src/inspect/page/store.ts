@@ -49,7 +49,7 @@ export interface PageState {
   pod: PodFrame | null;
   kubeEvents: EventsFrame | null;
   decisions: DecisionsFrame | null;
-  /** Null: not told yet, or of a recording. */
+  /** Null: not told yet. */
   problems: ProblemsFrame | null;
   host: HostFrame | null;
   hostPast: readonly HostFrame[];

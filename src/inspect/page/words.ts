@@ -1,5 +1,7 @@
 /** Times, sizes and states in words. */
-import type { ActorRow, PodRow } from '../feed/frames.ts';
+import type { ShownImage } from '../../machines/shown/moment/images.ts';
+import type { Tone } from '../../machines/shown/podStatus.ts';
+import type { ActorRow } from '../feed/frames.ts';
 
 export function duration(ms: number): string {
   const t = Math.max(0, ms);
@@ -30,8 +32,6 @@ export function bytes(n: number): string {
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'off';
-
 /** Colour of an actor: how well it is, not what it does. */
 export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle' | 'lost'>): Tone {
   if (a.lost === true) return 'bad';
@@ -51,19 +51,14 @@ export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle' | 'lost'>): Tone {
   }
 }
 
-type Judged = Pick<PodRow, 'phase' | 'ready' | 'containers' | 'rejected' | 'removed' | 'reason'>;
+/** Pods named in one line. */
+const USERS_MAX = 3;
 
-/** As kubectl's STATUS: why a pod is not well, else its phase. */
-export function podStatus(p: Judged): string {
-  if (p.rejected) return 'Refused';
-  if (podTone(p) === 'bad') return p.reason || p.phase;
-  return p.removed && p.phase === 'Running' ? 'Terminating' : p.phase;
-}
-
-export function podTone(p: Judged): Tone {
-  if (p.rejected || p.phase === 'Failed' || /BackOff|Error|Err[A-Z]|Failed|Unavailable/.test(p.reason)) return 'bad';
-  if (p.phase === 'Running') return p.ready === p.containers ? 'ok' : 'busy';
-  return p.phase === 'Succeeded' ? 'off' : 'busy';
+export function imageUse({ pinned, usedBy, unusedMs }: Pick<ShownImage, 'pinned' | 'usedBy' | 'unusedMs'>): string {
+  const more = usedBy.length > USERS_MAX ? ` and ${usedBy.length - USERS_MAX} more` : '';
+  if (usedBy.length > 0) return `used by ${usedBy.slice(0, USERS_MAX).join(', ')}${more}`;
+  if (pinned) return 'pinned';
+  return unusedMs < 0 ? 'never used' : `unused for ${duration(unusedMs)}`;
 }
 
 export function shortId(text: string): string {

@@ -1,8 +1,8 @@
 /** What a recording's frames say. All times are wall milliseconds. */
 import type { Chart } from '../../machines/chart/definition.ts';
-import type { ActorRow, DecisionsFrame, PodFrame, PodRow } from '../feed/frames.ts';
 
-export const RECORDING_VERSION = 1;
+/** 2: facts, in the place of what was worked out from them. */
+export const RECORDING_VERSION = 2;
 
 /** A daemon begins to record; also the first frame of every segment that it begins. */
 export interface RunFrame {
@@ -18,19 +18,39 @@ interface EndFrame {
   t: 'end';
   atMs: number;
 }
-/** The whole picture, from which entries lead on. */
-export interface KeyFrame {
-  t: 'key';
-  atMs: number;
-  actors: readonly ActorRow[];
-  pods: readonly PodRow[];
-  decisions: Omit<DecisionsFrame, 'notes'>;
-}
-/** The chart of one kind of actor: its path, or `PATH/*` for the children of a dynamic supervisor. */
-interface ChartOfKind {
+/** The chart of a machine; rows of actors name it by its number. */
+interface NumberedChart {
   t: 'chart';
-  kind: string;
+  number: number;
   chart: Chart;
+}
+/** Parts of views that changed: `[delta of time, view, key, value]`; without a value: the part is gone. */
+export type PackedFact = readonly [number, string, string, unknown?];
+export interface FactsFrame {
+  t: 'f';
+  /** Times of the facts count from here. */
+  atMs: number;
+  /** The first of all facts that there are now: those before it are void. */
+  whole?: true;
+  facts: readonly PackedFact[];
+}
+/**
+ * `[delta of time, path]`: that actor is gone. Else also: type, lifecycle, state, reason, message, since when in monotonic ms,
+ * incarnation, restarts, last error or -1, number of its chart or -1, mailbox or null. Texts are numbers of strings.
+ */
+export type PackedRow =
+  | readonly [number, number]
+  | readonly [number, number, number, number, number, number, number, number, number, number, number, number, PackedMail | null];
+/** `[depth, most ever, since when the oldest waits in monotonic ms, coalesced, dropped, suspended]`. */
+export type PackedMail = readonly [number, number, number, number, number, boolean];
+export interface RowsFrame {
+  t: 'r';
+  atMs: number;
+  /** As in entries, whose strings these are. */
+  base: number;
+  strings: readonly string[];
+  whole?: true;
+  rows: readonly PackedRow[];
 }
 /** `[delta of time, kind, path, what, detail, from, causes]`; texts are numbers of strings. */
 export type PackedEntry = readonly [number, number, number, number, number, number, (readonly (readonly [number, number, number])[])?];
@@ -45,20 +65,12 @@ export interface EntriesFrame {
   /** Entries between the frame before and this that were not written. */
   lost: number;
 }
-/** A pod changed; `row` null: this node forgot it. History and messages are found among the entries and calls. */
-export interface PodChange {
-  t: 'pod';
-  atMs: number;
-  uid: string;
-  row: PodRow | null;
-  detail: Omit<NonNullable<PodFrame['pod']>, 'history' | 'messages'> | null;
-}
 /** Calls of the runtime: `[uid, method, about, start, end or null, error]`. One call is told when it begins and when it ends. */
 export interface CallsFrame {
   t: 'calls';
   calls: readonly (readonly [string, string, string, number, number | null, string])[];
 }
-export type RecordingFrame = RunFrame | EndFrame | KeyFrame | ChartOfKind | EntriesFrame | PodChange | CallsFrame;
+export type RecordingFrame = RunFrame | EndFrame | NumberedChart | FactsFrame | RowsFrame | EntriesFrame | CallsFrame;
 
 export const ENTRY_KINDS = [
   'note',
@@ -72,8 +84,4 @@ export const ENTRY_KINDS = [
   'dead-letter',
 ] as const;
 
-/** The kind of actor whose chart stands for the one at `path`. */
-export function kindOf(path: string, dynamic: ReadonlySet<string>): string {
-  const parent = path.slice(0, Math.max(0, path.lastIndexOf('/')));
-  return dynamic.has(parent) ? `${parent}/*` : path;
-}
+export const ACTOR_TYPES = ['actor', 'supervisor', 'dynamic'] as const;

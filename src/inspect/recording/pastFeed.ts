@@ -1,30 +1,30 @@
 /** The page's feed from a recording: the frames of a live node, at the moment that each viewer chose. */
 
+import { activeStates } from '../../machines/chart/active.ts';
 import { type Chart, statesOf } from '../../machines/chart/definition.ts';
-import { workersAddr } from '../../machines/pods/workers/messages.ts';
-
+import { eventsView } from '../../machines/foundation/messages.ts';
+import { transitionOf } from '../../machines/shown/recorderEntry.ts';
+import { decisionsFrame } from '../feed/decisions.ts';
 import {
   type ActorFrame,
   type HelloFrame,
   type LifeFrame,
   type NextEvent,
-  type PodFrame,
   PROTOCOL_VERSION,
   readViewerFrame,
   type ServerFrame,
   type WatchFrame,
 } from '../feed/frames.ts';
-import { isAbout, MESSAGES_MAX, nothingKnown } from '../feed/podFacts.ts';
+import { podFrame } from '../feed/podDetail.ts';
+import { problemsFrame } from '../feed/problems.ts';
+import { allActorRows, podRows } from '../feed/rows.ts';
 import { type Joined, VIEWERS_MAX, type Viewer } from '../feed/viewer.ts';
-import { activeStates } from './activeStates.ts';
-import type { Picture, Recording } from './recording.ts';
-import { transitionOf } from './replay.ts';
+import type { RecordedMoment } from './recordedMoment.ts';
+import type { Recording } from './recording.ts';
 
 const EVENTS_MAX = 500;
 const STEPS_MAX = 40;
-const POD_STEPS_MAX = 160;
 const RUNS_MAX = 200;
-const NOTES_MAX = 60;
 
 export class PastFeed {
   readonly #recording: Recording;
@@ -55,10 +55,10 @@ export class PastFeed {
           return;
         }
         const atMs = watch.atMs ?? shownMs;
-        const picture = this.#recording.at(atMs);
-        if (atMs !== shownMs) this.#send(viewer, this.#snapshot(picture));
+        const moment = this.#recording.at(atMs);
+        if (atMs !== shownMs) this.#send(viewer, this.#snapshot(moment));
         shownMs = atMs;
-        for (const frame of this.#details(watch, picture)) this.#send(viewer, frame);
+        for (const frame of this.#details(watch, moment)) this.#send(viewer, frame);
       },
       leave: () => {
         this.#viewers.delete(viewer);
@@ -91,54 +91,38 @@ export class PastFeed {
     };
   }
 
-  #snapshot(picture: Picture): ServerFrame {
-    const events = this.#recording.lastEntries(picture, EVENTS_MAX, () => true);
-    return { t: 'snapshot', seq: 0, atMs: picture.atMs, actors: [...picture.actors.values()], pods: [...picture.pods.values()], events };
+  #snapshot(m: RecordedMoment): ServerFrame {
+    const events = m.last(EVENTS_MAX, () => true);
+    return { t: 'snapshot', seq: 0, atMs: m.nowMs, actors: allActorRows(m), pods: podRows(m), events };
   }
 
-  #details(watch: WatchFrame, picture: Picture): ServerFrame[] {
+  #details(watch: WatchFrame, m: RecordedMoment): ServerFrame[] {
     const { actor = '', pod = '' } = watch;
-    const out: ServerFrame[] = [];
+    const out: ServerFrame[] = [problemsFrame(m)];
     if (actor !== '') {
-      const chart = this.#recording.chartOf(actor);
-      out.push({ t: 'chart', path: actor, chart }, this.#actor(actor, { picture, chart }));
+      const chart = m.chart(actor)?.chart ?? null;
+      out.push({ t: 'chart', path: actor, chart }, actorFrame(actor, { m, chart }));
     }
-    if (pod !== '') out.push(this.#life, this.#pod(pod, picture));
-    if (watch.events === true) out.push(this.#events(picture));
-    if (watch.decisions === true && picture.decisions !== null) {
-      const notes = this.#recording.lastEntries(picture, NOTES_MAX, (e) => e.path.startsWith('node/reclaim/') && e.kind !== 'transition');
-      out.push({ ...picture.decisions, t: 'decisions', notes });
-    }
+    if (pod !== '') out.push(this.#life, podFrame(m, pod));
+    if (watch.events === true) out.push({ t: 'events', events: (m.read(eventsView) ?? []).slice(-EVENTS_MAX) });
+    if (watch.decisions === true) out.push(decisionsFrame(m));
     return out;
   }
+}
 
-  /** Kubernetes' events are kept with their pods. */
-  #events({ pods, atMs }: Picture): ServerFrame {
-    const events = [...pods.keys()].flatMap((uid) => this.#recording.podAt(uid, atMs)?.events ?? []);
-    return { t: 'events', events: events.sort((a, b) => a.atMs - b.atMs).slice(-EVENTS_MAX) };
-  }
-
-  #actor(path: string, { picture, chart }: { picture: Picture; chart: Chart | null }): ActorFrame {
-    const row = picture.actors.get(path);
-    const history = this.#recording.lastEntries(picture, STEPS_MAX, (e) => e.path === path);
-    const steps = history.flatMap((e) => {
-      if (e.kind !== 'transition') return [];
-      const { event, from, to } = transitionOf(e);
-      return [{ n: e.n, atMs: e.atMs, event, label: event, from, to, transitions: [] }];
-    });
-    if (row === undefined || row.lifecycle !== 'running') return { t: 'actor', path, live: null, steps, history };
-    const active = chart === null ? [] : activeStates(chart, row.state);
-    const live = { status: 'active', value: row.state, active, context: '(not in a recording)', next: nextOf(chart, active), children: [] };
-    return { t: 'actor', path, live, steps, history };
-  }
-
-  #pod(uid: string, picture: Picture): PodFrame {
-    const detail = this.#recording.podAt(uid, picture.atMs);
-    const history = this.#recording.historyAt(uid, picture, POD_STEPS_MAX);
-    const messages = this.#recording.lastEntries(picture, MESSAGES_MAX, (e) => isAbout(e, uid));
-    const known = detail ?? (history.steps.length + history.calls.length > 0 ? nothingKnown(uid, `${workersAddr.path}/${uid}`) : null);
-    return { t: 'pod', uid, pod: known === null ? null : { ...known, history, messages } };
-  }
+/** Contexts are in no recording. */
+function actorFrame(path: string, { m, chart }: { m: RecordedMoment; chart: Chart | null }): ActorFrame {
+  const found = m.stateAt(path);
+  const history = m.last(STEPS_MAX, (e) => e.path === path);
+  const steps = history.flatMap((e) => {
+    if (e.kind !== 'transition') return [];
+    const { event, from, to } = transitionOf(e);
+    return [{ n: e.n, atMs: e.atMs, event, label: event, from, to, transitions: [] }];
+  });
+  if (found === undefined || found.lifecycle !== 'running') return { t: 'actor', path, live: null, steps, history };
+  const active = chart === null ? [] : activeStates(chart, found.state);
+  const live = { status: 'active', value: found.state, active, context: '(not in a recording)', next: nextOf(chart, active), children: [] };
+  return { t: 'actor', path, live, steps, history };
 }
 
 /** What it would have taken next; inner states first. */

@@ -1,47 +1,24 @@
 /**
- * A recording as a whole: what a node was at any moment of it. Reads the segments once; the picture of a moment is the
- * last whole picture before it and the entries since. Pure.
+ * A recording as a whole: what a node was at any moment of it. Reads the segments once. A moment is what each fact was then:
+ * nothing is worked out from what came before. Pure.
  */
 
 import type { Chart } from '../../machines/chart/definition.ts';
+import type { PodStatus } from '../../machines/kube/types.ts';
+import { statusesView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
-import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
+import type { PodHistory, RuntimeCall } from '../../machines/shown/moment/podHistory.ts';
+import { type RecorderEntry, transitionOf } from '../../machines/shown/recorderEntry.ts';
 import type { CriMethod } from '../../machines/wire/cri.ts';
-import { type ContainerSpan, noteContainers } from '../../recorder/containerSpans.ts';
-import { isReady, type PodHistory, type RuntimeCall } from '../../recorder/history.ts';
-import type { ActorRow, PodRow } from '../feed/frames.ts';
+import { keepCall, keepStatus, keepStep, newHistory } from '../../recorder/history.ts';
 import { decodeFrame } from './decode.ts';
+import { Marks } from './facts/marks.ts';
+import { KEPT_BY_NAME } from './facts/views.ts';
 import { type Scanned, scan } from './format.ts';
-import { type KeyFrame, kindOf, type PodChange, RECORDING_VERSION, type RecordingFrame, type RunFrame } from './frames.ts';
-import { Unpacker } from './pack.ts';
-import { replay, transitionOf } from './replay.ts';
+import { type FactsFrame, RECORDING_VERSION, type RecordingFrame, type RunFrame } from './frames.ts';
+import { type RecordedRow, Unpacker } from './pack.ts';
+import { type Facts, type Reach, RecordedMoment, type Run } from './recordedMoment.ts';
 
-/** One life of a daemon, as far as it is recorded. */
-export interface Run {
-  node: string;
-  version: string;
-  startedAtMs: number;
-  fromMs: number;
-  toMs: number;
-  /** False: nothing says that it stopped in order; it was killed, it crashed, or it still runs. */
-  stopped: boolean;
-}
-/** What a node was at one moment. */
-export interface Picture {
-  atMs: number;
-  run: Run;
-  actors: ReadonlyMap<string, ActorRow>;
-  pods: ReadonlyMap<string, PodRow>;
-  decisions: KeyFrame['decisions'] | null;
-  /** Number of the entry behind the last that had happened. */
-  entriesEnd: number;
-}
-/** A frame that is read again when it is needed, and where it stands among the entries. */
-interface Mark<F extends RecordingFrame> {
-  atMs: number;
-  entriesBefore: number;
-  read(): F;
-}
 export interface ReadFigures {
   bytes: number;
   frames: number;
@@ -49,22 +26,32 @@ export interface ReadFigures {
   gaveUp: boolean;
   /** Entries that the daemon could not write. */
   lost: number;
+  /** Another format, which only the actorctl of that release reads; null: all of it is of this one. */
+  otherVersion: number | null;
 }
 
 const NO_RUN: Run = { node: '', version: '', startedAtMs: 0, fromMs: 0, toMs: 0, stopped: false };
 
-export class Recording {
+/** A call, and from when on it was known: a command of a probe is, once it has failed. */
+interface KnownCall {
+  call: RuntimeCall;
+  knownMs: number;
+  run: number;
+}
+
+export class Recording implements Facts {
   readonly runs: Run[] = [];
   readonly entries: RecorderEntry[] = [];
-  readonly figures: ReadFigures = { bytes: 0, frames: 0, damagedBytes: 0, gaveUp: false, lost: 0 };
+  readonly figures: ReadFigures = { bytes: 0, frames: 0, damagedBytes: 0, gaveUp: false, lost: 0, otherVersion: null };
   /** By number of the entry: the latest time up to it. */
   readonly #times: number[] = [];
-  readonly #keys: Mark<KeyFrame>[] = [];
   readonly #runStarts: number[] = [];
-  readonly #pods = new Map<string, Mark<PodChange>[]>();
-  readonly #charts = new Map<string, Chart>();
-  readonly #calls = new Map<string, RuntimeCall[]>();
-  readonly #dynamic = new Set<string>();
+  readonly #facts = new Map<string, Marks<unknown>>();
+  readonly #rows = new Marks<RecordedRow>();
+  /** Of the present segment. */
+  #charts = new Map<number, Chart>();
+  readonly #chartOfRow = new WeakMap<RecordedRow, Chart>();
+  readonly #calls = new Map<string, KnownCall[]>();
   readonly #unpacker = new Unpacker();
   /** The latest time so far: a clock that was set back does not undo what was. */
   #nowMs = Number.NEGATIVE_INFINITY;
@@ -106,7 +93,7 @@ export class Recording {
     if (frame.t === 'run') this.#begin(frame);
     const run = this.runs.at(-1);
     // Without its beginning nothing can be said of it.
-    if (run === undefined) return;
+    if (run === undefined || this.figures.otherVersion !== null) return;
     switch (frame.t) {
       case 'run':
         return;
@@ -118,21 +105,22 @@ export class Recording {
       case 'e':
         this.#takeEntries(run, this.#unpacker.unpack(frame, 0), frame.lost);
         return;
-      case 'key':
-        this.#at(run, frame.atMs);
-        for (const a of frame.actors) if (a.type === 'dynamic') this.#dynamic.add(a.path);
-        this.#keys.push(this.#mark(again as () => KeyFrame));
+      case 'chart':
+        this.#charts.set(frame.number, frame.chart);
         return;
-      case 'pod': {
-        this.#at(run, frame.atMs);
-        const marks = this.#pods.get(frame.uid) ?? [];
-        marks.push(this.#mark(again as () => PodChange));
-        this.#pods.set(frame.uid, marks);
+      case 'f':
+        this.#takeFacts(run, frame, again as () => FactsFrame);
+        return;
+      case 'r': {
+        if (frame.whole === true) this.#rows.end(frame.atMs);
+        for (const { atMs, path, row } of this.#unpacker.unpackRows(frame)) {
+          const chart = row === null ? undefined : this.#charts.get(row.chart);
+          if (row !== null && chart !== undefined) this.#chartOfRow.set(row, chart);
+          this.#rows.put(path, atMs, row === null ? null : () => row);
+          run.toMs = Math.max(run.toMs, atMs);
+        }
         return;
       }
-      case 'chart':
-        this.#charts.set(frame.kind, frame.chart);
-        return;
       case 'calls':
         for (const [uid, method, about, startMs, endMs, error] of frame.calls) {
           this.#takeCall(uid, { method: method as CriMethod, about, startMs, endMs, error });
@@ -143,14 +131,21 @@ export class Recording {
 
   #begin(frame: RunFrame): void {
     const before = this.runs.at(-1);
-    if (frame.v > RECORDING_VERSION) return;
+    if (frame.v !== RECORDING_VERSION) {
+      this.figures.otherVersion = frame.v;
+      return;
+    }
+    this.figures.otherVersion = null;
+    this.#charts = new Map();
     // The next segment of the same life.
     if (before !== undefined && before.startedAtMs === frame.startedAtMs && before.node === frame.node && !before.stopped) return;
     const { node, version, startedAtMs, atMs } = frame;
-    this.#nowMs = Math.max(this.#nowMs, atMs);
+    this.#nowMs = Math.max(this.#nowMs, before?.toMs ?? atMs, atMs);
     if (before !== undefined && !before.stopped) {
       this.#note('recording: the daemon before this one did not stop in order: it was killed, or it crashed', this.#nowMs);
     }
+    // What the daemon before knew is no fact any more.
+    for (const marks of [this.#rows, ...this.#facts.values()]) marks.end(this.#nowMs);
     this.#runStarts.push(this.entries.length);
     this.runs.push({ node, version, startedAtMs, fromMs: this.#nowMs, toMs: this.#nowMs, stopped: false });
     this.#note(`recording: actorlet ${version} began on ${node}`, this.#nowMs);
@@ -158,7 +153,7 @@ export class Recording {
 
   #at(run: Run, atMs: number): void {
     this.#nowMs = Math.max(this.#nowMs, atMs);
-    run.toMs = this.#nowMs;
+    run.toMs = Math.max(run.toMs, this.#nowMs);
   }
   #note(what: string, atMs: number): void {
     this.#push({ n: 0, atMs, kind: 'note', path: 'node', what, detail: '', from: '', causes: [] });
@@ -166,9 +161,6 @@ export class Recording {
   #push(e: RecorderEntry): void {
     this.entries.push({ ...e, n: this.entries.length });
     this.#times.push(this.#nowMs);
-  }
-  #mark<F extends RecordingFrame>(read: () => F): Mark<F> {
-    return { atMs: this.#nowMs, entriesBefore: this.entries.length, read };
   }
 
   #takeEntries(run: Run, entries: readonly RecorderEntry[], lost: number): void {
@@ -182,94 +174,95 @@ export class Recording {
     }
   }
 
+  #takeFacts(run: Run, frame: FactsFrame, again: () => FactsFrame): void {
+    if (frame.whole === true) for (const marks of this.#facts.values()) marks.end(frame.atMs);
+    frame.facts.forEach((fact, i) => {
+      const [dt, view, key] = fact;
+      const marks = this.#facts.get(view) ?? new Marks(KEPT_BY_NAME.get(view)?.byChange === true);
+      this.#facts.set(view, marks);
+      const atMs = frame.atMs + dt;
+      marks.put(key, atMs, fact.length === 3 ? null : () => again().facts[i]?.[3]);
+      run.toMs = Math.max(run.toMs, atMs);
+    });
+  }
+
   /** A call is told twice: its end replaces its beginning. */
   #takeCall(uid: string, call: RuntimeCall): void {
     const calls = this.#calls.get(uid) ?? [];
     this.#calls.set(uid, calls);
+    const run = this.runs.length - 1;
     const last = calls.length - 1;
     for (let i = last; i >= Math.max(0, last - CALLS_LOOKED_AT); i--) {
-      const begun = calls[i];
+      const begun = calls[i]?.call;
       if (begun?.endMs === null && begun.method === call.method && begun.startMs === call.startMs && begun.about === call.about) {
-        calls[i] = call;
+        calls[i] = { call, knownMs: call.startMs, run };
         return;
       }
     }
-    calls.push(call);
+    calls.push({ call, knownMs: call.endMs ?? call.startMs, run });
   }
 
   // ---- moments -------------------------------------------------------------------------------------------------------
 
   /** What the node was at `atMs`; before the beginning: at the beginning. */
-  at(atMs: number): Picture {
+  at(atMs: number): RecordedMoment {
     const entriesEnd = lastOf(this.#times, (t) => t <= atMs) + 1;
     const runIndex = Math.max(
       0,
-      lastOf(this.#runStarts, (start) => start < entriesEnd),
+      lastOf(this.runs, (run) => run.fromMs <= atMs),
     );
     const run = this.runs[runIndex] ?? NO_RUN;
-    const from = this.#runStarts[runIndex] ?? 0;
-    const key = this.#keys[lastOf(this.#keys, (k) => k.atMs <= atMs)];
-    const inRun = key !== undefined && key.entriesBefore >= from;
-    const picture = inRun ? key.read() : null;
-    const actors = new Map(picture?.actors.map((a) => [a.path, a]));
-    for (let i = inRun ? key.entriesBefore : from; i < entriesEnd; i++) {
-      const entry = this.entries[i];
-      if (entry !== undefined) replay(actors, entry);
-    }
-    const pods = new Map(picture?.pods.map((p) => [p.uid, p]));
-    for (const [uid, marks] of this.#pods) {
-      const mark = marks[lastOf(marks, (m) => m.atMs <= atMs)];
-      if (mark === undefined || mark.entriesBefore < (inRun ? key.entriesBefore : from)) continue;
-      const { row } = mark.read();
-      if (row === null) pods.delete(uid);
-      else pods.set(uid, row);
-    }
-    return { atMs, run, actors: named(actors, pods), pods, decisions: picture?.decisions ?? null, entriesEnd };
+    return new RecordedMoment(this, { atMs, run, runIndex, entriesFrom: this.#runStarts[runIndex] ?? 0, entriesEnd });
   }
 
-  /** What is known of a pod at that moment; null: nothing, or it was forgotten. */
-  podAt(uid: string, atMs: number): PodChange['detail'] {
-    const marks = this.#pods.get(uid) ?? [];
-    return marks[lastOf(marks, (m) => m.atMs <= atMs)]?.read().detail ?? null;
+  partsOf(view: string, atMs: number): ReadonlyMap<string, unknown> {
+    return this.#facts.get(view)?.at(atMs) ?? new Map();
+  }
+  partAt(view: string, key: string, atMs: number): unknown {
+    return this.#facts.get(view)?.partAt(key, atMs);
+  }
+  rowsAt(atMs: number): ReadonlyMap<string, RecordedRow> {
+    return this.#rows.at(atMs);
+  }
+  rowAt(path: string, atMs: number): RecordedRow | undefined {
+    return this.#rows.partAt(path, atMs);
+  }
+  chartOf(row: RecordedRow): Chart | null {
+    return this.#chartOfRow.get(row) ?? null;
   }
 
-  /** States of its worker and calls of the runtime up to that moment; of the newest so many each. */
-  historyAt(uid: string, picture: Picture, max: number): PodHistory {
+  historyAt(uid: string, { atMs, runIndex, entriesFrom, entriesEnd }: Reach): PodHistory | undefined {
     const path = `${workersAddr.path}/${uid}`;
-    const steps: PodHistory['steps'] = [];
-    for (let i = 0; i < picture.entriesEnd; i++) {
+    const history = newHistory();
+    for (let i = entriesFrom; i < entriesEnd; i++) {
       const e = this.entries[i];
-      if (e?.kind === 'transition' && e.path === path) steps.push({ atMs: e.atMs, ...transitionOf(e) });
+      if (e?.kind === 'transition' && e.path === path) keepStep(history, { atMs: e.atMs, ...transitionOf(e) });
     }
-    const calls = (this.#calls.get(uid) ?? [])
-      .filter((c) => c.startMs <= picture.atMs)
-      .map((c) => (c.endMs !== null && c.endMs > picture.atMs ? { ...c, endMs: null, error: '' } : c));
-    const left = Math.max(0, steps.length - max) + Math.max(0, calls.length - max);
-    const containers: ContainerSpan[] = [];
-    let readyAtMs: number | undefined;
-    for (const mark of this.#pods.get(uid) ?? []) {
-      const detail = mark.atMs <= picture.atMs ? mark.read().detail : null;
-      if (detail === null) continue;
-      noteContainers(containers, detail.containers, mark.atMs);
-      if (isReady(detail)) readyAtMs ??= mark.atMs;
+    for (const { call, knownMs, run } of this.#calls.get(uid) ?? []) {
+      if (run !== runIndex || knownMs > atMs) continue;
+      keepCall(history, call.endMs !== null && call.endMs > atMs ? { ...call, endMs: null, error: '' } : call);
     }
-    const kept = { steps: steps.slice(-max), calls: calls.slice(-max), containers: containers.slice(-max), left };
-    return { ...kept, ...(readyAtMs === undefined ? {} : { readyAtMs }) };
+    if (history.steps.length + history.calls.length === 0) return undefined;
+    for (const mark of this.#facts.get(statusesView.view)?.of(uid) ?? []) {
+      if (mark.atMs > atMs) break;
+      const entry = mark.atMs < (this.runs[runIndex]?.fromMs ?? 0) ? undefined : (mark.read?.() as StatusPart | undefined);
+      if (entry !== undefined) keepStatus(history, entry.status, mark.atMs);
+    }
+    return history;
   }
 
-  /** The newest `max` entries up to that moment for which `wanted` answers true, oldest first. */
-  lastEntries(picture: Picture, max: number, wanted: (e: RecorderEntry) => boolean): RecorderEntry[] {
+  lastEntries({ entriesEnd }: Reach, max: number, wanted: (e: RecorderEntry) => boolean): RecorderEntry[] {
     const out: RecorderEntry[] = [];
-    for (let i = picture.entriesEnd - 1; i >= 0 && out.length < max; i--) {
+    for (let i = entriesEnd - 1; i >= 0 && out.length < max; i--) {
       const entry = this.entries[i];
       if (entry !== undefined && wanted(entry)) out.push(entry);
     }
     return out.reverse();
   }
+}
 
-  chartOf(path: string): Chart | null {
-    return this.#charts.get(path) ?? this.#charts.get(kindOf(path, this.#dynamic)) ?? null;
-  }
+interface StatusPart {
+  status: PodStatus;
 }
 
 /** Calls in flight of one pod at once. */
@@ -285,14 +278,4 @@ function lastOf<T>(items: readonly T[], fits: (item: T) => boolean): number {
     else high = middle;
   }
   return low - 1;
-}
-
-/** Actors that belong to a pod under its name, as in the live tree. */
-function named(actors: ReadonlyMap<string, ActorRow>, pods: ReadonlyMap<string, PodRow>): ReadonlyMap<string, ActorRow> {
-  return new Map(
-    [...actors].map(([path, row]) => {
-      const name = row.pod === '' ? undefined : pods.get(row.pod)?.name;
-      return [path, name === undefined ? row : { ...row, name: row.name.replace(row.pod, name) }];
-    }),
-  );
 }

@@ -3,53 +3,31 @@
  * something happened and never waits for the disk: while the sink is full, entries are left out and counted.
  */
 
-import { lostPeers } from '../../actors/edge/admin/lostPeers.ts';
 import type { SupervisionEvent } from '../../actors/supervision/types.ts';
-import { chartOf } from '../../machines/chart/definition.ts';
-import { podsView } from '../../machines/pods/manager/messages.ts';
-import { statusAddr } from '../../machines/pods/status/messages.ts';
-import type { RecorderEntry } from '../../machines/shown/recorderEntry.ts';
-import { logicOf } from '../../machines/xstate/inside.ts';
-import type { RuntimeCall } from '../../recorder/history.ts';
+import type { RuntimeCall } from '../../machines/shown/moment/podHistory.ts';
+import type { History } from '../../recorder/history.ts';
 import { RECORDER_CAPACITY } from '../../recorder/recorder.ts';
 import { SecretWords } from '../../recorder/secretWords.ts';
 import type { Inspected } from '../../recorder/source.ts';
-import { actorRefAt } from '../feed/actorDetail.ts';
-import { decisionsFrame } from '../feed/decisions.ts';
-import type { PodRow } from '../feed/frames.ts';
-import { podFrame } from '../feed/podDetail.ts';
-import { podOf } from '../feed/podOf.ts';
-import { actorRows, podRows } from '../feed/rows.ts';
+import { withoutSecrets } from './facts/hidden.ts';
+import { type Fact, Look } from './facts/look.ts';
+import type { RowFact } from './facts/row.ts';
 import { frameOf } from './format.ts';
-import { type CallsFrame, kindOf, RECORDING_VERSION, type RecordingFrame } from './frames.ts';
+import { type CallsFrame, type FactsFrame, type PackedFact, RECORDING_VERSION, type RecordingFrame, type RowsFrame } from './frames.ts';
 import { Packer } from './pack.ts';
 
 /** What happened is on its way to the disk so much later. */
 export const WRITE_AFTER_MS = 250;
-/** The whole picture is written this often; entries lead from one to the next. */
-const KEY_EVERY_MS = 300_000;
+/** All facts are written anew this often: what a damaged part of the file held is then known again. */
+const WHOLE_EVERY_MS = 3_600_000;
 /** Entries that may wait in the recorder's ring before they are taken at once. */
 const ENTRIES_WAITING_MAX = RECORDER_CAPACITY / 4;
 /** Bytes that may wait for the disk. */
 const BYTES_WAITING_MAX = 8 * 1024 * 1024;
-/** Pods whose details are written at one look; the others wait for the next. */
-const PODS_PER_LOOK_MAX = 8;
+/** Characters of facts in one frame. */
+const FACTS_CHARS_MAX = 256 * 1024;
+const ROWS_MAX = 4096;
 const CALLS_WAITING_MAX = 4096;
-const IMAGE = 'image';
-/** Keys of texts for people; programs may have said what they were given. */
-const MESSAGES: ReadonlySet<string> = new Set([
-  IMAGE,
-  'message',
-  'reason',
-  'what',
-  'detail',
-  'why',
-  'error',
-  'words',
-  'note',
-  'lastExit',
-  'state',
-]);
 
 /** Where the bytes go. Nothing here waits. */
 export interface Sink {
@@ -77,38 +55,36 @@ export class RecordingWriter implements Disposable {
   readonly #node: Inspected;
   readonly #sink: Sink;
   readonly #packer = new Packer();
+  readonly #look: Look;
   readonly #taps: Disposable[];
   readonly figures: WriterFigures = { lost: 0, frames: 0, bytes: 0 };
   #timer: unknown = null;
   #next: number;
   #lost = 0;
   #generation = -1;
-  #keyAtMs = Number.NEGATIVE_INFINITY;
-  #charts = new Set<string>();
-  #dynamic = new Set<string>();
+  #wholeMonoMs = Number.NEGATIVE_INFINITY;
+  /** Charts of the look that are in this segment. */
+  #charts = 0;
   #calls: { uid: string; call: RuntimeCall }[] = [];
-  /** Actors of a kind whose chart is not in this segment. */
-  readonly #started = new Set<string>();
-  readonly #dirty = new Set<string>();
-  readonly #pods = new Map<string, string>();
   #ended = false;
 
   constructor(node: Inspected, sink: Sink) {
     this.#node = node;
     this.#sink = sink;
     this.#next = Math.max(0, node.recorder.recorded - RECORDER_CAPACITY);
+    this.#look = new Look(node, () => this.#arm());
     this.#taps = [
+      this.#look,
       node.tree.observe((e) => this.#see(e)),
       node.history.watchCalls((uid, call) => {
         if (this.#calls.length < CALLS_WAITING_MAX) this.#calls.push({ uid, call: { ...call } });
         this.#arm();
       }),
     ];
-    this.#arm();
+    this.#tryFlush();
   }
 
-  #see(e: SupervisionEvent): void {
-    if (e.kind === 'child.started' && !this.#charts.has(kindOf(e.path, this.#dynamic))) this.#started.add(e.path);
+  #see(_: SupervisionEvent): void {
     if (this.#node.recorder.recorded - this.#next >= ENTRIES_WAITING_MAX && this.#begun()) this.#write(this.#entries());
     this.#arm();
   }
@@ -117,34 +93,38 @@ export class RecordingWriter implements Disposable {
     if (this.#timer !== null || this.#ended) return;
     this.#timer = this.#node.clock.setTimeout(() => {
       this.#timer = null;
-      // A fault of the recording's own must not reach the daemon.
-      try {
-        this.flush();
-      } catch (error) {
-        this.#node.log.warn({ err: String(error) }, 'recording: one part was left out');
-      }
+      this.#tryFlush();
     }, WRITE_AFTER_MS);
+  }
+
+  /** A fault of the recording's own must not reach the daemon. */
+  #tryFlush(): void {
+    try {
+      this.flush();
+    } catch (error) {
+      this.#node.log.warn({ err: String(error) }, 'recording: one part was left out');
+    }
   }
 
   /** Everything that has happened so far goes to the sink. */
   flush(): void {
-    if (!this.#begun()) return;
-    const monoMs = this.#node.clock.monoMs();
-    this.#write([...this.#entries(), ...this.#callFrames(), ...this.#startedCharts(), ...this.#podChanges()]);
-    const full = this.#sink.segmentBytes >= this.#sink.segmentSoftMax;
-    if (full) this.#sink.rotate();
-    if ((!full || this.#begin()) && monoMs - this.#keyAtMs >= KEY_EVERY_MS) {
-      this.#write(this.#key(monoMs));
+    if (!this.#begun()) {
+      this.#look.forget();
+      return;
     }
-    if (this.#dirty.size > 0) this.#arm();
+    const isDue = this.#node.clock.monoMs() - this.#wholeMonoMs >= WHOLE_EVERY_MS;
+    this.#write([...this.#entries(), ...this.#callFrames(), ...this.#facts(isDue)]);
+    if (this.#sink.segmentBytes < this.#sink.segmentSoftMax) return;
+    this.#sink.rotate();
+    if (this.#begin()) this.#write(this.#facts(true));
   }
 
   /** The daemon stops in order: the last frame says so. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this[Symbol.dispose]();
     this.flush();
+    this[Symbol.dispose]();
     this.#write([{ t: 'end', atMs: this.#node.clock.wallMs() }]);
   }
 
@@ -162,54 +142,37 @@ export class RecordingWriter implements Disposable {
     return this.#sink.generation === this.#generation || this.#begin();
   }
 
-  /** The first frame of a segment; the whole picture follows at the end of this look. */
+  /** The first frame of a segment; all facts follow at the end of this look. */
   #begin(): boolean {
     const { nodeName, version, startedAtMs, clock } = this.#node;
     this.#packer.reset();
-    this.#charts.clear();
-    this.#pods.clear();
-    this.#keyAtMs = Number.NEGATIVE_INFINITY;
+    this.#charts = 0;
+    this.#wholeMonoMs = Number.NEGATIVE_INFINITY;
     const { generation } = this.#sink;
     if (!this.#write([{ t: 'run', v: RECORDING_VERSION, atMs: clock.wallMs(), node: nodeName, version, startedAtMs }])) return false;
     this.#generation = generation;
     return true;
   }
 
-  #key(monoMs: number): RecordingFrame[] {
-    const { tree, clock } = this.#node;
-    const atMs = clock.wallMs();
-    this.#keyAtMs = monoMs;
-    const records = tree.registry.read(podsView)?.value.records;
-    const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
-    const lost = lostPeers(tree.registry, tree, clock.monoMs());
-    const actors = actorRows(tree.state(), { nowMs: atMs, lost, podName });
-    const pods = podRows(tree, atMs);
-    const { notes: _, ...decisions } = decisionsFrame(this.#node);
-    for (const row of pods) if (!this.#pods.has(row.uid)) this.#dirty.add(row.uid);
-    if (this.#dirty.size > 0) this.#arm();
-    this.#dynamic = new Set(actors.flatMap((a) => (a.type === 'dynamic' ? [a.path] : [])));
-    const charts = this.#chartsOf(actors.flatMap((a) => (a.type === 'actor' ? [a.path] : [])));
-    return [...charts, this.#hidden({ t: 'key', atMs, actors, pods, decisions })];
-  }
-
-  #startedCharts(): RecordingFrame[] {
-    if (this.#started.size === 0) return [];
-    const paths = [...this.#started];
-    this.#started.clear();
-    return this.#chartsOf(paths);
-  }
-
-  #chartsOf(paths: readonly string[]): RecordingFrame[] {
-    const out: RecordingFrame[] = [];
-    for (const path of paths) {
-      const kind = kindOf(path, this.#dynamic);
-      const ref = this.#charts.has(kind) ? null : actorRefAt(this.#node.tree, path);
-      if (ref === null) continue;
-      this.#charts.add(kind);
-      const chart = chartOf(logicOf(ref));
-      if (chart !== null) out.push({ t: 'chart', kind, chart });
+  #facts(whole: boolean): RecordingFrame[] {
+    if (whole) this.#wholeMonoMs = this.#node.clock.monoMs();
+    const { facts, rows } = this.#look.take({ whole });
+    const { charts } = this.#look;
+    const fresh = charts.slice(this.#charts).map((chart, i): RecordingFrame => ({ t: 'chart', number: this.#charts + i, chart }));
+    this.#charts = charts.length;
+    const frames = [...this.#rowFrames(withoutSecrets(rows, this.#node.history)), ...factFrames(facts, this.#node.history)];
+    for (const t of ['r', 'f'] as const) {
+      const first = whole ? frames.findIndex((f) => f.t === t) : -1;
+      const frame = frames[first];
+      if (frame !== undefined) frames[first] = { ...frame, whole: true };
     }
-    return out;
+    return [...fresh, ...frames];
+  }
+
+  #rowFrames(rows: readonly RowFact[]): (FactsFrame | RowsFrame)[] {
+    const frames: RowsFrame[] = [];
+    for (let at = 0; at < rows.length; at += ROWS_MAX) frames.push(this.#packer.packRows(rows.slice(at, at + ROWS_MAX)));
+    return frames;
   }
 
   #entries(): RecordingFrame[] {
@@ -220,59 +183,17 @@ export class RecordingWriter implements Disposable {
     this.#lost += overwritten;
     this.figures.lost += overwritten;
     this.#next = recorded;
-    if (entries.length === 0 && this.#lost === 0) return [];
-    for (const e of entries) this.#markPod(e);
-    return [this.#packer.pack(this.#hidden(entries), this.#lost)];
-  }
-
-  /** A pod whose worker moved or told its status has another row than before. */
-  #markPod(e: RecorderEntry): void {
-    if (e.kind === 'message' ? e.path !== statusAddr.path : e.kind !== 'transition' && e.kind !== 'child.exited') return;
-    const uid = podOf(e.kind === 'message' ? e.from : e.path);
-    if (uid !== '') this.#dirty.add(uid);
+    return entries.length === 0 && this.#lost === 0 ? [] : [this.#packer.pack(withoutSecrets(entries, this.#node.history), this.#lost)];
   }
 
   #callFrames(): CallsFrame[] {
     if (this.#calls.length === 0) return [];
+    const { history } = this.#node;
     const calls = this.#calls.map(
-      ({ uid, call: c }) => [uid, c.method, SecretWords.image(c.about), c.startMs, c.endMs, this.#node.history.hidden(c.error)] as const,
+      ({ uid, call: c }) => [uid, c.method, SecretWords.image(c.about), c.startMs, c.endMs, history.hidden(c.error)] as const,
     );
     this.#calls = [];
     return [{ t: 'calls', calls }];
-  }
-
-  #podChanges(): RecordingFrame[] {
-    const { tree, clock } = this.#node;
-    const { registry } = tree;
-    const pods = registry.read(podsView)?.value;
-    const atMs = clock.wallMs();
-    const out: RecordingFrame[] = [];
-    for (const uid of this.#pods.keys()) {
-      if (pods?.records.has(uid) !== false) continue;
-      this.#pods.delete(uid);
-      this.#dirty.delete(uid);
-      out.push({ t: 'pod', atMs, uid, row: null, detail: null });
-    }
-    if (this.#dirty.size === 0 || pods === undefined) return out;
-    const looked = [...this.#dirty].slice(0, PODS_PER_LOOK_MAX);
-    const rows = new Map<string, PodRow>(podRows(tree, atMs, new Set(looked)).map((row) => [row.uid, row]));
-    for (const uid of looked) {
-      this.#dirty.delete(uid);
-      const row = rows.get(uid);
-      const { pod } = podFrame(this.#node, uid, { past: false });
-      if (row === undefined || pod === null) continue;
-      const { history: _, messages: __, ...detail } = pod;
-      const text = JSON.stringify([row, detail]);
-      if (this.#pods.get(uid) === text) continue;
-      this.#pods.set(uid, text);
-      out.push(this.#hidden({ t: 'pod', atMs, uid, row, detail }));
-    }
-    return out;
-  }
-
-  /** Without what is secret in its messages. */
-  #hidden<T>(value: T): T {
-    return withMessages(value, '', (text, key) => (key === IMAGE ? SecretWords.image(text) : this.#node.history.hidden(text))) as T;
   }
 
   /** False: the sink did not take them. */
@@ -294,21 +215,24 @@ export class RecordingWriter implements Disposable {
   }
 }
 
-/** `value` with its messages changed; what has none stays the same object. */
-function withMessages(value: unknown, key: string, change: (text: string, key: string) => string): unknown {
-  if (typeof value === 'string') return MESSAGES.has(key) ? change(value, key) : value;
-  if (Array.isArray(value)) {
-    const made = value.map((item) => withMessages(item, key, change));
-    return made.every((item, i) => item === value[i]) ? value : made;
+function factFrames(facts: readonly Fact[], history: Pick<History, 'hidden'>): FactsFrame[] {
+  const frames: FactsFrame[] = [];
+  let packed: PackedFact[] = [];
+  let [chars, fromMs] = [0, 0];
+  const close = (): void => {
+    if (packed.length > 0) frames.push({ t: 'f', atMs: fromMs, facts: packed });
+    packed = [];
+    chars = 0;
+  };
+  for (const { atMs, view, key, text } of facts) {
+    if (chars > FACTS_CHARS_MAX) close();
+    if (packed.length === 0) fromMs = atMs;
+    const dt = atMs - fromMs;
+    packed.push(text === null ? [dt, view, key] : [dt, view, key, withoutSecrets(JSON.parse(text) as unknown, history)]);
+    chars += key.length + (text?.length ?? 0);
   }
-  if (typeof value !== 'object' || value === null) return value;
-  let made: Record<string, unknown> | null = null;
-  for (const [name, item] of Object.entries(value)) {
-    if (typeof item !== 'string' && typeof item !== 'object') continue;
-    const one = withMessages(item, name, change);
-    if (one !== item) made = { ...(made ?? value), [name]: one };
-  }
-  return made ?? value;
+  close();
+  return frames;
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {

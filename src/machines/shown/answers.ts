@@ -46,13 +46,19 @@ const POD = {
   causes: required(list(object(CAUSE))),
   events: required(list(object(EVENT))),
 };
-const ACTOR = { path: text, ok: flag, reason: text, down: about('A part that must be there is not.', flag) };
+const ACTOR = {
+  path: text,
+  name: about('The path, with names of pods in place of their UIDs.', text),
+  ok: flag,
+  reason: text,
+  down: about('A part that must be there is not.', flag),
+};
 const NODE = {
   name: text,
   ready: flag,
   problems: about('Why it is not ready, what it has lost, which sources it cannot read.', required(list(string))),
   pressures: required(list(string)),
-  pods: about('namespace/name of those that do not run.', required(list(string))),
+  pods: about('namespace/name of those that are not ready, or keep failing.', required(list(string))),
   unwell: required(list(object(ACTOR))),
 };
 

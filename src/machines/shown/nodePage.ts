@@ -1,5 +1,11 @@
 /** What a daemon knows of its node, and where the API server shows something else. Pure. */
+import { apiView } from '../api/messages.ts';
+import { podsView } from '../pods/manager/messages.ts';
+import { statusesView } from '../pods/status/messages.ts';
+import { pressureView } from '../reclaim/eviction/messages.ts';
+import { criView } from '../runtime/cri/messages.ts';
 import { shortDuration } from '../text/duration.ts';
+import type { Moment } from './moment/moment.ts';
 
 export interface NodeFactsPage {
   name: string;
@@ -14,6 +20,37 @@ export interface NodeFactsPage {
   api: { state: string; server: string; reason: string; sinceMs: number } | null;
   registered: { uid: string; registered: boolean; deleting: boolean } | null;
   pods: { uid: string; namespace: string; name: string; source: string; phase: string }[];
+}
+
+/** `kubeconfig`: of the daemon. */
+export function nodePage(m: Moment, kubeconfig = ''): NodeFactsPage {
+  const cri = m.read(criView);
+  const link = m.read(apiView.link);
+  const node = m.read(apiView.node);
+  const statuses = m.read(statusesView);
+  return {
+    name: m.name,
+    version: m.version,
+    kubeconfig,
+    startedAtMs: m.startedAtMs ?? 0,
+    runtime: {
+      name: cri?.runtimeName ?? '',
+      version: cri?.runtimeVersion ?? '',
+      ready: cri?.state === 'ready' && cri.runtimeReady,
+      networkReady: cri?.networkReady ?? false,
+      reason: cri?.reason || cri?.networkReason || cri?.remark || '',
+    },
+    pressures: [...(m.read(pressureView)?.pressures ?? [])],
+    api: link === undefined ? null : { state: link.state, server: link.server, reason: link.reason, sinceMs: link.sinceMs },
+    registered: node === undefined ? null : { uid: node.uid, registered: node.registered, deleting: node.deleting },
+    pods: [...(m.read(podsView)?.records ?? [])].map(([uid, record]) => ({
+      uid,
+      namespace: record.pod.metadata.namespace,
+      name: record.pod.metadata.name,
+      source: record.source,
+      phase: statuses?.get(uid)?.status.phase ?? record.pod.status?.phase ?? 'Pending',
+    })),
+  };
 }
 
 /** The parts of the API's objects that are compared. */

@@ -1,11 +1,10 @@
 /** What `why` says of a pod, as data for programs. Pure. */
-import { podFields } from '../pods/admission/supported.ts';
 import type { PodRecord } from '../pods/manager/messages.ts';
 import type { PodExplained } from './answers.ts';
 import { eventMessage } from './eventLog.ts';
 import { summarizePod } from './podSummary.ts';
 import { explainedContainers } from './why/containers.ts';
-import { errorsOfPod, type WhyInput } from './why/whySources.ts';
+import { errorsOfPod, leftAloneOf, type WhyInput } from './why/whySources.ts';
 
 /** `runtime`: what is wrong with it, in words. */
 export function podFacts(uid: string, record: PodRecord, { runtime, ...i }: WhyInput & { runtime: readonly string[] }): PodExplained {
@@ -18,7 +17,7 @@ export function podFacts(uid: string, record: PodRecord, { runtime, ...i }: WhyI
     containers: explainedContainers(record, status).map(({ data }) => data),
     runtime: [...runtime],
     manifests: errorsOfPod(pod, i).map((e) => ({ where: e.where, message: e.message, usable: e.note === true })),
-    leftAlone: [...podFields(pod, { api: source === 'api' }).leftAlone],
+    leftAlone: [...leftAloneOf(record)],
     causes: (record.worker?.causes ?? []).map(({ atMs, by, what }) => ({ atMs, by, what })),
     events: (i.events ?? [])
       .filter((e) => e.pod?.uid === uid)

@@ -1,8 +1,9 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
-import type { PodStatus } from '../kube/types.ts';
+import type { ContainerStatus, PodStatus } from '../kube/types.ts';
 import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
+import { exitText } from './why/containers.ts';
 import { type ActorAt, workerWords } from './workerWords.ts';
 
 export interface PodSummary {
@@ -22,6 +23,8 @@ export interface PodSummary {
   reason: string;
   message: string;
   podIP: string;
+  /** The running container that came back last after it had failed. Absent: none did. */
+  crashed?: { name: string; times: number; how: string; atMs: number };
   removed: boolean;
   rejected: boolean;
   /** Milliseconds since it was made: by the API server, else since it started; a restart of the daemon does not change it. */
@@ -72,10 +75,21 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
     reason,
     message,
     podIP: status?.podIP ?? '',
+    ...crashedOf(list),
     removed: !isWanted(record),
     rejected: isRefused(record),
     ageMs: Math.max(0, o.nowMs - bornAtMs(record, status)),
   };
+}
+
+function crashedOf(list: readonly ContainerStatus[]): Pick<PodSummary, 'crashed'> {
+  const ended = list.flatMap(({ name, restartCount: times, state, lastState: { terminated } }) => {
+    const atMs = Date.parse(terminated?.finishedAt ?? '');
+    if (state.running === undefined || terminated === undefined || terminated.exitCode === 0 || !Number.isFinite(atMs)) return [];
+    return [{ name, times, how: exitText(terminated), atMs }];
+  });
+  const [last] = ended.sort((a, b) => b.atMs - a.atMs);
+  return last === undefined ? {} : { crashed: last };
 }
 
 /** Its creation, else its start, else when this daemon saw it first. */
@@ -85,6 +99,6 @@ function bornAtMs({ pod, seenAtMs }: PodRecord, status: PodStatus | undefined): 
 }
 
 /** By code unit: the same order on every machine. */
-export function compare(a: string, b: string): number {
+function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -63,7 +63,8 @@ async function served(pods: readonly PodRow[], pod: (uid: string) => PodFrame['p
       const send = (frame: ServerFrame) => viewer.send(JSON.stringify(frame));
       send(hello);
       send({ t: 'snapshot', seq: 0, atMs: NOW_MS, actors: [...tree, ...workers], pods, events: [] });
-      send({ t: 'problems', links: [], node: [], manifests: [], manifestsMore: 0 });
+      const none = { listed: [], more: 0 };
+      send({ t: 'problems', count: 0, node: [], pods: none, manifests: none, actors: none });
       const message = (text: string) => {
         const asked = JSON.parse(text) as { pod?: string };
         if (asked.pod !== undefined) send({ t: 'pod', uid: asked.pod, pod: pod(asked.pod) });

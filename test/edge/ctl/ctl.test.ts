@@ -17,10 +17,13 @@ import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 import { criView } from '../../../src/machines/runtime/cri/messages.ts';
+import { entryLine, type RecorderEntry } from '../../../src/machines/shown/recorderEntry.ts';
 
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from '../harness.ts';
 import { crashEvents, crashing, crashRecord, criReady, NOW, pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
+
+const entry = (what: string): RecorderEntry => ({ n: 0, atMs: NOW, kind: 'note', path: 'node', what, detail: '', from: '', causes: [] });
 
 const enders: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -41,14 +44,17 @@ async function daemon() {
   registry.set(statusesView, statusView({ 'uid-web-node1': crashing, 'uid-calm': running }));
   registry.set(eventsView, crashEvents);
   registry.set(criView, criReady);
-  const at: { tree: ActorState; lines: string[]; page?: InspectionPage | undefined } = { tree: sampleTree(), lines: ['one', 'two'] };
+  const at: { tree: ActorState; lines: RecorderEntry[]; page?: InspectionPage | undefined } = {
+    tree: sampleTree(),
+    lines: [entry('one'), entry('two')],
+  };
   const asked: unknown[] = [];
   const inspect = {
     state: () => at.tree,
     stateAt: (path: string) => stateAt(at.tree, path),
     recorder: (filter: unknown) => {
       asked.push(filter);
-      return at.lines;
+      return { entries: at.lines, overwritten: 0 };
     },
     configz: () => ({ kind: 'KubeletConfiguration' }),
     page: (): InspectionPage => at.page ?? { state: 'off' },
@@ -214,7 +220,10 @@ describe('actorctl', () => {
   });
   it('asks the flight recorder for one actor and so many entries', async () => {
     const d = await daemon();
-    expect(await ctl(['recorder', 'node/pods', '--limit', '7', '--socket', d.socketPath])).toMatchObject({ code: 0, out: 'one\ntwo\n' });
+    expect(await ctl(['recorder', 'node/pods', '--limit', '7', '--socket', d.socketPath])).toMatchObject({
+      code: 0,
+      out: ['one', 'two'].map((what) => `${entryLine(entry(what))}\n`).join(''),
+    });
     expect(d.asked).toEqual([{ path: 'node/pods', limit: 7 }]);
   });
   it('prints JSON on demand', async () => {
@@ -276,7 +285,7 @@ describe('actorctl without a daemon', () => {
     const inspect = {
       state: () => sampleTree(),
       stateAt: (path: string) => stateAt(sampleTree(), path),
-      recorder: () => [],
+      recorder: () => ({ entries: [], overwritten: 0 }),
       configz: () => ({}),
     };
     const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: '/x' }), ports, bare);

@@ -61,7 +61,7 @@ async function daemon(serve: (s: RemoteStreams, socket: Duplex) => void) {
   const inspect = {
     state: () => sampleTree(),
     stateAt: (path: string) => stateAt(sampleTree(), path),
-    recorder: () => [],
+    recorder: () => ({ entries: [], overwritten: 0 }),
     configz: () => ({}),
   };
   const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: '/x' }), fakePorts({ net: createNet() }), registry);

@@ -19,12 +19,17 @@ import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import { type CertificateRequest, issueCertificate, type Subject } from '../../../src/boot/process/selfSigned.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { type CriResult, criAddr } from '../../../src/machines/runtime/cri/messages.ts';
+import type { RecorderEntry } from '../../../src/machines/shown/recorderEntry.ts';
 import type { CriMethod } from '../../../src/machines/wire/cri.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import type { Journal } from '../../../src/ports/machine/journal.ts';
 import type { Clock, Profiler } from '../../../src/ports/ports.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { run, sampleTree, stateAt, until, views } from '../harness.ts';
+
+const RECORDED: RecorderEntry = {
+  ...{ n: 0, atMs: 0, kind: 'note', path: 'node', what: 'line of the recorder', detail: '', from: '', causes: [] },
+};
 
 const HOUR_MS = 3_600_000;
 const NET_WAIT_MS = 20_000;
@@ -159,7 +164,7 @@ export async function startLab(
   const inspect: Inspect = {
     state: () => sampleTree(),
     stateAt: (path: string) => stateAt(sampleTree(), path),
-    recorder: () => ['line of the recorder'],
+    recorder: () => ({ entries: [RECORDED], overwritten: 0 }),
     configz: () => ({ port: 10250 }),
     ...FLAGZ,
   };

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { containerLanes, firstWindow, phasesOf, spanOf, type Told, ticksOf } from '../../../src/inspect/page/views/pod/lanes.ts';
 import type { ContainerStatus, PodStatus } from '../../../src/machines/kube/types.ts';
-import { type ContainerSpan, noteContainers, seenIn } from '../../../src/recorder/containerSpans.ts';
+import type { ContainerSpan } from '../../../src/machines/shown/moment/podHistory.ts';
+import { noteContainers, seenIn } from '../../../src/recorder/containerSpans.ts';
 
 const container = (o: Partial<ContainerStatus>): PodStatus =>
   ({

@@ -1,6 +1,7 @@
 /** A recording of a whole node in virtual time says what the node was, at each moment of it. */
 import { describe, expect, it } from 'vitest';
 import { LIFE_FRAME } from '../../../src/inspect/feed/podDetail.ts';
+import { podRows } from '../../../src/inspect/feed/rows.ts';
 import { RecordedAnswers } from '../../../src/inspect/recording/answers.ts';
 import { PastFeed } from '../../../src/inspect/recording/pastFeed.ts';
 import { Recording } from '../../../src/inspect/recording/recording.ts';
@@ -86,7 +87,11 @@ describe('a recording', () => {
     for (const { atMs, states, pods } of seen) {
       const picture = recording.at(atMs);
       expect(statesOf(stateAt(recording, atMs))).toEqual(states);
-      expect([...picture.pods.values()].map((p) => p.name).sort()).toEqual(pods);
+      expect(
+        podRows(picture)
+          .map((p) => p.name)
+          .sort(),
+      ).toEqual(pods);
     }
     expect(seen[3]?.pods).toEqual(['api-n1', 'web-n1']);
   });
@@ -116,7 +121,7 @@ describe('a recording', () => {
     expect(timeline.calls.filter((c) => c.method === 'StartContainer')).toHaveLength(1);
     expect(timeline.calls.every((c) => c.endMs !== null)).toBe(true);
     expect(timeline.steps.at(-1)?.to).toBe('syncing.settled');
-    expect(timeline.readyAtMs).toBeGreaterThan(timeline.steps[0]?.atMs ?? Number.POSITIVE_INFINITY);
+    expect(timeline.readyAtMs).toBeGreaterThanOrEqual(timeline.steps[0]?.atMs ?? Number.POSITIVE_INFINITY);
     expect(get('/why', { pod: 'web' }).body).toContain('Running, 1 of 1 containers ready');
     expect(JSON.parse(get('/why', { pod: 'nobody' }).body)).toMatchObject({ found: false });
     expect(get('/events', { pod: uid }).body).toContain('Started');
@@ -146,8 +151,8 @@ describe('a recording', () => {
     await h.until('all is written', () => shown(latest()) === JSON.stringify(statesOf(h.tree.state())));
     const last = latest();
     expect(last.runs).toHaveLength(1);
-    expect(last.podAt(h.uid('web'), last.toMs)?.phase).toBe('Running');
-    expect(last.chartOf(h.workerPath('web'))).not.toBeNull();
+    expect(podRows(last.at(last.toMs))[0]?.phase).toBe('Running');
+    expect(last.at(last.toMs).chart(h.workerPath('web'))).not.toBeNull();
     // Both segments are one life.
     expect(read(sink).runs).toHaveLength(1);
   });

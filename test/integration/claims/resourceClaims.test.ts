@@ -1,6 +1,7 @@
 /** Dynamic resources: a whole node in virtual time, with drivers beside it. */
 import { describe, expect, it } from 'vitest';
 import { decisionsFrame } from '../../../src/inspect/feed/decisions.ts';
+import { momentOf } from '../../../src/inspect/feed/live.ts';
 import { claimHealthView } from '../../../src/machines/allocation/claims/messages.ts';
 import { HEALTH_MAX } from '../../../src/machines/allocation/claims/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
@@ -255,7 +256,7 @@ describe('a claim', () => {
     await h.advance(12_000);
     const words = `NodePrepareResources of DRA driver ${DRIVER}, no answer for 12s`;
     expect(whyOf(h, 'stuck')).toContain(`Resource claims\n  stuck-gpu: ${words}`);
-    expect(decisionsFrame(inspectedOf(h)).claims).toEqual([{ claim: 'default/stuck-gpu', pods: ['default/stuck'], words }]);
+    expect(decisionsFrame(momentOf(inspectedOf(h))).claims).toEqual([{ claim: 'default/stuck-gpu', pods: ['default/stuck'], words }]);
     const free = unbound(h, 'free');
     bind(h, free.metadata.name);
     await h.until('the other is Ready', () => isReady(h, 'free'), 5_000);

@@ -1,6 +1,6 @@
 /** The first state of the pods of a node by a stream of initial events, from servers that send, refuse, ignore or break it off. */
 import { describe, expect, it } from 'vitest';
-import { nodePage } from '../../../src/actors/edge/admin/nodePage.ts';
+import { liveMoment } from '../../../src/actors/edge/admin/liveMoment.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
 import { INITIAL_SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
 import { apiView } from '../../../src/machines/api/messages.ts';
@@ -29,9 +29,11 @@ async function again(h: VirtualNode): Promise<void> {
   await h.until('it has shown its pods again', () => (h.tree.registry.read(apiView.pods)?.version ?? 0) > before, 120_000);
 }
 const whyNode = (h: VirtualNode): readonly string[] => {
-  const state = () => h.tree.state();
-  const known = nodePage(h.tree.registry, { state } as Inspect);
-  return explainNode({ known, state: state(), lost: new Map(), sourceErrors: [], nowMs: h.time.clock.wallMs() }).lines;
+  const inspect: Inspect = {
+    ...{ state: () => h.tree.state(), stateAt: (path) => h.tree.stateAt(path), configz: () => ({}) },
+    recorder: () => ({ entries: [], overwritten: 0 }),
+  };
+  return explainNode(liveMoment({ registry: h.tree.registry, inspect, clock: h.time.clock, faults: null })).lines;
 };
 const untouched = (h: VirtualNode): void => {
   expect([...(h.tree.registry.read(apiView.pods)?.value.byUid.values() ?? [])].map((p) => p.metadata.name).sort()).toEqual(

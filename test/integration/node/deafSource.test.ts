@@ -1,7 +1,7 @@
 /** An API server that keeps this node away from its pods: for how long, and what says so. */
 import { expect, it } from 'vitest';
-import { lostPeers } from '../../../src/actors/edge/admin/lostPeers.ts';
 import { DEAF_AFTER_MS } from '../../../src/machines/api/messages.ts';
+import { lostPeers } from '../../../src/machines/shown/moment/lostPeers.ts';
 import { cluster, create, isReady } from '../cluster/clusterPods.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
@@ -11,7 +11,11 @@ const PODS = '/api/v1/pods';
 const RETRY_AFTER_MS = 3_000_000_000;
 
 const lost = (h: VirtualNode): string | undefined =>
-  lostPeers(h.tree.registry, { stateAt: (path) => h.actor(path) }, h.time.clock.monoMs()).get(SOURCE);
+  lostPeers({
+    read: (key) => h.tree.registry.read(key)?.value,
+    stateAt: (path) => h.actor(path),
+    monoMs: h.time.clock.monoMs(),
+  }).get(SOURCE);
 
 it('asks again within a minute or so, whatever Retry-After a server names', async () => {
   await using h = await cluster();

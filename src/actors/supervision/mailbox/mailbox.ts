@@ -5,6 +5,7 @@
 import { joinCauses, type Message } from '../../../machines/supervision/address.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { toError } from '../errors.ts';
+import type { Observers } from '../observers.ts';
 import type { Runnable, Scheduler } from '../scheduler.ts';
 import type { DeadLetter, MailboxSpec, SendResult } from '../types.ts';
 import type { PendingAsk } from './ask.ts';
@@ -27,6 +28,7 @@ export interface MailboxServices {
   readonly ports: Pick<Ports, 'clock' | 'log'>;
   readonly scheduler: Scheduler;
   readonly deadLetters: DeadLetters;
+  readonly observers: Pick<Observers, 'touch'>;
 }
 
 export interface MailboxFigures {
@@ -110,9 +112,15 @@ export class Mailbox<E extends Message> implements Runnable {
     }
   }
 
+  /** Looked at once the present step is over: it may be told before the change. */
+  #touch(): void {
+    this.#services.observers.touch(this.path);
+  }
+
   // ---- sending ---------------------------------------------------------------------------------------------------
 
   send(event: E, opts: { ask?: PendingAsk | undefined; route?: string | undefined } = {}): SendResult {
+    this.#touch();
     let key: string | undefined;
     let control = false;
     try {
@@ -222,6 +230,7 @@ export class Mailbox<E extends Message> implements Runnable {
   // ---- delivery --------------------------------------------------------------------------------------------------
 
   runSlice(): boolean {
+    this.#touch();
     const clock = this.#services.ports.clock;
     const began = clock.monoMs();
     for (let n = 0; n < this.#sliceMax && !this.#suspended; n++) {
@@ -270,6 +279,7 @@ export class Mailbox<E extends Message> implements Runnable {
 
   /** An actor is there: deliveries may flow. */
   resume(): void {
+    this.#touch();
     this.#open = true;
     this.#suspended = false;
     if (this.#lanes.hasReady) this.#services.scheduler.wake(this);
@@ -277,6 +287,7 @@ export class Mailbox<E extends Message> implements Runnable {
 
   /** The actor is away for now: keep what comes. */
   suspend(): void {
+    this.#touch();
     this.#suspended = true;
     this.live = false;
   }
@@ -354,6 +365,7 @@ export class Mailbox<E extends Message> implements Runnable {
 
   /** Puts what was held back first in line, in its order. */
   unhold(route: string): void {
+    this.#touch();
     for (const item of this.#lanes.unhold(route).toReversed()) if (!item.gone) this.#push(item, 'front');
     if (!this.#suspended && this.#lanes.hasReady) this.#services.scheduler.wake(this);
   }

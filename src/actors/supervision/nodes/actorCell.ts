@@ -120,6 +120,7 @@ export class ActorCell<E extends Message> {
     if (this.ended !== null) return;
     this.checkReady();
     const { ready } = this.#spec;
+    observers.touch(path);
     if (this.#ready || ready === undefined || this.ended !== null) return;
     this.#timer = ports.clock.setTimeout(() => {
       this.#timer = null;
@@ -189,6 +190,7 @@ export class ActorCell<E extends Message> {
   }
 
   #onSnapshot(snapshot: SnapshotLike): void {
+    this.#services.observers.touch(this.identity.path);
     if (snapshot.value !== undefined && snapshot.value !== this.#value) this.#onValue(snapshot);
     if (!this.#ready && this.#spec.ready !== undefined) this.checkReady();
   }
@@ -231,6 +233,7 @@ export class ActorCell<E extends Message> {
       observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
     }
     this.#host.onEnd(reason, this.#stopping);
+    observers.touch(this.identity.path);
   }
 
   #track(ask: PendingAsk): void {
@@ -325,6 +328,7 @@ class Context<E extends Message> implements ActorCtx<E> {
   note(reason: string): void {
     if (this.#cell.stale) return;
     this.#cell.note = reason;
+    this.#services.observers.touch(this.path);
     this.#recheck();
   }
   /** Actors without snapshots of their own (callbacks) show by a note or a view that they are ready. */

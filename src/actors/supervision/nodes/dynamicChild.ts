@@ -81,6 +81,7 @@ export class Child<E extends Message> implements CellHost {
 
   startLater(delayMs: number): void {
     this.#restarts += 1;
+    this.#env.services.observers.touch(this.path);
     const { services } = this.#env;
     this.#timer = services.ports.clock.setTimeout(() => {
       services.scheduler.post(this.path, () => {
@@ -100,6 +101,7 @@ export class Child<E extends Message> implements CellHost {
   stop(): void {
     this.cancel();
     this.stopping = true;
+    this.#env.services.observers.touch(this.path);
     this.#cell?.stop();
   }
 

@@ -16,6 +16,7 @@ export class DynamicIncarnation<E extends Message> implements ActorCtx<E> {
   noted = '';
   readonly #abort = new AbortController();
   readonly #core;
+  readonly #observers;
 
   constructor(services: TreeServices, identity: { path: string; id: string; incarnation: number }) {
     this.path = identity.path;
@@ -24,6 +25,7 @@ export class DynamicIncarnation<E extends Message> implements ActorCtx<E> {
     this.self = { path: identity.path };
     this.ports = services.ports;
     this.#core = services.registry;
+    this.#observers = services.observers;
     this.registry = new ScopedRegistry(services.registry, this);
     this.log = services.ports.log.child({ actor: identity.path });
   }
@@ -35,6 +37,7 @@ export class DynamicIncarnation<E extends Message> implements ActorCtx<E> {
   }
   note(reason: string): void {
     this.noted = reason;
+    this.#observers.touch(this.path);
   }
   end(): void {
     this.stale = true;

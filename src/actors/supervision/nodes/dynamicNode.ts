@@ -65,6 +65,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const { path } = this;
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
     this.#present = new DynamicIncarnation(this.#services, { path, id: this.id, incarnation });
+    observers.touch(path);
     this.#owner.started(this.id, incarnation);
     this.#mailbox.reopen();
     this.#mailbox.live = true;
@@ -127,6 +128,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const { ports, observers } = this.#services;
     const { path, incarnation } = this;
     if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
+    observers.touch(path);
     this.#owner.exited(this.id, incarnation, { reason, counts: true });
   }
 
@@ -191,6 +193,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
         onOver: (over, error) => this.#quarantine(over, error),
       });
       this.#children.set(key, child);
+      this.#services.observers.touch(this.path);
       child.start();
       if (!child.isUp) this.#afterFailedStart(child, item);
       return child.isUp ? child : undefined;
@@ -270,6 +273,8 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const { ports, observers, log } = this.#services;
     log.error({ actor: child.path, err: error }, 'the actor is quarantined: it is not started again until it is released');
     if (observers.any) observers.emit({ kind: 'quarantined', atMs: ports.clock.wallMs(), path: child.path, error: child.quarantine });
+    observers.touch(child.path);
+    observers.touch(this.path);
     this.#callback('onQuarantine', (present) => this.#spec.onQuarantine?.(child.key, error, present));
     // What waited for it goes through `consume` again, which refuses it, or releases the child.
     this.#mailbox.unhold(child.key);
@@ -282,6 +287,8 @@ export class DynamicNode<E extends Message> implements TreeNode {
       this.#children.delete(child.key);
       if (child.quarantine !== null) this.#quarantined -= 1;
     }
+    this.#services.observers.touch(child.path);
+    this.#services.observers.touch(this.path);
     this.#tombstones.delete(child.key);
     this.#tombstones.set(child.key, child.incarnation);
     const oldest = this.#tombstones.entries().next().value;
@@ -331,17 +338,17 @@ export class DynamicNode<E extends Message> implements TreeNode {
 
   // ---- being looked at -------------------------------------------------------------------------------------------
 
-  state(lifecycle: string): ActorState {
+  state(lifecycle: string, deep = true): ActorState {
     const now = this.#services.ports.clock.monoMs();
-    const children = [...this.#children.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
-    const quarantined = children.filter((c) => c.quarantine !== null).length;
+    const children = deep ? [...this.#children.values()].sort((a, b) => (a.key < b.key ? -1 : 1)) : [];
+    const { size } = this.#children;
     const state: ActorState = {
       path: this.path,
       type: 'dynamic',
       lifecycle,
       state: '',
       reason: this.#present?.noted ?? '',
-      message: quarantined === 0 ? `${children.length} children` : `${children.length} children, ${quarantined} quarantined`,
+      message: this.#quarantined === 0 ? `${size} children` : `${size} children, ${this.#quarantined} quarantined`,
       ageMs: Math.max(0, now - this.#sinceMonoMs),
       incarnation: this.incarnation,
       restarts: Math.max(0, this.incarnation - 1),
@@ -352,8 +359,8 @@ export class DynamicNode<E extends Message> implements TreeNode {
     return state;
   }
 
-  stateAt(path: string, lifecycle: string): ActorState | undefined {
-    if (path === this.path) return this.state(lifecycle);
+  stateAt(path: string, lifecycle: string, deep = true): ActorState | undefined {
+    if (path === this.path) return this.state(lifecycle, deep);
     return this.#children.get(path.slice(this.path.length + 1))?.state(this.#services.ports.clock.monoMs());
   }
 

@@ -25,9 +25,10 @@ export interface TreeNode {
   kill(reason: ExitReason): string[];
   /** The actor ended for good: nobody will answer here, unless it is started again. */
   retire(): void;
-  state(lifecycle: string): ActorState;
+  /** `deep` false: without its children. Default true. */
+  state(lifecycle: string, deep?: boolean): ActorState;
   /** The state of the actor at `path`, this node's or one below; looks at nobody beside the way there. */
-  stateAt(path: string, lifecycle: string): ActorState | undefined;
+  stateAt(path: string, lifecycle: string, deep?: boolean): ActorState | undefined;
   find(path: string): TreeNode | null;
   /** Kills the incarnation at `path`, this node's or one below. */
   killPath(path: string, by: string): boolean;

@@ -68,6 +68,7 @@ export class SupervisorNode implements TreeNode {
     const { ports, observers, scheduler } = this.#services;
     const { path } = this;
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
+    this.#touch();
     const machine = provided(supervisorMachine, {
       actions: { perform: (_args, { effect }) => this.#perform(effect) },
     });
@@ -139,6 +140,7 @@ export class SupervisorNode implements TreeNode {
       }
       case 'escalated': {
         this.#lastError = effect.error;
+        this.#touch();
         const then =
           this.#spec.escalate === 'parent' ? 'it fails upwards' : `it is parked and starts over in ${this.#spec.escalate.parkMs} ms`;
         log.error({ actor: this.path, err: effect.error }, `the supervisor gave up: ${then}`);
@@ -149,7 +151,14 @@ export class SupervisorNode implements TreeNode {
     }
   }
 
+  /** The lifecycles of its children are its own. */
+  #touch(): void {
+    const { observers } = this.#services;
+    for (const { path } of [this, ...this.#children]) observers.touch(path);
+  }
+
   #onSnapshot(snapshot: { value: unknown; context: { failure: string | null } }): void {
+    this.#touch();
     const to = dottedState(snapshot.value);
     const from = this.#state;
     if (to === from) return;
@@ -179,6 +188,7 @@ export class SupervisorNode implements TreeNode {
     const { ports, observers } = this.#services;
     const { path, incarnation } = this;
     if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
+    this.#touch();
     this.#owner.exited(this.id, incarnation, { reason, counts: true });
   }
 
@@ -217,7 +227,7 @@ export class SupervisorNode implements TreeNode {
     for (const child of this.#children) child.retire();
   }
 
-  state(lifecycle: string): ActorState {
+  state(lifecycle: string, deep = true): ActorState {
     const snapshot = this.#actor?.getSnapshot();
     const said = reasonOf(snapshot);
     const records = new Map<string, ChildRecord>((snapshot?.context.children ?? []).map((c) => [c.id, c]));
@@ -231,17 +241,17 @@ export class SupervisorNode implements TreeNode {
       ageMs: Math.max(0, this.#services.ports.clock.monoMs() - this.#sinceMonoMs),
       incarnation: this.incarnation,
       restarts: Math.max(0, this.incarnation - 1),
-      children: this.#children.map((c) => c.state(lifecycleOf(records.get(c.id), this.#state))),
+      children: deep ? this.#children.map((c) => c.state(lifecycleOf(records.get(c.id), this.#state))) : [],
     };
     if (this.#lastError !== null) state.lastError = this.#lastError;
     return state;
   }
 
-  stateAt(path: string, lifecycle: string): ActorState | undefined {
-    if (path === this.path) return this.state(lifecycle);
+  stateAt(path: string, lifecycle: string, deep = true): ActorState | undefined {
+    if (path === this.path) return this.state(lifecycle, deep);
     const child = this.#children.find((c) => path === c.path || path.startsWith(`${c.path}/`));
     const record = this.#actor?.getSnapshot().context.children.find((c) => c.id === child?.id);
-    return child?.stateAt(path, lifecycleOf(record, this.#state));
+    return child?.stateAt(path, lifecycleOf(record, this.#state), deep);
   }
 
   find(path: string): TreeNode | null {

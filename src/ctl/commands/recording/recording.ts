@@ -28,6 +28,10 @@ export async function openRecording(file: string, at: string): Promise<Opened> {
   const segments = [await segment(`${file}.1`), await segment(file)].filter((s) => s !== null);
   if (segments.length === 0) throw new CtlError(EXIT.no, `no recording: ${file} does not exist.`);
   const recording = new Recording(segments);
+  const { otherVersion } = recording.figures;
+  if (recording.runs.length === 0 && otherVersion !== null) {
+    throw new CtlError(EXIT.no, `${file} is a recording of format ${otherVersion}: read it with the actorctl of the daemon that wrote it.`);
+  }
   if (recording.runs.length === 0) throw new CtlError(EXIT.no, `${file} holds no whole frame of a recording.`);
   const atMs = momentOf(at, recording);
   const answers = new RecordedAnswers(recording, atMs);

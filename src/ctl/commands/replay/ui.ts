@@ -1,16 +1,15 @@
 /** `actorctl replay FILE --ui`: the inspection page on a replay, with a slider: every actor in full at each moment. */
-import { lostPeers } from '../../../actors/edge/admin/lostPeers.ts';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { WatchedActor } from '../../../inspect/feed/actorDetail.ts';
 import { decisionsFrame } from '../../../inspect/feed/decisions.ts';
 import { PROTOCOL_VERSION, readViewerFrame, type ServerFrame, type WatchFrame } from '../../../inspect/feed/frames.ts';
+import { momentOf } from '../../../inspect/feed/live.ts';
 import { LIFE_FRAME, podFrame } from '../../../inspect/feed/podDetail.ts';
 import { problemsFrame } from '../../../inspect/feed/problems.ts';
-import { actorRows, PodLook } from '../../../inspect/feed/rows.ts';
+import { allActorRows, PodLook } from '../../../inspect/feed/rows.ts';
 import { type Joined, VIEWERS_MAX, type Viewer } from '../../../inspect/feed/viewer.ts';
 import { PageServer, type Target } from '../../../inspect/server/pageServer.ts';
 import { eventsView } from '../../../machines/foundation/messages.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { printable } from '../../../machines/text/table.ts';
 import type { Inspected } from '../../../recorder/source.ts';
 import type { Surroundings } from '../../../replay/loose/run.ts';
@@ -220,28 +219,26 @@ export class ReplayFeed implements Target {
     const { node } = this.#past;
     const steps = this.#past.steps(atMs);
     if (node === null) return { t: 'snapshot', seq: 0, atMs, actors: [], pods: [], events: [], steps };
-    const { tree, clock, recorder } = node;
-    const records = tree.registry.read(podsView)?.value.records;
-    const lost = lostPeers(tree.registry, tree, clock.monoMs());
-    const nowMs = clock.wallMs();
-    const actors = actorRows(tree.state(), { nowMs, lost, podName: (uid) => records?.get(uid)?.pod.metadata.name });
+    const now = momentOf(node);
     const pods = new PodLook();
-    pods.update(tree, { nowMs, moved: [] });
-    return { t: 'snapshot', seq: 0, atMs, actors, pods: pods.all, events: recorder.last(EVENTS_MAX, () => true), steps };
+    pods.update(now, []);
+    const events = node.recorder.last(EVENTS_MAX, () => true);
+    return { t: 'snapshot', seq: 0, atMs, actors: allActorRows(now), pods: pods.all, events, steps };
   }
 
   #details(watch: WatchFrame): ServerFrame[] {
     const { node } = this.#past;
     if (node === null) return [];
+    const now = momentOf(node);
     const { actor = '', pod = '' } = watch;
-    const out: ServerFrame[] = [problemsFrame(node)];
+    const out: ServerFrame[] = [problemsFrame(now)];
     if (actor !== '') {
       using watched = new WatchedActor(actor, node);
       out.push(watched.lastChart(), watched.frame());
     }
-    if (pod !== '') out.push(LIFE_FRAME, podFrame(node, pod));
-    if (watch.events === true) out.push({ t: 'events', events: (node.tree.registry.read(eventsView)?.value ?? []).slice(-EVENTS_MAX) });
-    if (watch.decisions === true) out.push(decisionsFrame(node));
+    if (pod !== '') out.push(LIFE_FRAME, podFrame(now, pod));
+    if (watch.events === true) out.push({ t: 'events', events: (now.read(eventsView) ?? []).slice(-EVENTS_MAX) });
+    if (watch.decisions === true) out.push(decisionsFrame(now));
     return out;
   }
 }

@@ -2,7 +2,7 @@
 import { EntryRow, Section } from '../bits.tsx';
 import { hrefOf } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
-import { bytes, duration, shortId } from '../words.ts';
+import { bytes, duration, imageUse, shortId } from '../words.ts';
 
 export function Decisions({ state }: { state: PageState }) {
   const d = state.decisions;
@@ -91,23 +91,14 @@ export function Decisions({ state }: { state: PageState }) {
           </ul>
         )}
       </Section>
-      <Section title="Images" note="the collector takes the first first">
+      <Section title="Images" note="the collector takes the first first, and none that is used">
         {d.images.length === 0 ? (
           <p className="quiet">The collector has not looked yet.</p>
         ) : (
           <ol className="plain">
             {d.images.map((i) => (
               <li key={i.id}>
-                <code title={i.id}>{shortId(i.id)}</code> {bytes(i.sizeBytes)}{' '}
-                <span className="quiet">
-                  {i.pinned
-                    ? 'pinned'
-                    : i.unusedMs < 0
-                      ? 'never used'
-                      : i.unusedMs < 1000
-                        ? 'in use'
-                        : `unused for ${duration(i.unusedMs)}`}
-                </span>
+                <code title={i.id}>{i.names[0] ?? shortId(i.id)}</code> {bytes(i.sizeBytes)} <span className="quiet">{imageUse(i)}</span>
               </li>
             ))}
           </ol>

@@ -1,9 +1,10 @@
 /** All pods: sorted by what a reader asks, those in trouble first; searched and filtered. */
 import { useMemo, useState } from 'react';
+import { podStatus, podTone, podTrouble, type Tone } from '../../../machines/shown/podStatus.ts';
 import type { PodRow } from '../../feed/frames.ts';
 import { go, hrefOf } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
-import { duration, podStatus, podTone, type Tone } from '../words.ts';
+import { duration } from '../words.ts';
 
 /** More are drawn when asked for. */
 const SHOWN_AT_ONCE = 200;
@@ -16,10 +17,10 @@ const byName = (a: PodRow, b: PodRow): number => {
 const COLUMNS = {
   Pod: byName,
   Ready: (a, b) => a.ready / Math.max(1, a.containers) - b.ready / Math.max(1, b.containers),
-  Status: (a, b) => WORST_FIRST[podTone(a)] - WORST_FIRST[podTone(b)],
+  Status: (a, b, nowMs) => WORST_FIRST[podTone(a, nowMs)] - WORST_FIRST[podTone(b, nowMs)],
   Restarts: (a, b) => b.restarts - a.restarts,
   Age: (a, b) => b.seenAtMs - a.seenAtMs,
-} as const satisfies Readonly<Record<string, (a: PodRow, b: PodRow) => number>>;
+} as const satisfies Readonly<Record<string, (a: PodRow, b: PodRow, nowMs: number) => number>>;
 type Column = keyof typeof COLUMNS;
 const FILTERS: Readonly<Record<string, (p: PodRow) => boolean>> = {
   'Not ready': (p) => p.phase !== 'Succeeded' && p.ready < p.containers,
@@ -40,8 +41,8 @@ export function Pods({ state }: { state: PageState }) {
         const text = `${p.namespace}/${p.name} ${p.uid} ${podStatus(p)} ${p.phase} ${p.reason} ${p.workerState}`.toLowerCase();
         return fits(p) && words.every((w) => text.includes(w));
       })
-      .sort((a, b) => way * COLUMNS[sort.by](a, b) || byName(a, b));
-  }, [state.pods, query, filter, sort]);
+      .sort((a, b) => way * COLUMNS[sort.by](a, b, state.atMs) || byName(a, b));
+  }, [state.pods, state.atMs, query, filter, sort]);
   const now = nowMs(state);
   return (
     <section className="wide" aria-label="Pods">
@@ -77,7 +78,7 @@ export function Pods({ state }: { state: PageState }) {
         </thead>
         <tbody>
           {pods.slice(0, shownMax).map((p) => (
-            <Row key={p.uid} p={p} age={duration(now - p.seenAtMs)} />
+            <Row key={p.uid} p={p} now={now} />
           ))}
         </tbody>
       </table>
@@ -92,9 +93,10 @@ export function Pods({ state }: { state: PageState }) {
   );
 }
 
-function Row({ p, age }: { p: PodRow; age: string }) {
+function Row({ p, now }: { p: PodRow; now: number }) {
   const status = podStatus(p);
-  const tone = podTone(p);
+  const tone = podTone(p, now);
+  const trouble = podTrouble(p, now);
   return (
     <tr onClick={() => go('pods', p.uid)}>
       <td className="pod-name">
@@ -112,12 +114,12 @@ function Row({ p, age }: { p: PodRow; age: string }) {
         {p.restarts}
         <span className="narrow-only">{p.restarts === 1 ? ' restart' : ' restarts'}</span>
       </td>
-      <td className="nowrap">{age}</td>
+      <td className="nowrap">{duration(now - p.seenAtMs)}</td>
       <td className="grow">
         {/* What a pod that is well does is no news. */}
         {tone !== 'ok' && (
           <>
-            {status === p.reason ? '' : p.reason} <span className="quiet">{p.message}</span>
+            {status === p.reason || trouble === p.reason || tone === 'warn' ? '' : p.reason} <span className="quiet">{trouble}</span>
           </>
         )}
       </td>

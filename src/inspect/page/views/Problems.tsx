@@ -1,47 +1,27 @@
 /** What is wrong now, worst first: the node, its pods, manifests, actors, and the faults that somebody causes. */
-import type { ActorRow, PodRow } from '../../feed/frames.ts';
+
+import type { Listed, ProblemsFrame } from '../../feed/frames.ts';
 import { Section } from '../bits.tsx';
 import { hrefOf } from '../route.ts';
 import type { PageState } from '../store.ts';
-import { podStatus, podTone, toneOf } from '../words.ts';
 import { Faults } from './faults.tsx';
 
-const SHOWN_MAX = 30;
-
-/** A pod that should be ready and is not. One that was just seen is given its time. */
-function isTrouble(p: PodRow, nowMs: number): boolean {
-  const tone = podTone(p);
-  return tone === 'bad' || (tone === 'busy' && !p.removed && nowMs - p.seenAtMs > START_MS);
-}
-const START_MS = 20_000;
-
-function troubled(state: PageState): PodRow[] {
-  const nowMs = state.atMs;
-  const worst = (p: PodRow): number => (podTone(p) === 'bad' ? 0 : 1);
-  return [...state.pods.values()].filter((p) => isTrouble(p, nowMs)).sort((a, b) => worst(a) - worst(b));
-}
-
-export function problemCount(state: PageState): number {
-  const { problems } = state;
-  const own = problems === null ? 0 : problems.node.length + problems.manifests.length + problems.manifestsMore;
-  return own + troubled(state).length + unwell(state).length;
-}
-
-/** Actors whose trouble the node's own problems do not tell. */
-function unwell({ actors, problems }: PageState): ActorRow[] {
-  const told = new Set(problems?.links);
-  return [...actors.values()].filter((a) => !a.ok && !told.has(a.path));
-}
+const NONE: ProblemsFrame = {
+  ...{ t: 'problems', count: 0, node: [] },
+  ...{ pods: { listed: [], more: 0 }, manifests: { listed: [], more: 0 }, actors: { listed: [], more: 0 } },
+};
 
 export function Problems({ state }: { state: PageState }) {
-  const { problems, hello } = state;
-  const pods = troubled(state);
-  const actors = unwell(state);
-  const well = problemCount(state) === 0;
+  const { hello } = state;
+  const { count, node, pods, manifests, actors } = state.problems ?? NONE;
   return (
     <>
-      {well && <p className="quiet">Nothing is wrong: the node, its pods, manifests and actors are well.</p>}
-      <Group title="The node" of={problems?.node ?? []}>
+      {count === 0 && (
+        <p className="quiet">
+          {state.problems === null ? 'Asking…' : 'Nothing is wrong: the node, its pods, manifests and actors are well.'}
+        </p>
+      )}
+      <Group title="The node" of={{ listed: node, more: 0 }}>
         {(text) => (
           <li key={text}>
             <i className="dot bad" /> <strong>{text}</strong>
@@ -51,12 +31,12 @@ export function Problems({ state }: { state: PageState }) {
       <Group title="Pods that are not ready" of={pods}>
         {(p) => (
           <li key={p.uid}>
-            <i className={`dot ${podTone(p)}`} /> <a href={hrefOf('pods', p.uid)}>{`${p.namespace}/${p.name}`}</a>{' '}
-            <strong className={`tone-${podTone(p)}`}>{podStatus(p)}</strong> <span className="quiet">{p.message || p.reason}</span>
+            <i className={`dot ${p.tone}`} /> <a href={hrefOf('pods', p.uid)}>{p.name}</a>{' '}
+            <strong className={`tone-${p.tone}`}>{p.status}</strong> <span className="quiet">{p.message}</span>
           </li>
         )}
       </Group>
-      <Group title="Manifests that cannot be used" of={problems?.manifests ?? []} more={problems?.manifestsMore ?? 0}>
+      <Group title="Manifests that cannot be used" of={manifests}>
         {(m) => (
           <li key={m.where}>
             <i className="dot bad" /> <code>{m.where}</code> <span className="quiet">{m.message}</span>
@@ -66,8 +46,8 @@ export function Problems({ state }: { state: PageState }) {
       <Group title="Actors that are not well" of={actors}>
         {(a) => (
           <li key={a.path}>
-            <i className={`dot ${toneOf(a)}`} /> <a href={hrefOf('actors', a.path)}>{a.name}</a>{' '}
-            <span className="quiet">{a.error || `${a.reason} ${a.message}`}</span>
+            <i className="dot warn" /> <a href={hrefOf('actors', a.path)}>{a.name.replace(/^node\//, '')}</a>{' '}
+            <span className="quiet">{a.reason}</span>
           </li>
         )}
       </Group>
@@ -76,13 +56,12 @@ export function Problems({ state }: { state: PageState }) {
   );
 }
 
-function Group<T>(o: { title: string; of: readonly T[]; more?: number; children(item: T): React.ReactNode }) {
-  if (o.of.length === 0) return null;
-  const more = (o.more ?? 0) + Math.max(0, o.of.length - SHOWN_MAX);
+function Group<T>(o: { title: string; of: Listed<T>; children(item: T): React.ReactNode }) {
+  if (o.of.listed.length === 0) return null;
   return (
     <Section title={o.title}>
-      <ul className="plain problems">{o.of.slice(0, SHOWN_MAX).map(o.children)}</ul>
-      {more > 0 && <p className="quiet">and {more} more</p>}
+      <ul className="plain problems">{o.of.listed.map(o.children)}</ul>
+      {o.of.more > 0 && <p className="quiet">and {o.of.more} more</p>}
     </Section>
   );
 }

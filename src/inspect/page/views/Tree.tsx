@@ -1,6 +1,7 @@
 /** The supervision tree: a list that folds, for the mouse and for the arrow keys. */
 import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
-import type { ActorRow } from '../../feed/frames.ts';
+import { podTone, type Tone } from '../../../machines/shown/podStatus.ts';
+import type { ActorRow, PodRow } from '../../feed/frames.ts';
 import { Icon } from '../bits.tsx';
 import { go } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
@@ -14,6 +15,7 @@ interface Line {
 }
 /** Dynamic supervisors with more children than this begin folded only where nothing below is unwell. */
 const FOLD_FROM = 200;
+const WORKERS = 'node/pods/workers/';
 /** Lines drawn at once. */
 const LINES_MAX = 600;
 
@@ -79,6 +81,7 @@ export function Tree({ state, selected }: { state: PageState; selected: string }
             current={from + i === at}
             selected={line.row.path === own}
             now={nowMs(state)}
+            pod={line.row.path.startsWith(WORKERS) ? state.pods.get(line.row.pod) : undefined}
             fold={(closed) => fold(line.row.path, closed)}
           />
         ))}
@@ -91,7 +94,14 @@ export function Tree({ state, selected }: { state: PageState; selected: string }
   );
 }
 
-function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: number; fold(closed: boolean): void }) {
+function TreeLine(o: {
+  line: Line;
+  current: boolean;
+  selected: boolean;
+  now: number;
+  pod: PodRow | undefined;
+  fold(closed: boolean): void;
+}) {
   const { row, depth, children, open } = o.line;
   const depthMail = row.mail?.depth ?? 0;
   const said = row.lifecycle === 'running' && row.state !== '' ? row.state : row.lifecycle;
@@ -123,7 +133,7 @@ function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: num
       >
         {children > 0 && <Icon name={open ? 'open' : 'closed'} />}
       </button>
-      <i className={`dot ${toneOf(row)}`} />
+      <i className={`dot ${toneOfLine(row, o.pod, o.now)}`} />
       <span className="tree-name">{row.name}</span>
       {row.restarts > 0 && (
         <span className="badge" title={`${row.restarts} restarts`}>
@@ -144,6 +154,13 @@ function TreeLine(o: { line: Line; current: boolean; selected: boolean; now: num
       <span className="tree-age">{duration(o.now - row.sinceMs)}</span>
     </div>
   );
+}
+
+/** A worker that does its work well has the colour of its pod, whose name it bears. */
+function toneOfLine(row: ActorRow, pod: PodRow | undefined, now: number): Tone {
+  const own = toneOf(row);
+  const tone = pod === undefined ? 'ok' : podTone(pod, now);
+  return own === 'ok' && (tone === 'bad' || tone === 'warn') ? tone : own;
 }
 
 function linesOf(actors: ReadonlyMap<string, ActorRow>, o: { folded: ReadonlySet<string>; query: string }): Line[] {

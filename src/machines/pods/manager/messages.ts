@@ -115,6 +115,8 @@ export interface PodRecord {
   worker: WorkerSummary | null;
   /** Number of its present life, as in `pod.update`. */
   life?: number;
+  /** Of a recording, which does not hold the fields themselves: those without an effect on this node. */
+  leftAlone?: readonly string[];
   /** Not the first life of its UID since the pod manager began. Absent: it is. */
   renewed?: boolean;
 }

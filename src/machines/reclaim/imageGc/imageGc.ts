@@ -23,6 +23,8 @@ export interface ImageRecord {
   lastUsedMs: number;
   sizeBytes: number;
   pinned: boolean;
+  /** Tags and digests. */
+  names: readonly string[];
 }
 /** What one daemon knows of images: the next incarnation of the collector goes on with it. */
 export interface ImageLedger {
@@ -102,6 +104,7 @@ export function detected(
       lastUsedMs: used(image) ? nowMs : (known?.lastUsedMs ?? Number.NEGATIVE_INFINITY),
       sizeBytes: Number(image.size),
       pinned: image.pinned,
+      names: [...image.repoTags, ...image.repoDigests],
     });
   }
   return { ...ledger, records };

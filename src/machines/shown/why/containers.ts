@@ -58,6 +58,11 @@ function lastExit(ended: ContainerStatus['state']['terminated']): Pick<Container
   return { lastExit: { exitCode, signal, reason, ...(Number.isFinite(atMs) ? { atMs } : {}) } };
 }
 
+/** `exit code 1 (Error)`. */
+export function exitText({ exitCode, signal, reason }: { exitCode: number; signal?: number; reason?: string | undefined }): string {
+  return `${signal ? `signal ${signal}` : `exit code ${exitCode}`}${reason ? ` (${reason})` : ''}`;
+}
+
 export function containerLines(containers: readonly Explained[], nowMs: number): string[] {
   const lines = containers.filter((c) => !c.unheard).flatMap((c) => linesOf(c, nowMs));
   return lines.length === 0 ? [] : ['Containers', ...lines];
@@ -73,9 +78,7 @@ function linesOf({ data, startedAtMs, over }: Explained, nowMs: number): string[
   if (message !== '') lines.push(`      ${message}`);
   if (lastExit !== undefined) {
     const when = lastExit.atMs === undefined ? '' : `, ended ${shortDuration(nowMs - lastExit.atMs)} ago`;
-    const how = lastExit.signal !== 0 ? `signal ${lastExit.signal}` : `exit code ${lastExit.exitCode}`;
-    const why = lastExit.reason === '' ? '' : ` (${lastExit.reason})`;
-    lines.push(`      ${over ? 'this run' : 'last run'}: ${how}${why}${when}`);
+    lines.push(`      ${over ? 'this run' : 'last run'}: ${exitText(lastExit)}${when}`);
   }
   return lines;
 }

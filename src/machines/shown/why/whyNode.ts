@@ -1,63 +1,67 @@
 /** Why a node is as it is: what `actorctl why node` prints. Pure. */
 import { AWAITING_REASONS } from '../../api/messages.ts';
+import { podsView } from '../../pods/manager/messages.ts';
+import { volumesView } from '../../services/volumes/messages.ts';
 import type { ActorView } from '../../supervision/actorState.ts';
 import { shortDuration } from '../../text/duration.ts';
 import { printable } from '../../text/table.ts';
 import type { Explanation } from '../answers.ts';
-import type { NodeFactsPage } from '../nodePage.ts';
-import { treeHealth } from '../treeHealth.ts';
+import type { Moment } from '../moment/moment.ts';
+import { wrongWith } from '../moment/wrong.ts';
+import { nodePage } from '../nodePage.ts';
+import { stuckVolumes } from './whyVolumes.ts';
 
 /** Actors and pods named at most. */
 const NAMED_MAX = 12;
 
-export interface WhyNodeInput {
-  known: NodeFactsPage;
-  state: ActorView;
-  /** By path of an actor: what it works with and cannot reach. */
-  lost: ReadonlyMap<string, string>;
-  /** Sources that cannot be read, in words. */
-  sourceErrors: readonly string[];
-  /** Volumes that cannot be set up or taken down, in words. */
-  volumes?: readonly string[];
-  nowMs: number;
-}
-
-export function explainNode({ known, state, lost, sourceErrors, volumes = [], nowMs }: WhyNodeInput): Explanation {
-  const { runtime, api } = known;
-  const unwell = treeHealth(state, lost).filter((h) => !h.ok);
-  const pending = known.pods.filter((p) => p.phase === 'Pending');
-  const failed = known.pods.filter((p) => p.phase === 'Failed');
+export function explainNode(m: Moment): Explanation {
+  const { nowMs } = m;
+  const { runtime, api, pods, startedAtMs } = nodePage(m);
+  const wrong = wrongWith(m);
+  const unwell = wrong.actors.filter((h) => !h.ok);
+  const waits = awaiting(m.state());
+  const count = (phase: string) => pods.filter((p) => p.phase === phase).length;
   const ready = runtime.ready && runtime.networkReady;
   const away = runtime.ready ? `the network of ${runtime.name} is not ready` : 'the runtime does not answer or is not ready';
   const notReady = ready ? [] : [`${away}${runtime.reason === '' ? '' : `: ${runtime.reason}`}`];
+  const sources = wrong.manifests.map((e) => `${e.source} ${e.where}: ${e.message}`);
   const lines = [
-    `Node ${known.name}  ${known.version}, up ${shortDuration(nowMs - known.startedAtMs)}`,
+    `Node ${m.name}  ${m.version}, up ${shortDuration(nowMs - startedAtMs)}`,
     `  ready    ${ready ? 'yes' : `no: ${notReady.join()}`}`,
     `  runtime  ${runtime.name === '' ? 'not reached yet' : `${runtime.name} ${runtime.version}`}${ready && runtime.reason !== '' ? `: ${runtime.reason}` : ''}`,
     `  API      ${api === null ? 'none: a standalone node' : `${api.server} ${api.state} for ${shortDuration(nowMs - api.sinceMs)}${api.reason === '' ? '' : `: ${api.reason}`}`}`,
-    `  pressure ${known.pressures.length === 0 ? 'none' : `${known.pressures.join(', ')}: no new pods of the lowest class are admitted`}`,
-    `  pods     ${known.pods.length}, ${pending.length} Pending, ${failed.length} Failed`,
+    `  pressure ${wrong.pressures.length === 0 ? 'none' : `${wrong.pressures.join(', ')}: no new pods of the lowest class are admitted`}`,
+    `  pods     ${pods.length}, ${count('Pending')} Pending, ${count('Failed')} Failed`,
     ...named(
-      'Not running',
-      [...failed, ...pending].map((p) => `${p.namespace}/${p.name}: ${p.phase} (actorctl why ${p.namespace}/${p.name})`),
+      'Pods that are not ready',
+      wrong.pods.map((p) => `${p.name}: ${p.status}${p.message === '' ? '' : `: ${p.message}`} (actorctl why ${p.name})`),
     ),
-    ...named('Volumes', volumes),
-    ...named('Sources', sourceErrors),
-    ...named('Waiting for the API server', awaiting(state)),
+    ...named('Volumes', stuckVolumes(m.read(volumesView) ?? new Map(), nowMs, podNameOf(m))),
+    ...named('Sources', sources),
+    ...named('Waiting for the API server', waits),
     ...named(
       'Not well',
-      unwell.map((h) => `${h.path}: ${h.reason}`),
+      unwell.map((h) => `${h.name}: ${h.reason}`),
     ),
   ];
   const node = {
-    name: known.name,
+    name: m.name,
     ready,
-    problems: [...notReady, ...lost.values(), ...sourceErrors, ...awaiting(state)],
-    pressures: [...known.pressures],
-    pods: [...failed, ...pending].map((p) => `${p.namespace}/${p.name}`),
+    problems: [...notReady, ...wrong.lost.values(), ...sources, ...waits],
+    pressures: [...wrong.pressures],
+    pods: wrong.pods.map((p) => p.name),
     unwell,
   };
   return { found: true, lines: lines.map(printable), node };
+}
+
+/** `namespace/name` of the pod with that UID. */
+function podNameOf(m: Moment): (uid: string) => string {
+  const records = m.read(podsView)?.records;
+  return (uid) => {
+    const metadata = records?.get(uid)?.pod.metadata;
+    return metadata === undefined ? uid : `${metadata.namespace}/${metadata.name}`;
+  };
 }
 
 /** Actors that have asked the API server for all objects of their kind, and do not have them yet. */

@@ -80,8 +80,11 @@ export function absentLines(e: Located, i: WhyInput): string[] {
 }
 
 /** Fields that the pod runs without. */
-export function leftAloneLines({ pod, source }: Pick<PodRecord, 'pod' | 'source'>): string[] {
-  const { leftAlone } = podFields(pod, { api: source === 'api' });
+export function leftAloneOf({ pod, source, leftAlone }: Pick<PodRecord, 'pod' | 'source' | 'leftAlone'>): readonly string[] {
+  return leftAlone ?? podFields(pod, { api: source === 'api' }).leftAlone;
+}
+export function leftAloneLines(record: Pick<PodRecord, 'pod' | 'source' | 'leftAlone'>): string[] {
+  const leftAlone = leftAloneOf(record);
   return leftAlone.length === 0 ? [] : ['Left alone (no effect on this node)', ...leftAlone.map((field) => `  ${field}`)];
 }
 

@@ -40,6 +40,7 @@ const record = (over: Partial<ImageRecord> = {}): ImageRecord => ({
   lastUsedMs: OLD,
   sizeBytes: 100,
   pinned: false,
+  names: [],
   ...over,
 });
 const ledger = (records: Record<string, ImageRecord>, sinceMs = 0): ImageLedger => ({
@@ -61,7 +62,12 @@ const planned =
     return { ...plan, wantedBytes: String(plan.wantedBytes) };
   };
 const told = (b: ImageLedger) =>
-  [...(b.records ?? [])].map(([id, r]) => ({ id, ...r, firstDetectedMs: String(r.firstDetectedMs), lastUsedMs: String(r.lastUsedMs) }));
+  [...(b.records ?? [])].map(([id, { names: _, ...r }]) => ({
+    id,
+    ...r,
+    firstDetectedMs: String(r.firstDetectedMs),
+    lastUsedMs: String(r.lastUsedMs),
+  }));
 const FIRST: ImageLedger = { records: null, sinceMs: 0, failures: 0 };
 const made = (over: Partial<CriContainer>): CriContainer => ({
   id: 'c',

@@ -1,10 +1,11 @@
 /** One pod: what it is waiting for, how long each phase took, its containers, volumes and probes, and why. */
 
+import { podStatus, podTone, podTrouble, type Tone } from '../../../../machines/shown/podStatus.ts';
 import type { PodRow } from '../../../feed/frames.ts';
 import { EntryRow, Fact, Section } from '../../bits.tsx';
 import { hrefOf } from '../../route.ts';
 import { nowMs, type PageState } from '../../store.ts';
-import { clock, duration, podStatus, podTone } from '../../words.ts';
+import { clock, duration } from '../../words.ts';
 import { Containers } from './Containers.tsx';
 import { Life } from './Life.tsx';
 import type { Told } from './lanes.ts';
@@ -12,8 +13,9 @@ import { Sequence } from './Sequence.tsx';
 import { Timeline } from './Timeline.tsx';
 
 /** What a reader must know before anything else; '' for a pod that is well. */
-function troubleOf(row: PodRow | undefined): string {
-  if (row === undefined || podTone(row) !== 'bad') return '';
+function troubleOf(row: PodRow | undefined, now: number): string {
+  const tone = row === undefined ? 'off' : podTone(row, now);
+  if (row === undefined || (tone !== 'bad' && tone !== 'warn')) return '';
   return row.rejected ? `Refused: ${row.reason}` : podStatus(row);
 }
 
@@ -22,6 +24,8 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
   const row = state.pods.get(uid);
   const now = nowMs(state);
   const told = frame?.pod ?? null;
+  const tone = row === undefined ? 'off' : podTone(row, now);
+  const trouble = troubleOf(row, now);
   const worker = state.actors.get(`node/pods/workers/${uid}`);
   return (
     <article className="wide pod" aria-label={`Pod ${told?.name ?? uid}`}>
@@ -29,7 +33,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
         ← All pods
       </a>
       <h1>
-        {row !== undefined && <i className={`dot big ${podTone(row)}`} />} {told?.name ?? row?.name ?? uid}{' '}
+        {row !== undefined && <i className={`dot big ${tone}`} />} {told?.name ?? row?.name ?? uid}{' '}
         <span className="quiet">{told?.namespace ?? row?.namespace}</span>
       </h1>
       {frame === null && <p className="quiet">Asking…</p>}
@@ -37,7 +41,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
       {told !== null && (
         <>
           <p className="said">
-            <span className={`chip tone-${row === undefined ? 'off' : podTone(row)}`}>{troubleOf(row) || told.phase}</span>
+            <span className={`chip tone-${tone}`}>{trouble || told.phase}</span>
             {told.worker !== null && (
               <>
                 <a href={hrefOf('actors', `node/pods/workers/${uid}`)}>
@@ -47,8 +51,10 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
               </>
             )}
             <span>
-              {troubleOf(row) === '' ? told.worker?.reason : ''}{' '}
-              <span className="quiet">{troubleOf(row) === '' ? told.worker?.message || told.message : row?.message}</span>
+              {trouble === '' ? told.worker?.reason : ''}{' '}
+              <span className="quiet">
+                {trouble === '' || row === undefined ? told.worker?.message || told.message : podTrouble(row, now)}
+              </span>
             </span>
           </p>
           <dl className="facts">
@@ -56,13 +62,13 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
             <Fact name="Ready first">{readyAfter(told)}</Fact>
             <Fact name="From">{told.source || '–'}</Fact>
             {told.conditions.map((c) => (
-              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : toneOfUnmet(row)}>
+              <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : toneOfUnmet(tone)}>
                 <span title={[c.reason, c.message, clock(c.sinceMs)].filter((t) => t !== '').join('\n')}>{c.status}</span>
               </Fact>
             ))}
           </dl>
           <Section title="Timeline">
-            <Timeline told={told} now={now} troubled={troubleOf(row) !== ''} />
+            <Timeline told={told} now={now} troubled={trouble !== ''} />
           </Section>
           <div className="columns">
             <Containers told={told} now={now} uid={uid} withLogs={state.hello?.recording === undefined} />
@@ -118,8 +124,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
 }
 
 /** A pod that has ended is not expected to be ready. */
-function toneOfUnmet(row: PodRow | undefined): string {
-  const tone = row === undefined ? 'off' : podTone(row);
+function toneOfUnmet(tone: Tone): string {
   return tone === 'off' ? '' : tone === 'bad' ? 'bad' : 'warn';
 }
 

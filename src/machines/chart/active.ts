@@ -1,5 +1,5 @@
 /** Which states of a chart are meant by a state in text, such as `up(net.ok,disk.ok)`. Pure. */
-import type { Chart, ChartState } from '../../machines/chart/definition.ts';
+import type { Chart, ChartState } from './definition.ts';
 
 /** A longer text is no state of ours. */
 const CHARS_MAX = 2000;

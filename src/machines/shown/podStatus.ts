@@ -1,0 +1,44 @@
+/** How well a pod is, in one word, and in a colour. Pure. */
+import { shortDuration } from '../text/duration.ts';
+import type { PodSummary } from './podSummary.ts';
+
+export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'off';
+type Judged = Pick<PodSummary, 'phase' | 'ready' | 'containers' | 'rejected' | 'removed' | 'reason' | 'message' | 'crashed'>;
+
+/** The back-off of a container that ran for so long begins anew: until then one that came back is not well yet. */
+const STEADY_AFTER_MS = 600_000;
+/** A container that restarted once may have been unlucky. */
+const CRASHES_MIN = 2;
+
+/** It runs, and ran and ended just before, again and again. */
+function isUnsteady({ crashed, phase, removed }: Pick<Judged, 'crashed' | 'phase' | 'removed'>, nowMs: number): boolean {
+  return phase === 'Running' && !removed && crashed !== undefined && crashed.times >= CRASHES_MIN && nowMs - crashed.atMs < STEADY_AFTER_MS;
+}
+
+/** As kubectl's STATUS: why a pod is not well, else its phase. */
+export function podStatus(p: Judged): string {
+  if (p.rejected) return 'Refused';
+  if (isFailing(p)) return p.reason || p.phase;
+  return p.removed && p.phase === 'Running' ? 'Terminating' : p.phase;
+}
+
+function isFailing(p: Judged): boolean {
+  return p.rejected || p.phase === 'Failed' || /BackOff|Error|Err[A-Z]|Failed|Unavailable/.test(p.reason);
+}
+
+export function podTone(p: Judged, nowMs: number): Tone {
+  if (isFailing(p)) return 'bad';
+  if (isUnsteady(p, nowMs)) return 'warn';
+  if (p.phase === 'Running') return p.ready === p.containers ? 'ok' : 'busy';
+  return p.phase === 'Succeeded' ? 'off' : 'busy';
+}
+
+/** What a reader should know beside the status; '' for a pod that is well. */
+export function podTrouble(p: Judged, nowMs: number): string {
+  const tone = podTone(p, nowMs);
+  if (tone === 'warn' && p.crashed !== undefined) {
+    const { name, times, how, atMs } = p.crashed;
+    return `${name} ended ${times} times, last ${shortDuration(nowMs - atMs)} ago with ${how}`;
+  }
+  return tone === 'ok' || tone === 'off' ? '' : p.message || p.reason;
+}

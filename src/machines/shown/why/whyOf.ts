@@ -1,0 +1,42 @@
+/** What `actorctl why` says of a pod, a manifest or the node, at one moment. Pure. */
+import { claimStepsView, claimsView } from '../../allocation/claims/messages.ts';
+import { topologyView } from '../../allocation/coordinator/messages.ts';
+import { eventsView } from '../../foundation/messages.ts';
+import { waitingPodsView } from '../../pods/admission/messages.ts';
+import { podsView } from '../../pods/manager/messages.ts';
+import { manifestsView, sourceErrorsView } from '../../pods/podConfig/messages.ts';
+import { statusesView } from '../../pods/status/messages.ts';
+import { criView } from '../../runtime/cri/messages.ts';
+import { runtimePodsView } from '../../runtime/pleg/messages.ts';
+import { volumesView } from '../../services/volumes/messages.ts';
+import type { Explanation } from '../answers.ts';
+import type { Moment } from '../moment/moment.ts';
+import { explainPod } from './why.ts';
+import { explainNode } from './whyNode.ts';
+
+/** `query`: `node` or its name, else what {@link explainPod} takes. */
+export function whyOf(m: Moment, query: string): Explanation {
+  return query === 'node' || query === m.name ? explainNode(m) : whyPod(m, query);
+}
+
+/** `events` false: without them, for a page that has them beside it. */
+export function whyPod(m: Moment, query: string, o: { events: boolean } = { events: true }): Explanation {
+  return explainPod({
+    query,
+    nowMs: m.nowMs,
+    monoMs: m.monoMs,
+    pods: m.read(podsView),
+    waiting: m.read(waitingPodsView),
+    statuses: m.read(statusesView),
+    events: o.events ? m.read(eventsView) : [],
+    sourceErrors: m.read(sourceErrorsView),
+    listed: m.read(runtimePodsView)?.pods,
+    manifests: m.read(manifestsView),
+    startedAtMs: m.startedAtMs,
+    cri: m.read(criView),
+    volumes: m.read(volumesView),
+    topology: m.read(topologyView),
+    claims: { records: m.read(claimsView), steps: m.read(claimStepsView) },
+    actorAt: (path) => m.stateAt(path),
+  });
+}
