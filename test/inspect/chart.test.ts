@@ -70,6 +70,15 @@ describe('the chart of every running machine', () => {
   });
 });
 
+it('a machine that is one state is drawn with what it takes and does', async () => {
+  const { statusMachine } = await import('../../src/machines/pods/status/statusMachine.ts');
+  const chart = chartOf(statusMachine);
+  expect(chart?.root.states).toEqual([]);
+  const lines = chart === null ? [] : mermaidOf(chart);
+  expect(lines[1]).toMatch(/^ {2}state "\w+" as (\w+)$/);
+  expect(lines).toContainEqual(expect.stringMatching(/^ {2}(\w+) --> \1 : status\.set/));
+});
+
 it('every transition of every machine carries the name of an event, of a delay or of the actor that ended', async () => {
   const unnamed: string[] = [];
   let count = 0;

@@ -95,7 +95,7 @@ function actionOf(name: string, dialect: Dialect): unknown {
 
 // ---- Mermaid ---------------------------------------------------------------------------------------------------------
 
-/** A `stateDiagram-v2`. Transitions that leave no state are left out. */
+/** A `stateDiagram-v2`. Transitions that leave no state are left out; of a machine that is one state, they are all there is. */
 export function mermaidOf(chart: Chart): string[] {
   const names = new Map<string, string>();
   const name = (id: string): string => {
@@ -107,6 +107,11 @@ export function mermaidOf(chart: Chart): string[] {
     return made;
   };
   const { root } = chart;
+  if (root.states.length === 0) {
+    const only = name(root.id);
+    const loops = root.transitions.map((t) => `  ${only} --> ${only} : ${escaped(stepText(t))}`);
+    return ['stateDiagram-v2', `  state "${escaped(root.id)}" as ${only}`, `  [*] --> ${only}`, ...loops];
+  }
   // Regions, and transitions of the machine as a whole, need a state around them.
   const wrapped = root.type === 'parallel' || root.transitions.some((t) => t.targets.length > 0);
   const body = wrapped
@@ -137,6 +142,11 @@ function edgesOf(state: ChartState, name: (id: string) => string): string[] {
 /** Event and guard of a transition in one line. */
 function edgeText(t: Pick<ChartTransition, 'label' | 'guard'>): string {
   return t.guard === '' ? t.label : `${t.label} [${t.guard}]`;
+}
+
+/** The same with what it does. */
+function stepText({ label, guard, actions }: Pick<ChartTransition, 'label' | 'guard' | 'actions'>): string {
+  return `${edgeText({ label, guard })}${actions.length === 0 ? '' : ` / ${actions.join(', ')}`}`;
 }
 
 function escaped(text: string): string {

@@ -48,7 +48,9 @@ export function ActorPage({ state, path }: { state: PageState; path: string }) {
         </p>
       ) : null}
       {state.hello?.faultInjection && row !== undefined && below.length === 0 && <Acts path={root} />}
-      {chart !== null ? (
+      {chart !== null && chart.root.states.length === 0 ? (
+        <OneState chart={chart} taken={new Set(taken)} />
+      ) : chart !== null ? (
         <>
           <Statechart chart={chart} active={active} taken={taken} selected={asked} onSelect={setAsked} />
           {chosen !== null && <Chosen state={chosen} />}
@@ -60,6 +62,26 @@ export function ActorPage({ state, path }: { state: PageState; path: string }) {
       )}
       {frame !== null && <Details frame={frame} path={path} />}
     </article>
+  );
+}
+
+/** A machine without states has no picture: what it takes is all that there is of it. */
+function OneState({ chart, taken }: { chart: Chart; taken: ReadonlySet<string> }) {
+  const { transitions } = chart.root;
+  return (
+    <Section title="One state" note="it is always the same; this is what it takes, and what it does then">
+      {transitions.length === 0 ? (
+        <p className="quiet">It takes nothing.</p>
+      ) : (
+        <ul className="plain">
+          {transitions.map((t) => (
+            <li key={t.id} className={taken.has(t.id) ? 'tone-ok' : ''}>
+              <code>{t.label}</code> {t.guard === '' ? '' : `[${t.guard}]`} <span className="quiet">{t.actions.join(', ')}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
   );
 }
 
