@@ -1,6 +1,7 @@
 /** Why a node is as it is: what `actorctl why node` prints. Pure. */
 import { AWAITING_REASONS } from '../../api/messages.ts';
 import { podsView } from '../../pods/manager/messages.ts';
+import { plegAddr } from '../../runtime/pleg/messages.ts';
 import { volumesView } from '../../services/volumes/messages.ts';
 import type { ActorView } from '../../supervision/actorState.ts';
 import { shortDuration } from '../../text/duration.ts';
@@ -66,7 +67,8 @@ function podNameOf(m: Moment): (uid: string) => string {
 
 /** Actors that have asked the API server for all objects of their kind, and do not have them yet. */
 function awaiting(actor: ActorView): string[] {
-  const own = AWAITING_REASONS.includes(actor.reason) ? [`${actor.path}: ${actor.message}`] : [];
+  // The runtime's pods are listed, too.
+  const own = AWAITING_REASONS.includes(actor.reason) && actor.path !== plegAddr.path ? [`${actor.path}: ${actor.message}`] : [];
   return [...own, ...actor.children.flatMap(awaiting)];
 }
 
