@@ -6,7 +6,7 @@ import { cutLine, printable } from '../machines/text/table.ts';
 import type { CtlIo } from './io.ts';
 import { paint } from './render.ts';
 
-const FORMATS = ['text', 'wide', 'json', 'yaml'] as const;
+const FORMATS = ['text', 'wide', 'json', 'yaml', 'name'] as const;
 export type Format = (typeof FORMATS)[number];
 
 export interface Asked {
@@ -17,6 +17,8 @@ export interface Asked {
   namespace: string;
   /** Whether a pod is of the namespace, and has the labels, that the options name. */
   chooses(pod: { namespace: string; labels?: Readonly<Record<string, string>> }): boolean;
+  /** Titles stand above the columns of a table. */
+  headers: boolean;
 }
 /** Gives the exit code. */
 export type Command = (asked: Asked) => Promise<number>;
@@ -25,6 +27,16 @@ export type Command = (asked: Asked) => Promise<number>;
 export function print({ io }: Pick<Asked, 'io'>, lines: readonly string[], widthMax = 0): void {
   const colour = io.columns > 0 && (io.env.NO_COLOR ?? '') === '';
   io.out(lines.map((line) => `${paint(line, cutLine(line, widthMax), colour)}\n`).join(''));
+}
+
+/** A table, whose first line is its titles. */
+export function printTable(asked: Asked, lines: readonly string[]): void {
+  print(asked, asked.headers ? lines : lines.slice(1), widthOf(asked));
+}
+
+/** Names alone, as kubectl writes them: `pod/web`. */
+export function printNames({ io }: Pick<Asked, 'io'>, kind: string, names: readonly string[]): void {
+  io.out(names.map((name) => `${kind}/${printable(name)}\n`).join(''));
 }
 
 /** Whether the answer is wanted as data. */
@@ -55,6 +67,7 @@ export interface Common {
   node?: string | undefined;
   json: boolean;
   output?: string | undefined;
+  headers?: boolean | undefined;
   namespace?: string | undefined;
   'all-namespaces'?: boolean | undefined;
   selector?: string | undefined;

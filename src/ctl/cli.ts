@@ -28,7 +28,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
       const namespace = args['all-namespaces'] === true ? '' : (args.namespace ?? '');
       const fits = labelSelector(args.selector ?? '');
       const chooses: Asked['chooses'] = (pod) => (namespace === '' || pod.namespace === namespace) && fits(pod.labels ?? {});
-      const asked = { format, namespace, chooses };
+      const asked = { format, namespace, chooses, headers: args.headers !== false };
       if (args.recording === undefined) {
         if (args.at !== undefined) throw new CtlError(EXIT.usage, '--at is a moment of a recording: give --recording FILE, too.');
         code = await command({ io, client: adminClient(socketPathFrom(args.socket, io, args.node), io.signal, args.node), ...asked });
@@ -52,7 +52,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
         return EXIT.ok;
       }
     }
-    await parserOf(runner).parseAsync([...io.argv], {}, (_error, _args, output) => {
+    await parserOf(runner).parseAsync(io.argv.length === 0 ? ['--help'] : [...io.argv], {}, (_error, _args, output) => {
       if (output !== '') io.out(`${output}\n`);
     });
   } catch (error) {
@@ -72,7 +72,7 @@ function parserOf(runner: Runner) {
     .scriptName('actorctl')
     // Our own words are English; a translated half would only confuse.
     .locale('en')
-    .usage('$0 <command>\n\nAsks a running actorlet what it does and why.')
+    .usage('$0 <command>\n\nAsks a running actorlet what it does and why. Many nodes on one machine: actorlet fleet --help.')
     .option('socket', {
       type: 'string',
       describe: `admin socket; default $ACTORLET_SOCKET, else ./${LOCAL_SOCKET} if it is there, else ${HOST_SOCKET}`,
@@ -80,7 +80,12 @@ function parserOf(runner: Runner) {
     .option('node', { type: 'string', describe: `node of a fleet; its default socket is ./${FLEET_SOCKET}` })
     .option('recording', { type: 'string', describe: 'ask a recording (--actorlet-record of the daemon) in place of a daemon' })
     .option('at', { type: 'string', describe: 'moment of the recording: a time, or how long before its end; default its end' })
-    .option('output', { alias: 'o', choices: ['json', 'yaml', 'wide'] as const, describe: 'as data, or text that is not cut' })
+    .option('output', {
+      alias: 'o',
+      choices: ['json', 'yaml', 'wide', 'name'] as const,
+      describe: 'as data, text that is not cut, or names alone',
+    })
+    .option('headers', { type: 'boolean', default: true, describe: 'titles above the columns; --no-headers: none' })
     .option('json', { type: 'boolean', default: false, describe: 'the same as -o json' })
     .option('namespace', { alias: 'n', type: 'string', describe: 'only pods of this namespace' })
     .option('all-namespaces', { alias: 'A', type: 'boolean', default: false, describe: 'pods of every namespace, as without -n' })
@@ -89,7 +94,6 @@ function parserOf(runner: Runner) {
   return parser
     .parserConfiguration({ 'populate--': true })
     .demandCommand(1, 'say what to do')
-    .recommendCommands()
     .strict()
     .alias('help', 'h')
     .version(GIT_VERSION)
@@ -116,10 +120,18 @@ function lacking(message: string, y: Argv): string | null {
   return `${command.slice('actorctl '.length)}: say which ${name}, for example: ${example} (${command} --help)`;
 }
 
+/** Words of other tools, and what they are here. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  ...{ ps: 'pods', ls: 'pods', list: 'pods', containers: 'pods', status: 'healthz', health: 'healthz', log: 'logs', stats: 'top' },
+  ...{ sh: 'exec', run: 'try', attach: 'exec', explain: 'why', history: 'timeline', state: 'tree', actors: 'tree', dashboard: 'ui' },
+};
+
 /** Which option, or command below the one that was found, was meant by a word that is not known. */
 function meant(message: string, y: Argv, argv: readonly string[]): string {
-  const unknown = /^Unknown arguments?: ([^,\s]+)/.exec(message)?.[1];
+  const unknown = /^Unknown (?:arguments?|commands?): ([^,\s]+)/.exec(message)?.[1];
   if (unknown === undefined) return '';
+  const other = argv[0] === unknown ? OTHER_WORDS[unknown.toLowerCase()] : undefined;
+  if (other !== undefined) return ` (did you mean ${other}?)`;
   // What yargs gives here is its usage, whatever its types say: it describes the options of the command that was found.
   const usage = y as unknown as { getDescriptions(): Readonly<Record<string, unknown>>; getCommands(): readonly (readonly unknown[])[] };
   const below = usage.getCommands().map(

@@ -14,7 +14,7 @@ export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; nam
     p.namespace,
     p.name,
     `${p.ready}/${p.containers}`,
-    p.rejected ? 'Refused' : p.phase,
+    p.rejected ? 'Refused' : p.status,
     String(p.restarts),
     shortDuration(p.ageMs),
     p.workerState === '' ? p.worker : p.workerState,
@@ -22,7 +22,7 @@ export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; nam
     [p.reason, p.message].filter((s) => s !== '').join(': '),
   ]);
   const more = o.wide === true ? ['IP', 'SOURCE', 'UID'] : [];
-  return renderTable(['NAMESPACE', 'NAME', 'READY', 'PHASE', 'RESTARTS', 'AGE', 'WORKER', ...more, 'REASON'], rows);
+  return renderTable(['NAMESPACE', 'NAME', 'READY', 'STATUS', 'RESTARTS', 'AGE', 'WORKER', ...more, 'REASON'], rows);
 }
 
 export function renderEvents(events: readonly RecordedEvent[], nowMs: number): string[] {

@@ -139,6 +139,7 @@ function view(phase: PodPhase, c: ContainerStatus, more: Partial<PodView> = {}):
     name: 'web-n1',
     source: 'file',
     phase,
+    status: phase,
     ready: c.ready ? 1 : 0,
     containers: 1,
     restarts: c.restartCount,

@@ -1,6 +1,9 @@
 /** The command line of everything else: page, charts, faults, simulation, throw-away nodes. Their code is loaded when wanted. */
 import type { Argv } from 'yargs';
 import { CtlError, EXIT } from '../../admin/client.ts';
+import type { NodeFactsPage } from '../../machines/shown/nodePage.ts';
+import { printable } from '../../machines/text/table.ts';
+import { GIT_VERSION } from '../../machines/version.ts';
 import type { Common, Runner } from '../asked.ts';
 import { socketPathFrom } from '../socketPath.ts';
 import { completionScript, SHELLS } from './completion.ts';
@@ -12,7 +15,10 @@ import { CHART_FORMATS } from './show/chartFormats.ts';
 export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
   return addReplayCommand(
     addRecordCommand(
-      addTryCommand(addSimCommand(addImageCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner), runner),
+      addTryCommand(
+        addSimCommand(addImageCommand(addNodeCommand(addAboutCommands(addInspectCommands(y, runner), runner), runner), runner), runner),
+        runner,
+      ),
       runner,
     ),
     runner,
@@ -152,6 +158,36 @@ function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: 
         const { runInject } = await import('./inject/inject.ts');
         await run((asked) => runInject(asked.io, asked.client, { request, json: asked.format === 'json' }))(args as Common);
       }),
+    );
+}
+
+function addAboutCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: Runner): Argv<T> {
+  return y
+    .command(
+      'version',
+      'versions of this program and of the daemon',
+      (c) =>
+        c
+          .option('client', { type: 'boolean', default: false, describe: 'of this program alone' })
+          .example('$0 version --client', 'without a daemon'),
+      async (args) => {
+        io.out(`actorctl ${GIT_VERSION}\n`);
+        if (args.client) return;
+        await run(async ({ client }) => {
+          const { version, name } = (await client.json('/node')) as NodeFactsPage;
+          io.out(`actorlet ${printable(version || 'of no version')} (node ${printable(name)})\n`);
+          return EXIT.ok;
+        })(args);
+      },
+    )
+    .command(
+      'fleet',
+      'many nodes on one machine: a command of actorlet',
+      (c) => c.example('actorlet fleet --nodes 100 --api embedded', 'a hundred nodes without a cluster; --node NAME asks one of them'),
+      () => {
+        io.err('actorctl: fleet is a command of the daemon: actorlet fleet --help. actorctl --node NAME asks one of its nodes.\n');
+        setCode(EXIT.usage);
+      },
     );
 }
 

@@ -18,6 +18,17 @@ export type PodQuery<R extends Findable = PodRecord> =
 
 /** The first kind of match that finds anything decides: UID, full name, name, start of a UID. */
 export function findPod<R extends Findable>(query: string, records: ReadonlyMap<string, R>): PodQuery<R> {
+  const found = findNamed(query, records);
+  const name = withoutKind(query);
+  return found.kind === 'none' && name !== query ? findNamed(name, records) : found;
+}
+
+/** `web` of `pod/web`, as kubectl names pods. */
+export function withoutKind(query: string): string {
+  return query.replace(/^(?:pods?|po)\//i, '');
+}
+
+function findNamed<R extends Findable>(query: string, records: ReadonlyMap<string, R>): PodQuery<R> {
   const exact = records.get(query);
   if (exact !== undefined) return { kind: 'one', uid: query, record: exact };
   const slash = query.indexOf('/');

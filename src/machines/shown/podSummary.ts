@@ -3,6 +3,7 @@ import type { ContainerStatus, PodStatus } from '../kube/types.ts';
 import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
+import { kubectlStatus } from './kubectlStatus.ts';
 import { exitText } from './why/containers.ts';
 import { type ActorAt, workerWords } from './workerWords.ts';
 
@@ -13,6 +14,8 @@ export interface PodSummary {
   source: PodRecord['source'];
   /** Phase of the API status; `Pending` before the first status. */
   phase: string;
+  /** As in the STATUS column of kubectl. */
+  status: string;
   ready: number;
   containers: number;
   /** Restarts of all containers together. */
@@ -67,6 +70,7 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
     name: record.pod.metadata.name,
     source: record.source,
     phase: status?.phase ?? 'Pending',
+    status: kubectlStatus({ spec: record.pod.spec, status: status ?? {}, deleted: !isWanted(record) }),
     ready: (status?.containerStatuses ?? []).filter((c) => c.ready).length,
     containers: record.pod.spec.containers.length,
     restarts: Math.max(fromStatus, fromWorker),

@@ -230,7 +230,7 @@ describe('findings', () => {
       { level: 'note', where: 'a', what: 'b', todo: '' },
       { level: 'error', where: 'x\ny', what: 'red \u001b[31m', todo: 'Do.' },
     ];
-    expect(textOf(findings)).toBe('error    x y: red  [31m\n         Do.\nnote     a: b\n1 error, 0 warnings, 1 note\n');
+    expect(textOf(findings)).toBe('error    x y: red \\u001b[31m\n         Do.\nnote     a: b\n1 error, 0 warnings, 1 note\n');
     expect(JSON.parse(jsonOf(findings))).toMatchObject({ exitCode: 2, findings: [{ level: 'error' }, { level: 'note' }] });
     expect(
       [[], ['note'], ['warning', 'note']].map((levels) => exitCodeOf(levels.map((l) => ({ ...findings[0], level: l }) as Finding))),

@@ -39,7 +39,15 @@ beforeAll(async () => {
 afterAll(() => browser?.[Symbol.asyncDispose]());
 
 const podRow = (i: number, o: Partial<PodRow> = {}): PodRow => ({
-  ...{ uid: `uid-${i}`, namespace: 'default', name: `web-${String(i).padStart(4, '0')}`, source: 'api', phase: 'Running', ready: 1 },
+  ...{
+    uid: `uid-${i}`,
+    namespace: 'default',
+    name: `web-${String(i).padStart(4, '0')}`,
+    source: 'api',
+    phase: 'Running',
+    status: 'Running',
+    ready: 1,
+  },
   ...{ containers: 1, restarts: 0, worker: 'syncing', workerState: 'syncing.settled', reason: 'Synced', message: 'all is as it should be' },
   ...{ podIP: '', removed: false, rejected: false, seenAtMs: NOW_MS - 1_000 * i },
   ...o,

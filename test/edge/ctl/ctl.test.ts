@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { adminServerSpec } from '../../../src/actors/edge/admin.ts';
 import type { InspectionPage } from '../../../src/actors/edge/server.ts';
 import type { ActorState } from '../../../src/actors/supervision/types.ts';
@@ -129,7 +130,7 @@ describe('actorctl', () => {
   it('suggests the command that was meant', async () => {
     const { code, err } = await ctl(['tre']);
     expect(code).toBe(2);
-    expect(err).toContain('Did you mean tree?');
+    expect(err).toContain('(did you mean tree?)');
   });
   it('suggests the option that was meant', async () => {
     expect((await ctl(['tree', '--wach'])).err).toContain('Unknown argument: wach (did you mean --watch?)');
@@ -139,6 +140,24 @@ describe('actorctl', () => {
     const d = await daemon();
     const { out } = await ctl(['pods', '--socket', d.socketPath]);
     await expect(out).toMatchFileSnapshot('golden/ctl/pods.txt');
+  });
+  it('takes and gives names as kubectl does', async () => {
+    const d = await daemon();
+    const at = (...argv: string[]) => ctl([...argv, '--socket', d.socketPath]);
+    expect((await at('pods', '-o', 'name')).out).toBe('pod/calm\npod/web-node1\n');
+    expect((await at('why', 'pod/calm')).out).toContain('Pod default/calm');
+    expect((await at('-n', 'default', 'why', 'pod/web')).out).toContain('Pod default/web-node1');
+    expect((await at('pods', '--no-headers')).out).toMatch(/^default +calm /);
+    expect((await at('events', '--no-headers')).out).not.toContain('LAST SEEN');
+    expect((await at('version')).out).toMatch(/^actorctl v.*\nactorlet .*\n$/);
+  });
+  it('gives a pod as the Pod, with its live status, and several as a List', async () => {
+    const d = await daemon();
+    const pod = parse((await ctl(['get', 'pod', 'calm', '-o', 'yaml', '--socket', d.socketPath])).out) as Record<string, unknown>;
+    expect(pod).toMatchObject({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'calm' }, status: { phase: 'Running' } });
+    const list = JSON.parse((await ctl(['get', 'pods', '-o', 'json', '--socket', d.socketPath])).out) as { kind: string; items: object[] };
+    expect(list.kind).toBe('List');
+    expect(list.items.map((item) => (item as { kind: string }).kind)).toEqual(['Pod', 'Pod']);
   });
   it('gives programs the whole pods with their live status', async () => {
     const d = await daemon();
@@ -317,7 +336,7 @@ describe('actorctl without a daemon', () => {
     }
   });
   it('ends with 2 for what it does not understand', async () => {
-    for (const argv of [[], ['dance'], ['why'], ['tree', '--frob'], ['logs', 'x', '--tail', '-1']]) {
+    for (const argv of [['dance'], ['why'], ['tree', '--frob'], ['logs', 'x', '--tail', '-1']]) {
       expect([argv, (await ctl(argv)).code]).toEqual([argv, 2]);
     }
   });

@@ -50,6 +50,21 @@ it('suggests the command that was meant, also below another one', async () => {
   expect((await ctl(['node', 'xyzzy'])).err).not.toContain('did you mean');
 });
 
+it('prints its help where nothing is asked, and names the fleet', async () => {
+  const { code, out } = await ctl([]);
+  expect(code).toBe(0);
+  expect(out).toContain('actorctl pods');
+  expect(out).toContain('actorlet fleet --help');
+  expect((await ctl(['fleet'])).err).toContain('actorlet fleet --help');
+  expect((await ctl(['version', '--client'])).out).toMatch(/^actorctl v\d/);
+});
+
+it('guesses only what a slip of the pen, or another tool, makes likely', async () => {
+  expect((await ctl(['ps'])).err).toContain('(did you mean pods?)');
+  expect((await ctl(['evnets'])).err).toContain('(did you mean events?)');
+  for (const word of ['foo', 'dance', 'xy', 'bar']) expect((await ctl([word])).err).not.toContain('did you mean');
+});
+
 it('takes no word for an option, and says where a command to run begins', async () => {
   expect((await ctl(['pods', 'x'])).err).not.toContain('did you mean');
   expect((await ctl(['exec', 'web', 'ls', '/'])).err).toContain('what is to run comes after --');

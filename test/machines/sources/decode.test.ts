@@ -131,6 +131,11 @@ describe('bad documents are named by what is wrong with them', () => {
     ['no name', { ...manifest(), metadata: {} }, 'metadata.name: required'],
     ['no containers', { ...manifest(), spec: {} }, 'spec.containers: required, at least one container'],
     [
+      'containers under a slip of the pen',
+      { ...manifest(), spec: { contaniers: [] } },
+      'spec.containers: required, at least one container (contaniers is no field: did you mean containers?)',
+    ],
+    [
       'a number for an image',
       manifest('web', {}, { image: 5 }),
       'spec.containers[0].image: must be a string, not a number (put it in quotes)',

@@ -1,7 +1,8 @@
 /** Tables of nodes, pods and events, with the columns that a cluster's kubectl shows. */
 import type { KubeObject } from '../../../machines/kube/request.ts';
-import type { ContainerStatus, PodStatus } from '../../../machines/kube/types.ts';
+import type { PodStatus } from '../../../machines/kube/types.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import { kubectlStatus } from '../../../machines/shown/kubectlStatus.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
 import { printable } from '../../../machines/text/table.ts';
 
@@ -80,7 +81,7 @@ const COLUMNS: Readonly<Record<string, Readonly<Record<string, Cell>>>> = {
       const { spec, status } = podOf(o);
       return `${status.containerStatuses?.filter((c) => c.ready).length ?? 0}/${spec.containers?.length ?? 0}`;
     },
-    Status: (o) => (o.metadata.deletionTimestamp === undefined ? stateOf(podOf(o)) : 'Terminating'),
+    Status: (o) => kubectlStatus({ ...podOf(o), deleted: o.metadata.deletionTimestamp !== undefined }),
     Restarts: (o) => String(podOf(o).status.containerStatuses?.reduce((sum, c) => sum + c.restartCount, 0) ?? 0),
     Node: (o) => podOf(o).spec.nodeName ?? '<none>',
     Age: age,
@@ -96,27 +97,4 @@ const COLUMNS: Readonly<Record<string, Readonly<Record<string, Cell>>>> = {
 
 function eventOf(object: KubeObject): EventShown {
   return object as EventShown;
-}
-
-/** The reason that tells most: of the first init container that is not done, else of the first container that waits or has ended. */
-function stateOf({ spec, status }: ReturnType<typeof podOf>): string {
-  const inits = spec.initContainers ?? [];
-  const sidecars = new Set(inits.filter((init) => init.restartPolicy === 'Always').map((init) => init.name));
-  const isDone = (c: ContainerStatus): boolean => c.state.terminated?.exitCode === 0 || (c.started === true && sidecars.has(c.name));
-  const initStatuses = status.initContainerStatuses ?? [];
-  const done = initStatuses.findIndex((c) => !isDone(c));
-  const initializing = initStatuses[done];
-  if (initializing !== undefined && status.phase === 'Pending') {
-    const reason = reasonOf(initializing);
-    return `Init:${reason === undefined || reason === 'PodInitializing' ? `${done}/${inits.length}` : reason}`;
-  }
-  const containers = status.containerStatuses ?? [];
-  const reason = containers.map(reasonOf).find((why) => why !== undefined);
-  const phase = status.reason ?? status.phase ?? 'Pending';
-  return reason === undefined || (reason === 'Completed' && containers.some((c) => c.ready)) ? phase : reason;
-}
-
-function reasonOf({ state: { waiting, terminated } }: ContainerStatus): string | undefined {
-  if (terminated !== undefined) return terminated.reason ?? `ExitCode:${terminated.exitCode}`;
-  return waiting?.reason;
 }

@@ -32,7 +32,7 @@ function getCommand(what: string, name: string): Command {
   const of = own === '' ? name : own;
   switch (kind) {
     case 'pod':
-      return pods({ name: of });
+      return pods({ name: of, objects: true });
     case 'event':
       return events({ pod: of, sinceMs: Number.POSITIVE_INFINITY });
     case 'node':

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminClient, CtlError, EXIT, refusal } from '../../../admin/client.ts';
 import type { RecordedEvent } from '../../../machines/foundation/messages.ts';
 import type { Explanation } from '../../../machines/shown/answers.ts';
-import { findSummary, podMeant } from '../../../machines/shown/findPod.ts';
+import { findSummary, podMeant, withoutKind } from '../../../machines/shown/findPod.ts';
 import type { PodSummary } from '../../../machines/shown/podSummary.ts';
 import type { RecorderEntry } from '../../../machines/shown/recorderEntry.ts';
 import { renderTree } from '../../../machines/shown/tree.ts';
@@ -12,7 +12,7 @@ import type { ActorView } from '../../../machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '../../../machines/text/duration.ts';
 import { printable } from '../../../machines/text/table.ts';
 import { renderTimeline, type TimelineData } from '../../../machines/text/timeline.ts';
-import { type Asked, type Command, isNarrow, print, printData, wantsData, widthOf } from '../../asked.ts';
+import { type Asked, type Command, isNarrow, print, printData, printNames, printTable, wantsData, widthOf } from '../../asked.ts';
 import { renderEvents, renderPods } from '../../render.ts';
 
 interface PodsAnswer {
@@ -22,7 +22,8 @@ interface PodsAnswer {
   unusable?: number;
   /** What the node needs outside itself and cannot reach. */
   lost?: readonly string[];
-  pods: (PodSummary & { labels?: Readonly<Record<string, string>> })[];
+  /** `pod`: where the whole of each was asked for. */
+  pods: (PodSummary & { labels?: Readonly<Record<string, string>>; pod?: object })[];
 }
 
 /** `pod`: only the actors of that pod and those above them. */
@@ -64,18 +65,34 @@ function actorsOf(root: ActorView, uid: string): ActorView {
   return keep(root)[0] ?? { ...root, children: [] };
 }
 
-/** `name`: only that pod; '': all that the options choose. */
-export function pods(o: { name?: string } = {}): Command {
+/** `name`: only that pod; '': all that the options choose. `objects`: as data they are Pods, as kubectl gives them. */
+export function pods(o: { name?: string; objects?: boolean } = {}): Command {
   return async (asked) => {
     const { io, namespace } = asked;
-    const answer = (await asked.client.json('/pods')) as PodsAnswer;
+    const objects = o.objects === true && wantsData(asked.format);
+    const answer = (await asked.client.json('/pods', objects ? { full: '' } : {})) as PodsAnswer;
     const uid = o.name === undefined || o.name === '' ? null : uidOf(named(o.name, asked), answer.pods);
     const shown = answer.pods.filter((p) => (uid === null ? asked.chooses(p) : p.uid === uid));
+    if (objects) {
+      const items = shown.map(({ pod, name }) => objectOf(pod, name));
+      printData(asked, uid === null ? { apiVersion: 'v1', kind: 'List', metadata: {}, items } : items[0]);
+      return EXIT.ok;
+    }
     if (wantsData(asked.format)) {
       printData(asked, { ...answer, pods: shown });
       return EXIT.ok;
     }
-    print(asked, renderPods(shown, { wide: asked.format === 'wide', namespace }), widthOf(asked));
+    if (asked.format === 'name') {
+      printNames(
+        asked,
+        'pod',
+        shown.map((p) => p.name),
+      );
+      return EXIT.ok;
+    }
+    const lines = renderPods(shown, { wide: asked.format === 'wide', namespace });
+    if (shown.length === 0) print(asked, lines);
+    else printTable(asked, lines);
     for (const lost of answer.lost ?? []) io.err(`${printable(lost)}: actorctl why node\n`);
     if (answer.stale !== '') io.err(`This list may be old: ${printable(answer.stale)}.\n`);
     const { unusable = 0 } = answer;
@@ -83,6 +100,12 @@ export function pods(o: { name?: string } = {}): Command {
     if (!answer.sourcesReady) io.err('Not every configured source has reported yet; more pods may come.\n');
     return EXIT.ok;
   };
+}
+
+function objectOf(pod: object | undefined, name: string): object {
+  if (pod === undefined)
+    throw new CtlError(EXIT.no, `a recording holds no whole pods: ${printable(name)} is known as a line of the table alone.`);
+  return { apiVersion: 'v1', kind: 'Pod', ...pod };
 }
 
 export function why(pod: string): Command {
@@ -105,7 +128,9 @@ export function timeline(pod: string): Command {
 
 /** With `-n` a bare name means a pod of that namespace. */
 export function named(pod: string, { namespace }: Pick<Asked, 'namespace'>): string {
-  return namespace === '' || pod.includes('/') ? pod : `${namespace}/${pod}`;
+  const name = withoutKind(pod);
+  if (namespace === '') return pod;
+  return name.includes('/') ? name : `${namespace}/${name}`;
 }
 
 export function events(o: { pod: string | undefined; sinceMs: number }): Command {
@@ -119,7 +144,17 @@ export function events(o: { pod: string | undefined; sinceMs: number }): Command
       printData(asked, shown);
       return EXIT.ok;
     }
-    print(asked, renderEvents(shown, io.nowMs()), widthOf(asked));
+    if (asked.format === 'name') {
+      printNames(
+        asked,
+        'event',
+        shown.map((e) => e.reason),
+      );
+      return EXIT.ok;
+    }
+    const lines = renderEvents(shown, io.nowMs());
+    if (shown.length === 0) print(asked, lines);
+    else printTable(asked, lines);
     const { sinceMs } = answer;
     if (sinceMs !== undefined)
       io.err(`Kept since this daemon started, ${shortDuration(io.nowMs() - sinceMs)} ago at ${clockTime(sinceMs)}.\n`);

@@ -3,14 +3,16 @@
  * defaults, the static defaulting steps and full validation (spec: pod lifecycle 1.5 and 1.6). Pure.
  */
 
-import { podShape } from '../../kube/podTable.ts';
+import { podShape, spec as specShape } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import { VOLUME_SOURCES } from '../../kube/volumeTable.ts';
 import { ANNOTATION_HASH, canonicalJson } from '../../pod/names.ts';
 import { ASSUMED_FIELD } from '../../pod/volumes/kinds.ts';
 import { conform, isRecord } from '../../shape/conform.ts';
 import { partOf } from '../../shape/lenient.ts';
+import type { Shape } from '../../shape/shape.ts';
 import { cut, ErrorList } from '../../text/errorList.ts';
+import { nearestName } from '../../text/nearest.ts';
 import { apiReferences } from './apiReferences.ts';
 import { applyApiDefaults } from './defaults.ts';
 import { validatePod } from './validate.ts';
@@ -75,7 +77,8 @@ function asPod(doc: Record<string, unknown>, prefix: string, { errors, notes }: 
   if (isRecord(pod)) {
     for (const part of ['metadata', 'spec']) if (!isRecord(pod[part]) && !isNamed(part)) found.add(`${part}: required`);
     if (isRecord(pod.spec) && pod.spec.containers === undefined) {
-      if (!isNamed('spec.containers')) found.add('spec.containers: required, at least one container');
+      if (!isNamed('spec.containers'))
+        found.add(`spec.containers: required, at least one container${meantBy(pod.spec, 'containers', specShape)}`);
     }
     if (isRecord(pod.metadata) && !pod.metadata.name && !isNamed('metadata.name')) found.add('metadata.name: required');
   }
@@ -85,6 +88,13 @@ function asPod(doc: Record<string, unknown>, prefix: string, { errors, notes }: 
   }
   // Every field the Pod type names has just been checked against the schema.
   return pod as Pod;
+}
+
+/** Which unknown field was meant to be the one that is missing; '' none. */
+function meantBy(of: Record<string, unknown>, missing: string, { fields }: Extract<Shape, { t: 'object' }>): string {
+  const unknown = Object.keys(of).filter((key) => !Object.hasOwn(fields, key));
+  const slip = nearestName(missing, unknown);
+  return slip === undefined ? '' : ` (${cut(slip, KIND_CHARS_MAX)} is no field: did you mean ${missing}?)`;
 }
 
 function decodeOne(doc: Record<string, unknown>, prefix: string, { opts, errors, notes }: Decoding): Pod | undefined {
