@@ -183,7 +183,7 @@ describe('a fleet', { timeout: 60_000 }, () => {
     kube.handle({ verb: 'DELETE', path: `${path}/web`, query: { gracePeriodSeconds: '0' } });
     kube.handle({ verb: 'POST', path, body: stubborn('n-1') });
     await expect.poll(() => isReady('n-1')).toBe(1);
-    expect(fleet.member('n-0')?.podNamed('default', 'web')).toBe('leaving');
+    await expect.poll(() => fleet.member('n-0')?.podNamed('default', 'web')).toBe('leaving');
     const asked = {
       method: 'GET',
       path: '/containerLogs/default/web/main',

@@ -74,11 +74,6 @@ describe('a look at volumes', () => {
     expect(isLookDue({ ...now, listed: { atMonoMs: 1, pods: new Map(), via: 'cri' } }, now, 0)).toBe(true);
   });
 
-  it('is due each time while a claim may grow', () => {
-    const now = at({ desired, actual: new Map([['u/v', held('kubernetes.io~local-volume')]]) });
-    expect(isLookDue(now, { ...now }, 0)).toBe(true);
-  });
-
   it('is due once more after the last volume has gone', () => {
     expect(isLookDue(at(), at({ desired }), 0)).toBe(true);
     expect([isLookDue(at(), null, 0), isLookDue(at(), at(), 0)]).toEqual([false, false]);

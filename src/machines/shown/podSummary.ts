@@ -1,9 +1,9 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
 import type { ContainerStatus, PodStatus } from '../kube/types.ts';
+import { kubectlStatus } from '../pod/runtime/kubectlStatus.ts';
 import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
-import { kubectlStatus } from './kubectlStatus.ts';
 import { exitText } from './why/containers.ts';
 import { type ActorAt, workerWords } from './workerWords.ts';
 

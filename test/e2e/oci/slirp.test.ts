@@ -31,7 +31,7 @@ describe.runIf(canRunOci()).each(['root', 'user'] as const)('kind oci on slirp4n
       const c = calls(runtime.cri);
       expect(JSON.parse((await c.call('Status', { verbose: true })).info.oci ?? '{}')).toMatchObject({
         programs: expect.stringContaining('slirp4netns'),
-        network: '',
+        network: { message: '' },
       });
       await loadImages(join(runtime.rootDir, 'actorlet.sock'), { file: rig.archive, name: '' });
       const newPod = async (name: string, portMappings: PortMapping[]) => {

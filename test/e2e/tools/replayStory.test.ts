@@ -84,6 +84,8 @@ it('an incident happens again, its bug is found, kept as a test, and mended', { 
   }
 
   const without = checkout.ctl('replay', first, '--drop', 'pod=default/web-e2e');
-  expect(without.out).toMatch(/FIRST DIFFERENCE.*default\/web-e2e\n.*unchanged: .*Running.*\n.*changed: +gone/s);
+  expect(without.out).toMatch(
+    /FIRST DIFFERENCE.*default\/web-e2e: DIFFERS.*\n +recorded: .*Running.*\n +unchanged: .*Running.*\n +changed: +gone/s,
+  );
   expect(without).toMatchObject({ code: 0 });
 });

@@ -197,7 +197,7 @@ describe('a claim', () => {
     expect(groups()).toEqual([1, 1234]);
   });
 
-  it('is found by the next daemon, which asks of it only whether it shall grow', async () => {
+  it('is found by the next daemon, which asks for it, and mounts nothing anew', async () => {
     await using h = await cluster();
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } });
@@ -211,7 +211,10 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'web'));
     await h.advance(60_000);
     expect(h.mounts.table).toEqual(table);
-    expect([...new Set(asked(h).slice(before))]).toEqual(['/api/v1/namespaces/default/persistentvolumeclaims/data']);
+    expect([...new Set(asked(h).slice(before))]).toEqual([
+      '/api/v1/namespaces/default/persistentvolumeclaims/data',
+      '/api/v1/persistentvolumes/pv-1',
+    ]);
     drop(h, 'pods/web');
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
     expect(h.mounts.table).toEqual([]);

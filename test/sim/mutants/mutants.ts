@@ -46,8 +46,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'an end that restarts all containers restarts one',
     file: 'src/machines/pods/workers/podActions.ts',
-    find: 'if (input.restartingAll === true) {',
-    replace: 'if ((input.restartingAll as boolean | string) === "never") {',
+    find: 'if (input.restartingAll === true) return actions;',
+    replace: 'if ((input.restartingAll as boolean | string) === "never") return actions;',
   },
   {
     id: 'what restarts all containers is taken away first',

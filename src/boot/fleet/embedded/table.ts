@@ -1,8 +1,8 @@
 /** Tables of nodes, pods and events, with the columns that a cluster's kubectl shows. */
 import type { KubeObject } from '../../../machines/kube/request.ts';
 import type { PodStatus } from '../../../machines/kube/types.ts';
+import { kubectlStatus } from '../../../machines/pod/runtime/kubectlStatus.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
-import { kubectlStatus } from '../../../machines/shown/kubectlStatus.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
 import { printable } from '../../../machines/text/table.ts';
 

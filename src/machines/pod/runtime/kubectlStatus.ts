@@ -1,5 +1,5 @@
 /** The STATUS column of `kubectl get pods`. Pure. */
-import type { ContainerStatus, PodStatus } from '../kube/types.ts';
+import type { ContainerStatus, PodStatus } from '../../kube/types.ts';
 
 export interface StatusOf {
   spec: { initContainers?: readonly { name: string; restartPolicy?: string }[] };
