@@ -2,6 +2,7 @@
  * The doors through which secrets come into a node and leave it, by position: keys of objects, functions of ports, paths of
  * files. What stands there is secret whatever its text, its length or its encoding.
  */
+import { isOwnEnd } from '../../machines/pod/runtime/ownEnds.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { type Holds, ProjectedFiles } from './projected.ts';
 
@@ -103,7 +104,8 @@ export class Doors {
       case 'headers':
         return OPEN_HEADERS.has(key.toLowerCase()) ? 'open' : 'token';
       case 'terminated':
-        if (key === 'message') return 'lines';
+        // What the node says itself, it compares with what comes back from the API server.
+        if (key === 'message') return isOwnEnd(Reflect.get(owner, key)) ? 'free' : 'lines';
         break;
       case 'annotations':
         return this.#isPrivate && (key === LAST_APPLIED || !KUBERNETES_KEY.test(key)) ? 'secret' : 'free';

@@ -1,6 +1,7 @@
 /** Stand-ins for secrets in a recording of inputs. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { OWN_ENDS } from '../../../src/machines/pod/runtime/ownEnds.ts';
 import type { Door } from '../../../src/replay/secrets/doors.ts';
 import { Secrets } from '../../../src/replay/secrets/secrets.ts';
 import { planted } from './planted.ts';
@@ -142,6 +143,16 @@ describe('a text', () => {
     });
     expect(made).toHaveLength(json(pod).length);
   });
+
+  it.each(Object.values(OWN_ENDS))(
+    'of the node itself about the end of a container stays, as it comes back from the API server: %s',
+    (own) => {
+      const status = (message: string) =>
+        json({ status: { containerStatuses: [{ lastState: { terminated: { exitCode: 137, message } } }] } });
+      expect(secrets().text(status(own), OPEN)).toBe(status(own));
+      expect(secrets().text(status(`${own} qqq`), OPEN)).not.toMatch(/qqq/);
+    },
+  );
 
   it('of a Secret loses all of its data; of a ConfigMap none', () => {
     const s = secrets();

@@ -5,6 +5,7 @@
 
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerState, Pod, PodStatus } from '../../kube/types.ts';
+import { OWN_ENDS } from './ownEnds.ts';
 import { firstStatus } from './runtimeStatus.ts';
 import type { PodRuntimeStatus, ResetGroup, RuntimeContainer } from './seen.ts';
 import { matchingRule } from './shouldRestart.ts';
@@ -13,7 +14,6 @@ import { matchingRule } from './shouldRestart.ts';
 export const ALL_RESTARTING = 'AllContainersRestarting';
 /** Reason of a container that was taken away for it. */
 export const RESTARTING_ALL = 'RestartingAllContainers';
-const RESTARTING_ALL_MESSAGE = 'The container is removed because RestartAllContainers in place';
 
 const restarted = (pod: Pod): readonly Container[] => [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
 
@@ -41,8 +41,8 @@ export function isCleared(pod: Pod, status: PodRuntimeStatus): boolean {
 
 /** Of a container that was taken away: how it is shown until it starts again. */
 export const TAKEN_AWAY: { state: ContainerState; lastState: ContainerState } = {
-  state: { waiting: { reason: RESTARTING_ALL, message: RESTARTING_ALL_MESSAGE } },
-  lastState: { terminated: { exitCode: 137, reason: RESTARTING_ALL, message: RESTARTING_ALL_MESSAGE } },
+  state: { waiting: { reason: RESTARTING_ALL, message: OWN_ENDS.restartingAll } },
+  lastState: { terminated: { exitCode: 137, reason: RESTARTING_ALL, message: OWN_ENDS.restartingAll } },
 };
 
 /**

@@ -2,6 +2,7 @@
 import type { Container, VolumeMount } from '../../kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../kube/types.ts';
 import { actualResources, type InForce } from '../../pod/resources/actuation.ts';
+import { OWN_ENDS } from '../../pod/runtime/ownEnds.ts';
 import { TAKEN_AWAY } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';
@@ -107,7 +108,7 @@ function defaultStatus(input: ContainersInput, container: Container, old: Contai
   // Gone from the runtime although it ran: say that it ended, or the pod would fall back to Pending (trap 25).
   if (old?.state.running !== undefined && status.lastState.terminated === undefined) {
     status.lastState = {
-      terminated: unknownEnd('the runtime holds no such container any more; it was last seen running, and how it ended is not known'),
+      terminated: unknownEnd(OWN_ENDS.holdsNone),
     };
     if (!pod.metadata.deletionTimestamp) status.restartCount += 1;
   }
@@ -196,7 +197,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
       break;
     case 'unknown':
       if (old?.state.running !== undefined) {
-        status.state = { terminated: unknownEnd('the runtime holds this container in an unknown state; how it ended is not known') };
+        status.state = { terminated: unknownEnd(OWN_ENDS.inUnknownState) };
         status.restartCount = old.restartCount + 1;
       } else if (old?.containerID === containerID && old.state.terminated?.reason === STATUS_UNKNOWN_REASON) {
         // The status said so before, and nothing new is known.
@@ -237,9 +238,8 @@ function withPassage(input: ContainersInput, container: Container, kind: Kind, s
   if (kind !== 'init' || isRestartableInit(container) || status.state.waiting === undefined || input.restarting) return status;
   const has = (name: string): boolean => input.status.containers.some((c) => c.name === name);
   if (has(container.name) || !input.pod.spec.containers.some((c) => has(c.name))) return status;
-  return { ...status, state: { terminated: { exitCode: 0, reason: 'Completed', message: PASSED } } };
+  return { ...status, state: { terminated: { exitCode: 0, reason: 'Completed', message: OWN_ENDS.passed } } };
 }
-const PASSED = 'Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally';
 
 /** A container that is to be started and whose start did not succeed is waiting, with the reason of that failure. */
 function withFailure(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {

@@ -4,6 +4,7 @@
  */
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../kube/types.ts';
 import { isTerminal } from '../../pod/phase.ts';
+import { OWN_ENDS } from '../../pod/runtime/ownEnds.ts';
 import { mayRestartAll } from '../../pod/runtime/restartAll.ts';
 import { mayRestart } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';
@@ -90,7 +91,7 @@ function ended(status: ContainerStatus): ContainerStatus {
       terminated: {
         exitCode: UNKNOWN_EXIT_CODE,
         reason: STATUS_UNKNOWN_REASON,
-        message: 'the pod has ended and the runtime did not say how this container did',
+        message: OWN_ENDS.podEnded,
       },
     },
     ready: false,
