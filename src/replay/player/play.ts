@@ -69,6 +69,9 @@ export class Player {
   readonly #states = new Map<string, string>();
   /** States of the actors now: to ask the tree for them would be a look at its clock. */
   readonly #statesNow = new Map<string, string>();
+  /** Digests of the statuses of pods that stand in the recording, and the statuses that stand now. */
+  readonly #statusesThen = new Map<string, string>();
+  readonly #statusesNow = new Map<string, Json>();
   #by: By = NO_ONE;
   #expected: Expected[] = [];
   #seen = 0;
@@ -260,6 +263,7 @@ export class Player {
     const by = isStep ? { path: outcome[1], event: outcome[4] } : this.#by;
     this.#expected.push({ outcome, by, state: this.#states.get(by.path) ?? '', call: null, timer: null, insides: NO_FUNCTIONS, now: null });
     if (isStep) this.#states.set(outcome[1], outcome[3]);
+    if (outcome[0] === 'shown' && outcome[1] === 'status') this.#statusesThen.set(outcome[2], outcome[3]);
   }
 
   /** Gives all that is left of this input its numbers. */
@@ -397,7 +401,10 @@ export class Player {
   #shown(what: string, key: string, value: unknown): void {
     if (this.isOver) return;
     const gone = always(['shown', what, key, '']);
-    this.#expect(value === null ? gone : this.#doing(this.#crossed(value).json, (said) => ['shown', what, key, this.#digests.of(said)]));
+    const { json } = this.#crossed(value);
+    if (what === 'status' && value !== null) this.#statusesNow.set(key, this.#kept(json));
+    else this.#statusesNow.delete(key);
+    this.#expect(value === null ? gone : this.#doing(json, (said) => ['shown', what, key, this.#digests.of(said)]));
   }
 
   /** What is said, and the functions in it: numbered as the next ones. */
@@ -615,7 +622,8 @@ export class Player {
   }
 
   #didThen({ outcome, by, state }: Expected): Did {
-    return didOf(outcome, { actor: by.path, event: by.event, state }, this.#saidThen(outcome));
+    const did = didOf(outcome, { actor: by.path, event: by.event, state }, this.#saidThen(outcome));
+    return outcome[0] === 'shown' ? { ...did, beside: this.#statusesNow.get(outcome[2]) } : did;
   }
 
   /** @param as What it is compared with: the same texts are compared. */
@@ -624,7 +632,9 @@ export class Player {
     const outcome = now.as(masks);
     if (outcome[0] === 'step') return didOf(outcome, { actor: outcome[1], event: outcome[4], state: outcome[2] }, undefined);
     const { path, event } = this.#whose.by;
-    return didOf(outcome, { actor: path, event, state: this.#statesNow.get(path) ?? '' }, now.said(masks));
+    const did = didOf(outcome, { actor: path, event, state: this.#statesNow.get(path) ?? '' }, now.said(masks));
+    if (outcome[0] !== 'shown') return did;
+    return { ...did, beside: this.#saidThen(['shown', outcome[1], outcome[2], this.#statusesThen.get(outcome[2]) ?? '']) };
   }
 
   #makePorts(): Ports {

@@ -11,6 +11,8 @@ export interface Did {
   readonly by: Pick<Doer, 'actor' | 'state' | 'event'>;
   /** Undefined where it is not known. */
   readonly said: Json | undefined;
+  /** Of a status: the one of the other side, which stays where that side publishes none. */
+  readonly beside?: Json | undefined;
 }
 export interface Moment {
   readonly input: number;
@@ -80,6 +82,8 @@ function wordsSaid(did: Did | null): string {
 
 function fieldsOf(was: Did | null, now: Did | null): Divergence['fields'] {
   const [then, at] = [was?.outcome ?? null, now?.outcome ?? null];
+  if (was === null && now?.said !== undefined && now.beside != null) return differences(now.beside, now.said);
+  if (now === null && was?.said !== undefined && was.beside != null) return differences(was.said, was.beside);
   if (then === null || at === null || then[0] !== at[0]) return [];
   if (then[0] === 'set' && at[0] === 'set') return [{ field: 'ms', was: String(then[1]), now: String(at[1]) }];
   if (then[0] === 'step' && at[0] === 'step') {

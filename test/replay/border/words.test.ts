@@ -81,3 +81,20 @@ it('tells each kind of divergence once, and how many were like it', () => {
     { was: 'nothing', now: 'a timer of 30 ms', nowBy: by('d'), fields: [], more: 0 },
   ]);
 });
+
+it('compares a status that one side alone publishes with the one that stands on the other side', () => {
+  const report = new Report();
+  const by = { actor: 'node/pods/status', state: '', event: 'status.set' };
+  const at = { input: 1, inputIs: 'turn 1', monoMs: 0, wallMs: 0 };
+  const [ready, not] = [true, false].map((is) => ({ containerStatuses: [{ name: 'c0', ready: is }] }));
+  const shown = (said: Json | undefined, beside: Json | undefined) => ({ ...didOf(['shown', 'status', 'u', 'd'], by, said), beside });
+  report.add(null, shown(not, ready), at);
+  report.add(shown(ready, not), null, { ...at, input: 2 });
+  const fields = [{ field: 'containerStatuses[c0].ready', was: 'true', now: 'false' }];
+  expect(report.all).toMatchObject([
+    { was: 'nothing', now: 'the status u', fields },
+    { was: 'the status u', now: 'nothing', fields },
+  ]);
+  report.add(null, shown(not, undefined), { ...at, input: 3 });
+  expect(report.all[2]?.fields).toEqual([]);
+});

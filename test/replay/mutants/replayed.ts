@@ -2,12 +2,12 @@
  * Whether a replay finds a changed line: a seed is recorded, a mutant is planted, and the recording is replayed. A mutant counts
  * where the seed with it does something else than without it.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { CAUGHT_BEFORE, type Mutant } from '../../sim/mutants/mutants.ts';
-import { type Scratch, scratch } from '../../sim/mutants/scratch.ts';
+import { scratch } from '../../sim/mutants/scratch.ts';
+import { record, recordings } from './recordings.ts';
 
 /** `same`: the seed does with the mutant what it does without, up to where an invariant of the tree's insides ends it. */
 export type Found = { kind: 'found'; by: string } | { kind: 'missed' } | { kind: 'same' } | { kind: 'unusable'; why: string };
@@ -20,23 +20,17 @@ const SEED = 8;
 
 export function replayedMutants(): ReplayedMutants {
   const copy = scratch();
-  const dir = mkdtempSync(join(tmpdir(), 'actorlet-replayed-'));
-  const seeds = new Map<number, Promise<string>>();
-  const recordingOf = (seed: number): Promise<string> => {
-    const known = seeds.get(seed) ?? record(copy, { seed, to: join(dir, `${seed}`) });
-    seeds.set(seed, known);
-    return known;
-  };
+  const recorded = recordings(copy);
   return {
     async find(m) {
       const why = copy.fits(m);
       if (why !== '') return { kind: 'unusable', why };
       const seed = CAUGHT_BEFORE[m.id] ?? SEED;
-      const recording = await recordingOf(seed);
+      const recording = await recorded.of(seed);
       const { code, out } = await copy.planted(m, () => copy.ctl(['replay', recording]));
       if (code === 1) return { kind: 'found', by: wordsOf(out) };
       if (code !== 0) return { kind: 'unusable', why: out.slice(-500) };
-      const changed = join(dir, 'changed');
+      const changed = join(recorded.dir, 'changed');
       await copy.planted(m, () => record(copy, { seed, to: changed }));
       const names = readdirSync(changed);
       if (names.length === 0) return { kind: 'unusable', why: 'the seed with it recorded nothing' };
@@ -46,16 +40,9 @@ export function replayedMutants(): ReplayedMutants {
     },
     [Symbol.dispose]() {
       copy[Symbol.dispose]();
-      rmSync(dir, { recursive: true, force: true });
+      recorded[Symbol.dispose]();
     },
   };
-}
-
-async function record(copy: Scratch, o: { seed: number; to: string }): Promise<string> {
-  mkdirSync(o.to);
-  const { out } = await copy.ctl(['sim', `--seed=${o.seed}`, `--record=${o.to}`]);
-  if (readdirSync(o.to).length === 0) throw new Error(`seed ${o.seed} was not recorded: ${out.slice(-500)}`);
-  return o.to;
 }
 
 function textOf(file: string): string {
