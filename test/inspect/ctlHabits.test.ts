@@ -90,6 +90,12 @@ describe('the words of kubectl', () => {
     expect((await ctl('get', '-h')).out).toContain('actorctl get <kind> [name]');
   });
 
+  it('delete pod names the manifest of a static pod, and leaves the pod', async () => {
+    const { code, err } = await ctl('delete', 'pod/db');
+    expect([code, err]).toEqual([1, expect.stringMatching(/^actorctl: pod default\/db-n1 is a static pod.*\/db\.json out of that folder/)]);
+    expect(names((await ctl('pods')).out)).toContain('db-n1');
+  });
+
   it('top: figures of pods, of containers, of the node', async () => {
     const node = await ctl('top', 'node');
     expect(node.out).toMatch(/^NODE +CPU\(cores\) +MEMORY\(bytes\)\nn1 /);
@@ -133,6 +139,7 @@ describe('what may follow', () => {
     expect(await follows('logs', 'w')).toEqual(['web-n1']);
     expect(await follows('exec', 'web-n1', '-c', '')).toEqual(['app', 'side']);
     expect(await follows('get', 'pods', 'd')).toEqual(['db-n1']);
+    expect(await follows('delete', 'pod', '--grace-period', '5', 'd')).toEqual(['db-n1']);
     expect(await follows('pods', '-n', '')).toEqual(['default']);
     expect(await follows('recorder', 'node/pods/podM')).toEqual(['node/pods/podManager']);
     expect(await follows('inject', 'kill', 'pod', 'd')).toEqual(['db-n1']);

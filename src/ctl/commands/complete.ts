@@ -25,6 +25,9 @@ const VALUED = new Set([
   '--limit',
   '--pod',
   '--format',
+  '--kubeconfig',
+  '--grace-period',
+  '--timeout',
 ]);
 const POD_COMMANDS = new Set(['why', 'timeline', 'logs', 'exec', 'events']);
 const ACTOR_COMMANDS = new Set(['recorder', 'chart']);
@@ -56,6 +59,7 @@ function kindAfter([command = '', ...rest]: readonly string[], last: string): Ki
     if (first === undefined) return command === 'get' ? ['pods', 'events', 'node'] : ['pod', 'node'];
     return more.length === 0 && first !== 'node' ? 'pods' : null;
   }
+  if (command === 'delete') return first === undefined ? ['pod'] : 'pods';
   if (command === 'top') return first === undefined ? ['pods', 'node'] : null;
   if (command === 'inject') {
     if (first === 'stop') return more.length === 0 ? 'injections' : null;

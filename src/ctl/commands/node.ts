@@ -13,10 +13,11 @@ export interface NodeArgs {
   kubeconfig: string;
 }
 
-async function attach({ io, client }: Asked, { kubeconfig }: NodeArgs): Promise<{ known: NodeFactsPage; api: NodeApi }> {
+/** @throws CtlError of a standalone node. */
+export async function attach({ io, client }: Asked, { kubeconfig }: NodeArgs): Promise<{ known: NodeFactsPage; api: NodeApi }> {
   const known = (await client.json('/node')) as NodeFactsPage;
   if (known.api === null && kubeconfig === '') {
-    throw new CtlError(EXIT.no, `${known.name} is a standalone node: its daemon has no --kubeconfig, so there is no Node object.`);
+    throw new CtlError(EXIT.no, `${known.name} is a standalone node: its daemon has no --kubeconfig, so no API server knows it.`);
   }
   return { known, api: await nodeApi({ kubeconfig, fallback: known.kubeconfig, env: io.env }) };
 }

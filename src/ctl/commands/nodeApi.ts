@@ -14,7 +14,7 @@ export function checkNode(version: string): void {
   if (major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1])) return;
   throw new CtlError(
     EXIT.failed,
-    `actorctl node needs Node.js ${NODE_MIN.join('.')} or newer for @kubernetes/client-node; this is ${version}. kubectl does the same on any machine.`,
+    `actorctl node and actorctl delete need Node.js ${NODE_MIN.join('.')} or newer for @kubernetes/client-node; this is ${version}. kubectl does the same on any machine.`,
   );
 }
 

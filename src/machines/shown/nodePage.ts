@@ -1,6 +1,7 @@
 /** What a daemon knows of its node, and where the API server shows something else. Pure. */
 import { apiView } from '../api/messages.ts';
 import { podsView } from '../pods/manager/messages.ts';
+import { manifestOf, manifestsView } from '../pods/podConfig/messages.ts';
 import { statusesView } from '../pods/status/messages.ts';
 import { pressureView } from '../reclaim/eviction/messages.ts';
 import { criView } from '../runtime/cri/messages.ts';
@@ -19,7 +20,8 @@ export interface NodeFactsPage {
   /** Null: a standalone node. */
   api: { state: string; server: string; reason: string; sinceMs: number } | null;
   registered: { uid: string; registered: boolean; deleting: boolean } | null;
-  pods: { uid: string; namespace: string; name: string; source: string; phase: string }[];
+  /** `manifest`: the file of a static pod. Absent: its source is no file, or the file is gone. */
+  pods: { uid: string; namespace: string; name: string; source: string; phase: string; manifest?: string }[];
 }
 
 /** `kubeconfig`: of the daemon. */
@@ -28,6 +30,7 @@ export function nodePage(m: Moment, kubeconfig = ''): NodeFactsPage {
   const link = m.read(apiView.link);
   const node = m.read(apiView.node);
   const statuses = m.read(statusesView);
+  const manifests = m.read(manifestsView);
   return {
     name: m.name,
     version: m.version,
@@ -43,13 +46,15 @@ export function nodePage(m: Moment, kubeconfig = ''): NodeFactsPage {
     pressures: [...(m.read(pressureView)?.pressures ?? [])],
     api: link === undefined ? null : { state: link.state, server: link.server, reason: link.reason, sinceMs: link.sinceMs },
     registered: node === undefined ? null : { uid: node.uid, registered: node.registered, deleting: node.deleting },
-    pods: [...(m.read(podsView)?.records ?? [])].map(([uid, record]) => ({
-      uid,
-      namespace: record.pod.metadata.namespace,
-      name: record.pod.metadata.name,
-      source: record.source,
-      phase: statuses?.get(uid)?.status.phase ?? record.pod.status?.phase ?? 'Pending',
-    })),
+    pods: [...(m.read(podsView)?.records ?? [])].map(([uid, record]) => {
+      const { namespace, name } = record.pod.metadata;
+      const manifest = record.source === 'file' ? manifestOf(manifests, { namespace, name }) : undefined;
+      return {
+        ...{ uid, namespace, name, source: record.source },
+        phase: statuses?.get(uid)?.status.phase ?? record.pod.status?.phase ?? 'Pending',
+        ...(manifest === undefined ? {} : { manifest }),
+      };
+    }),
   };
 }
 

@@ -236,6 +236,16 @@ it('port-forward to a Service, and cp of a folder', async () => {
   await cluster.kubectl('delete', 'pod,service', 'site');
 });
 
+it('actorctl deletes a pod as the node, with its hook and its grace, and waits for its end', async () => {
+  const preStop = { exec: { command: ['sh', '-c', 'echo farewell > /proc/1/fd/1'] } };
+  await cluster.create('leaving', { terminationGracePeriodSeconds: 20, containers: [{ ...steady('main'), lifecycle: { preStop } }] });
+  await cluster.ready('leaving');
+  const log = startKubectl(cluster.plane, ['logs', '-f', 'leaving']);
+  expect(await cluster.daemon.ctl('delete', 'pod', 'leaving')).toBe('pod "leaving" deleted from default namespace\n');
+  expect(await cluster.pod('leaving')).toBeNull();
+  expect((await log.result).out).toContain('farewell');
+});
+
 it('drain and uncordon: pods leave, others come back', async () => {
   const container = steady();
   await cluster.apply({

@@ -18,6 +18,14 @@ let servers: Server[] = [];
 let acts: string[] = [];
 /** Evictions that the disruption budget refuses. */
 let refusals = 0;
+/** Pods as the daemon lists them. */
+let summaries: { uid: string; namespace: string; name: string; source: string; removed: boolean }[] = [];
+/** Of pods that end: they stay. */
+let finalizers: string[] | undefined;
+const summaryOf = (name: string, more: object = {}) => ({
+  ...{ uid: `uid-${name}`, namespace: 'shop', name, source: 'api', removed: false },
+  ...more,
+});
 let pods: { metadata: Record<string, unknown>; spec: Record<string, unknown>; status: { phase: string } }[] = [];
 
 const podOf = (name: string, more: object = {}, spec: object = {}) => ({
@@ -52,8 +60,29 @@ async function listen(
   return server;
 }
 
+/** A deleted pod is there for one more look, as it ends. Its node reads it by no name, as the node authorizer has it. */
+function onePod(method: string, { name, body }: { name: string; body: string }): { status?: number; body: unknown } {
+  const pod = pods.find((p) => p.metadata.name === name);
+  if (pod === undefined) return { status: 404, body: { kind: 'Status', message: `pods "${name}" not found` } };
+  if (method !== 'DELETE')
+    return { status: 403, body: { kind: 'Status', message: 'no relationship found between the node and this object' } };
+  const { preconditions } = JSON.parse(body) as { preconditions: { uid: string } };
+  if (preconditions.uid !== pod.metadata.uid)
+    return { status: 409, body: { kind: 'Status', message: 'the UID in the precondition is another' } };
+  acts.push(`delete ${name} ${body}`);
+  pod.metadata = { ...pod.metadata, deletionTimestamp: new Date(NOW).toISOString(), finalizers };
+  return { body: pod };
+}
+function podsLeft(query: string): { status?: number; body: unknown } {
+  const name = /^spec\.nodeName=n1,metadata\.name=(\w+)$/.exec(new URLSearchParams(query).get('fieldSelector') ?? '')?.[1];
+  if (name === undefined) return { status: 403, body: { kind: 'Status', message: 'a node lists its own pods alone' } };
+  const items = pods.filter((p) => p.metadata.name === name);
+  if (finalizers === undefined) pods = pods.filter((p) => !items.includes(p));
+  return { body: { kind: 'PodList', items } };
+}
+
 function apiServer(req: IncomingMessage, body: string): { status?: number; body: unknown } {
-  const path = (req.url ?? '').split('?', 1)[0] ?? '';
+  const [path = '', query = ''] = (req.url ?? '').split('?');
   if (req.method === 'PATCH') {
     acts.push(`${req.headers['content-type']} ${path} ${body}`);
     return { body: {} };
@@ -65,6 +94,9 @@ function apiServer(req: IncomingMessage, body: string): { status?: number; body:
     pods = pods.filter((p) => p.metadata.name !== eviction);
     return { status: 201, body: {} };
   }
+  const named = /^\/api\/v1\/namespaces\/shop\/pods\/([^/]+)$/.exec(path)?.[1];
+  if (named !== undefined) return onePod(req.method ?? '', { name: named, body });
+  if (path === '/api/v1/namespaces/shop/pods') return podsLeft(query);
   if (path === '/api/v1/pods') return { body: { kind: 'PodList', items: pods } };
   if (path === '/api/v1/nodes/n1') {
     const nodeInfo = { kubeletVersion: 'v1.36.0+actorlet.1', containerRuntimeVersion: 'containerd://2.0.0' };
@@ -102,7 +134,15 @@ beforeEach(async () => {
     registered: { uid: 'uid-n1', registered: true, deleting: false },
     pods: [{ uid: 'uid-web', namespace: 'shop', name: 'web', source: 'api', phase: 'Running' }],
   };
-  await listen(() => ({ body: known }), join(dir, 'admin.sock'));
+  summaries = [];
+  finalizers = undefined;
+  const ofDaemon: Record<string, () => unknown> = {
+    '/pods': () => ({ pods: summaries }),
+    '/configz': () => ({
+      kubeletconfig: { staticPodURL: 'https://user:hunter2-planted@manifests.example:8443/pods.yaml?key=hunter2-planted' },
+    }),
+  };
+  await listen((req) => ({ body: ofDaemon[req.url ?? '']?.() ?? known }), join(dir, 'admin.sock'));
   const { port } = (await listen(apiServer, 0)).address() as AddressInfo;
   const config = {
     apiVersion: 'v1',
@@ -123,10 +163,12 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-async function ctl(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
+const ctl = (...argv: string[]) => actorctl('node', ...argv);
+
+async function actorctl(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCtl({
-    argv: ['--socket', join(dir, 'admin.sock'), 'node', ...argv],
+    argv: ['--socket', join(dir, 'admin.sock'), ...argv],
     env: {},
     out: (text) => void out.push(text),
     err: (text) => void err.push(text),
@@ -211,8 +253,88 @@ describe('actorctl node', () => {
     expect(missing.err).not.toContain('hunter2');
     known.api = null;
     expect((await ctl()).err).toContain('is a standalone node');
-    expect(() => checkNode('v20.11.0')).toThrow('actorctl node needs Node.js 22.19 or newer');
+    expect(() => checkNode('v20.11.0')).toThrow('actorctl node and actorctl delete need Node.js 22.19 or newer');
     expect(() => checkNode('v22.19.0')).not.toThrow();
+  });
+});
+
+describe('actorctl delete', () => {
+  it('deletes the pod that the node has, by its UID, and waits until it is gone', async () => {
+    summaries = [summaryOf('web')];
+    const { code, out, err } = await actorctl('delete', 'pod', 'web', '-n', 'shop');
+    expect([code, out, err]).toEqual([0, 'pod "web" deleted from shop namespace\n', '']);
+    expect(acts).toEqual(['delete web {"preconditions":{"uid":"uid-web"}}']);
+    expect(pods).toEqual([]);
+  });
+
+  it.each([['pod/web'], ['po/shop/web'], ['pods', 'shop/web'], ['pod', 'pod/web']])('takes names as kubectl does: %s', async (...words) => {
+    summaries = [summaryOf('web')];
+    const { code, out } = await actorctl('delete', ...words, '--grace-period=7', '-o', 'name');
+    expect([code, out]).toEqual([0, 'pod/web\n']);
+    expect(acts).toEqual(['delete web {"gracePeriodSeconds":7,"preconditions":{"uid":"uid-web"}}']);
+  });
+
+  it('deletes several, or none where one of them cannot be deleted', async () => {
+    pods.push(podOf('api'));
+    summaries = [summaryOf('web'), summaryOf('api'), summaryOf('etcd-n1', { source: 'file' })];
+    known.pods = [
+      { uid: 'uid-etcd-n1', namespace: 'shop', name: 'etcd-n1', source: 'file', phase: 'Running', manifest: '/etc/m/etcd.yaml' },
+    ];
+    const none = await actorctl('delete', 'pod', 'web', 'etcd');
+    expect([none.code, acts]).toEqual([1, []]);
+    expect(none.err).toContain('pod shop/etcd-n1 is a static pod, which no API call deletes. Move its manifest /etc/m/etcd.yaml out of');
+    expect((await actorctl('delete', 'pod', 'web', 'absent')).err).toContain('no pod called absent on this node');
+    expect(acts).toEqual([]);
+    expect((await actorctl('delete', 'pod', 'web', 'api', 'shop/web')).code).toBe(0);
+    expect(acts.map((act) => act.split(' ', 2)[1])).toEqual(['web', 'api']);
+  });
+
+  it('says what ends a pod that is not of the API server, on a standalone node too', async () => {
+    known.api = null;
+    summaries = [
+      summaryOf('site-n1', { source: 'http' }),
+      summaryOf('old-n1', { source: 'file', removed: true }),
+      summaryOf('orphan', { source: 'runtime' }),
+    ];
+    const { err } = await actorctl('delete', 'pod', 'site');
+    expect(err).toContain('Take it out of the manifest at https://manifests.example:8443/pods.yaml, and the node stops it.');
+    expect(err).not.toContain('hunter2');
+    expect((await actorctl('delete', 'pod', 'old')).err).toContain('the manifest of static pod shop/old-n1 is gone');
+    expect((await actorctl('delete', 'pod', 'orphan')).err).toContain('no source wants pod shop/orphan, and the node is stopping it');
+    expect(acts).toEqual([]);
+  });
+
+  it('deletes no other pod of the same name, and says what the API server answered', async () => {
+    summaries = [summaryOf('web', { uid: 'uid-earlier' })];
+    const { code, err } = await actorctl('delete', 'pod', 'web');
+    expect([code, acts]).toEqual([5, []]);
+    expect(err).toMatch(/pod shop\/web cannot be deleted at http:\S+: 409 the UID in the precondition is another/);
+    pods = [];
+    expect((await actorctl('delete', 'pod', 'web')).code).toBe(1);
+  });
+
+  it('names what holds a pod that does not end in time; --no-wait does not look', async () => {
+    summaries = [summaryOf('web')];
+    finalizers = ['example.com/hold'];
+    const { code, err } = await actorctl('delete', 'pod', 'web', '--timeout', '0');
+    expect([code, err]).toEqual([5, expect.stringContaining('pod shop/web is still being deleted (finalizers: example.com/hold)')]);
+    expect((await actorctl('delete', 'pod', 'web', '--no-wait')).code).toBe(0);
+  });
+
+  it.each([
+    [['pod'], 'say which pod'],
+    [['node', 'n1'], 'only pods; kubectl deletes a node'],
+    [['service', 'web'], 'and no service'],
+    [['pod', 'web', '-l', 'a=b'], 'pods are named here'],
+    [['pod', 'web', '-o', 'yaml'], 'the only output format is -o name'],
+    [['pod', 'web', '--grace-period=0'], 'at least 1'],
+    [['pod', 'web', '--grace-period=1.5'], 'a whole number'],
+    [['pod', 'web', '--timeout=x'], '--timeout is a number'],
+    [['pod', 'web', '--recording', 'x.rec'], 'a recording is the past'],
+  ])('refuses %j', async (words, why) => {
+    const { code, err } = await actorctl('delete', ...words);
+    expect([code, err]).toEqual([2, expect.stringContaining(why)]);
+    expect(acts).toEqual([]);
   });
 });
 

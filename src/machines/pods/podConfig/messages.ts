@@ -6,6 +6,10 @@ import { address, type Message, viewKey } from '../../supervision/address.ts';
 
 /** Which pod a manifest file holds, by path. A pod that was taken over has another UID than its manifest gives it. */
 export type ManifestsView = ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
+/** The file that a pod comes from. */
+export function manifestOf(manifests: ManifestsView | undefined, pod: { namespace: string; name: string }): string | undefined {
+  return [...(manifests ?? [])].find(([, p]) => p.namespace === pod.namespace && p.name === pod.name)?.[0];
+}
 
 /** What is wrong with a document of a source. */
 export interface SourceError {

@@ -4,6 +4,7 @@ import type { RecordedEvent } from '../../foundation/messages.ts';
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { WaitingPod } from '../../pods/admission/messages.ts';
 import { isRefused, isWanted, LIFE_STATES, type PodRecord, podManagerAddr } from '../../pods/manager/messages.ts';
+import { manifestOf } from '../../pods/podConfig/messages.ts';
 import { workersAddr } from '../../pods/workers/messages.ts';
 import { criAddr } from '../../runtime/cri/messages.ts';
 import { clockTime, shortDuration } from '../../text/duration.ts';
@@ -138,8 +139,7 @@ const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
 
 function origin(record: Findable, i: WhyInput): string {
   if (record.source === 'runtime') return 'the runtime alone: no source wants it, it is being stopped';
-  const { namespace, name } = record.pod.metadata;
-  const file = [...(i.manifests ?? [])].find(([, pod]) => pod.namespace === namespace && pod.name === name)?.[0];
+  const file = manifestOf(i.manifests, record.pod.metadata);
   const where =
     record.source === 'file'
       ? file === undefined
