@@ -2,6 +2,7 @@
 
 import type { RecordedEvent } from '../machines/foundation/messages.ts';
 import { eventMessage } from '../machines/shown/eventLog.ts';
+import { podStatus } from '../machines/shown/podStatus.ts';
 import type { PodSummary } from '../machines/shown/podSummary.ts';
 import { shortDuration } from '../machines/text/duration.ts';
 import { renderTable } from '../machines/text/table.ts';
@@ -14,7 +15,7 @@ export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; nam
     p.namespace,
     p.name,
     `${p.ready}/${p.containers}`,
-    p.rejected ? 'Refused' : p.status,
+    podStatus(p),
     String(p.restarts),
     shortDuration(p.ageMs),
     p.workerState === '' ? p.worker : p.workerState,

@@ -3,7 +3,7 @@ import { shortDuration } from '../text/duration.ts';
 import type { PodSummary } from './podSummary.ts';
 
 export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'off';
-type Judged = Pick<PodSummary, 'phase' | 'ready' | 'containers' | 'rejected' | 'removed' | 'reason' | 'message' | 'crashed'>;
+type Judged = Pick<PodSummary, 'phase' | 'status' | 'ready' | 'containers' | 'rejected' | 'removed' | 'reason' | 'message' | 'crashed'>;
 
 /** The back-off of a container that ran for so long begins anew: until then one that came back is not well yet. */
 const STEADY_AFTER_MS = 600_000;
@@ -15,11 +15,14 @@ function isUnsteady({ crashed, phase, removed }: Pick<Judged, 'crashed' | 'phase
   return phase === 'Running' && !removed && crashed !== undefined && crashed.times >= CRASHES_MIN && nowMs - crashed.atMs < STEADY_AFTER_MS;
 }
 
-/** As kubectl's STATUS: why a pod is not well, else its phase. */
+/** Of these kubectl says no more; the worker may know why. */
+const VAGUE: readonly string[] = ['ContainerCreating', 'PodInitializing'];
+
+/** As kubectl's STATUS, and where that says nothing, why a pod is not well. On the page and in a terminal. */
 export function podStatus(p: Judged): string {
   if (p.rejected) return 'Refused';
-  if (isFailing(p)) return p.reason || p.phase;
-  return p.removed && p.phase === 'Running' ? 'Terminating' : p.phase;
+  const isVague = p.status === p.phase || VAGUE.includes(p.status);
+  return isVague && isFailing(p) ? p.reason || p.status : p.status;
 }
 
 function isFailing(p: Judged): boolean {

@@ -1,10 +1,10 @@
 /** The real {@link PodResourcesPort}: gRPC over a unix socket. */
 import { join } from 'node:path';
-import { Server, type ServerUnaryCall, type sendUnaryData, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
-import { messageOf } from '../../../machines/text/errors.ts';
-import type { PodResourcesAnswers, PodResourcesPort } from '../../../ports/sockets/podResources.ts';
+import { Server } from '@grpc/grpc-js';
+import type { PodResourcesPort } from '../../../ports/sockets/podResources.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
+import { answering } from '../grpc/answering.ts';
 import { listenUnix } from '../grpc/unixGrpc.ts';
 
 /** A request has two short names at most. */
@@ -21,33 +21,17 @@ export function createGrpcPodResources(): PodResourcesPort {
     async serve(socketPath, answers) {
       const server = new Server({ 'grpc.max_receive_message_length': REQUEST_BYTES_MAX });
       const proto = loadPodResourcesProto();
+      const admit = () => answers.admit();
       server.addService(proto.v1, {
-        List: unary(answers, () => ({ podResources: answers.list('v1') })),
-        GetAllocatableResources: unary(answers, () => answers.allocatable()),
-        Get: unary(answers, ({ podName: name, podNamespace: namespace }: { podName: string; podNamespace: string }) => ({
+        List: answering(admit, () => ({ podResources: answers.list('v1') })),
+        GetAllocatableResources: answering(admit, () => answers.allocatable()),
+        Get: answering(admit, ({ podName: name, podNamespace: namespace }: { podName: string; podNamespace: string }) => ({
           podResources: answers.get({ namespace, name }),
         })),
       });
-      server.addService(proto.v1alpha1, { List: unary(answers, () => ({ podResources: answers.list('v1alpha1') })) });
+      server.addService(proto.v1alpha1, { List: answering(admit, () => ({ podResources: answers.list('v1alpha1') })) });
       await listenUnix(server, socketPath);
       return { address: socketPath, close: async () => server.forceShutdown() };
     },
-  };
-}
-
-function unary<Request>(answers: PodResourcesAnswers, answer: (request: Request) => object): UntypedServiceImplementation[string] {
-  return (call: ServerUnaryCall<Request, object>, done: sendUnaryData<object>) => {
-    if (!answers.admit()) {
-      done({ code: status.RESOURCE_EXHAUSTED, details: 'rejected by rate limit' });
-      return;
-    }
-    let value: object;
-    try {
-      value = answer(call.request);
-    } catch (error) {
-      done({ code: status.UNKNOWN, details: messageOf(error) });
-      return;
-    }
-    done(null, value);
   };
 }

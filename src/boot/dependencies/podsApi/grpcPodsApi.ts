@@ -1,10 +1,11 @@
 /** The real {@link PodsApiPort}: gRPC over a unix socket. */
 import { join } from 'node:path';
-import { Server, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from '@grpc/grpc-js';
+import { Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { PodNow, PodsApiAnswers, PodsApiPort } from '../../../ports/sockets/podsApi.ts';
 import { loadProtoFile } from '../../../process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
+import { answering, NotFound } from '../grpc/answering.ts';
 import { listenUnix } from '../grpc/unixGrpc.ts';
 import { type PodSerializer, podSerializer } from './podMessage.ts';
 
@@ -26,10 +27,11 @@ export function createGrpcPodsApi(): PodsApiPort {
     async serve(socketPath, answers) {
       const server = new Server({ 'grpc.max_receive_message_length': REQUEST_BYTES_MAX });
       const bytesOf = bytesOnce();
+      const admit = () => answers.admit();
       let watches = 0;
       server.addService(loadPodsApiProto(), {
-        ListPods: unary(answers, () => ({ pods: answers.list().map(bytesOf) })),
-        GetPod: unary(answers, ({ podUID }: { podUID: string }) => {
+        ListPods: answering(admit, () => ({ pods: answers.list().map(bytesOf) })),
+        GetPod: answering(admit, ({ podUID }: { podUID: string }) => {
           const found = answers.get(podUID);
           if (found === null) throw new NotFound(`pod with UID ${podUID} not found`);
           return { pod: bytesOf(found) };
@@ -56,27 +58,8 @@ export function createGrpcPodsApi(): PodsApiPort {
   };
 }
 
-class NotFound extends Error {}
-
 function refuse(call: Pick<Stream, 'emit'>, error: { code: number; details: string }): void {
   call.emit('error', error);
-}
-
-function unary<Request>(answers: PodsApiAnswers, answer: (request: Request) => object) {
-  return (call: ServerUnaryCall<Request, object>, done: sendUnaryData<object>) => {
-    if (!answers.admit()) {
-      done({ code: status.RESOURCE_EXHAUSTED, details: 'rejected by rate limit' });
-      return;
-    }
-    let value: object;
-    try {
-      value = answer(call.request);
-    } catch (error) {
-      done({ code: error instanceof NotFound ? status.NOT_FOUND : status.INTERNAL, details: messageOf(error) });
-      return;
-    }
-    done(null, value);
-  };
 }
 
 /** Serializes a pod once for each status that it has, however many ask. The file of its message is read at the first call. */
