@@ -63,10 +63,10 @@ describe('actorctl record', () => {
     const { run, recorder } = await started();
     const folder = join(dir, 'inputs');
     expect([recorder.now(), await wanted()]).toEqual([null, null]);
-    await recorder.start({ folder, maxMib: 7 });
+    await recorder.start({ folder, maxMib: 7, isPrivate: true });
     await run.code;
     expect([run.stops(), run.again()]).toEqual([1, 1]);
-    expect(await wanted()).toEqual({ folder, maxMib: 7 });
+    expect(await wanted()).toEqual({ folder, maxMib: 7, isPrivate: true });
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(statSync(join(dir, 'root/actorlet/record-inputs.json')).mode & 0o777).toBe(0o600);
 
@@ -81,9 +81,9 @@ describe('actorctl record', () => {
   it('start says what stands against it, and changes nothing', async () => {
     const { run, recorder } = await started();
     writeFileSync(join(dir, 'file'), '');
-    await expect(recorder.start({ folder: join(dir, 'file'), maxMib: 7 })).rejects.toThrow('the folder cannot be used');
+    await expect(recorder.start({ folder: join(dir, 'file'), maxMib: 7, isPrivate: false })).rejects.toThrow('the folder cannot be used');
     expect(await wanted()).toBeNull();
-    expect(await wanted('/var/log/inputs')).toMatchObject({ folder: '/var/log/inputs' });
+    expect(await wanted('/var/log/inputs')).toMatchObject({ folder: '/var/log/inputs', isPrivate: false });
     writeFileSync(join(dir, 'root/actorlet/record-inputs.json'), '{"folder":7}');
     expect(await wanted()).toBeNull();
     run.emit('SIGTERM');
@@ -95,6 +95,7 @@ describe('actorctl record', () => {
     ['{}'],
     ['{"folder":"relative","maxMib":1}'],
     ['{"folder":"/x","maxMib":0.5}'],
+    ['{"folder":"/x","maxMib":1,"isPrivate":"yes"}'],
     ['{"folder":"/x\\u0000","maxMib":1}'],
   ])('the body %s is refused', async (body) => {
     const recorder: InputRecorder = { now: () => null, start: () => expect.unreachable(), stop: () => expect.unreachable() };
@@ -114,7 +115,7 @@ describe('a recording that is full', () => {
     const clock = { nowMs: 1_000 };
     let full = 0;
     const recorded = await recordInputs(defaultNodeConfig({}), noisy(clock), {
-      ...{ options: {}, folder: dir, maxMib: 1 },
+      ...{ options: {}, folder: dir, maxMib: 1, isPrivate: false },
       full() {
         full += 1;
       },
@@ -152,7 +153,13 @@ describe('a value that is nested deeper than the stack', () => {
     ['told to a function', (h) => h.tell((value) => value === deep)],
   ])('%s ends the recording, and the node goes on', async (_, same) => {
     const ports = portsWith({ nowMs: 1_000 }, host);
-    const recorded = await recordInputs(defaultNodeConfig({}), ports, { options: {}, folder: dir, maxMib: 1, full: () => {} });
+    const recorded = await recordInputs(defaultNodeConfig({}), ports, {
+      options: {},
+      folder: dir,
+      maxMib: 1,
+      isPrivate: false,
+      full: () => {},
+    });
     expect(await same(recorded.ports.host as unknown as typeof host)).toBe(true);
     const { ended } = recorded.now();
     expect(ended).toMatch(/^a value cannot be written: /);

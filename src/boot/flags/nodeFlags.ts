@@ -164,4 +164,11 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
     help: 'Size in MiB of that folder. A recording that reaches it ends; the next start removes the oldest ones.',
     own: true,
   },
+  {
+    name: 'actorlet-record-inputs-private',
+    type: 'bool',
+    flag: 'recordInputsPrivate',
+    help: 'Leave labels, annotations, ConfigMaps and logs out of these recordings, too.',
+    own: true,
+  },
 ];

@@ -34,13 +34,14 @@ export interface RecordingOptions {
   options: object;
   folder: string;
   maxMib: number;
+  isPrivate: boolean;
   /** Called once there is no room for more, unless the folder is far too small. */
   full(): void;
 }
 
 /** Rejects where the folder cannot be used. */
 export async function recordInputs(config: NodeConfig, ports: Ports, o: RecordingOptions): Promise<RecordedNode> {
-  const { folder: dir, maxMib, options } = o;
+  const { folder: dir, maxMib, isPrivate, options } = o;
   const { log, clock } = ports;
   const name = new Date(clock.wallMs()).toISOString().replaceAll(':', '-');
   const beganMs = clock.monoMs();
@@ -50,6 +51,7 @@ export async function recordInputs(config: NodeConfig, ports: Ports, o: Recordin
   const who = whoActs();
   recording = new InputRecording(ports, {
     who,
+    isPrivate,
     ...{ config, options, versions: { actorlet: GIT_VERSION, node: process.version } },
     afterMicrotasks: (fn) => void SETTLED.then(() => process.nextTick(fn)),
     write: (line) => file.write(line),

@@ -7,7 +7,7 @@ import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promise
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import type { InputRecorder } from '../../ports/machine/inputRecorder.ts';
+import type { InputRecorder, RecordingWanted } from '../../ports/machine/inputRecorder.ts';
 import { readRegular } from '../../process/regularFile.ts';
 import { type BootContext, need } from '../steps/context.ts';
 
@@ -15,18 +15,14 @@ import { type BootContext, need } from '../steps/context.ts';
 const ANSWER_GOES_OUT_MS = 250;
 const FILE_BYTES_MAX = 16 * 1024;
 
-interface Wanted {
-  folder: string;
-  maxMib: number;
-}
-
 /** The flag's folder, else what `actorctl record start` left; null: nothing is to be recorded. */
-export async function wantedInputs({ flags }: Pick<NodeConfig, 'flags'>): Promise<Wanted | null> {
-  if (flags.recordInputs !== '') return { folder: flags.recordInputs, maxMib: flags.recordInputsMaxMib };
+export async function wantedInputs({ flags }: Pick<NodeConfig, 'flags'>): Promise<RecordingWanted | null> {
+  if (flags.recordInputs !== '')
+    return { folder: flags.recordInputs, maxMib: flags.recordInputsMaxMib, isPrivate: flags.recordInputsPrivate };
   try {
     const value: unknown = JSON.parse((await readRegular(fileOf(flags.rootDir), { own: true, bytesMax: FILE_BYTES_MAX })).toString());
     if (!isRecord(value) || typeof value.folder !== 'string' || typeof value.maxMib !== 'number') return null;
-    return { folder: value.folder, maxMib: value.maxMib };
+    return { folder: value.folder, maxMib: value.maxMib, isPrivate: value.isPrivate === true };
   } catch {
     return null;
   }
@@ -47,7 +43,7 @@ export function createInputRecorder(ctx: BootContext): InputRecorder {
   const file = fileOf(flags.rootDir);
   return {
     now: () => ctx.state.inputs?.now() ?? null,
-    async start({ folder, maxMib }) {
+    async start({ folder, maxMib, isPrivate }) {
       if (flags.recordInputs !== '') throw new Error(`this daemon records to ${flags.recordInputs}, as --actorlet-record-inputs says`);
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -55,7 +51,7 @@ export function createInputRecorder(ctx: BootContext): InputRecorder {
       } catch (error) {
         throw new Error(`the folder cannot be used: ${messageOf(error)}`);
       }
-      await writeFile(`${file}.new`, JSON.stringify({ folder, maxMib } satisfies Wanted), { mode: 0o600 });
+      await writeFile(`${file}.new`, JSON.stringify({ folder, maxMib, isPrivate } satisfies RecordingWanted), { mode: 0o600 });
       await rename(`${file}.new`, file);
       setTimeout(() => startAnew(ctx, 'actorctl record start'), ANSWER_GOES_OUT_MS).unref();
     },

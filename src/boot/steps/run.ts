@@ -70,14 +70,14 @@ type AskedOptions = Omit<Parameters<BootContext['wiring']['createNode']>[2], 'he
 
 /** Null: nobody wants it recorded, or it cannot be and runs all the same. */
 async function recordingOf(ctx: BootContext, options: AskedOptions): Promise<RecordedNode | null> {
-  const { folder, maxMib } = (await wantedInputs(need(ctx, 'nodeConfig'))) ?? {};
-  if (folder === undefined || maxMib === undefined) return null;
+  const wanted = await wantedInputs(need(ctx, 'nodeConfig'));
+  if (wanted === null) return null;
   try {
     const { recordInputs } = await import('../replay/recordInputs.ts');
     const full = () => startAnew(ctx, 'the recording of inputs is full: another one begins');
-    return await recordInputs(need(ctx, 'nodeConfig'), need(ctx, 'ports'), { options, folder, maxMib, full });
+    return await recordInputs(need(ctx, 'nodeConfig'), need(ctx, 'ports'), { options, ...wanted, full });
   } catch (error) {
-    need(ctx, 'log').error({ folder, err: messageOf(error) }, 'inputs are not recorded');
+    need(ctx, 'log').error({ folder: wanted.folder, err: messageOf(error) }, 'inputs are not recorded');
     return null;
   }
 }

@@ -60,6 +60,8 @@ export interface KubeletFlags {
   recordInputs: string;
   /** Our own: MiB of that folder. */
   recordInputsMaxMib: number;
+  /** Our own: labels, annotations, ConfigMaps and logs are left out of them. */
+  recordInputsPrivate: boolean;
 }
 
 export interface FeatureGates {

@@ -243,6 +243,7 @@ export function defaultKubeletFlags(): KubeletFlags {
     recordMaxMib: 64,
     recordInputs: '',
     recordInputsMaxMib: 256,
+    recordInputsPrivate: false,
   };
 }
 

@@ -1,6 +1,13 @@
 /** The port that switches the recording of inputs on and off. */
 import type { InputsRecorded } from '../../machines/shown/answers.ts';
 
+export interface RecordingWanted {
+  folder: string;
+  maxMib: number;
+  /** Labels, annotations, ConfigMaps and logs are left out, too. */
+  isPrivate: boolean;
+}
+
 /** The recording of what comes in through the ports, for the administrator. */
 export interface InputRecorder {
   /** Null: nothing is recorded. */
@@ -9,7 +16,7 @@ export interface InputRecorder {
    * From the next start of the node on, until {@link stop}, also over restarts. The node starts anew soon after: a replay begins
    * at a start. Rejects where the folder cannot be used, or where the command line of the daemon decides.
    */
-  start(o: { folder: string; maxMib: number }): Promise<void>;
+  start(o: RecordingWanted): Promise<void>;
   /** The recording ends here; the node goes on. */
   stop(): Promise<void>;
 }

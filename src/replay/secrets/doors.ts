@@ -15,12 +15,15 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
  * - `image`: what stands before an `@`. `query`: what stands after a `?`.
+ * - `label`: a value of a label or an annotation, or what selects it. `downward`: a file of such values, or one of them.
+ * - `piece`: a part of a log, which may begin and end within a line.
  * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
  * - `devices`: variables that device plugins gave, in the node's record.
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
-  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'lines' | 'devices');
+  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'lines' | 'devices')
+  | ('label' | 'downward' | 'piece');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -48,9 +51,11 @@ const OPEN_HEADERS: ReadonlySet<string> = new Set(
     .concat(['accept-language', 'cache-control', 'referer']),
 );
 const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
-/** Of labels and annotations that programs write for programs. */
-const KUBERNETES_KEY = /^(?:[\w.-]+\.)?(?:kubernetes|k8s)\.io\//;
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+/** Of labels and annotations that the tree reads: nodes and runtimes write them for programs. */
+const NODE_KEY = /^(?:(?:[\w.-]+\.)?(?:kubernetes|k8s)\.io\/|io\.kubernetes\.|actorlet\.dev\/)/;
+/** Of those, what people write. */
+const PEOPLE_KEY = /^(?:kubectl|app|helm)\.(?:kubernetes|k8s)\.io\/|^kubernetes\.io\/(?:change-cause|description)$/;
+const POD_UID = 'io.kubernetes.pod.uid';
 
 const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ...SECRET_KEYS.map((key): [string, Rule] => [key, () => 'secret']),
@@ -74,6 +79,8 @@ export class Doors {
   readonly #isPrivate: boolean;
   /** Variables of which the pod makes names of folders: names stay. */
   readonly #open = new WeakSet<object>();
+  /** Labels of people, and what selects them. Those of nodes are compared with what drivers and the node itself say. */
+  readonly #labels = new WeakSet<object>();
   readonly #projected = new ProjectedFiles();
 
   constructor({ isPrivate }: { isPrivate: boolean }) {
@@ -108,7 +115,16 @@ export class Doors {
         if (key === 'message') return isOwnEnd(Reflect.get(owner, key)) ? 'free' : 'lines';
         break;
       case 'annotations':
-        return this.#isPrivate && (key === LAST_APPLIED || !KUBERNETES_KEY.test(key)) ? 'secret' : 'free';
+        return this.#isPrivate && isOfPeople(key) ? 'label' : 'free';
+      case 'labels':
+      case 'matchLabels':
+        if (this.#isPrivate && (this.#labels.has(owner) || POD_UID in owner) && isOfPeople(key)) return 'label';
+        break;
+    }
+    if (this.#isPrivate) {
+      if (key === 'values' && this.#labels.has(owner)) return 'label';
+      if (key === 'value' && isServed(owner)) return 'piece';
+      this.#noteLabels(owner, key);
     }
     if (owner instanceof URLSearchParams || isQuery(owner)) return WORD_QUERIES.has(key) ? 'words' : queryDoor(key);
     if (key === 'env' || key === 'envs') return this.#environment(owner, key);
@@ -137,7 +153,7 @@ export class Doors {
         return LOG_PATH.test(path) ? 'log' : 'lines';
       case 'fs.openRead':
         if (ANY_VOLUME.test(path)) return 'variables';
-        return this.#isPrivate ? 'log' : 'free';
+        return this.#isPrivate ? 'piece' : 'free';
       default:
         return 'open';
     }
@@ -156,12 +172,24 @@ export class Doors {
     const [, kind = ''] = ANY_VOLUME.exec(path) ?? [];
     const holds = kind === 'projected' ? this.#projected.holds(path) : VOLUMES[kind];
     if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
+    if (holds === 'labels') return this.#isPrivate ? 'downward' : 'open';
     return holds === 'secrets' ? 'secret' : 'open';
   }
 
   /** Free text is shut, too, where it is private. */
   #shut(door: Door, key: string): Door {
-    return door === 'free' && this.#isPrivate && (key === 'data' || key === 'binaryData') ? 'secret' : door;
+    if (door !== 'free' || !this.#isPrivate) return door;
+    return key === 'data' ? 'secret' : key === 'binaryData' ? 'base64' : door;
+  }
+
+  #noteLabels(owner: object, key: string): void {
+    const value: unknown = Reflect.get(owner, key);
+    if (!isRecord(value)) return;
+    if (key === 'metadata' && isRecord(value.labels) && isOfPeopleObject(owner)) this.#labels.add(value.labels);
+    if (key !== 'labelSelector') return;
+    const { matchLabels, matchExpressions } = value;
+    for (const item of [matchLabels, ...(Array.isArray(matchExpressions) ? (matchExpressions as unknown[]) : [])])
+      if (isRecord(item)) this.#labels.add(item);
   }
 
   /** Of a list of `{name, value}` the items say more. */
@@ -176,6 +204,23 @@ export class Doors {
         if (isRecord(item) && folders.some((folder) => folder.includes(`$(${String(item.name)})`))) this.#open.add(item);
     return 'open';
   }
+}
+
+function isOfPeople(key: string): boolean {
+  return !NODE_KEY.test(key) || PEOPLE_KEY.test(key);
+}
+
+/** Pods, ConfigMaps, Secrets and trust bundles. */
+function isOfPeopleObject(owner: object): boolean {
+  const spec: unknown = Reflect.get(owner, 'spec');
+  if (isRecord(spec)) return Array.isArray(spec.containers) || typeof spec.trustBundle === 'string';
+  return isRecord(Reflect.get(owner, 'data')) || isRecord(Reflect.get(owner, 'binaryData'));
+}
+
+/** Bytes that the tree streams to a client, in the JSON of a recording: a log, mostly. */
+function isServed(owner: object): boolean {
+  const value: unknown = Reflect.get(owner, 'value');
+  return Object.hasOwn(owner, 'done') && isRecord(value) && (value.$ === 'x' || value.$ === 'b');
 }
 
 /** Of a query in the JSON of a recording. */
@@ -202,7 +247,7 @@ function areWords(value: unknown): boolean {
 }
 
 const ANY_VOLUME = /\/volumes\/kubernetes\.io~([a-z-]+)\//;
-const VOLUMES: Readonly<Record<string, Holds>> = { secret: 'secrets', configmap: 'text' };
+const VOLUMES: Readonly<Record<string, Holds>> = { secret: 'secrets', configmap: 'text', 'downward-api': 'labels' };
 const DOCKER_PATH = /\/(?:config\.json|\.dockercfg|\.dockerconfigjson)$/;
 const LOG_PATH = /\.log(?:\.|$)|\/log\/(?:pods|containers)\//;
 const ISCSI_PATH = /\/(?:var\/lib|etc)\/iscsi\//;

@@ -85,3 +85,41 @@ function brokenPart(length: number, { draw, alone }: { draw: Draw; alone: boolea
   if (length === 3) return [0xf1 + draw(3), FIRST_CONTINUATION + draw(64), FIRST_CONTINUATION + draw(64)];
   return [alone ? FIRST_CONTINUATION + draw(64) : (LONE[draw(LONE.length)] ?? 0xff)];
 }
+
+/** How lines of a container's log begin: the time, the stream and whether it is whole. Also what a cut leaves of that. */
+const HEAD = /^\S* (?:stdout|stderr) \S+ /;
+const CUT_HEADS = ['stdout F ', 'stderr F ', 'stdout P ', 'stderr P '].flatMap((head) => Array.from(head, (_, i) => head.slice(i)));
+const CUT_TIME = /^[\d.+:TZ-]{0,35}(?: [a-z]{0,6}(?: [FP]?)?)?$/;
+const LINE_END = 0x0a;
+
+/** A part of a log: its lines and their heads stay where they are. */
+export function likePiece(bytes: Uint8Array, draw: Draw): Uint8Array {
+  const out = Uint8Array.from(bytes);
+  for (let from = 0; from < bytes.length; ) {
+    const end = bytes.indexOf(LINE_END, from);
+    const to = end < 0 ? bytes.length : end;
+    const line = String.fromCharCode(...bytes.subarray(from, Math.min(to, from + 80)));
+    const begin = from + headLength(line, { first: from === 0, last: end < 0 });
+    out.set(likeLine(bytes.subarray(begin, to), draw), begin);
+    from = to + 1;
+  }
+  return out;
+}
+
+function headLength(line: string, { first, last }: { first: boolean; last: boolean }): number {
+  const whole = HEAD.exec(line)?.[0];
+  if (whole !== undefined) return whole.length;
+  if (last && CUT_TIME.test(line)) return line.length;
+  return first ? (CUT_HEADS.find((head) => line.startsWith(head))?.length ?? 0) : 0;
+}
+
+function likeLine(bytes: Uint8Array, draw: Draw): Uint8Array {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return text.trim() === '' ? bytes : new TextEncoder().encode(likeText(text, draw));
+  } catch {
+    return bytes.map((byte) =>
+      byte <= 0x20 ? byte : byte < FIRST_CONTINUATION ? LETTERS.charCodeAt(draw(26)) : (LONE[draw(LONE.length)] ?? 0xff),
+    );
+  }
+}

@@ -1,7 +1,7 @@
-/** Files of projected volumes: which of them hold secrets, which text of people, and which what the node itself knows. */
+/** Files of projected volumes: which of them hold secrets, text or labels of people, and which what the node itself knows. */
 import { isRecord } from '../../machines/shape/conform.ts';
 
-export type Holds = 'secrets' | 'text' | 'facts';
+export type Holds = 'secrets' | 'text' | 'labels' | 'facts';
 
 /** Volumes remembered; of one that is not, every file is taken for a secret. */
 const VOLUMES_MAX = 10_000;
@@ -45,7 +45,7 @@ function volumeOf(sources: readonly unknown[]): Volume {
     for (const [of, holds] of [
       [secret, 'secrets'],
       [configMap, 'text'],
-      [downwardAPI, 'facts'],
+      [downwardAPI, 'labels'],
     ] as const)
       if (isRecord(of) && Array.isArray(of.items))
         for (const item of of.items as unknown[]) if (isRecord(item)) files.set(String(item.path), holds);

@@ -5,11 +5,12 @@
 import { withResponses } from '../../machines/allocation/devices/checkpoint.ts';
 import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
+import { goQuote } from '../../machines/text/go/goQuote.ts';
 import { seeded } from '../border.ts';
 import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
-import { type Draw, likeBytes, likeText } from './likeness.ts';
+import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
 import { documentOf, isDeep, type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
 
 /** Stand-ins that are tried before two short values share one. */
@@ -38,6 +39,8 @@ const QUOTES = /["'#]/;
 const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>\\]+/gi;
 /** What stands before the last `@`, unless a digest follows that. */
 const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
+const LETTER = /[\p{L}\p{N}]/u;
+const LABEL_SIGNS = /([-_.]+)/;
 /** The time, the stream and whether it is whole. */
 const LOG_HEAD = /^\S+ (?:stdout|stderr) \S+ /;
 /** What the tree reads of a program's answer besides its credentials. */
@@ -48,7 +51,7 @@ const TEXT_OF_JSON = /"(?:[^"\\]|\\.)*"(\s*:)?/gs;
 export interface SecretsOptions {
   /** A keyed hash, as hexadecimal text. Null: what comes in has stand-ins already. */
   hash: ((text: string) => string) | null;
-  /** Free text of people and programs gets stand-ins, too. */
+  /** Labels, annotations, ConfigMaps and logs get stand-ins, too. */
   isPrivate?: boolean;
 }
 
@@ -119,6 +122,12 @@ export class Secrets {
           .join('\n');
       case 'devices':
         return this.#devices(text);
+      case 'label':
+        return this.#label(text);
+      case 'downward':
+        return this.#downward(text);
+      case 'piece':
+        return textOf(this.#piece(new TextEncoder().encode(text))) ?? '';
       case 'secret':
         return this.standIn(text);
     }
@@ -126,6 +135,7 @@ export class Secrets {
 
   /** Bytes as they are written down. */
   bytes(bytes: Uint8Array, at: Place): Json {
+    if (at.door === 'piece') return bytesJson(this.#piece(bytes));
     const text = textOf(bytes);
     if (text !== null) return { $: 'x', v: this.text(text, at) };
     return bytesJson(at.door === 'open' || at.door === 'free' ? bytes : this.#bytes(bytes));
@@ -202,6 +212,7 @@ export class Secrets {
       case 'variable':
       case 'variables':
       case 'lines':
+      case 'label':
         return 'length';
       default:
         return 'nothing';
@@ -430,6 +441,42 @@ export class Secrets {
     if (this.#lines.size >= LINES_MAX) this.#lines.clear();
     this.#lines.set(line, made);
     return made;
+  }
+
+  /** It stays one that a label may have. A downward API shows it in quotes. */
+  #label(text: string): string {
+    const known = this.#known.of(text);
+    if (known !== null) return known;
+    if (!LETTER.test(text)) return this.standIn(text);
+    const like = (draw: Draw, more: boolean) =>
+      text
+        .split(LABEL_SIGNS)
+        .map((part, i) => (i % 2 === 1 ? part : likeText(part, draw, more)))
+        .join('');
+    const made = this.#learn(text, this.#like(text, like));
+    this.#learn(goQuote(text), goQuote(made));
+    return made;
+  }
+
+  #downward(text: string): string {
+    return (
+      this.#known.of(text) ??
+      text
+        .split('\n')
+        .map((line) => {
+          const value = line.indexOf('="') + 1;
+          return value === 0 ? line : line.slice(0, value) + (this.#known.of(line.slice(value)) ?? line.slice(value));
+        })
+        .join('\n')
+    );
+  }
+
+  /** Nothing of it is looked for elsewhere: a log is long, and what the tree serves of it is not compared. */
+  #piece(bytes: Uint8Array): Uint8Array {
+    const hash = this.#hash;
+    if (hash === null) return bytes;
+    const random = seeded(Number.parseInt(hash(encodedBase64(bytes)).slice(0, 8), 16));
+    return likePiece(bytes, (below) => Math.floor(random() * below));
   }
 
   // Stand-ins.

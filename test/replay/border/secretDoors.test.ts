@@ -1,11 +1,12 @@
 /** Secrets of each kind and length in each door of a node: no recording of it has them, and each replays without a divergence. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { gunzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Node } from '../../../src/actors/node.ts';
 import { runCtl } from '../../../src/ctl/cli.ts';
+import { runHtml } from '../../../src/ctl/commands/recording/html.ts';
 import { RecordingWriter } from '../../../src/inspect/recording/writer.ts';
 import type { NodeConfig } from '../../../src/machines/config/config.ts';
 import type { CriRequest } from '../../../src/machines/wire/cri.ts';
@@ -67,7 +68,7 @@ interface Lived {
   /** Of each daemon. */
   readonly daemons: readonly (readonly string[])[];
   /** What the flight recorder wrote. */
-  readonly flight: string;
+  readonly flight: Buffer;
   /** What the runtime was told. */
   readonly outside: string;
 }
@@ -192,7 +193,7 @@ async function lived(more: object = {}): Promise<Lived> {
   await h.crash();
   await h.boot();
   await h.advance(90_000);
-  return { pile, daemons, flight: Buffer.concat(flown).toString(), outside: JSON.stringify(h.calls) };
+  return { pile, daemons, flight: Buffer.concat(flown), outside: JSON.stringify(h.calls) };
 }
 
 async function pods(h: VirtualNode, pile: Pile, secretWord: string): Promise<void> {
@@ -360,6 +361,27 @@ async function again(lines: readonly string[]) {
   return { divergence, failure, inputs };
 }
 
+/** What `actorctl html` writes of it, with what is packed in it. */
+async function pageOf(flight: Uint8Array): Promise<string> {
+  const file = join(dir, 'flight.rec');
+  writeFileSync(file, flight);
+  const parts: Readonly<Record<string, string>> = {
+    '/': '<script src="assets/a.js"></script><link href="assets/a.css">',
+    '/assets/a.js': '"elk-worker-1.js"',
+    '/assets/a.css': '',
+    '/assets/elk-worker-1.js': '',
+  };
+  const files = Object.entries(parts).map(([path, text], i) => {
+    writeFileSync(join(dir, `part-${i}`), text);
+    return [path, { file: join(dir, `part-${i}`), type: '', hashed: false }] as const;
+  });
+  const io = toldTo();
+  expect(await runHtml(io, { file, at: '' }, new Map(files))).toBe(0);
+  const html = io.told();
+  const packed = [...html.matchAll(/<script type="text\/plain" id="actorlet-segment-\d+">([^<]*)</g)].map(([, base64 = '']) => base64);
+  return [html, ...packed.map((base64) => gunzipSync(Buffer.from(base64, 'base64')).toString())].join('\n');
+}
+
 it('no secret of any door is in a recording, which replays without a divergence, or in what is kept of it', {
   timeout: 240_000,
 }, async () => {
@@ -375,17 +397,22 @@ it('no secret of any door is in a recording, which replays without a divergence,
     expect(inputs).toBeGreaterThan(500);
   }
 
-  expect(flight).toContain('executable file not found');
-  expect(found(node, flight)).toEqual([]);
+  expect(flight.toString()).toContain('executable file not found');
+  expect(found(node, flight.toString())).toEqual([]);
+  const page = await pageOf(flight);
+  expect(page).toContain('executable file not found');
+  expect(found(node, page)).toEqual([]);
 
   const whole = join(dir, 'whole.inputs.zst');
   writeFileSync(whole, zstdCompressSync(`${daemons[0]?.join('\n')}\n`));
-  const small = join(dir, 'small.inputs.zst');
+  mkdirSync(join(dir, 'test/replay'), { recursive: true });
+  writeFileSync(join(dir, 'test/replay/regression.ts'), '');
+  const test = join(dir, 'test/replay/small.test.ts');
   const io = toldTo();
-  const code = await runCtl({ ...io, argv: ['replay', whole, '--minimize', '--pod', 'default/words', '--runs', '4', '--out', small] });
+  const code = await runCtl({ ...io, argv: ['replay', whole, '--to-test', test, '--pod', 'default/words', '--runs', '4'] });
   expect({ code, told: io.told() }).toMatchObject({ code: 0 });
-  const kept = zstdDecompressSync(readFileSync(small)).toString();
-  expect(found(node, kept + io.told())).toEqual([]);
+  const kept = zstdDecompressSync(readFileSync(test.replace('.test.ts', '.inputs.zst'))).toString();
+  expect(found(node, kept + readFileSync(test, 'utf8') + io.told())).toEqual([]);
   expect(await again(kept.trimEnd().split('\n'))).toMatchObject({ divergence: null, failure: null });
 
   // A decision by the content of a secret is called one.
@@ -397,4 +424,136 @@ it('no secret of any door is in a recording, which replays without a divergence,
   const said = toldTo();
   expect(await runCtl({ ...said, argv: ['replay', other] })).toBe(1);
   expect(said.told()).toMatch(/What differs has a secret in it.*DIVERGENCE/s);
+});
+
+/** Each is looked for; those below four bytes are in any file, and count for the replay. */
+const PEOPLE = [
+  'people-one.team_blue',
+  'x9',
+  'other',
+  'Jürgen "Q" <q@people.test>',
+  'people\nlines\n',
+  'ConfigurationOfPeople=true',
+  'people-log-one',
+];
+
+it('nothing that people write is in a recording that is private, which replays without a divergence', { timeout: 120_000 }, async () => {
+  const [label = '', short = '', plain = '', sign = '', lines = '', setting = '', said = ''] = PEOPLE;
+  const daemons: string[][] = [];
+  const handlers = new Map<string, (req: HttpRequest) => Promise<HttpReply>>();
+  const binary = Buffer.from([...Buffer.from('people-binary'), 0xff, 0x00, 0xfe, 0x80]);
+  const logged = `${Array.from({ length: 2_000 }, (_, i) => `2026-01-01T00:00:00.${String(i).padStart(9, '0')}Z ${i % 3 === 0 ? 'stderr' : 'stdout'} F ${said} ä ${i}`).join('\n')}\n`;
+  let disk: VirtualNode | undefined;
+  await using h = await cluster({
+    servers: true,
+    config: {
+      ...{ enableServer: true, authentication: AUTHENTICATED },
+      authorization: { mode: 'AlwaysAllow', webhook: { cacheAuthorizedTTL: 1, cacheUnauthorizedTTL: 1 } },
+    } as object,
+    before(w) {
+      disk = w;
+    },
+    hollow: { log: (path) => disk?.fs.put(path, logged) },
+    ports: (ports) => ({
+      ...ports,
+      net: {
+        ...ports.net,
+        async serveHttp(at, handler) {
+          handlers.set('port' in at ? String(at.port) : at.socketPath, handler);
+          return await ports.net.serveHttp(at, handler);
+        },
+      },
+    }),
+    between(config, ports) {
+      const lived: string[] = [];
+      daemons.push(lived);
+      const one = recording(ports, config, lived, { isPrivate: true });
+      return { ports: one.ports, wrap: (node: Node) => one.around(node) };
+    },
+  });
+  const labels = { team: label, tier: short, 'app.kubernetes.io/name': plain };
+  const annotations = { 'example.com/owner': sign, note: lines, 'kubernetes.io/change-cause': setting, tier: short };
+  post(h, 'configmaps', {
+    metadata: { name: 'c', labels },
+    data: { setting, plain, short, lines, 'app.json': JSON.stringify({ people: [label, sign] }) },
+    binaryData: { binary: binary.toString('base64') },
+  });
+  const field = (fieldPath: string) => ({ path: fieldPath.replaceAll(/\W/g, '-'), fieldRef: { fieldPath } });
+  const fields = ['metadata.labels', 'metadata.annotations', "metadata.labels['team']", "metadata.annotations['note']", 'metadata.name'];
+  const env = [
+    { name: 'A', valueFrom: { fieldRef: { fieldPath: "metadata.labels['tier']" } } },
+    { name: 'B', valueFrom: { configMapKeyRef: { name: 'c', key: 'setting' } } },
+    { name: 'C', valueFrom: { fieldRef: { fieldPath: "metadata.annotations['example.com/owner']" } } },
+  ];
+  const people = (name: string) => ({
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, labels, annotations } },
+    spec: {
+      containers: [{ name: 'main', image: 'busybox:1', args: ['$(A)-$(B)'], env, envFrom: [{ configMapRef: { name: 'c' } }] }].map((c) => ({
+        ...c,
+        volumeMounts: ['c', 'd', 'p'].map((volume) => ({ name: volume, mountPath: `/${volume}` })),
+      })),
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            {
+              topologyKey: 'kubernetes.io/hostname',
+              labelSelector: { matchLabels: labels, matchExpressions: [{ key: 'team', operator: 'In', values: [label, short] }] },
+            },
+          ],
+        },
+      },
+      volumes: [
+        { name: 'c', configMap: { name: 'c' } },
+        { name: 'd', downwardAPI: { items: fields.map(field) } },
+        { name: 'p', projected: { sources: [{ configMap: { name: 'c' } }, { downwardAPI: { items: fields.map(field) } }] } },
+      ],
+      nodeName: 'n1',
+    },
+  });
+  for (const name of ['people', 'more-people']) {
+    const made = h.kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: people(name) });
+    expect(made.ok).toBe(true);
+  }
+  h.write('standalone', {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'standalone', labels, annotations } },
+    spec: { containers: [{ name: 'main', image: 'busybox:1', env: env.slice(0, 1) }] },
+  });
+  await h.until('all are ready', () => ['people', 'more-people', 'standalone-n1'].every((name) => isReady(h, name)), 60_000);
+  const at = [...handlers.keys()].find((key) => key.endsWith('10250')) ?? '';
+  for (const query of [
+    {},
+    { tailLines: '7' },
+    { limitBytes: '999', timestamps: 'true' },
+    { sinceTime: '2026-01-01T00:00:00Z' },
+  ] as object[]) {
+    let text: string | undefined;
+    const read = async (): Promise<void> => {
+      const asked = { method: 'GET', headers: {}, body: new Uint8Array(), signal: new AbortController().signal };
+      const path = '/containerLogs/default/people/main';
+      const reply = await handlers.get(at)?.({ ...asked, path, query: new URLSearchParams(query as Record<string, string>) });
+      const body = reply?.body as AsyncIterable<Uint8Array> | Uint8Array | string;
+      const parts: Uint8Array[] = [];
+      if (typeof body === 'string' || body instanceof Uint8Array) parts.push(Buffer.from(body));
+      else for await (const part of body) parts.push(part);
+      text = Buffer.concat(parts).toString();
+    };
+    void read();
+    await h.until('the log was read', () => text !== undefined, 30_000);
+    expect(text).toContain(said);
+  }
+  await h.advance(90_000);
+  await h.crash();
+  await h.boot();
+  await h.advance(90_000);
+
+  const secrets: Planted[] = [
+    ...PEOPLE.map((text) => ({ text, bytes: Buffer.from(text), kind: 'people' })),
+    { text: null, bytes: binary, kind: 'binary' },
+  ];
+  for (const lived of daemons) {
+    expect(secrets.flatMap((secret) => foundIn(lived.join('\n'), secret).map((way) => `${secret.text}: ${way}`))).toEqual([]);
+    const { inputs, ...ended } = await again(lived);
+    expect(ended).toEqual({ divergence: null, failure: null });
+    expect(inputs).toBeGreaterThan(100);
+  }
 });

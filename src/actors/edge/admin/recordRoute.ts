@@ -1,7 +1,7 @@
 /** `/record` of the admin socket: what is recorded now (GET), begin (POST) and end (DELETE). */
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { InputRecorder } from '../../../ports/machine/inputRecorder.ts';
+import type { InputRecorder, RecordingWanted } from '../../../ports/machine/inputRecorder.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { isGet, json, METHOD_NOT_ALLOWED, text } from './answers.ts';
 
@@ -10,7 +10,8 @@ export async function recordRoute(recorder: InputRecorder | undefined, req: Http
   if (isGet(req)) return json({ recorded: recorder.now() });
   if (req.method !== 'POST' && req.method !== 'DELETE') return METHOD_NOT_ALLOWED;
   const asked = req.method === 'POST' ? parsed(req.body) : null;
-  if (req.method === 'POST' && asked === null) return text('400: expected JSON {folder: /AN/ABSOLUTE/PATH, maxMib: at least 1}\n', 400);
+  if (req.method === 'POST' && asked === null)
+    return text('400: expected JSON {folder: /AN/ABSOLUTE/PATH, maxMib: at least 1, isPrivate?: true or false}\n', 400);
   try {
     if (asked === null) await recorder.stop();
     else await recorder.start(asked);
@@ -20,13 +21,14 @@ export async function recordRoute(recorder: InputRecorder | undefined, req: Http
   }
 }
 
-function parsed(body: Uint8Array): { folder: string; maxMib: number } | null {
+function parsed(body: Uint8Array): RecordingWanted | null {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(body));
     if (!isRecord(value)) return null;
-    const { folder, maxMib } = value;
+    const { folder, maxMib, isPrivate = false } = value;
     if (typeof folder !== 'string' || !folder.startsWith('/') || folder.includes('\0')) return null;
-    return Number.isSafeInteger(maxMib) && (maxMib as number) >= 1 ? { folder, maxMib: maxMib as number } : null;
+    if (typeof isPrivate !== 'boolean') return null;
+    return Number.isSafeInteger(maxMib) && (maxMib as number) >= 1 ? { folder, maxMib: maxMib as number, isPrivate } : null;
   } catch {
     return null;
   }

@@ -5,17 +5,21 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { CtlError, EXIT } from '../../../admin/client.ts';
 import { LIFE_FRAME } from '../../../inspect/feed/podDetail.ts';
-import { pageFiles } from '../../../inspect/server/files.ts';
+import { type PageFile, pageFiles } from '../../../inspect/server/files.ts';
 import type { CtlIo } from '../../io.ts';
 import { openRecording } from './recording.ts';
 
 const packed = promisify(gzip);
 
-export async function runHtml(io: CtlIo, o: { file: string; at: string }): Promise<number> {
+export async function runHtml(
+  io: CtlIo,
+  o: { file: string; at: string },
+  files: ReadonlyMap<string, PageFile> = pageFiles(),
+): Promise<number> {
   if (io.columns > 0) throw new CtlError(EXIT.usage, 'html writes a page of some MB: send it to a file, as in `> incident.html`.');
   const { segments, atMs, remarks } = await openRecording(o.file, o.at);
   for (const remark of remarks) io.err(`${remark}\n`);
-  const { script, style, layout } = await builtPage();
+  const { script, style, layout } = await builtPage(files);
   const meta = JSON.stringify({ startMs: atMs, life: LIFE_FRAME, segments: segments.length });
   const data: (readonly [string, Uint8Array | string])[] = [
     ['meta', meta],
@@ -53,8 +57,7 @@ function head({ script, style }: { script: string; style: string }): string {
 }
 
 /** What `npm run build` made of the page. */
-async function builtPage(): Promise<{ script: string; style: string; layout: string }> {
-  const files = pageFiles();
+async function builtPage(files: ReadonlyMap<string, PageFile>): Promise<{ script: string; style: string; layout: string }> {
   const read = async (path: string | undefined): Promise<string> => {
     const file = path === undefined ? undefined : files.get(path)?.file;
     if (file === undefined) throw new CtlError(EXIT.failed, 'the page was not built: npm run build');

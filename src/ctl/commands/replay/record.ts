@@ -12,7 +12,11 @@ const MIB = 1024 * 1024;
 
 type Answer = { recorded: InputsRecorded | null };
 
-export async function runRecord(asked: Asked, what: 'start' | 'stop' | 'show', o: { folder: string; maxMib: number }): Promise<number> {
+export async function runRecord(
+  asked: Asked,
+  what: 'start' | 'stop' | 'show',
+  o: { folder: string; maxMib: number; private: boolean },
+): Promise<number> {
   const { client } = asked;
   if (what === 'stop') {
     const { status, body } = await client.send('DELETE', '/record');
@@ -21,7 +25,7 @@ export async function runRecord(asked: Asked, what: 'start' | 'stop' | 'show', o
   }
   const before = (await client.json('/record')) as Answer;
   if (what === 'show') return shown(asked, before);
-  await client.post('/record', { folder: resolve(o.folder), maxMib: o.maxMib });
+  await client.post('/record', { folder: resolve(o.folder), maxMib: o.maxMib, isPrivate: o.private });
   return shown(asked, await begun(asked, before.recorded?.file));
 }
 
