@@ -56,6 +56,22 @@ describe('a pod that writes more than it may', () => {
     expect(inApi(h, 'c')?.status.phase).toBe('Running');
   });
 
+  it('is told of with ExceededGracePeriod when the runtime does not end it', async () => {
+    await using h = await cluster({ config: { evictionHard: {} } });
+    const full = create(h, 'full', volume('1Mi'));
+    await runs(h, 'full');
+    const ends = new Set(['StopContainer', 'StopPodSandbox']);
+    h.faults.fault = (method) => (ends.has(method) ? { kind: 'refuse', code: 2, details: 'cannot be stopped' } : undefined);
+    filled(h, full, 2 * MIB);
+    await h.until('evicted', () => events(h, 'Evicted').length > 0, LOOKS_MS);
+    expect(events(h, 'ExceededGracePeriod')).toEqual([]);
+    const message = 'Container runtime did not kill the pod within specified grace period.';
+    await h.until('told of', () => events(h, 'ExceededGracePeriod').includes(message), 15_000);
+    h.faults.fault = () => undefined;
+    await failed(h, 'full');
+    expect(events(h, 'ExceededGracePeriod')).toEqual([message]);
+  });
+
   it('is not held to what its ended containers wrote', async () => {
     await using h = await cluster();
     listEnded(h, MIB);

@@ -4,6 +4,7 @@ import { sameData } from '../../data/sameData.ts';
 import { usesClaims } from '../../pod/resources/claims.ts';
 import { effectiveGraceSeconds } from '../../pod/runtime/killOrder.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../pod/runtime/listed.ts';
+import { EVICTED } from '../../reclaim/eviction/messages.ts';
 import type { ContainerReport } from './container/containerMachine.ts';
 import { awaitsSomething } from './container/containerSetup.ts';
 import type { PreStopEnded } from './container/containerStopMachine.ts';
@@ -53,8 +54,8 @@ export const guards = {
   itCame: ({ event }: Step) => event.type === 'pod.dirty' && event.awaited === true,
   usesClaims: ({ context }: Step) => usesClaims(context.pod),
   terminating: ({ context }: Step) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
-  /** It was evicted, preempted, or ended for a shutdown of the machine: the node itself waits for its end. */
-  endedByNode: ({ context }: Step) => context.killStatus?.disruption !== undefined,
+  /** The node evicted or preempted it, or ends it for a shutdown, and waits for its end. Eviction over its own limits is no disruption. */
+  endedByNode: ({ context: { killStatus } }: Step) => killStatus?.disruption !== undefined || killStatus?.reason === EVICTED,
   quiet: ({ context }: Step) => isQuiet(context),
   graceShrank: ({ context, event }: Step) => {
     const pod = event.type === 'pod.update' ? event.pod : context.pod;
