@@ -196,7 +196,8 @@ describe('what not every runtime has', () => {
     if (!enabled.ready) {
       expect(enabled).toMatchObject({
         reason: 'CreateContainerConfigError',
-        message: 'volume "v" requested recursive read-only mode, but it is not supported by the runtime',
+        message:
+          'failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, but it is not supported by the runtime',
       });
     }
     await gone('rro-ifpossible', possible.uid);

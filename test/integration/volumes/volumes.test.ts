@@ -588,7 +588,9 @@ describe('recursive read-only mounts', () => {
     await using h = await virtualNode({ manifests: { web: manifest('Enabled') }, hollow: handlers(false) });
     const waiting = () => h.status('web')?.status.containerStatuses?.[0]?.state.waiting;
     await h.until('it is refused', () => waiting()?.reason === 'CreateContainerConfigError', 60_000);
-    expect(waiting()?.message).toBe('volume "cache" requested recursive read-only mode, but it is not supported by the runtime');
+    expect(waiting()?.message).toBe(
+      'failed to resolve recursive read-only mode: volume "cache" requested recursive read-only mode, but it is not supported by the runtime',
+    );
     expect(created(h)).toEqual([]);
   });
 });

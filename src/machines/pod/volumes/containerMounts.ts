@@ -35,12 +35,13 @@ const PROPAGATION = {
 /** Whether mounts below it become read-only, too. In words of the reference. */
 export function recursively(m: VolumeMount, supported: boolean): Built<boolean> {
   const mode = m.recursiveReadOnly ?? 'Disabled';
-  const because = (why: string) => refused(`volume "${m.name}" requested recursive read-only mode, but it is ${why}`);
+  const unresolved = (why: string) => refused(`failed to resolve recursive read-only mode: ${why}`);
+  const because = (why: string) => unresolved(`volume "${m.name}" requested recursive read-only mode, but it is ${why}`);
   if (mode === 'Disabled') return built(false);
   if (m.readOnly !== true) return because('not read-only');
   if ((m.mountPropagation ?? 'None') !== 'None') return because(`not compatible with propagation "${m.mountPropagation}"`);
   if (mode === 'IfPossible') return built(supported);
-  if (mode !== 'Enabled') return refused(`unknown recursive read-only mode "${mode}"`);
+  if (mode !== 'Enabled') return unresolved(`unknown recursive read-only mode "${mode}"`);
   return supported ? built(true) : because('not supported by the runtime');
 }
 
