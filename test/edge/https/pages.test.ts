@@ -237,6 +237,15 @@ describe('statistics', () => {
       expect((await s.ask('/metrics')).body).toContain('kubelet_metrics_provider{provider="cadvisor"} 1');
     });
 
+    it('have no list of interfaces where the runtime lists none beside the main one', async () => {
+      const s = await fromCri();
+      const { linux, ...rest } = sandboxStats();
+      s.cri.ListPodSandboxStats = () => ({ stats: [{ ...rest, linux: { ...linux, network: { ...linux.network, interfaces: [] } } }] });
+      const [pod] = JSON.parse((await s.ask('/stats/summary')).body).pods;
+      expect(pod.network).toMatchObject({ name: 'eth0', rxBytes: 1 });
+      expect(pod.network).not.toHaveProperty('interfaces');
+    });
+
     it('come as before from a runtime that refuses the calls, and are an error where it does not answer', async () => {
       const s = await fromCri();
       s.cri.ListPodSandboxStats = unimplemented;

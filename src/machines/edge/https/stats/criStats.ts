@@ -84,7 +84,7 @@ function networkOf({
   interfaces,
 }: NonNullable<NonNullable<CriSandboxStats['linux']>['network']>): NetworkStats {
   const main = defaultInterface === null ? { name: '' } : interfaceOf(defaultInterface);
-  return { time: at(timestamp), ...main, interfaces: interfaces.map(interfaceOf) };
+  return { time: at(timestamp), ...main, ...(interfaces.length === 0 ? {} : { interfaces: interfaces.map(interfaceOf) }) };
 }
 function interfaceOf({ name, rxBytes, rxErrors, txBytes, txErrors }: CriInterfaceUsage): InterfaceStats {
   return {

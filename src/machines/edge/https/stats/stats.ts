@@ -41,7 +41,7 @@ export interface InterfaceStats {
 export interface NetworkStats extends Partial<InterfaceStats> {
   time: string;
   name: string;
-  interfaces: readonly InterfaceStats[];
+  interfaces?: readonly InterfaceStats[];
 }
 export interface ContainerStats {
   name: string;
