@@ -3,6 +3,7 @@
  * files. What stands there is secret whatever its text, its length or its encoding.
  */
 import { isOwnEnd } from '../../machines/pod/runtime/ownEnds.ts';
+import { isStartBrokenOff } from '../../machines/pod/runtime/runtimeStatus.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { type Holds, ProjectedFiles } from './projected.ts';
 
@@ -82,6 +83,8 @@ export class Doors {
   /** Labels of people, and what selects them. Those of nodes are compared with what drivers and the node itself say. */
   readonly #labels = new WeakSet<object>();
   readonly #projected = new ProjectedFiles();
+  /** Items of lists of Secrets: they have no kind, and may have no type. */
+  readonly #secrets = new WeakSet<object>();
 
   constructor({ isPrivate }: { isPrivate: boolean }) {
     this.#isPrivate = isPrivate;
@@ -129,6 +132,10 @@ export class Doors {
     if (owner instanceof URLSearchParams || isQuery(owner)) return WORD_QUERIES.has(key) ? 'words' : queryDoor(key);
     if (key === 'env' || key === 'envs') return this.#environment(owner, key);
     if (key === 'spec') this.#projected.note(owner);
+    if (key === 'items' && Reflect.get(owner, 'kind') === 'SecretList') this.#noteSecrets(Reflect.get(owner, key));
+    if (key === 'message' && isEnd(owner)) return 'lines';
+    if (key === 'data' && this.#secrets.has(owner)) return 'base64';
+    if (key === 'stringData' && this.#secrets.has(owner)) return 'secret';
     const door = RULES.get(key)?.(owner, at);
     return this.#shut(door ?? (at.door === 'free' ? 'free' : 'open'), key);
   }
@@ -174,6 +181,10 @@ export class Doors {
     if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
     if (holds === 'labels') return this.#isPrivate ? 'downward' : 'open';
     return holds === 'secrets' ? 'secret' : 'open';
+  }
+
+  #noteSecrets(items: unknown): void {
+    if (Array.isArray(items)) for (const item of items as unknown[]) if (isRecord(item)) this.#secrets.add(item);
   }
 
   /** Free text is shut, too, where it is private. */
@@ -230,6 +241,16 @@ function isQuery(owner: object): boolean {
 
 function queryDoor(key: string): Door {
   return /token|secret|password|passwd|key|auth/i.test(key) ? 'secret' : 'open';
+}
+
+/**
+ * A container in the words of CRI, whose message becomes a termination message: the two get one stand-in. The tree reads the
+ * message of a start that was broken off, and shows it nowhere.
+ */
+function isEnd(owner: object): boolean {
+  if (!isRecord(owner) || !('exitCode' in owner && 'imageRef' in owner)) return false;
+  const [state, reason, startedAt, message] = ['state', 'reason', 'startedAt', 'message'].map((key) => String(owner[key] ?? ''));
+  return !isStartBrokenOff({ state, reason, startedAt, message } as Parameters<typeof isStartBrokenOff>[0]);
 }
 
 function isSecretObject(owner: object): boolean {

@@ -154,11 +154,26 @@ describe('a text', () => {
     },
   );
 
+  it('of a runtime about the end of a container has the stand-in that it has in the status of the pod', () => {
+    const s = secrets();
+    const message = 'no such file: qqq';
+    const seen = JSON.parse(s.text(json({ status: { id: 'c1', exitCode: 128, imageRef: 'sha256:1', message } }), OPEN));
+    const shown = JSON.parse(s.text(json({ lastState: { terminated: { exitCode: 128, message } } }), OPEN));
+    expect(seen.status.message).not.toContain('qqq');
+    expect(seen.status.message).toBe(shown.lastState.terminated.message);
+    // The tree decides by this one.
+    const brokenOff = { state: 'CONTAINER_EXITED', reason: 'StartError', startedAt: '0', message: 'context canceled' };
+    const status = json({ status: { exitCode: 128, imageRef: 'sha256:1', ...brokenOff } });
+    expect(s.text(status, OPEN)).toBe(status);
+  });
+
   it('of a Secret loses all of its data; of a ConfigMap none', () => {
     const s = secrets();
     const secret = { kind: 'Secret', type: 'Opaque', metadata: { name: 's' }, data: { password: btoa('x') } };
     expect(s.text(json(secret), OPEN)).not.toContain(btoa('x'));
     expect(s.text(json({ kind: 'List', items: [{ ...secret, kind: undefined }] }), OPEN)).not.toContain(btoa('x'));
+    const bare = { metadata: { name: 's' }, data: { password: btoa('x') }, stringData: { other: 'qqq' } };
+    expect(s.text(json({ kind: 'SecretList', items: [bare] }), OPEN)).not.toMatch(new RegExp(`${btoa('x')}|qqq`));
     const map = json({ kind: 'ConfigMap', data: { colour: 'blue and green' } });
     expect(s.text(map, OPEN)).toBe(map);
     expect(secrets({ isPrivate: true }).text(map, OPEN)).not.toContain('blue');

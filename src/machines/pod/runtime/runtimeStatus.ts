@@ -39,12 +39,16 @@ const START_BROKEN_OFF = /context (?:canceled|deadline exceeded)|signal: killed|
 
 /** An instance whose start was broken off counts as created: it was no run, also not the only one of a Never pod. */
 function stateOf(from: CriContainerStatus): RuntimeContainer['state'] {
-  const brokenOff =
+  return isStartBrokenOff(from) ? 'created' : (STATES[from.state] ?? 'unknown');
+}
+
+export function isStartBrokenOff(from: Pick<CriContainerStatus, 'state' | 'reason' | 'startedAt' | 'message'>): boolean {
+  return (
     from.state === 'CONTAINER_EXITED' &&
     from.reason === 'StartError' &&
     nanosOf(from.startedAt) <= 0n &&
-    START_BROKEN_OFF.test(from.message);
-  return brokenOff ? 'created' : (STATES[from.state] ?? 'unknown');
+    START_BROKEN_OFF.test(from.message)
+  );
 }
 
 export function toContainer(from: CriContainerStatus): RuntimeContainer {
