@@ -45,9 +45,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'an end that restarts all containers restarts one',
-    file: 'src/machines/pods/workers/podActions.ts',
-    find: 'if (input.restartingAll === true) return actions;',
-    replace: 'if ((input.restartingAll as boolean | string) === "never") return actions;',
+    file: 'src/machines/pods/workers/decide.ts',
+    find: "const restartingAll = apiStatus.conditions?.some((c) => c.type === ALL_RESTARTING && c.status === 'True') === true;",
+    replace: 'const restartingAll = false;',
   },
   {
     id: 'what restarts all containers is taken away first',
