@@ -31,6 +31,8 @@ export interface Taken {
   step(e: SupervisionEvent): void;
   /** When its turn comes: `parts` follow the time in the line. Values in them are as the node gets them. */
   inTurn(code: 'told' | 'asked', parts: readonly unknown[], act: (parts: readonly unknown[]) => void): void;
+  /** Runs `look`, which only reads: its reads of the clock are none of the node's. */
+  unseen<T>(look: () => T): T;
   /** Between inputs, where no promise is under way. */
   atOnce(code: 'killed' | 'sent' | 'tapped' | 'untapped', parts: readonly unknown[]): readonly unknown[];
 }
@@ -75,7 +77,9 @@ function outsideTree<T extends OutsideTree>(tree: T, taken: Taken): T {
     get(target, key) {
       if (Object.hasOwn(own, key)) return Reflect.get(own, key);
       const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+      return typeof value === 'function'
+        ? (...args: unknown[]) => taken.unseen(() => Reflect.apply(value, target, args) as unknown)
+        : value;
     },
   });
 }

@@ -109,6 +109,7 @@ export class InputRecording {
     publishing(node.tree.registry, (what, key, value) => this.#shown(what, key, value));
     return outsideOf(node, {
       clock: this.#outside.clock,
+      unseen: (look) => this.#time.unseen(look),
       step: (e) => this.#step(e),
       inTurn: (code, parts, act) => {
         let given = parts;

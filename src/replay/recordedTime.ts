@@ -18,6 +18,7 @@ export class RecordedTime {
   #timers = 0;
   #turns = 0;
   #looks = 0;
+  #isUnseen = false;
   #nowMs: number;
   #wallOffsetMs: number;
 
@@ -39,6 +40,17 @@ export class RecordedTime {
   }
   get wallMs(): number {
     return this.#nowMs + this.#wallOffsetMs;
+  }
+
+  /** What an inspector reads of the tree in the middle of an input: a replay has no inspector. */
+  unseen<T>(look: () => T): T {
+    const outer = this.#isUnseen;
+    this.#isUnseen = true;
+    try {
+      return look();
+    } finally {
+      this.#isUnseen = outer;
+    }
   }
 
   /** Takes `act` for an input. `head` and `rest` are the texts of its line around the time. */
@@ -70,6 +82,7 @@ export class RecordedTime {
   }
 
   #look(): number {
+    if (this.#isUnseen) return this.#nowMs;
     const now = Math.floor(this.#outside.clock.monoMs());
     this.#looks += 1;
     if (now === this.#nowMs) return now;
