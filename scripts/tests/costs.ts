@@ -103,13 +103,7 @@ function dearest({ slow }: Costs, folder: string): string {
  * much, so what counts is the share of a folder. Of a folder that the record lacks nothing is known.
  */
 export function excess(measured: Costs, recorded: Costs): string[] {
-  const ratios = Object.entries(recorded.folders)
-    .flatMap(([name, { cpu }]) => {
-      const now = measured.folders[name]?.cpu;
-      return cpu < STEADY_SECONDS || now === undefined ? [] : [now / cpu];
-    })
-    .sort((a, b) => a - b);
-  const speed = ratios[Math.floor(ratios.length / 2)] ?? 1;
+  const speed = speedOf(measured, recorded);
   return Object.entries(measured.folders).flatMap(([name, { cpu }]) => {
     const folder = recorded.folders[name];
     if (folder === undefined || name === MUTANTS) return [];
@@ -118,4 +112,20 @@ export function excess(measured: Costs, recorded: Costs): string[] {
     if (cpu <= was * (1 + share) + SLACK_SECONDS * Math.max(1, speed)) return [];
     return [`${name} takes ${cpu.toFixed(1)} processor seconds; by test/cost.json it would be ${was.toFixed(1)} on this machine`];
   });
+}
+
+/** Whether all of it takes too much: single folders wait for other programs, and vary more. */
+export function isTooMuch(measured: Costs, recorded: Costs): boolean {
+  return cpuSecondsOf(measured) > cpuSecondsOf(recorded) * Math.max(1, speedOf(measured, recorded)) * (1 + SHARE_MAX);
+}
+
+/** How much slower this machine is: the median of all folders. */
+function speedOf(measured: Costs, recorded: Costs): number {
+  const ratios = Object.entries(recorded.folders)
+    .flatMap(([name, { cpu }]) => {
+      const now = measured.folders[name]?.cpu;
+      return cpu < STEADY_SECONDS || now === undefined ? [] : [now / cpu];
+    })
+    .sort((a, b) => a - b);
+  return ratios[Math.floor(ratios.length / 2)] ?? 1;
 }

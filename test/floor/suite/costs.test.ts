@@ -3,7 +3,16 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Costs, CPU_SECONDS_MAX, costsOf, cpuSecondsOf, excess, recordedCosts, tableOf } from '../../../scripts/tests/costs.ts';
+import {
+  type Costs,
+  CPU_SECONDS_MAX,
+  costsOf,
+  cpuSecondsOf,
+  excess,
+  isTooMuch,
+  recordedCosts,
+  tableOf,
+} from '../../../scripts/tests/costs.ts';
 import { withTable } from '../../../scripts/tests/document.ts';
 import { distances, nearest } from '../../../scripts/tests/related.ts';
 
@@ -41,6 +50,14 @@ describe('a folder', () => {
       'a takes 131.0 processor seconds; by test/cost.json it would be 100.0 on this machine',
     ]));
   it('is judged once it is in the record', () => expect(excess(folders({ a: 100, b: 40, c: 20, d: 60 }), recorded)).toEqual([]));
+});
+
+it('fail a run where all together take a quarter more, on a machine of any speed', () => {
+  const recorded = folders({ a: 100, b: 40, c: 20 });
+  expect(isTooMuch(folders({ a: 130, b: 40, c: 20 }), recorded)).toBe(false);
+  expect(isTooMuch(folders({ a: 220, b: 80, c: 40 }), recorded)).toBe(false);
+  expect(isTooMuch(folders({ a: 60, b: 20, c: 10 }), recorded)).toBe(false);
+  expect(isTooMuch(folders({ a: 200, b: 40, c: 20 }), recorded)).toBe(true);
 });
 
 describe('the first answer', () => {
