@@ -212,5 +212,5 @@ export function expandedWords(words: readonly string[], variables: ReadonlyMap<s
 
 /** Whether the unit starts a node agent itself, so that its words are flags. */
 export function startsAgent({ exec }: Pick<ServiceUnit, 'exec'>): boolean {
-  return ['kubelet', 'actorlet', 'hyperkube'].includes(basename(exec[0] ?? ''));
+  return ['kubelet', 'actorlet'].includes(basename(exec[0] ?? ''));
 }
