@@ -1,5 +1,6 @@
 /** Long values of a recording, which lines name by number. */
 import { isRecord } from '../../machines/shape/conform.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Input, Json } from '../entries.ts';
 import { BODIES_MAX } from '../lines.ts';
 import { type Maker, revive } from '../values.ts';
@@ -22,14 +23,14 @@ export class Bodies {
   /** The value itself where it is a number of one: made anew each time. @throws where there is none of this number. */
   in(json: Json): Json {
     const text = this.#textOf(json);
-    return text === null ? json : (JSON.parse(text) as Json);
+    return text === null ? json : parsed(text, json);
   }
 
   /** What {@link revive} makes of it. Made anew each time: the tree may change what it is given. */
   revived(json: Json, maker: Maker): unknown {
     const text = this.#textOf(json);
     if (text === null) return revive(json, maker);
-    const value = JSON.parse(text) as Json;
+    const value = parsed(text, json);
     return MARKS.some((mark) => text.includes(mark)) ? revive(value, maker) : value;
   }
 
@@ -55,5 +56,14 @@ export class Bodies {
     const text = this.#texts.get(number);
     if (text === undefined) throw new Error(`the recording names body ${number}, which it does not have`);
     return text;
+  }
+}
+
+/** A body stays text until a line names it (`name`), so damage inside shows here first. @throws in words where it is no JSON. */
+function parsed(text: string, name: Json): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new Error(`body ${isRecord(name) ? Number(name.v) : '?'} is damaged: ${messageOf(error)}`);
   }
 }

@@ -68,14 +68,17 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
     who: whoActs(),
     ...(o.until === undefined ? {} : { stopAt: stopWith(o.until, o.inspectBrk) }),
   });
-  const result = await run.catch((error: unknown) => {
-    throw error instanceof CtlError ? error : new CtlError(EXIT.no, `${file}: it cannot be replayed: ${messageOf(error)}.`);
+  const result = await run.catch(async (error: unknown) => {
+    if (error instanceof CtlError) throw error;
+    const damage = await damageOf(opened);
+    const why = damage === null ? '' : ` THE FILE IS DAMAGED: ${damage}`;
+    throw new CtlError(EXIT.no, `${file}: it cannot be replayed: ${messageOf(error)}.${why}`);
   });
   const tookMs = performance.now() - began;
   if (cut()) remarks.push('it ends in the middle: its daemon was killed, or the file was cut');
   // A damaged byte may show first as something else that was done. The checksum stands at the end of the file.
-  const damage = result.divergence === null ? null : await damageOf(opened);
-  if (damage !== null) remarks.push(`THE FILE IS DAMAGED: the divergence may come of that. ${damage}`);
+  const damage = result.divergence === null && result.failure === null ? null : await damageOf(opened);
+  if (damage !== null) remarks.push(`THE FILE IS DAMAGED: what differs may come of that. ${damage}`);
   if (result.parted !== null && touchesSecrets(result.parted)) remarks.push(SECRET_IN_IT);
   const same = result.divergence === null && result.failure === null;
   if (o.json)
