@@ -23,7 +23,7 @@ const ANY = 'any';
 
 /**
  * First match wins. `in`: which files the row is for; `folder`: the same for people. `may`: path prefixes below src/ they may import from, or a function
- * of (importer, imported). `packages`: names, or ANY, which includes node: modules.
+ * of (importer, imported, holders). `packages`: names, or ANY, which includes node: modules.
  */
 export const RULES = [
   // Scenario files are YAML text; decoding text is no I/O.
@@ -84,8 +84,8 @@ export const RULES = [
   },
   // Stands between a node and its ports, and runs a node on what it wrote.
   { folder: '`replay`, recordings of inputs', in: /^replay\//, may: ['machines/', 'ports/', 'actors/', 'replay/'], packages: PURE },
-  // The flight recorder watches the supervision from outside.
-  { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'actors/', 'recorder/'], packages: PURE },
+  // The flight recorder is told what the supervision shows of itself; it stands below the node that carries it.
+  { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'recorder/'], packages: PURE },
   // Child processes, .proto files and SPDY, for programs that have I/O of their own.
   { folder: '`process`, child processes, .proto files and SPDY', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
   { folder: '`admin`, the client of the admin socket', in: /^admin\//, may: ['machines/', 'admin/'], packages: ANY },
@@ -149,16 +149,30 @@ export const RULES = [
   { folder: '`boot`; nothing else imports it', in: /^boot\//, may: [''], packages: ANY },
 ];
 
-/** An actor folder may import the supervision, its own files, and of a sibling only what it offers on purpose: `client.ts`. */
-function actorMayImport(importer, imported) {
-  const own = `${importer.split('/').slice(0, 2).join('/')}/`;
-  return (
-    imported.startsWith('machines/') ||
-    imported.startsWith('ports/') ||
-    imported.startsWith('actors/supervision/') ||
-    imported.startsWith(own) ||
-    /^actors\/[^/]+\/client\.ts$/.test(imported)
-  );
+/**
+ * A file of an actor may import the supervision, its own files, what its layer shares, and of every layer the door `client.ts`.
+ * Another actor is out of reach. `holders`: see {@link holdersIn}.
+ */
+function actorMayImport(importer, imported, holders) {
+  if (['machines/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
+  if (/^actors\/[^/]+\/client\.ts$/.test(imported)) return true;
+  const [mine, theirs] = [placeOf(importer), placeOf(imported)];
+  if (dirname(mine) !== dirname(theirs)) return false;
+  return mine === theirs || KNOWS_ITS_LAYER.test(importer) || !holders.has(theirs);
+}
+/** Files that make the actors of their layer, or speak for them. */
+const KNOWS_ITS_LAYER = /^actors\/[^/]+\/(?:client|options|providers)\.ts$/;
+/** The folder of a layer in which a file is, or its name without `.ts`: `edge/https` holds `edge/https/pods.ts`, `edge/admin` holds `edge/admin.ts`. */
+function placeOf(file) {
+  const [, layer, name = ''] = file.split('/');
+  return `${layer}/${name.replace(/\.ts$/, '')}`;
+}
+/** Places in which an actor is: a file there exports its specification, `<name>Spec`. All others of a layer are shared. */
+function holdersIn(src) {
+  const actors = join(src, 'actors');
+  if (!existsSync(actors)) return new Set();
+  const specs = sources(actors).filter((path) => /^export function \w+Spec\b/m.test(readFileSync(path, 'utf8')));
+  return new Set(specs.map((path) => placeOf(relative(src, path))));
 }
 
 /** Blanks comments and the insides of template literals, keeping length, so that only code is searched. */
@@ -217,16 +231,18 @@ function sources(dir) {
 }
 
 /** What one import breaks, or null. `from` and `target` are relative to src/ (target null: a package). */
-function verdict(rule, from, { specifier, target }) {
+function verdict(rule, from, { specifier, target, holders }) {
   if (target === null) {
     if (rule.packages === ANY) return null;
     const name = specifier.startsWith('@') ? specifier.split('/').slice(0, 2).join('/') : specifier.split('/')[0];
     return rule.packages.includes(name) ? null : `package '${specifier}' (allowed here: ${rule.packages.join(', ')})`;
   }
   if (target.startsWith('..')) return `'${specifier}', which is outside src/`;
-  const ok = typeof rule.may === 'function' ? rule.may(from, target) : rule.may.some((prefix) => target.startsWith(prefix));
+  const ok = typeof rule.may === 'function' ? rule.may(from, target, holders) : rule.may.some((prefix) => target.startsWith(prefix));
   const allowed =
-    typeof rule.may === 'function' ? "machines, ports, actors/supervision, own folder, a sibling's client.ts" : rule.may.join(', ');
+    typeof rule.may === 'function'
+      ? "machines, ports, actors/supervision, own files, what the layer shares, a layer's client.ts"
+      : rule.may.join(', ');
   return ok ? null : `src/${target} (allowed here: ${allowed})`;
 }
 
@@ -296,7 +312,7 @@ function cycles(graph) {
 /** The table of docs/architecture/source-layout.md. */
 export function table() {
   const named = (may) => {
-    if (typeof may === 'function') return "`machines`, `ports`, `actors/supervision`, itself, a sibling's `client.ts`";
+    if (typeof may === 'function') return "`machines`, `ports`, `actors/supervision`, itself, what its layer shares, a layer's `client.ts`";
     if (may.includes('')) return 'everything';
     return may.length === 0 ? 'nothing' : may.map((m) => `\`${m.replace(/\/$/, '')}\``).join(', ');
   };
@@ -335,6 +351,7 @@ export function check(root) {
   const complaints = [];
   const graph = new Map();
   const opened = new Set();
+  const holders = holdersIn(src);
   for (const path of sources(src)) {
     const from = relative(src, path);
     const rule = RULES.find((r) => r.in.test(from));
@@ -352,7 +369,7 @@ export function check(root) {
         complaints.push(`src/${from}:${found.line}: imports '${found.specifier}', which is not there`);
         continue;
       }
-      const wrong = verdict(rule, from, { specifier: found.specifier, target });
+      const wrong = verdict(rule, from, { specifier: found.specifier, target, holders });
       if (wrong) complaints.push(`src/${from}:${found.line}: may not import ${wrong}`);
       if (target === null) continue;
       const closed = behindDoor(from, target, opened);

@@ -2,10 +2,11 @@
  * The flight recorder: a bounded ring of what the kernel saw last. It keeps types, keys, states, error messages and the
  * text of causes, never the payload of a message, so a dump holds no secret of a pod.
  */
-import type { SupervisionEvent } from '../actors/supervision/types.ts';
+
 import type { RecorderFilter } from '../machines/shown/moment/moment.ts';
 import { cutEntry as cut, entryLine, isBelow, type RecorderEntry } from '../machines/shown/recorderEntry.ts';
 import type { Cause } from '../machines/supervision/address.ts';
+import type { SupervisionEvent } from '../machines/supervision/observed.ts';
 
 /** Entries kept by default: some seconds of a busy node, hours of a quiet one. */
 export const RECORDER_CAPACITY = 4096;

@@ -1,6 +1,6 @@
 /** What the inspectors look at: one node, from outside its tree. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { ActorState, Registry, SupervisionEvent } from '../actors/supervision/types.ts';
+import type { ActorState, Registry, SupervisionEvent } from '../machines/supervision/observed.ts';
 import type { Clock, Logger } from '../ports/ports.ts';
 import type { History } from './history.ts';
 import type { Recorder } from './recorder.ts';

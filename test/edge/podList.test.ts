@@ -1,7 +1,7 @@
 /** The list of very many pods, as an answer. */
 
 import { describe, expect, it } from 'vitest';
-import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/admin/podList.ts';
+import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/answers/podList.ts';
 import { createYield } from '../../src/boot/dependencies/clock.ts';
 import type { PodsView } from '../../src/machines/pods/manager/messages.ts';
 import type { HttpReply } from '../../src/ports/sockets/net.ts';

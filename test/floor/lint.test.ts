@@ -100,6 +100,24 @@ describe('import direction', () => {
       "import { l } from '../runtime/link.ts';",
       'src/actors/runtime/link.ts',
     ],
+    [
+      'an actor that imports another one of its layer',
+      'src/actors/runtime/puller/x.ts',
+      "import { l } from '../pleg/ledger.ts';",
+      'src/actors/runtime/pleg/ledger.ts',
+    ],
+    [
+      'what a layer shares importing an actor',
+      'src/actors/runtime/x.ts',
+      "import { l } from './pleg/ledger.ts';",
+      'src/actors/runtime/pleg/ledger.ts',
+    ],
+    [
+      'the flight recorder importing an actor',
+      'src/recorder/x.ts',
+      "import { c } from '../actors/runtime/client.ts';",
+      'src/actors/runtime/client.ts',
+    ],
     ['an actor that imports an I/O package', 'src/actors/pods/x.ts', "import pino from 'pino';", "package 'pino'"],
     ['an actor that imports boot', 'src/actors/tree.ts', "import { m } from '../boot/main.ts';", 'src/boot/main.ts'],
     ['a dynamic import of boot', 'src/sandbox/process/x.ts', "export const x = () => import('../../boot/main.ts');", 'src/boot/main.ts'],
@@ -124,11 +142,18 @@ describe('import direction', () => {
   ];
   it.each(wrong)('refuses %s', async (_name, path, text, complaint) => {
     await put('package.json', '{}\n');
+    await put('src/actors/runtime/pleg/pleg.ts', 'export function plegSpec() {}\n');
+    await put('src/actors/runtime/pleg/ledger.ts', 'export const l = 1;\n');
     await put(path, `${text}\n`);
     const result = await checkImports();
     expect(result.output).toContain(`${path}:1: `);
     expect(result.output).toContain(complaint);
     expect(result.code).toBe(1);
+  });
+
+  it('lets an actor use what its layer shares', async () => {
+    await put('src/actors/runtime/pleg/pleg.ts', "import { l } from '../link.ts';\nexport function plegSpec() { return l; }\n");
+    expect((await checkImports()).code).toBe(0);
   });
 
   it("lets an actor use its siblings' client and the tree use all actors", async () => {

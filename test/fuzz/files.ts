@@ -10,7 +10,7 @@ import { decodeCheckpoint as decodeDevices, encodeCheckpoint as encodeDevices } 
 import { chooseNodeIPs } from '../../src/machines/api/node/nodeAddresses.ts';
 import { logWriter, parseLogLine } from '../../src/machines/edge/https/logs/logLines.ts';
 import { parseLogOptions } from '../../src/machines/edge/https/logs/logOptions.ts';
-import { bootTimeMs, nodeCpu, nodeMemory, nodeNetwork, nodeSwap, taskCount } from '../../src/machines/edge/https/stats/procStats.ts';
+import { bootTimeMs, nodeCpu, nodeMemory, nodeNetwork, nodeSwap, taskCount } from '../../src/machines/edge/stats/procStats.ts';
 import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
 import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';

@@ -11,7 +11,7 @@ import { accessAttributes } from '../../src/machines/edge/https/attributes.ts';
 import { parseLogLine } from '../../src/machines/edge/https/logs/logLines.ts';
 import { parseLogOptions } from '../../src/machines/edge/https/logs/logOptions.ts';
 import { readLogQuery } from '../../src/machines/edge/https/logs/logQuery.ts';
-import { nodeNetwork } from '../../src/machines/edge/https/stats/procStats.ts';
+import { nodeNetwork } from '../../src/machines/edge/stats/procStats.ts';
 import { createMatcher } from '../../src/machines/faults/match.ts';
 import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';

@@ -4,7 +4,7 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 
-import { podList } from '../../src/actors/edge/admin/podList.ts';
+import { podList } from '../../src/actors/edge/answers/podList.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import type { SupervisionTree, TreeOptions } from '../../src/actors/supervision/tree.ts';

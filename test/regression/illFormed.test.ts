@@ -1,7 +1,7 @@
 /** What the fuzzer found: answers of a form that the server's schema does not have must not throw. */
 import { expect, it } from 'vitest';
 import { csiNodeUpdate } from '../../src/machines/api/csiNodeMachine.ts';
-import { usedCpuNs } from '../../src/machines/edge/https/stats/procStats.ts';
+import { usedCpuNs } from '../../src/machines/edge/stats/procStats.ts';
 import { claimedVolume } from '../../src/machines/services/volumes/claims.ts';
 import { VOLUME } from '../fuzz/documents.ts';
 

@@ -9,21 +9,22 @@ import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import { findPod, recordMeant } from '../../machines/shown/findPod.ts';
 import type { Moment } from '../../machines/shown/moment/moment.ts';
-import { actorPathOf, json as jsonPage, podsAnswer, type ShownPage, shownPage, withPods } from '../../machines/shown/moment/pages.ts';
+import { json as jsonPage, podsAnswer, type ShownPage, withPods } from '../../machines/shown/moment/pages.ts';
 import { nodePage } from '../../machines/shown/nodePage.ts';
 import { logFileOf } from '../../machines/shown/podLogs.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './admin/answers.ts';
 import { execOffer } from './admin/execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
-import { liveMoment } from './admin/liveMoment.ts';
 import { recordRoute } from './admin/recordRoute.ts';
-import type { FigureOptions } from './https/stats/figures.ts';
-import { createStats } from './https/stats/stats.ts';
-import { type Inspect, serverSpec } from './server.ts';
+import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers/answers.ts';
+import { liveMoment } from './answers/liveMoment.ts';
+import { ownPages, replyOf, shown } from './answers/ownPages.ts';
+import { type Inspect, specOfServer } from './server.ts';
+import type { FigureOptions } from './stats/figures.ts';
+import { createStats } from './stats/stats.ts';
 
 export interface AdminOptions {
   /** `<root-dir>/actorlet.sock`. */
@@ -41,7 +42,7 @@ export interface AdminOptions {
 
 /** The admin socket (0600): what `actorctl` asks. Unlike the read-only port it gives reasons, and shapes of our own. */
 export function adminServerSpec(o: AdminOptions): ActorSpec<ServerEvent> {
-  return serverSpec({
+  return specOfServer({
     id: 'admin',
     at: { socketPath: o.socketPath, mode: 0o600 },
     flag: o.flag ?? '--root-dir',
@@ -64,7 +65,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     },
     below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
     get: {
-      ...adminPages(ctx, o.inspect),
+      ...ownPages(ctx, o.inspect),
       '/healthz': page('/healthz'),
       '/chart': page('/chart'),
       '/timeline': page('/timeline'),
@@ -76,14 +77,6 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/logs': (req) => logFile(ctx, { m: now(), podLogsDir: o.podLogsDir, req }),
     },
   });
-}
-
-function shown(path: string, m: Moment, req: HttpRequest): HttpReply {
-  return replyOf(shownPage(path, req.query, m) ?? { status: 404, json: false, body: '404: Page Not Found' });
-}
-function replyOf({ status, body, json: isJson }: ShownPage): HttpReply {
-  if (isJson) return { status, headers: { 'content-type': 'application/json' }, body: `${body}\n` };
-  return status === 503 ? { status, headers: { 'retry-after': '1' }, body } : text(body, status);
 }
 
 /** With labels, which go to who may open this socket, and into no recording or page. `?full`: with the whole pod. */
@@ -148,35 +141,6 @@ function pageAddress({ inspect }: AdminOptions): HttpReply {
       return text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404);
   }
 }
-
-/** The pages of our own that need nothing but views and the tree; the HTTPS server has them too, behind authorization. */
-export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record<'/statez' | '/recorder' | '/events' | '/why', Route> {
-  const now = (): Moment => liveMoment({ registry: ctx.registry, inspect, clock: ctx.ports.clock, faults: null });
-  const page =
-    (path: string): Route =>
-    (req) =>
-      shown(path, now(), req);
-  return {
-    '/statez': page('/statez'),
-    '/events': page('/events'),
-    '/why': page('/why'),
-    '/recorder': (req) => recorderPage(now(), inspect, req),
-  };
-}
-
-/** With `next=N` as JSON: the entries from number N on, and where to go on. */
-function recorderPage(m: Moment, inspect: Inspect, req: HttpRequest): HttpReply {
-  if (!req.query.has('next') || inspect.recorderFrom === undefined) return shown('/recorder', m, req);
-  const number = (name: string): number | null => {
-    const value = Number(req.query.get(name) ?? Number.NaN);
-    return Number.isInteger(value) && value > 0 ? value : null;
-  };
-  const asked = req.query.get('path') ?? '';
-  const filter = asked === '' ? {} : { path: actorPathOf(m, asked) };
-  return json(inspect.recorderFrom(number('next') ?? 0, { ...filter, limit: number('limit') ?? FOLLOWED_LINES_MAX }));
-}
-/** Lines of one answer to a follower that names no limit. */
-const FOLLOWED_LINES_MAX = 2_000;
 
 function logFile(ctx: ActorCtx<ServerEvent>, o: { m: Moment; podLogsDir: string; req: HttpRequest }): HttpReply {
   const page = withPods(o.m, ({ records }) => {

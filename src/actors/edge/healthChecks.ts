@@ -1,6 +1,6 @@
 /** Health endpoints: named checks, the root answer, one check's answer (spec: boot and node 8.3). */
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
-import { text } from './admin/answers.ts';
+import { text } from './answers/answers.ts';
 
 /** A check gives the reason of its failure, or nothing when it passes. */
 export type Checks = Readonly<Record<string, () => string | undefined>>;

@@ -5,9 +5,9 @@
  */
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import type { ActorSpec } from '../supervision/types.ts';
-import { router } from './admin/answers.ts';
+import { router } from './answers/answers.ts';
 import { healthRoutes } from './healthChecks.ts';
-import { serverSpec } from './server.ts';
+import { specOfServer } from './server.ts';
 
 export interface HealthzOptions {
   host: string;
@@ -22,7 +22,7 @@ export interface HealthzOptions {
  */
 export function healthzServerSpec(o: HealthzOptions): ActorSpec<ServerEvent> {
   const at = { host: o.host, port: o.port };
-  return serverSpec({
+  return specOfServer({
     id: 'healthz',
     at,
     flag: o.flag ?? '--healthz-port',

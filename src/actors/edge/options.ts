@@ -6,10 +6,10 @@ import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { AdminOptions } from './admin.ts';
 import type { HealthzOptions } from './healthz.ts';
 import type { HttpsOptions } from './https/https.ts';
-import type { FigureOptions } from './https/stats/figures.ts';
 import type { PodResourcesOptions } from './podResources.ts';
 import type { PodsApiOptions } from './podsApi.ts';
 import type { ReadOnlyOptions } from './readOnly.ts';
+import type { FigureOptions } from './stats/figures.ts';
 
 /** Null where it is switched off. */
 export interface EdgeOptions {

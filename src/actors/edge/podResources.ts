@@ -19,7 +19,7 @@ import type { Ports } from '../../ports/ports.ts';
 import type { PodResourcesAnswers } from '../../ports/sockets/podResources.ts';
 import { heldResources } from '../allocation/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { naming, serverSpec } from './server.ts';
+import { naming, specOfServer } from './server.ts';
 import { freshSocket } from './socketFolder.ts';
 
 export interface PodResourcesOptions {
@@ -38,7 +38,7 @@ const WHOLE_LIST_MS = 30_000;
 
 /** The pod resources API: `pod-resources/kubelet.sock`. Only root may open it. */
 export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent> {
-  return serverSpec({
+  return specOfServer({
     id: 'podResources',
     flag: '--root-dir',
     awaited: false,

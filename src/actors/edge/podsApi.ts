@@ -10,7 +10,7 @@ import { podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import type { PodNow, PodsApiAnswers } from '../../ports/sockets/podsApi.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { naming, serverSpec } from './server.ts';
+import { naming, specOfServer } from './server.ts';
 import { freshSocket } from './socketFolder.ts';
 
 export interface PodsApiOptions {
@@ -23,7 +23,7 @@ const SOCKET = 'pods-api.sock';
 
 /** The pods API (gate `PodsAPI`): `pods-api/pods-api.sock`. Only root may open it. */
 export function podsApiSpec(o: PodsApiOptions): ActorSpec<ServerEvent> {
-  return serverSpec({
+  return specOfServer({
     id: 'podsApi',
     flag: '--root-dir',
     awaited: false,

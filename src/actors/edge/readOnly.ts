@@ -10,12 +10,12 @@ import { statusesView } from '../../machines/pods/status/messages.ts';
 
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { router, text } from './admin/answers.ts';
-import { podListReply } from './admin/podList.ts';
-import { readView, staleHeaders } from './admin/views.ts';
-import { type FigureOptions, figurePages, METRICS_PATHS } from './https/stats/figures.ts';
+import { router, text } from './answers/answers.ts';
+import { podListReply } from './answers/podList.ts';
+import { readView, staleHeaders } from './answers/views.ts';
 import { withRequestMetrics } from './metrics/requestMetrics.ts';
-import { serverSpec } from './server.ts';
+import { specOfServer } from './server.ts';
+import { type FigureOptions, figurePages, METRICS_PATHS } from './stats/figures.ts';
 
 export interface ReadOnlyOptions extends FigureOptions {
   host: string;
@@ -29,7 +29,7 @@ const DEBUGGING = ['/run/', '/exec/', '/attach/', '/portForward/', '/containerLo
 
 /** The kubelet's read-only port: /healthz, /pods, /stats/summary, /metrics and its pages, and nothing that is not the reference's. */
 export function readOnlyServerSpec(o: ReadOnlyOptions): ActorSpec<ServerEvent> {
-  return serverSpec({
+  return specOfServer({
     id: 'readOnly',
     at: { host: o.host, port: o.port },
     flag: o.flag ?? '--read-only-port',

@@ -71,7 +71,7 @@ export type ServerOptions = (HttpOptions | OtherOptions) & {
  * A server as an actor. It is ready when it listens, or when it was found that it cannot: pods do not wait for a port.
  * A taken address is logged with its flag, shown as the actor's reason, and tried again (100 ms, 500 ms, 2 s, then every 5 s).
  */
-export function serverSpec(o: ServerOptions): ActorSpec<ServerEvent> {
+export function specOfServer(o: ServerOptions): ActorSpec<ServerEvent> {
   return {
     type: 'actor',
     id: o.id,

@@ -4,12 +4,13 @@
  */
 
 import type { AnyActorLogic } from 'xstate';
-import type { ActorView } from '../../machines/supervision/actorState.ts';
-import type { Address, Answer, Cause, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
+import type { Address, Message, ViewKey } from '../../machines/supervision/address.ts';
+import type { ActorState, Registry, SupervisionEvent } from '../../machines/supervision/observed.ts';
 import type { Backoff, ExitReason, Intensity, RestartType, Strategy } from '../../machines/supervision/restartPolicy.ts';
 import type { Ready } from '../../machines/xstate/setup.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
 
+export type { ActorState, DeadLetter, Registry, SendResult, SupervisionEvent } from '../../machines/supervision/observed.ts';
 export type { ExitReason, RestartType, Strategy };
 
 export interface MailboxSpec<E extends Message> {
@@ -122,48 +123,6 @@ export interface DynamicSpec<E extends Message = Message> extends SpecBase {
 
 // biome-ignore lint/suspicious/noExplicitAny: a list of specifications is heterogeneous; the event type is checked where each is written.
 export type AnySpec = ActorSpec<any> | SupervisorSpec | DynamicSpec<any>;
-
-export type SendResult = 'delivered' | 'queued' | 'dead';
-export interface DeadLetter {
-  atMs: number;
-  to: string;
-  type: string;
-  key?: string;
-  reason: 'stopped' | 'overflow' | 'poison' | 'unknown-address' | 'quarantined' | 'stale-sender' | 'injected';
-}
-
-export interface Registry {
-  /** `delivered`: in the mailbox of a live actor. `queued`: in the mailbox of one that is restarting. `dead`: a dead letter. */
-  send<E extends Message>(to: Address<E>, event: E): SendResult;
-  /** Never rejects. */
-  ask<E extends Message, R>(
-    to: Address<E>,
-    event: (replyTo: ReplyTo<R>) => E,
-    opts: { timeoutMs: number; signal?: AbortSignal },
-  ): Promise<Answer<R>>;
-  /** Undefined until first published. */
-  read<T>(key: ViewKey<T>): { version: number; value: T } | undefined;
-  /** Called after each publish; the disposer is idempotent. Prefer messages; this is for readers outside the tree. */
-  watch<T>(key: ViewKey<T>, fn: (value: T, version: number) => void): Disposable;
-  deadLetters(): { total: number; byReason: Record<string, number>; recent: readonly DeadLetter[] };
-}
-
-/** One node of /statez. */
-export interface ActorState extends ActorView {
-  children: ActorState[];
-}
-
-/** What inspectors and the flight recorder see; delivered through one wrapper that never throws. */
-export type SupervisionEvent =
-  | { kind: 'child.started'; atMs: number; path: string; incarnation: number }
-  | { kind: 'child.exited'; atMs: number; path: string; incarnation: number; reason: ExitReason }
-  | { kind: 'child.restarting'; atMs: number; path: string; delayMs: number; restartsInWindow: number }
-  | { kind: 'supervisor.escalated'; atMs: number; path: string; error: string }
-  | { kind: 'quarantined'; atMs: number; path: string; error: string }
-  | { kind: 'transition'; atMs: number; path: string; from: string; to: string; event: string; reason: string }
-  /** Without `from`: sent from outside the tree. */
-  | { kind: 'message'; atMs: number; to: string; from?: string; type: string; key?: string; causes: readonly Cause[] }
-  | { kind: 'dead-letter'; atMs: number; letter: DeadLetter };
 
 export interface Tree {
   readonly registry: Registry;

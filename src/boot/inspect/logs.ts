@@ -1,5 +1,5 @@
 /** The end of a container's log, for the page: what the kubelet's /containerLogs answers, bounded. */
-import { text } from '../../actors/edge/admin/answers.ts';
+import { text } from '../../actors/edge/answers/answers.ts';
 import { containerLogs } from '../../actors/edge/https/logs/containerLogs.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import type { Ports } from '../../ports/ports.ts';

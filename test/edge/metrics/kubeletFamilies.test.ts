@@ -1,9 +1,9 @@
 /** Families of the kubelet that follow from gates, the machine and views; logs and records of pulls as a scrape finds them. */
 
 import { describe, expect, it } from 'vitest';
-import { logMetrics } from '../../../src/actors/edge/https/stats/logMetrics.ts';
-import { pullRecordMetrics } from '../../../src/actors/edge/https/stats/pullRecordMetrics.ts';
 import { addKubeletFamilies } from '../../../src/actors/edge/metrics/kubeletFamilies.ts';
+import { logMetrics } from '../../../src/actors/edge/stats/logMetrics.ts';
+import { pullRecordMetrics } from '../../../src/actors/edge/stats/pullRecordMetrics.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import { createFeatureGates } from '../../../src/machines/config/gates.ts';
 import type { ListedPod } from '../../../src/machines/pod/runtime/seen.ts';

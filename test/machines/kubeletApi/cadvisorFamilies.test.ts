@@ -1,8 +1,8 @@
 /** Each family of /metrics/cadvisor of the reference kubelet 1.36 is made, with its type and labels, or is left out for a reason. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { cadvisorMetrics, containerKey, type GroupReading } from '../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
-import type { Summary } from '../../../src/machines/edge/https/stats/stats.ts';
+import { cadvisorMetrics, containerKey, type GroupReading } from '../../../src/machines/edge/stats/cadvisorMetrics.ts';
+import type { Summary } from '../../../src/machines/edge/stats/stats.ts';
 import type { GroupFigures } from '../../../src/machines/figures/groupStats.ts';
 import { CADVISOR_LEFT_OUT } from '../../reference/leftOut/cadvisorLeftOut.ts';
 

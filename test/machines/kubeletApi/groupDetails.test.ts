@@ -1,7 +1,7 @@
 /** What /metrics/cadvisor has of groups beyond use: limits, groups above, processes, and the disks of the machine. */
 import { describe, expect, it } from 'vitest';
-import { cadvisorMetrics, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
-import { deviceAt, diskIo, diskMounts } from '../../../src/machines/edge/https/stats/diskStats.ts';
+import { cadvisorMetrics, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/stats/cadvisorMetrics.ts';
+import { deviceAt, diskIo, diskMounts } from '../../../src/machines/edge/stats/diskStats.ts';
 import { groupLimits } from '../../../src/machines/figures/groupLimits.ts';
 import {
   type GroupMount,

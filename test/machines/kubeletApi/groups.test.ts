@@ -1,7 +1,7 @@
 /** Figures of cgroups from the kernel's files, of either version, as containerd and cri-o place containers. */
 import { describe, expect, it } from 'vitest';
-import { cadvisorMetrics, containerKey, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
-import { interfaceCounters } from '../../../src/machines/edge/https/stats/procStats.ts';
+import { cadvisorMetrics, containerKey, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/stats/cadvisorMetrics.ts';
+import { interfaceCounters } from '../../../src/machines/edge/stats/procStats.ts';
 import { groupMounts, groupPlace } from '../../../src/machines/figures/groupPlaces.ts';
 import { deviceNames, groupFigures, groupFiles, pidOf } from '../../../src/machines/figures/groupStats.ts';
 

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { accessAttributes, accessReviewSpec, forbiddenText } from '../../../src/machines/edge/https/attributes.ts';
 import { expiringCache } from '../../../src/machines/edge/https/expiringCache.ts';
-import { bootTimeMs, nodeMemory, nodeNetwork, taskCount, usedCpuNs } from '../../../src/machines/edge/https/stats/procStats.ts';
-import { resourceMetrics } from '../../../src/machines/edge/https/stats/resourceMetrics.ts';
-import { cpuRate, podStats, type RuntimeFigures } from '../../../src/machines/edge/https/stats/stats.ts';
 import { cipherList, tlsVersion } from '../../../src/machines/edge/https/tls.ts';
+import { bootTimeMs, nodeMemory, nodeNetwork, taskCount, usedCpuNs } from '../../../src/machines/edge/stats/procStats.ts';
+import { resourceMetrics } from '../../../src/machines/edge/stats/resourceMetrics.ts';
+import { cpuRate, podStats, type RuntimeFigures } from '../../../src/machines/edge/stats/stats.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/wire/cri.ts';
 
 describe('rights asked for', () => {

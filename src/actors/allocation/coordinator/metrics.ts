@@ -6,6 +6,7 @@ import type { AllocationAnswer } from '../../../machines/allocation/messages.ts'
 import { lastingOf } from '../../../machines/allocation/podContainers.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import type { Ports } from '../../../ports/ports.ts';
+import { alignmentMetrics } from '../alignmentMetrics.ts';
 
 interface Answered {
   plan: TopologyPlan | null;
@@ -47,22 +48,5 @@ export function topologyMetrics(metrics: Ports['metrics']): { begin(plan: Topolo
       aligned.inc({ scope, ...NUMA_NODE }, scope === 'pod' ? Number(answer.kind === 'granted') : admitted);
       unaligned.inc({ scope, ...NUMA_NODE }, refused);
     },
-  };
-}
-
-/** Shared by all who align: CPUs at cores and caches, the topology manager at NUMA nodes. */
-export function alignmentMetrics(metrics: Ports['metrics']) {
-  const labels = ['scope', 'boundary'];
-  return {
-    aligned: metrics.counter(
-      'kubelet_container_aligned_compute_resources_count',
-      'Containers, or pods, whose resources are aligned at this boundary',
-      labels,
-    ),
-    unaligned: metrics.counter(
-      'kubelet_container_aligned_compute_resources_failure_count',
-      'Containers, or pods, whose resources could not be aligned at this boundary',
-      labels,
-    ),
   };
 }

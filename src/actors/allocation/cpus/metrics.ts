@@ -4,7 +4,7 @@ import type { CpuCounts, CpuLedger, CpuPlace } from '../../../machines/allocatio
 import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
 import type { GrantReply } from '../../../machines/allocation/requests.ts';
 import type { Ports } from '../../../ports/ports.ts';
-import { alignmentMetrics } from '../coordinator/metrics.ts';
+import { alignmentMetrics } from '../alignmentMetrics.ts';
 
 export interface CpuMetrics {
   /** There is a CPU manager: all of its figures are there from now on. */

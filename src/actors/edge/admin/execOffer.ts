@@ -8,7 +8,7 @@ import { findPod, recordMeant } from '../../../machines/shown/findPod.ts';
 import { containerStatus, pickContainer } from '../../../machines/shown/podLogs.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
+import { json, METHOD_NOT_ALLOWED, text } from '../answers/answers.ts';
 
 interface ExecAsk {
   pod: string;

@@ -8,7 +8,7 @@ import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../../
 import type { Answer } from '../../../machines/supervision/address.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
+import { json, METHOD_NOT_ALLOWED, text } from '../answers/answers.ts';
 
 /** How many faults are at work now. */
 export interface FaultsAtWork {

@@ -3,7 +3,7 @@ import { isRecord } from '../../../machines/shape/conform.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { InputRecorder, RecordingWanted } from '../../../ports/machine/inputRecorder.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
-import { isGet, json, METHOD_NOT_ALLOWED, text } from './answers.ts';
+import { isGet, json, METHOD_NOT_ALLOWED, text } from '../answers/answers.ts';
 
 export async function recordRoute(recorder: InputRecorder | undefined, req: HttpRequest): Promise<HttpReply> {
   if (recorder === undefined) return text('501: this node cannot be recorded\n', 501);

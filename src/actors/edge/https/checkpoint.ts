@@ -5,7 +5,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
+import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers/answers.ts';
 import { type Found, hasContainer, runningContainer } from './pods.ts';
 
 /** The archive holds the memory of the container, secrets with it. */

@@ -2,7 +2,7 @@
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Logger, Profiler } from '../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers/answers.ts';
 
 /** Go's own default for a profile. */
 const SECONDS_DEFAULT = 30;

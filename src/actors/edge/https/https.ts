@@ -10,14 +10,14 @@ import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '../../../ports/sockets/net.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import { NOT_FOUND, text } from '../admin/answers.ts';
+import { NOT_FOUND, text } from '../answers/answers.ts';
 import { withRequestMetrics } from '../metrics/requestMetrics.ts';
-import { naming, serverSpec } from '../server.ts';
+import { naming, specOfServer } from '../server.ts';
+import { METRICS_PATHS } from '../stats/figures.ts';
 import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
 import { apiReviewer } from './reviews.ts';
 import { type PagesOptions, pages } from './routes.ts';
-import { METRICS_PATHS } from './stats/figures.ts';
 
 export interface HttpsOptions extends PagesOptions {
   host: string;
@@ -51,7 +51,7 @@ const RETRY_AFTER_S = 1;
 /** The kubelet's API (10250): TLS, authentication and authorization before anything is answered. */
 export function httpsServerSpec(o: HttpsOptions): ActorSpec<ServerEvent> {
   const flag = o.flag ?? '--port';
-  return serverSpec({ id: 'https', flag, server: (ctx) => tlsServer(ctx, o, flag) });
+  return specOfServer({ id: 'https', flag, server: (ctx) => tlsServer(ctx, o, flag) });
 }
 
 function tlsServer(ctx: ActorCtx<ServerEvent>, o: HttpsOptions, flag: string) {

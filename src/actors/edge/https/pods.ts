@@ -3,21 +3,13 @@
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { isWanted, type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { pickContainer } from '../../../machines/shown/podLogs.ts';
-import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
-import { CriError } from '../../../ports/ports.ts';
 import type { HttpReply } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { text } from '../admin/answers.ts';
-import { readView } from '../admin/views.ts';
+import { text } from '../answers/answers.ts';
+import { readView } from '../answers/views.ts';
 import type { Inspect } from '../server.ts';
-
-/** gRPC status codes that have an HTTP status of their own here. */
-const NOT_FOUND = 5;
-const RESOURCE_EXHAUSTED = 8;
-/** What a client is told to wait when the runtime has too many streams open. */
-const RETRY_AFTER_SECONDS = 60;
 
 export type Found<T> = { ok: true; value: T } | { ok: false; reply: HttpReply };
 
@@ -69,14 +61,4 @@ function newest<T extends { createdAt: string }>(items: readonly T[]): T | undef
 /** Whether the definition has that container, of any kind. */
 export function hasContainer(record: PodRecord, container: string): boolean {
   return container !== '' && pickContainer(record, container).ok;
-}
-
-/** What a failure of the runtime is to the client. */
-export function runtimeFailure(error: unknown): HttpReply {
-  const message = error instanceof CriError ? error.details : messageOf(error);
-  const code = error instanceof CriError ? error.code : 0;
-  if (code === NOT_FOUND) return text(`${message}\n`, 404);
-  if (code !== RESOURCE_EXHAUSTED) return text(`${message}\n`, 500);
-  const reply = text(`${message}\n`, 429);
-  return { ...reply, headers: { ...reply.headers, 'retry-after': String(RETRY_AFTER_SECONDS) } };
 }

@@ -10,17 +10,18 @@ import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { isGet, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../admin/answers.ts';
-import { podListReply } from '../admin/podList.ts';
-import { readView, staleHeaders } from '../admin/views.ts';
-import { adminPages } from '../admin.ts';
+import { isGet, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../answers/answers.ts';
+import { ownPages } from '../answers/ownPages.ts';
+import { podListReply } from '../answers/podList.ts';
+import { runtimeFailure } from '../answers/runtimeFailure.ts';
+import { readView, staleHeaders } from '../answers/views.ts';
+import { type FigureOptions, figurePages, isMetricsPage } from '../stats/figures.ts';
 import { checkpoint } from './checkpoint.ts';
 import { debugPages } from './debug.ts';
 import { containerLogs } from './logs/containerLogs.ts';
 import { hostLogs } from './logs/hostLogs.ts';
 import { queriedLogs } from './logs/logQuery.ts';
-import { findPodByName, runtimeFailure } from './pods.ts';
-import { type FigureOptions, figurePages, isMetricsPage } from './stats/figures.ts';
+import { findPodByName } from './pods.ts';
 import { streamRoutes } from './streams.ts';
 
 export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
@@ -122,7 +123,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     alone((req) => (isGet(req) ? json({ kubeletconfig: o.inspect.configz() }) : METHOD_NOT_ALLOWED)),
   );
   // Pages of our own, for users who may do everything (nodes/proxy).
-  for (const [path, route] of Object.entries(adminPages(ctx, o.inspect))) table.set(path.slice(1), alone(getOnly(route)));
+  for (const [path, route] of Object.entries(ownPages(ctx, o.inspect))) table.set(path.slice(1), alone(getOnly(route)));
   return table;
 }
 

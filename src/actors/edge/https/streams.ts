@@ -8,8 +8,9 @@ import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { HttpReply, HttpRequest, Translation } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../admin/answers.ts';
-import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailure } from './pods.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers/answers.ts';
+import { runtimeFailure } from '../answers/runtimeFailure.ts';
+import { type Found, hasContainer, readySandbox, runningContainer } from './pods.ts';
 
 /** The call only makes an address; a runtime that takes longer is not well. */
 const ADDRESS_TIMEOUT_MS = 30_000;

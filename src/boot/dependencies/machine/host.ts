@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { BlockList } from 'node:net';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem, uptime } from 'node:os';
 import type { HostAddress } from '../../../machines/api/node/nodeAddresses.ts';
-import { nodeMemory, taskCount, usedCpuNs } from '../../../machines/edge/https/stats/procStats.ts';
+import { nodeMemory, taskCount, usedCpuNs } from '../../../machines/edge/stats/procStats.ts';
 import { goArch } from '../../../machines/text/go/goArch.ts';
 import type { Host, HostIdentity } from '../../../ports/ports.ts';
 import { readCpus, readNumaNodes } from './cpuTopology.ts';

@@ -3,7 +3,7 @@
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import koffi from 'koffi';
-import { router } from '../../../actors/edge/admin/answers.ts';
+import { router } from '../../../actors/edge/answers/answers.ts';
 import { healthRoutes } from '../../../actors/edge/healthChecks.ts';
 import { readHeartbeat, type Stall, StallDetector } from '../../../actors/supervision/watchdog.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';

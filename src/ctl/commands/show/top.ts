@@ -1,7 +1,7 @@
 /** `actorctl top`: what pods and the node use now, from the figures of /stats/summary. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT } from '../../../admin/client.ts';
-import type { CpuStats, MemoryStats, Summary } from '../../../machines/edge/https/stats/stats.ts';
+import type { CpuStats, MemoryStats, Summary } from '../../../machines/edge/stats/stats.ts';
 import { renderTable } from '../../../machines/text/table.ts';
 import { type Asked, type Command, print, printData, wantsData, widthOf } from '../../asked.ts';
 

@@ -1,8 +1,8 @@
 /** What one look at the cgroups of a node finds, in either version of the kernel's interface, and what it does not read again. */
 import { describe, expect, it } from 'vitest';
-import { createGroupReader, type GroupReaderOptions } from '../../../../src/actors/edge/https/stats/groupReader.ts';
+import { createGroupReader, type GroupReaderOptions } from '../../../../src/actors/edge/stats/groupReader.ts';
 import type { CriClient } from '../../../../src/actors/runtime/client.ts';
-import { cadvisorMetrics, containerKey } from '../../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
+import { cadvisorMetrics, containerKey } from '../../../../src/machines/edge/stats/cadvisorMetrics.ts';
 
 const UID = '11111111-2222-3333-4444-555555555555';
 const MADE_MS = 5000;

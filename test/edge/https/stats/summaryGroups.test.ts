@@ -1,12 +1,12 @@
 /** What /stats/summary has from cgroups and network namespaces: PSI, networks of pods, groups of the machine. */
 import { describe, expect, it } from 'vitest';
-import { createGroupReader } from '../../../../src/actors/edge/https/stats/groupReader.ts';
-import { createPodUse } from '../../../../src/actors/edge/https/stats/podUse.ts';
-import { createSystemGroups } from '../../../../src/actors/edge/https/stats/systemGroups.ts';
+import { createGroupReader } from '../../../../src/actors/edge/stats/groupReader.ts';
+import { createPodUse } from '../../../../src/actors/edge/stats/podUse.ts';
+import { createSystemGroups } from '../../../../src/actors/edge/stats/systemGroups.ts';
 import type { CriClient } from '../../../../src/actors/runtime/client.ts';
-import { NOTHING_READ } from '../../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
-import type { Summary } from '../../../../src/machines/edge/https/stats/stats.ts';
-import { podsAtRoot, systemContainer, withGroups } from '../../../../src/machines/edge/https/stats/summaryGroups.ts';
+import { NOTHING_READ } from '../../../../src/machines/edge/stats/cadvisorMetrics.ts';
+import type { Summary } from '../../../../src/machines/edge/stats/stats.ts';
+import { podsAtRoot, systemContainer, withGroups } from '../../../../src/machines/edge/stats/summaryGroups.ts';
 import { groupMounts, placeAt } from '../../../../src/machines/figures/groupPlaces.ts';
 import { psiOf } from '../../../../src/machines/figures/groupStats.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';

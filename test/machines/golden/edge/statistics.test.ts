@@ -2,11 +2,11 @@
  * What is told of the use of a node and its pods (resources and volumes 7.1, 7.3, 7.5, 7.7, 7.8): the summary and both pages of
  * metrics, from what the runtime, /proc and the file systems say. A row for each line of the tables there.
  */
-import { createStats } from '../../../../src/actors/edge/https/stats/stats.ts';
+import { createStats } from '../../../../src/actors/edge/stats/stats.ts';
 import type { CriClient } from '../../../../src/actors/runtime/client.ts';
-import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../../src/machines/edge/https/stats/cadvisorMetrics.ts';
-import { resourceMetrics } from '../../../../src/machines/edge/https/stats/resourceMetrics.ts';
-import type { Summary } from '../../../../src/machines/edge/https/stats/stats.ts';
+import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../../src/machines/edge/stats/cadvisorMetrics.ts';
+import { resourceMetrics } from '../../../../src/machines/edge/stats/resourceMetrics.ts';
+import type { Summary } from '../../../../src/machines/edge/stats/stats.ts';
 import type { GroupUse } from '../../../../src/machines/figures/groupStats.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../../src/machines/wire/cri.ts';
 import type { Ports } from '../../../../src/ports/ports.ts';

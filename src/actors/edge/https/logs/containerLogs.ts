@@ -10,7 +10,7 @@ import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import type { Ports } from '../../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../../admin/answers.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../../answers/answers.ts';
 import { type Found, hasContainer } from '../pods.ts';
 import { openLog } from './logReader.ts';
 

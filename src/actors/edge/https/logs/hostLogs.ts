@@ -2,7 +2,7 @@
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Ports, ReadHandle } from '../../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
-import { METHOD_NOT_ALLOWED, text } from '../../admin/answers.ts';
+import { METHOD_NOT_ALLOWED, text } from '../../answers/answers.ts';
 
 const BLOCK_BYTES = 256 * 1024;
 const ENTRIES_MAX = 10_000;

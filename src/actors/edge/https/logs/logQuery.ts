@@ -12,7 +12,7 @@ import {
 import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Ports } from '../../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
-import { METHOD_NOT_ALLOWED, text } from '../../admin/answers.ts';
+import { METHOD_NOT_ALLOWED, text } from '../../answers/answers.ts';
 import { contents, type HostLogsOptions, hostLogs } from './hostLogs.ts';
 
 /** For all that a request makes run. */

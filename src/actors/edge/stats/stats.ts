@@ -1,7 +1,7 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 
-import { type GroupReading, NOTHING_READ } from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
-import { type SandboxFigures, withSandboxes } from '../../../../machines/edge/https/stats/criStats.ts';
+import { type GroupReading, NOTHING_READ } from '../../../machines/edge/stats/cadvisorMetrics.ts';
+import { type SandboxFigures, withSandboxes } from '../../../machines/edge/stats/criStats.ts';
 import {
   bootTimeMs,
   nodeCpu,
@@ -11,7 +11,7 @@ import {
   taskCount,
   taskLimit,
   usedCpuNs,
-} from '../../../../machines/edge/https/stats/procStats.ts';
+} from '../../../machines/edge/stats/procStats.ts';
 import {
   type CpuSample,
   cpuRate,
@@ -20,24 +20,18 @@ import {
   type NodeStats,
   podStats,
   type Summary,
-} from '../../../../machines/edge/https/stats/stats.ts';
-import {
-  podsAtRoot,
-  type SystemGroup,
-  systemContainer,
-  useStats,
-  withGroups,
-} from '../../../../machines/edge/https/stats/summaryGroups.ts';
-import { figure, isoOfNanos, known } from '../../../../machines/figures/figure.ts';
-import type { GroupUse } from '../../../../machines/figures/groupStats.ts';
-import type { PodVolumes } from '../../../../machines/figures/volumeStats.ts';
-import { etcHostsPath } from '../../../../machines/pod/names.ts';
-import { isPathName } from '../../../../machines/pod/pathName.ts';
-import { containerLogDir } from '../../../../machines/pod/runtime/logNames.ts';
-import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../../../machines/wire/cri.ts';
-import type { Ports } from '../../../../ports/ports.ts';
-import type { CriClient } from '../../../runtime/client.ts';
-import type { VolumeUsageSource } from '../../../services/client.ts';
+} from '../../../machines/edge/stats/stats.ts';
+import { podsAtRoot, type SystemGroup, systemContainer, useStats, withGroups } from '../../../machines/edge/stats/summaryGroups.ts';
+import { figure, isoOfNanos, known } from '../../../machines/figures/figure.ts';
+import type { GroupUse } from '../../../machines/figures/groupStats.ts';
+import type { PodVolumes } from '../../../machines/figures/volumeStats.ts';
+import { etcHostsPath } from '../../../machines/pod/names.ts';
+import { isPathName } from '../../../machines/pod/pathName.ts';
+import { containerLogDir } from '../../../machines/pod/runtime/logNames.ts';
+import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../../machines/wire/cri.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { CriClient } from '../../runtime/client.ts';
+import type { VolumeUsageSource } from '../../services/client.ts';
 import { type LogSize, logSize } from './logMetrics.ts';
 
 export interface StatsOptions {

@@ -1,8 +1,8 @@
 /** Reads the kernel's files about cgroups, processes and disks. One that is not there says nothing. */
-import type { FoundPod, GroupReading } from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
-import { type Disk, type DiskMount, diskIo } from '../../../../machines/edge/https/stats/diskStats.ts';
-import { interfaceCounters } from '../../../../machines/edge/https/stats/procStats.ts';
-import { type GroupPlace, rootPlace } from '../../../../machines/figures/groupPlaces.ts';
+import type { FoundPod, GroupReading } from '../../../machines/edge/stats/cadvisorMetrics.ts';
+import { type Disk, type DiskMount, diskIo } from '../../../machines/edge/stats/diskStats.ts';
+import { interfaceCounters } from '../../../machines/edge/stats/procStats.ts';
+import { type GroupPlace, rootPlace } from '../../../machines/figures/groupPlaces.ts';
 import {
   type GroupFigures,
   groupFigures,
@@ -11,9 +11,9 @@ import {
   type PressureOf,
   pressureOf,
   psiOf,
-} from '../../../../machines/figures/groupStats.ts';
-import { type GroupTasks, isSocket, openFileSlots, openFilesMax, processIds } from '../../../../machines/figures/groupTasks.ts';
-import type { Ports } from '../../../../ports/ports.ts';
+} from '../../../machines/figures/groupStats.ts';
+import { type GroupTasks, isSocket, openFileSlots, openFilesMax, processIds } from '../../../machines/figures/groupTasks.ts';
+import type { Ports } from '../../../ports/ports.ts';
 
 /** The kernel's own files are some kB; one that never ends is not read on. */
 const FILE_BYTES_MAX = 256 * 1024;

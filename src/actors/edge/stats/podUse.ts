@@ -1,8 +1,8 @@
 /** Reads what the groups of pods used: with what ended containers and the sandbox used, which no running container tells. */
-import { placeAt } from '../../../../machines/figures/groupPlaces.ts';
-import { type GroupUse, groupUse } from '../../../../machines/figures/groupStats.ts';
-import type { Pod } from '../../../../machines/kube/types.ts';
-import type { Ports } from '../../../../ports/ports.ts';
+import { placeAt } from '../../../machines/figures/groupPlaces.ts';
+import { type GroupUse, groupUse } from '../../../machines/figures/groupStats.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import { inTurns } from './groupReader.ts';
 import { groupTexts } from './groupTexts.ts';
 

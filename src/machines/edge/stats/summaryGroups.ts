@@ -1,7 +1,7 @@
 /** What /stats/summary has from cgroups and network namespaces: pressure, networks of pods, groups of the machine. Pure. */
 
-import { known } from '../../../figures/figure.ts';
-import { type GroupFigures, type GroupUse, groupFigures, groupUse, type Psi, psiOf } from '../../../figures/groupStats.ts';
+import { known } from '../../figures/figure.ts';
+import { type GroupFigures, type GroupUse, groupFigures, groupUse, type Psi, psiOf } from '../../figures/groupStats.ts';
 import { containerKey, type GroupReading } from './cadvisorMetrics.ts';
 import { networkStats } from './procStats.ts';
 import {

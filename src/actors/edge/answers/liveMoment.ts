@@ -4,14 +4,13 @@ import type { Moment } from '../../../machines/shown/moment/moment.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Registry } from '../../supervision/types.ts';
 import type { Inspect } from '../server.ts';
-import type { FaultsAtWork } from './faultRoute.ts';
 
 export interface LiveParts {
   registry: Pick<Registry, 'read'>;
   inspect: Pick<Inspect, 'state' | 'stateAt' | 'recorder' | 'chart' | 'timeline' | 'identity' | 'started'>;
   clock: Pick<Clock, 'wallMs' | 'monoMs'>;
   /** Null: they may not be injected. */
-  faults: FaultsAtWork | null;
+  faults: { readonly size: number } | null;
 }
 
 export function liveMoment({ registry, inspect, clock, faults }: LiveParts): Moment {

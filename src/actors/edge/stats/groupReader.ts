@@ -6,8 +6,8 @@ import {
   type FoundGroup,
   type FoundPod,
   type GroupReading,
-} from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
-import { type DiskMount, deviceAt, diskMounts } from '../../../../machines/edge/https/stats/diskStats.ts';
+} from '../../../machines/edge/stats/cadvisorMetrics.ts';
+import { type DiskMount, deviceAt, diskMounts } from '../../../machines/edge/stats/diskStats.ts';
 import {
   type GroupMount,
   type GroupPlace,
@@ -16,10 +16,10 @@ import {
   isOfPod,
   placeAt,
   placesAbove,
-} from '../../../../machines/figures/groupPlaces.ts';
-import { deviceNames, type GroupFigures, imageOf, PRESSURES, type Psi, pidOf } from '../../../../machines/figures/groupStats.ts';
-import { CRI_LABELS } from '../../../../machines/wire/cri.ts';
-import type { CriClient } from '../../../runtime/client.ts';
+} from '../../../machines/figures/groupPlaces.ts';
+import { deviceNames, type GroupFigures, imageOf, PRESSURES, type Psi, pidOf } from '../../../machines/figures/groupStats.ts';
+import { CRI_LABELS } from '../../../machines/wire/cri.ts';
+import type { CriClient } from '../../runtime/client.ts';
 import { GroupFiles, type GroupFilesOptions, type LinkBudget, linkBudget, MOUNTS_BYTES_MAX } from './groupFiles.ts';
 
 /** Files that the summary needs of a group: pressure and swap. */

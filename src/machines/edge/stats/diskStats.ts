@@ -1,5 +1,5 @@
 /** Disks of the machine: their file systems and what they did, from mountinfo and /proc/diskstats. Pure. */
-import { parseMountinfo } from '../../../host/mountinfo.ts';
+import { parseMountinfo } from '../../host/mountinfo.ts';
 import type { FsRoom } from './stats.ts';
 
 /** What a block device did since the start of the machine. */

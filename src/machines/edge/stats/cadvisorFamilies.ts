@@ -1,6 +1,6 @@
 /** Families of /metrics/cadvisor that come straight from what was read: their names, types and help, and where each value is. */
 
-import type { DeviceIo, GroupFigures, PressureOf } from '../../../figures/groupStats.ts';
+import type { DeviceIo, GroupFigures, PressureOf } from '../../figures/groupStats.ts';
 import type { Disk } from './diskStats.ts';
 
 type Kind = 'counter' | 'gauge';

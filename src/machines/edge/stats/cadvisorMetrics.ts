@@ -3,8 +3,8 @@
  * /proc have the figures. Pure.
  */
 
-import type { FsStats } from '../../../figures/figure.ts';
-import type { DeviceIo, GroupFigures, Psi } from '../../../figures/groupStats.ts';
+import type { FsStats } from '../../figures/figure.ts';
+import type { DeviceIo, GroupFigures, Psi } from '../../figures/groupStats.ts';
 import { DEVICE_FAMILIES, DISK_FAMILIES, GROUP_FAMILIES, NETWORK_FAMILIES, PRESSURE_FAMILIES } from './cadvisorFamilies.ts';
 import type { Disk } from './diskStats.ts';
 import type { InterfaceCounters } from './procStats.ts';

@@ -1,30 +1,25 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
 
-import type { GateState } from '../../../../machines/config/config.ts';
-import {
-  cadvisorMetrics,
-  type MachineFigures,
-  machineMetrics,
-  NOTHING_READ,
-} from '../../../../machines/edge/https/stats/cadvisorMetrics.ts';
-import { resourceMetrics } from '../../../../machines/edge/https/stats/resourceMetrics.ts';
-import type { ServerEvent } from '../../../../machines/edge/messages.ts';
-import type { Pod } from '../../../../machines/kube/types.ts';
-import { podsView } from '../../../../machines/pods/manager/messages.ts';
-import { pullRecordsDir } from '../../../../machines/runtime/imagePuller/messages.ts';
-import { messageOf } from '../../../../machines/text/errors.ts';
-import type { Host } from '../../../../ports/ports.ts';
-import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';
-import { criClient } from '../../../runtime/client.ts';
-import { type VolumeUsageOptions, volumeUsage } from '../../../services/client.ts';
-import type { ActorCtx, Registry } from '../../../supervision/types.ts';
-import { isGet, json, METHOD_NOT_ALLOWED, type Route, text } from '../../admin/answers.ts';
-import { type Checks, healthRoutes } from '../../healthChecks.ts';
-import { countedChecks, kubeletChecks, SLI_FAMILY } from '../../kubeletChecks.ts';
-import { addKubeletFamilies } from '../../metrics/kubeletFamilies.ts';
-import { addNodeMetrics, type BuildInfo } from '../../metrics/nodeMetrics.ts';
-import type { Inspect } from '../../server.ts';
-import { runtimeFailure } from '../pods.ts';
+import type { GateState } from '../../../machines/config/config.ts';
+import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import { cadvisorMetrics, type MachineFigures, machineMetrics, NOTHING_READ } from '../../../machines/edge/stats/cadvisorMetrics.ts';
+import { resourceMetrics } from '../../../machines/edge/stats/resourceMetrics.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { pullRecordsDir } from '../../../machines/runtime/imagePuller/messages.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { Host } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
+import { criClient } from '../../runtime/client.ts';
+import { type VolumeUsageOptions, volumeUsage } from '../../services/client.ts';
+import type { ActorCtx, Registry } from '../../supervision/types.ts';
+import { isGet, json, METHOD_NOT_ALLOWED, type Route, text } from '../answers/answers.ts';
+import { runtimeFailure } from '../answers/runtimeFailure.ts';
+import { type Checks, healthRoutes } from '../healthChecks.ts';
+import { countedChecks, kubeletChecks, SLI_FAMILY } from '../kubeletChecks.ts';
+import { addKubeletFamilies } from '../metrics/kubeletFamilies.ts';
+import { addNodeMetrics, type BuildInfo } from '../metrics/nodeMetrics.ts';
+import type { Inspect } from '../server.ts';
 import { criFigures } from './criFigures.ts';
 import { createGroupReader } from './groupReader.ts';
 import { logMetrics } from './logMetrics.ts';

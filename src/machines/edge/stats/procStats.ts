@@ -1,6 +1,6 @@
 /** A node's own figures from the text of /proc. Pure. */
 
-import { known } from '../../../figures/figure.ts';
+import { known } from '../../figures/figure.ts';
 import type { CpuStats, InterfaceStats, MemoryStats, NetworkStats, SwapStats } from './stats.ts';
 
 /** Clock ticks are a hundredth of a second on every Linux of today (USER_HZ). */

@@ -1,11 +1,11 @@
 /** What the logs of running containers take on disk: for /stats/summary, and in /metrics as it is at the scrape. */
 
-import type { PodRef } from '../../../../machines/pod/names.ts';
-import { pathName } from '../../../../machines/pod/pathName.ts';
-import { containerLogDir, podFolder } from '../../../../machines/pod/runtime/logNames.ts';
-import { runtimePodsView } from '../../../../machines/runtime/pleg/messages.ts';
-import type { HostFs, Metrics } from '../../../../ports/ports.ts';
-import type { Registry } from '../../../supervision/types.ts';
+import type { PodRef } from '../../../machines/pod/names.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
+import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
+import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
+import type { HostFs, Metrics } from '../../../ports/ports.ts';
+import type { Registry } from '../../supervision/types.ts';
 
 export interface LogSize {
   bytes: number;

@@ -3,11 +3,11 @@
  * over: the figures of all pods would be missing. That is said once.
  */
 
-import { criMetrics } from '../../../../machines/edge/https/stats/criMetrics.ts';
-import { type SandboxFigures, sandboxFigures } from '../../../../machines/edge/https/stats/criStats.ts';
-import type { CriMetricDescriptor } from '../../../../machines/wire/cri.ts';
-import { CriError, type Logger } from '../../../../ports/ports.ts';
-import type { CriClient } from '../../../runtime/client.ts';
+import { criMetrics } from '../../../machines/edge/stats/criMetrics.ts';
+import { type SandboxFigures, sandboxFigures } from '../../../machines/edge/stats/criStats.ts';
+import type { CriMetricDescriptor } from '../../../machines/wire/cri.ts';
+import { CriError, type Logger } from '../../../ports/ports.ts';
+import type { CriClient } from '../../runtime/client.ts';
 
 /** gRPC's CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE: it would answer nothing else either. */
 const SAYS_NOTHING: readonly number[] = [1, 4, 14];

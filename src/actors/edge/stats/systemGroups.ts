@@ -1,9 +1,9 @@
 /** Reads the groups of the machine that /stats/summary tells of beside pods: the agent's, the runtime's, the system's, all pods'. */
 
-import { SYSTEM_GROUPS, type SystemGroup } from '../../../../machines/edge/https/stats/summaryGroups.ts';
-import { isoOfNanos } from '../../../../machines/figures/figure.ts';
-import { type GroupMount, type GroupPlace, placeAt } from '../../../../machines/figures/groupPlaces.ts';
-import type { Ports } from '../../../../ports/ports.ts';
+import { SYSTEM_GROUPS, type SystemGroup } from '../../../machines/edge/stats/summaryGroups.ts';
+import { isoOfNanos } from '../../../machines/figures/figure.ts';
+import { type GroupMount, type GroupPlace, placeAt } from '../../../machines/figures/groupPlaces.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import { groupTexts } from './groupTexts.ts';
 
 /** Paths below each hierarchy; '' where there is none. Of the agent '': the group that its process is in. */

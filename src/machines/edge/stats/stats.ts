@@ -1,9 +1,9 @@
 /** The shapes of /stats/summary (stats.k8s.io v1alpha1, boot-and-node 8.4), and its figures from what was read. Pure. */
-import { type FsStats, figure, isoOfNanos, known } from '../../../figures/figure.ts';
-import type { PsiStats } from '../../../figures/groupStats.ts';
-import type { PodVolumes, VolumeStats } from '../../../figures/volumeStats.ts';
-import type { PodRef } from '../../../pod/names.ts';
-import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../../wire/cri.ts';
+import { type FsStats, figure, isoOfNanos, known } from '../../figures/figure.ts';
+import type { PsiStats } from '../../figures/groupStats.ts';
+import type { PodVolumes, VolumeStats } from '../../figures/volumeStats.ts';
+import type { PodRef } from '../../pod/names.ts';
+import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../wire/cri.ts';
 
 export interface CpuStats {
   time: string;

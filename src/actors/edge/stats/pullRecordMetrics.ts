@@ -1,6 +1,6 @@
 /** How many records of pulls are on disk, counted at the scrape. */
-import { codeOf } from '../../../../machines/text/errors.ts';
-import type { HostFs, Metrics } from '../../../../ports/ports.ts';
+import { codeOf } from '../../../machines/text/errors.ts';
+import type { HostFs, Metrics } from '../../../ports/ports.ts';
 
 /** `dir`: of the records, see the image puller. */
 export function pullRecordMetrics(

@@ -1,7 +1,7 @@
 /** Reads what groups use whose paths are known. */
-import { type GroupMount, type GroupPlace, groupMounts } from '../../../../machines/figures/groupPlaces.ts';
-import { useFiles } from '../../../../machines/figures/groupStats.ts';
-import type { Ports } from '../../../../ports/ports.ts';
+import { type GroupMount, type GroupPlace, groupMounts } from '../../../machines/figures/groupPlaces.ts';
+import { useFiles } from '../../../machines/figures/groupStats.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import { MOUNTS_BYTES_MAX } from './groupFiles.ts';
 
 const FILE_BYTES_MAX = 256 * 1024;

@@ -1,7 +1,7 @@
 /** What claims of pods use, in /metrics: as it was last measured. */
-import { claimStats, VOLUME_FAMILIES } from '../../../../machines/figures/volumeStats.ts';
-import type { Metrics } from '../../../../ports/ports.ts';
-import type { VolumeUsageSource } from '../../../services/client.ts';
+import { claimStats, VOLUME_FAMILIES } from '../../../machines/figures/volumeStats.ts';
+import type { Metrics } from '../../../ports/ports.ts';
+import type { VolumeUsageSource } from '../../services/client.ts';
 
 const LABELS = ['namespace', 'persistentvolumeclaim'] as const;
 
