@@ -2,12 +2,17 @@
 import { expect, it } from 'vitest';
 import type { Node } from '../../src/actors/node.ts';
 import type { SupervisionTree } from '../../src/actors/supervision/tree.ts';
+import { RecordingWriter } from '../../src/inspect/recording/writer.ts';
 import type { InjectAnswer, InjectorEvent } from '../../src/machines/faults/live.ts';
 import { injectorAddr } from '../../src/machines/faults/messages.ts';
 import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { podManagerAddr } from '../../src/machines/pods/manager/messages.ts';
 import type { Answer, ReplyTo } from '../../src/machines/supervision/address.ts';
 import { entryOfLine } from '../../src/replay/check.ts';
+import { InputRecording } from '../../src/replay/record.ts';
+import { inspectedOf } from '../inspect/rig.ts';
+import { pod, virtualNode } from '../integration/virtualNode.ts';
+import { inputsOf } from './less/quickStart.ts';
 import { replayed } from './replayed.ts';
 import { entriesOf, headerOf, recorded } from './simulated/recordedSim.ts';
 
@@ -60,4 +65,39 @@ it('with them a node does again what it did', async () => {
   expect(codes).toEqual(expect.arrayContaining(['tapped', 'asked', 'sent', 'untapped', 'killed']));
   // The faults were at work.
   expect(first?.lines.filter((line) => line.includes('by-hand')).length).toBeGreaterThan(0);
+});
+
+it('a flight recorder beside it moves no clock of the node', async () => {
+  const lines: string[] = [];
+  let looks = 0;
+  await using h = await virtualNode({
+    flags: { record: '/node.rec' },
+    // A real clock goes on from look to look.
+    ports: (ports) => ({
+      ...ports,
+      clock: { ...ports.clock, monoMs: () => ports.clock.monoMs() + looks++ / 3, wallMs: () => ports.clock.wallMs() + looks / 3 },
+    }),
+    between(config, ports) {
+      const recording = new InputRecording(ports, {
+        ...{ config, options: {}, versions: { actorlet: 'test', node: process.version } },
+        afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
+        write: (line) => lines.push(line) > 0,
+        ended() {},
+      });
+      return { ports: recording.ports, wrap: (node) => recording.around(node) };
+    },
+  });
+  const sink = { waitingBytes: 0, segmentBytes: 0, generation: 1, segmentSoftMax: 1e9, write: () => true, rotate() {} };
+  using _ = new RecordingWriter(inspectedOf(h), sink);
+  h.write('web.yaml', pod('web'));
+  h.write('crashes.yaml', pod('crashes', { life: 'run=1s,exit=3' }));
+  await h.advance(60_000);
+  const before = lines.length;
+  const { tree } = inspectedOf(h);
+  for (let i = 0; i < 3; i++) expect([tree.rowAt('node/pods/status')?.path, tree.state().path]).toEqual(['node/pods/status', 'node']);
+  expect(lines.slice(before)).toEqual([]);
+  const { header, entries } = inputsOf(lines);
+  const { divergence, failure, inputs } = await replayed(header, entries());
+  expect({ divergence, failure }).toEqual({ divergence: null, failure: null });
+  expect(inputs).toBeGreaterThan(300);
 });

@@ -10,6 +10,7 @@ import { seeded } from '../border.ts';
 import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
+import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
 import { documentOf, isDeep, type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
 
@@ -20,8 +21,6 @@ const FIRST_TRIES = 8;
 /** Free texts that were seen, and what was written for them: the same text is always written the same. */
 const FREE_MAX = 4_000;
 const FREE_CHARS_MAX = 8_192;
-/** Lines of last messages that are remembered: those of some dozen containers. */
-const LINES_MAX = 2_000;
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 /**
@@ -41,8 +40,6 @@ const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>\\]+/gi;
 const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
 const LETTER = /[\p{L}\p{N}]/u;
 const LABEL_SIGNS = /([-_.]+)/;
-/** The time, the stream and whether it is whole. */
-const LOG_HEAD = /^\S+ (?:stdout|stderr) \S+ /;
 /** What the tree reads of a program's answer besides its credentials. */
 const ANSWER_KEYS: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'cacheKeyType', 'cacheDuration']);
 const WORDS = /"((?:[^"\\]|\\.)*)"|[^\s"'`,;()[\]{}]+/g;
@@ -61,9 +58,10 @@ export class Secrets {
   readonly #known = new KnownSecrets();
   /** Null: it stays as it is. */
   readonly #free = new Map<string, string | null>();
-
-  /** Of last messages. */
-  readonly #lines = new Map<string, string>();
+  readonly #lastWords = new LastWords({
+    standIn: (part, isTaken) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more), isTaken),
+    learn: (line, made) => void (this.#known.of(line) === null && this.#learn(line, made)),
+  });
 
   constructor({ hash, isPrivate = false }: SecretsOptions) {
     this.#hash = hash;
@@ -114,12 +112,9 @@ export class Secrets {
       case 'query':
         return this.#path(text);
       case 'log':
-        return this.#log(text);
+        return this.#lastWords.ofLog(text);
       case 'lines':
-        return text
-          .split('\n')
-          .map((line) => this.#lastLine(line))
-          .join('\n');
+        return this.#lastWords.of(text);
       case 'devices':
         return this.#devices(text);
       case 'label':
@@ -138,6 +133,8 @@ export class Secrets {
     if (at.door === 'piece') return bytesJson(this.#piece(bytes));
     const text = textOf(bytes);
     if (text !== null) return { $: 'x', v: this.text(text, at) };
+    // The tree takes them for a text, from wherever a tail of it begins.
+    if (at.door === 'log' || at.door === 'lines') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
     return bytesJson(at.door === 'open' || at.door === 'free' ? bytes : this.#bytes(bytes));
   }
 
@@ -296,8 +293,7 @@ export class Secrets {
     const made = known ?? this.#learn(bytesKey(key), bytesKey(encodedBase64(this.#likeBytes(bytes, key))));
     const like = decodedBase64(made.slice(BYTES.length)) ?? bytes;
     // Where the tree takes them for a text.
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-    if (known === null) this.#learn(decoder.decode(bytes), decoder.decode(like));
+    if (known === null) this.#learn(lossy.decode(bytes), lossy.decode(like));
     return like;
   }
 
@@ -419,30 +415,6 @@ export class Secrets {
     }
   }
 
-  #log(text: string): string {
-    return text
-      .split('\n')
-      .map((line) => {
-        const head = LOG_HEAD.exec(line)?.[0] ?? '';
-        return head + this.#lastLine(line.slice(head.length));
-      })
-      .join('\n');
-  }
-
-  /** Of a last message. The tree cuts a long one, and meets it again in the pod's status: so a part of a line is a part of its stand-in. */
-  #lastLine(line: string): string {
-    const known = this.#known.of(line);
-    if (known !== null || line === '') return known ?? '';
-    for (const [whole, made] of this.#lines) {
-      if (whole.endsWith(line)) return made.slice(made.length - line.length);
-      if (whole.startsWith(line)) return made.slice(0, line.length);
-    }
-    const made = this.standIn(line);
-    if (this.#lines.size >= LINES_MAX) this.#lines.clear();
-    this.#lines.set(line, made);
-    return made;
-  }
-
   /** It stays one that a label may have. A downward API shows it in quotes. */
   #label(text: string): string {
     const known = this.#known.of(text);
@@ -481,10 +453,10 @@ export class Secrets {
 
   // Stand-ins.
 
-  #like(text: string, make: (draw: Draw, more: boolean) => string): string {
+  #like(text: string, make: (draw: Draw, more: boolean) => string, isTaken = (_: string) => false): string {
     if (this.#hash === null) return text;
     let made = text;
-    for (let i = 0; i < TRIES_MAX && (made === text || this.#known.isTaken(made)); i++) {
+    for (let i = 0; i < TRIES_MAX && (made === text || this.#known.isTaken(made) || isTaken(made)); i++) {
       const random = seeded(Number.parseInt(this.#hash(`${i} ${text}`).slice(0, 8), 16));
       made = make((below) => Math.floor(random() * below), i >= FIRST_TRIES);
     }
@@ -497,6 +469,7 @@ export class Secrets {
   }
 }
 
+const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Before base64 of bytes that are no text: no text begins so. */
 const BYTES = '\0bytes ';
 function bytesKey(base64: string): string {

@@ -2,8 +2,12 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { OWN_ENDS } from '../../../src/machines/pod/runtime/ownEnds.ts';
+import type { RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
+import { chooseTerminationMessage, headBytes } from '../../../src/machines/pod/runtime/terminationMessage.ts';
+import { seeded } from '../../../src/replay/border.ts';
 import type { Door } from '../../../src/replay/secrets/doors.ts';
 import { Secrets } from '../../../src/replay/secrets/secrets.ts';
+import { revive } from '../../../src/replay/values.ts';
 import { planted } from './planted.ts';
 
 const hashed = (key: string) => (text: string) => createHash('sha256').update(`${key} ${text}`).digest('hex');
@@ -12,6 +16,32 @@ const by = (door: Door, key = '') => ({ key, door });
 const OPEN = by('open');
 const json = (value: object) => JSON.stringify(value);
 const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
+
+const NOTHING = { fn: () => () => undefined, promise: () => undefined, signal: () => new AbortController().signal };
+
+/** What a container says at its end: in short and in long, in pieces, in letters of several bytes, and cut where the node reads a tail. */
+function lastWords(seed: number): { container: RuntimeContainer; file: Uint8Array; log: Uint8Array; containers: number } {
+  const random = seeded(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const pick = <T>(of: readonly [T, ...T[]]): T => of[below(of.length)] ?? of[0];
+  const words = (count: number): string =>
+    Array.from({ length: count }, () =>
+      pick(['failed', 'error:', 'tok-7Q', 'ключ', '密码', '🔑', 'a: b', 'x', ' ', ':', 'passphrase']),
+    ).join(pick([' ', '']));
+  const text = (lines: number, wide: number) => Array.from({ length: lines }, () => words(1 + below(wide))).join('\n') + pick(['', '\n']);
+  const head = (tag: string) => `2026-01-01T00:00:00.${String(below(1e9)).padStart(9, '0')}Z ${pick(['stdout', 'stderr'])} ${tag} `;
+  const log = Array.from({ length: below(200) }, () => `${head(pick(['F', 'F', 'F', 'P']))}${words(1 + below(pick([6, 400])))}\n`).join('');
+  const tail = (whole: string, bytes: number) => new TextEncoder().encode(whole).slice(-bytes);
+  const container = {
+    ...{ state: 'exited', exitCode: 1, reason: 'Error', terminationMessagePath: '/dev/termination-log' },
+    ...{ terminationMessagePolicy: 'FallbackToLogsOnError', message: pick(['', '', words(3), text(3, 4), words(40)]) },
+  } as unknown as RuntimeContainer;
+  return {
+    ...{ container, containers: pick([1, 3, 7, 12]) },
+    file: tail(pick(['', '', text(1 + below(4), 5), text(60, 30)]), 4_096),
+    log: tail(log, 2_048 + 80 * 64),
+  };
+}
 
 describe('a stand-in', () => {
   it.each(planted().map(({ kind, bytes }) => [`${kind}, ${bytes.length} bytes`, bytes] as const))(
@@ -62,12 +92,41 @@ describe('a stand-in', () => {
     expect(s.door('authorization', { authorization: { mode: 'AlwaysAllow' } }, by('open', 'config'))).toBe('open');
   });
 
-  it('of a last message is the end of the stand-in of its log', () => {
+  it('of a line of a log is the one that it has in a last message', () => {
     const s = secrets();
     const made = s.text('2026-01-01T00:00:00Z stdout F the first line\n2026-01-01T00:00:01Z stdout F and it says hunter2\n', by('log'));
     const [first = '', second = ''] = made.split('\n').map((line) => line.split(' F ')[1] ?? '');
     expect(made).not.toMatch(/first|hunter2/);
-    expect(s.text('line\nand it says hunter2\n', by('lines'))).toBe(`${first.slice(-4)}\n${second}\n`);
+    expect(s.text('the first line\nand it says hunter2\n', by('lines'))).toBe(`${first}\n${second}\n`);
+  });
+
+  // What the tree joins and cuts comes back from the API server, or comes from there first.
+  it.each(Array.from({ length: 40 }, (_, i) => i))('of a message of an end is what the tree makes of its parts (%i)', async (seed) => {
+    const { container, file, log, containers } = lastWords(seed);
+    const told = async (message: string, said: { file: Uint8Array; log: Uint8Array }) =>
+      headBytes(
+        await chooseTerminationMessage({ ...container, message }, new TextDecoder().decode(said.file), async () =>
+          new TextDecoder().decode(said.log),
+        ),
+        Math.floor(12_288 / containers),
+      );
+    const real = await told(container.message, { file, log });
+    for (const isFirst of [true, false]) {
+      const s = secrets();
+      const echo = (): string =>
+        JSON.parse(s.text(json({ lastState: { terminated: { exitCode: 1, message: real } } }), OPEN)).lastState.terminated.message;
+      const before = isFirst ? echo() : null;
+      const status = json({ status: { id: 'c1', exitCode: 1, imageRef: 'sha256:1', message: container.message } });
+      const message = JSON.parse(s.text(status, OPEN)).status.message as string;
+      const bytesOf = (bytes: Uint8Array, door: Door): Uint8Array => revive(s.bytes(bytes, by(door)), NOTHING) as Uint8Array;
+      const made = await told(message, { file: bytesOf(file, 'lines'), log: bytesOf(log, 'log') });
+      expect([before ?? made, echo()]).toEqual([made, made]);
+      if (/[a-z]{9}/.test(real)) expect(made).not.toBe(real);
+    }
+  });
+
+  it('of credentials stays JSON, with escapes in it', () => {
+    const s = secrets();
     const escaped = JSON.stringify({ auths: { r: { auth: btoa('me:a\\b"c'), username: 'a\\b' } } });
     expect(() => JSON.parse(atob(s.text(btoa(escaped), by('credentials64'))))).not.toThrow();
   });
