@@ -295,9 +295,12 @@ describe('what to do about volumes', () => {
     const volumes = ['a', 'b', 'c'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
     const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
     const pod = { ...POD, spec: { containers: [{ name: 'main', volumeMounts }], volumes } };
-    expect(lateness({ actual, rootDir: '/r', error: '', scanned: true }, { ask: 1, uid: 'u', pod }).message).toBe(
-      'Unable to attach or mount volumes: unmounted volumes=[a b c], unattached volumes=[b], failed to process volumes=[c]: context deadline exceeded',
-    );
+    const late = { actual, rootDir: '/r', error: '', scanned: true, unanswered: [] };
+    const words =
+      'Unable to attach or mount volumes: unmounted volumes=[a b c], unattached volumes=[b], failed to process volumes=[c]: context deadline exceeded';
+    expect(lateness(late, { ask: 1, uid: 'u', pod }).message).toBe(words);
+    const hung = 'CSI driver x has not answered NodePublishVolume of volume b for 118s';
+    expect(lateness({ ...late, unanswered: [hung] }, { ask: 1, uid: 'u', pod }).message).toBe(`${words}; ${hung}`);
   });
 });
 

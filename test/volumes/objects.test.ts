@@ -12,6 +12,7 @@ import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';
+import { NO_PEERS } from '../peers.ts';
 import { collectingLogger } from '../supervision/fakePorts.ts';
 
 const ROOT = FACTS.rootDir;
@@ -67,6 +68,7 @@ beforeEach(() => {
     growth: null,
     csi: {
       drivers: () => new Map(),
+      ...NO_PEERS,
       ledger: new CsiLedger(),
       exhausted: () => undefined,
       controllerAttaches: true,

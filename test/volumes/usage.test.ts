@@ -77,7 +77,7 @@ function source(o: { volumes?: readonly VolumeSummary[]; of?: Pod; periodMs?: nu
     events.push((e as unknown as EventsEvent).event);
     return 'delivered';
   };
-  const ctx = { ports, registry, log: ports.log, signal: gone.signal };
+  const ctx = { ports, registry, log: ports.log, signal: gone.signal, publish: registry.set.bind(registry) };
   const read = volumeUsage(ctx, { rootDir: dir, periodMs: o.periodMs ?? MINUTE_MS, health: o.health ?? false });
   /** What the pod's volumes use, by name, with those that count as its own use of the disk. */
   const told = async () => {

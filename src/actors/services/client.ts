@@ -85,7 +85,10 @@ export async function credentialsFor(
 }
 
 /** What volumes of pods use. The caller keeps it. */
-export function volumeUsage(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, o: VolumeUsageOptions): VolumeUsageSource {
+export function volumeUsage(
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal' | 'publish'>,
+  o: VolumeUsageOptions,
+): VolumeUsageSource {
   return createVolumeUsage(ctx, o);
 }
 

@@ -14,11 +14,13 @@ export class CsiError extends Error {
   readonly method: string;
   /** gRPC status code. */
   readonly code: number;
+  readonly details: string;
   constructor(o: { method: string; code: number; details: string }) {
     super(`rpc error: code = ${CODE_NAMES[o.code] ?? o.code} desc = ${o.details}`);
     this.name = 'CsiError';
     this.method = o.method;
     this.code = o.code;
+    this.details = o.details;
   }
 }
 /** As the reference writes them. */

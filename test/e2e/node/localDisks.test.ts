@@ -16,6 +16,7 @@ import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts'
 import { claimSizes } from '../../../src/machines/services/volumes/growth.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 import { container, FACTS, pod } from '../../machines/pods/fixtures.ts';
+import { NO_PEERS } from '../../peers.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
 
 const signal = new AbortController().signal;
@@ -63,6 +64,7 @@ function volumeOf(uid: string, pv: { mountOptions?: string[]; fsType?: string } 
     },
     csi: {
       drivers: () => new Map(),
+      ...NO_PEERS,
       ledger,
       inUseChanged: () => undefined,
       exhausted: () => undefined,

@@ -10,6 +10,7 @@ import {
   readProviders,
 } from '../../../src/machines/runtime/imagePuller/credentialProviders.ts';
 import { parseGoDuration } from '../../../src/machines/text/go/goDuration.ts';
+import { NO_PEERS } from '../../peers.ts';
 import { collectingLogger, fakePorts } from '../../supervision/fakePorts.ts';
 
 const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };
@@ -156,6 +157,7 @@ describe('what programs know', () => {
     const asked: string[] = [];
     const lines: Parameters<typeof collectingLogger>[0] = [];
     const made = new ProviderKeyring({
+      calls: NO_PEERS.calls,
       ports,
       log: collectingLogger(lines),
       programs: {

@@ -15,6 +15,7 @@ import { accessOf, grantedBy } from '../../../src/machines/runtime/imagePuller/p
 import { parseGoDuration } from '../../../src/machines/text/go/goDuration.ts';
 import { views } from '../../edge/harness.ts';
 import { pod } from '../../edge/metrics/samples.ts';
+import { NO_PEERS } from '../../peers.ts';
 import { collectingLogger, fakePorts, type LogLine } from '../../supervision/fakePorts.ts';
 
 const SPOKEN = 'credentialprovider.kubelet.k8s.io/v1';
@@ -108,6 +109,7 @@ describe('a provider', () => {
     };
     const ports = fakePorts({ entropy: createEntropy() });
     const made = new ProviderKeyring({
+      calls: NO_PEERS.calls,
       ports,
       log: collectingLogger(lines),
       programs: {

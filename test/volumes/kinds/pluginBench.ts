@@ -13,6 +13,7 @@ import { simMounts } from '../../../src/sim/world/disk/mounts.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, FACTS, pod } from '../../machines/pods/fixtures.ts';
+import { NO_PEERS } from '../../peers.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
 
 const signal = new AbortController().signal;
@@ -70,6 +71,7 @@ export function machine(
       growth: null,
       csi: {
         drivers: () => new Map(),
+        ...NO_PEERS,
         ledger,
         inUseChanged: () => undefined,
         exhausted: () => undefined,

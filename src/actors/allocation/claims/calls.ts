@@ -4,13 +4,16 @@ import type { ConnectionEvent, HealthEvent } from '../../../machines/allocation/
 import type { DraDriver } from '../../../machines/allocation/claims/messages.ts';
 import {
   type ClaimRecord,
+  claimKey,
   type DeviceHealth,
   deviceKey,
   HEALTH_MAX,
   type PreparedDevice,
 } from '../../../machines/allocation/claims/types.ts';
+import { type PeerCall, peerViews, whyUnregistered } from '../../../machines/pod/peers/peers.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Dra, DraCall, DraConnection } from '../../../ports/sockets/dra.ts';
+import { type PeerCalls, peerCalls } from '../../foundation/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { newestOnly } from '../newest.ts';
 import type { ClaimMetrics } from './metrics.ts';
@@ -19,6 +22,11 @@ import type { ClaimSteps } from './steps.ts';
 /** Deadline of a call, from the reference. */
 const CALL_TIMEOUT_MS = 45_000;
 
+interface DraCallsOptions {
+  dra: Dra;
+  metrics: ClaimMetrics;
+  steps: ClaimSteps;
+}
 interface Connected {
   driver: string;
   connection: DraConnection;
@@ -27,15 +35,18 @@ interface Connected {
 type Method = 'NodePrepareResources' | 'NodeUnprepareResources';
 
 export class DraCalls {
-  readonly #ctx: Pick<ActorCtx, 'ports' | 'log'>;
+  readonly #ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish' | 'registry'>;
   readonly #dra: Dra;
   readonly #metrics: ClaimMetrics;
+  readonly #calls: PeerCalls;
   readonly #steps: ClaimSteps;
   /** By stamp, in the order in which they registered. */
   readonly #connections = new Map<string, Connected>();
 
-  constructor(ctx: Pick<ActorCtx, 'ports' | 'log'>, { dra, metrics, steps }: { dra: Dra; metrics: ClaimMetrics; steps: ClaimSteps }) {
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish' | 'registry'>, { dra, metrics, steps }: DraCallsOptions) {
     this.#ctx = ctx;
+    this.#calls = peerCalls(ctx, peerViews.claims);
+
     this.#dra = dra;
     this.#metrics = metrics;
     this.#steps = steps;
@@ -48,6 +59,9 @@ export class DraCalls {
       if (of.connected === connected) return;
       of.connected = connected;
       this.#ctx.log.info({ driver, endpoint, connected }, 'the connection to a DRA driver changed');
+      const about = driverCall(driver, 'connection');
+      if (connected) this.#calls.settled(about);
+      else this.#calls.failed(about, `${endpoint} does not answer`);
       send({ type: 'connection.changed', connected });
     };
     const connection = this.#dra.connect(endpoint, { service, changed });
@@ -55,6 +69,7 @@ export class DraCalls {
     return () => {
       this.#connections.delete(stamp);
       connection.close();
+      if (!this.has(driver)) this.#calls.forget(driverCall(driver, '').peer);
     };
   }
 
@@ -70,9 +85,16 @@ export class DraCalls {
         return before;
       },
     );
+    const about = driverCall(held.driver, 'NodeWatchResources');
     const end = held.connection.watchHealth({
-      devices: (devices) => told.put(new Map(devices.map((said) => [deviceKey(said), said]))),
-      end: (why, never) => send({ type: 'health.ended', why, never }),
+      devices: (devices) => {
+        this.#calls.settled(about);
+        told.put(new Map(devices.map((said) => [deviceKey(said), said])));
+      },
+      end: (why, never) => {
+        if (!never) this.#calls.failed(about, why);
+        send({ type: 'health.ended', why, never });
+      },
     });
     return () => {
       told.drop();
@@ -82,6 +104,12 @@ export class DraCalls {
 
   has(driver: string): boolean {
     return this.#of(driver) !== undefined;
+  }
+
+  /** What to say of a driver that is not there, and why it is not. */
+  missing(driver: string): string {
+    const why = whyUnregistered(this.#ctx.registry.read(peerViews.plugins)?.value, driver);
+    return `DRA driver ${driver} is not registered${why === '' ? '' : `; it cannot be registered: ${why}`}`;
   }
 
   /** The newest registration that is connected, else the newest. */
@@ -108,7 +136,10 @@ export class DraCalls {
 
   /** All drivers at once. One that fails is told when every other has answered. */
   async #each<T>(record: ClaimRecord, method: Method, work: (driver: string) => Promise<T>): Promise<(readonly [string, T])[]> {
-    const ask = (driver: string) => this.#steps.during(record, `${method} of DRA driver ${driver}`, () => work(driver));
+    const [uid = ''] = record.pods;
+    const of = { about: `ResourceClaim ${claimKey(record)}`, uid };
+    const followed = (driver: string) => this.#calls.during({ ...driverCall(driver, method), ...of }, () => work(driver));
+    const ask = (driver: string) => this.#steps.during(record, `${method} of DRA driver ${driver}`, () => followed(driver));
     const results = await Promise.allSettled([...record.drivers.keys()].map(async (driver) => [driver, await ask(driver)] as const));
     return results.map((result) => {
       if (result.status === 'rejected') throw result.reason;
@@ -118,7 +149,7 @@ export class DraCalls {
 
   async #call<T>(driver: string, method: Method, ask: (at: DraConnection, call: DraCall) => Promise<T>, signal: AbortSignal): Promise<T> {
     const at = this.#of(driver);
-    if (at === undefined) throw new Error(`DRA driver ${driver} is not registered`);
+    if (at === undefined) throw new Error(this.missing(driver));
     const { clock } = this.#ctx.ports;
     const since = clock.monoMs();
     try {
@@ -130,6 +161,10 @@ export class DraCalls {
       throw new Error(`${method}: ${driver}: ${messageOf(error)}`);
     }
   }
+}
+
+function driverCall(driver: string, method: string): PeerCall {
+  return { peer: `DRA driver ${driver}`, name: driver, call: method };
 }
 
 /** What it says of the one claim that it was asked about, in the words of the reference. */

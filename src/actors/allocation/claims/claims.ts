@@ -185,7 +185,7 @@ class ClaimManager {
       const found = checkClaim(answer.body, user);
       // Nothing is recorded of a claim whose driver is not there: the pod can go without it.
       const missing = found.ok ? found.value.drivers.find((driver) => !this.calls.has(driver)) : undefined;
-      return { ask, found: missing === undefined ? found : refused(`DRA driver ${missing} is not registered`) };
+      return { ask, found: missing === undefined ? found : refused(this.calls.missing(missing)) };
     });
   }
 

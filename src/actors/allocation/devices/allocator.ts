@@ -23,9 +23,11 @@ import {
 } from '../../../machines/allocation/messages.ts';
 import { apiView } from '../../../machines/api/messages.ts';
 import { own } from '../../../machines/data/own.ts';
+import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { podRef } from '../../../machines/pod/names.ts';
+import type { PeerCall } from '../../../machines/pod/peers/peers.ts';
 import { isTerminal } from '../../../machines/pod/phase.ts';
 import { unsupported } from '../../../machines/pods/admission/admission.ts';
 import { isRefused, podsView } from '../../../machines/pods/manager/messages.ts';
@@ -36,11 +38,14 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import { inTurn } from '../../../ports/turns.ts';
+import type { PeerCalls } from '../../foundation/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 /** PreStartContainer's, of the reference; Allocate has none there. */
 const PRE_START_TIMEOUT_MS = 30_000;
 const ALLOCATE_TIMEOUT_MS = null;
+/** A plugin that takes longer is told of in the events of the pod. */
+const SLOW_MS = 60_000;
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 type Outcome =
@@ -59,6 +64,7 @@ interface Turn extends DeviceRequest {
 interface AllocatorOptions {
   /** The machine's NUMA nodes. */
   nodes: readonly number[];
+  calls: PeerCalls;
   persist(ledger: DeviceLedger): Promise<void>;
   /** The ledger is another. */
   changed(): void;
@@ -69,6 +75,7 @@ export class DeviceAllocator {
   private readonly persist: AllocatorOptions['persist'];
   private readonly changed: AllocatorOptions['changed'];
   private readonly nodes: AllocatorOptions['nodes'];
+  private readonly calls: PeerCalls;
   private readonly duration: ReturnType<Ports['metrics']['histogram']>;
   /** Plugins that can be asked, by resource. */
   readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
@@ -85,6 +92,7 @@ export class DeviceAllocator {
     this.persist = o.persist;
     this.changed = o.changed;
     this.nodes = o.nodes;
+    this.calls = o.calls;
     this.duration = ctx.ports.metrics.histogram(
       'kubelet_device_plugin_alloc_duration_seconds',
       'Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.',
@@ -156,7 +164,7 @@ export class DeviceAllocator {
         }
         const held = allocationOf(this.ledger, pod.metadata.uid, of);
         if (held === undefined) return refused(`the devices of ${resource} were taken back meanwhile; they are asked for again`);
-        const unready = await this.preStart(resource, { ids: deviceIds(held), signal });
+        const unready = await this.preStart({ pod, container, resource, signal }, deviceIds(held));
         if (unready !== null) return refused(unready);
         answers.push({ resource, response: held.response });
       }
@@ -225,12 +233,14 @@ export class DeviceAllocator {
     const plugin = this.plugins.get(resource);
     if (plugin === undefined) return { kind: 'refused', message: `can't allocate unregistered device ${resource}` };
     try {
-      const preferred = await this.preferred(plugin, { plan, signal });
+      const preferred = await this.preferred(plugin, { plan, turn });
       // Other pods may have been given some of them meanwhile.
       const now = this.planNear(turn);
       if (now.kind !== 'choose') return this.soon(turn, now);
       const ids = chooseDevices(now, preferred);
-      const response = await this.reserving(resource, ids, () => this.timed(resource, () => plugin.connection.allocate(ids, call(signal))));
+      const response = await this.reserving(resource, ids, () =>
+        this.timed(resource, () => this.asked(turn, 'Allocate', () => plugin.connection.allocate(ids, call(signal)))),
+      );
       const state = this.ledger.resources.get(resource);
       const given = { uid: pod.metadata.uid, container: container.name, resource, devices: byNode(state, ids), response };
       this.change({ ...this.ledger, allocations: [...this.ledger.allocations, given] });
@@ -278,11 +288,12 @@ export class DeviceAllocator {
   /** None where the plugin has no say, or there is no choice. */
   private async preferred(
     { connection, options }: { connection: PluginConnection; options: PluginOptions },
-    { plan, signal }: { plan: Extract<AllocationPlan, { kind: 'choose' }>; signal: AbortSignal },
+    { plan, turn }: { plan: Extract<AllocationPlan, { kind: 'choose' }>; turn: Turn },
   ): Promise<readonly string[]> {
     const { must, available, count } = plan;
     if (!options.getPreferredAllocationAvailable || must.length >= count) return [];
-    return connection.preferred({ available: [...new Set([...available, ...must])].sort(), mustInclude: must, size: count }, call(signal));
+    const request = { available: [...new Set([...available, ...must])].sort(), mustInclude: must, size: count };
+    return this.asked(turn, 'GetPreferredAllocation', () => connection.preferred(request, call(turn.signal)));
   }
 
   private async reserving<T>(resource: string, ids: readonly string[], work: () => Promise<T>): Promise<T> {
@@ -296,6 +307,21 @@ export class DeviceAllocator {
     }
   }
 
+  /** `of`: for which container. */
+  private asked<T>(of: Pick<Turn, 'pod' | 'container' | 'resource' | 'signal'>, method: string, work: () => Promise<T>): Promise<T> {
+    const { pod, container, resource, signal } = of;
+    const about = { ...pluginCall(resource, method), about: `container ${container.name}`, uid: pod.metadata.uid };
+    const slow = this.ctx.ports.clock.setTimeout(() => this.saySlow(of, method), SLOW_MS);
+    return this.calls.during(about, work, { signal }).finally(() => this.ctx.ports.clock.clearTimeout(slow));
+  }
+
+  /** Allocate has no deadline: without a word the pod would wait for no reason that its owner can see. */
+  private saySlow({ pod, container, resource }: Pick<Turn, 'pod' | 'container' | 'resource'>, method: string): void {
+    const message = `the device plugin of ${resource} has not answered ${method} of container ${container.name} for ${SLOW_MS / 1000} s`;
+    const event = { type: 'Warning', reason: 'DevicePluginNotAnswering', message, pod: podRef(pod) } as const;
+    this.ctx.registry.send(eventsAddr, { type: 'event.record', event });
+  }
+
   private async timed<T>(resource: string, work: () => Promise<T>): Promise<T> {
     const { clock } = this.ctx.ports;
     const startedMs = clock.monoMs();
@@ -307,7 +333,8 @@ export class DeviceAllocator {
   }
 
   /** Null where they are ready, or nobody wants to make them so. A plugin that is gone may want to, and cannot. */
-  private async preStart(resource: string, { ids, signal }: { ids: readonly string[]; signal: AbortSignal }): Promise<string | null> {
+  private async preStart(of: Pick<Turn, 'pod' | 'container' | 'resource' | 'signal'>, ids: readonly string[]): Promise<string | null> {
+    const { resource, signal } = of;
     const options = this.options.get(resource);
     // After a restart nobody has said yet what these devices need; the reference fails such a start, too.
     if (options === undefined)
@@ -317,12 +344,17 @@ export class DeviceAllocator {
     if (plugin === undefined)
       return `the plugin of ${resource} is gone, and nobody else can prepare its devices before a start; it is tried again`;
     try {
-      await plugin.connection.preStart(ids, { timeoutMs: PRE_START_TIMEOUT_MS, signal });
+      const limit = { timeoutMs: PRE_START_TIMEOUT_MS, signal };
+      await this.asked(of, 'PreStartContainer', () => plugin.connection.preStart(ids, limit));
       return null;
     } catch (error) {
       return `PreStartContainer of ${resource} failed: ${messageOf(error)}`;
     }
   }
+}
+
+export function pluginCall(resource: string, method: string): PeerCall {
+  return { peer: `device plugin of ${resource}`, name: resource, call: method };
 }
 
 function call(signal: AbortSignal) {

@@ -25,14 +25,16 @@ import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from 
 import { admitPlugin, DEVICES_MAX, RESOURCES_MAX, tooMany } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceLedger, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
+import { peerViews } from '../../../machines/pod/peers/peers.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
+import { type PeerCalls, peerCalls } from '../../foundation/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { newestOnly } from '../newest.ts';
-import { DeviceAllocator } from './allocator.ts';
+import { DeviceAllocator, pluginCall } from './allocator.ts';
 import { DeviceRecords } from './records.ts';
 
 export interface DevicesOptions {
@@ -49,6 +51,8 @@ const SOCKET = 'kubelet.sock';
 /** How long a plugin may take to be reached, from the reference. */
 const DIAL_TIMEOUT_MS = 10_000;
 const OPTIONS_TIMEOUT_MS = 10_000;
+/** Of a name that no plugin may register. */
+const RESOURCE_CHARS_MAX = 100;
 /** The record is read before pods are judged; a disk that takes longer holds up nobody else. */
 const READY_TIMEOUT_MS = 60_000;
 
@@ -111,6 +115,7 @@ class DeviceManager {
   private readonly allocator: DeviceAllocator;
   /** Pods with a container that got no devices so far. */
   private readonly refused = new Set<string>();
+  private readonly calls: PeerCalls;
   private readonly registrations: ReturnType<Ports['metrics']['counter']>;
   /** By the number of the plugin's statechart. */
   private readonly connections = new Map<number, { connection: PluginConnection; options: PluginOptions }>();
@@ -128,8 +133,10 @@ class DeviceManager {
     this.cluster = cluster;
     this.folder = `${rootDir}/${FOLDER}`;
     this.records = new DeviceRecords(ctx, this.folder);
+    this.calls = peerCalls(ctx, peerViews.devices);
     this.allocator = new DeviceAllocator(ctx, {
       nodes,
+      calls: this.calls,
       persist: (ledger) => this.records.save(ledger),
       changed: () => this.publish(),
     });
@@ -185,6 +192,7 @@ class DeviceManager {
     const admitted = admitPlugin(request, this.folder);
     if (!admitted.ok) {
       this.ctx.log.warn({ resource: request.resourceName, err: admitted.message }, 'a device plugin may not register');
+      this.calls.failed(pluginCall(request.resourceName.slice(0, RESOURCE_CHARS_MAX), 'Register'), admitted.message);
       return Promise.reject(new Error(admitted.message));
     }
     if (this.registering.size >= RESOURCES_MAX) {
@@ -216,11 +224,12 @@ class DeviceManager {
     const refusal = tooMany(input.resource, new Set([...resources.keys(), ...gone, ...this.reaching.values()]));
     if (refusal !== null) {
       this.refusals.inc();
+      this.calls.failed(pluginCall(input.resource, 'Register'), refusal);
       throw new Error(refusal);
     }
     this.reaching.set(input.id, input.resource);
     try {
-      await this.reach(input, signal);
+      await this.calls.during(pluginCall(input.resource, 'Register'), () => this.reach(input, signal), { signal });
     } finally {
       this.reaching.delete(input.id);
     }
@@ -279,6 +288,7 @@ class DeviceManager {
       this.allocator.options.set(resource, held.options);
     }
     this.ctx.log.info({ resource, ...held?.options }, 'device plugin registered');
+    this.calls.settled(pluginCall(resource, 'ListAndWatch'));
     this.take(connected(this.allocator.ledger, resource));
     this.wake(`the device plugin of ${resource} has registered`);
   }
@@ -296,11 +306,13 @@ class DeviceManager {
 
   stopped({ resource }: EndpointKey, error: string): void {
     this.ctx.log.warn({ resource, err: error }, 'device plugin is gone: its devices count as unhealthy until it registers again');
+    this.calls.failed(pluginCall(resource, 'ListAndWatch'), error);
     this.take(stopped(this.allocator.ledger, resource));
   }
 
   expired({ resource }: EndpointKey): void {
     this.ctx.log.warn({ resource }, 'device plugin did not come back: there is nothing of its resource on this node');
+    this.calls.forget(pluginCall(resource, '').peer);
     this.take(expired(this.allocator.ledger, resource));
   }
 

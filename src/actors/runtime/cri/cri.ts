@@ -6,6 +6,7 @@
 
 import { fromPromise } from 'xstate';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
+import { peerViews } from '../../../machines/pod/peers/peers.ts';
 import {
   criLinkMachine,
   type LinkEvent,
@@ -21,6 +22,7 @@ import { plegAddr } from '../../../machines/runtime/pleg/messages.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
+import { type PeerCalls, peerCalls } from '../../foundation/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { LinkLog } from './linkLog.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
@@ -42,6 +44,7 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
   const metrics = operationMetrics(ctx.ports.metrics);
   const timeoutMs = Math.min(STATUS_TIMEOUT_MS, o.runtimeRequestTimeoutMs ?? RUNTIME_REQUEST_TIMEOUT_MS);
   const calls = new LinkCalls(ctx.ports, metrics, timeoutMs);
+  const peers = peerCalls(ctx, peerViews.runtime);
   const log = new LinkLog(ctx);
   const { cpus } = ctx.ports.host.capacity();
   let server: CriServer | undefined;
@@ -55,11 +58,11 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
     },
     actions: {
       serve: ({ self }, { call }) => {
-        server ??= serverOf(ctx, { metrics, cpus, self });
+        server ??= serverOf(ctx, { metrics, calls: peers, cpus, self });
         server.call(call);
       },
       fence: ({ self }, { fence }) => {
-        server ??= serverOf(ctx, { metrics, cpus, self });
+        server ??= serverOf(ctx, { metrics, calls: peers, cpus, self });
         server.fence(fence);
       },
       announce: (_, { view }) => {
@@ -129,14 +132,15 @@ class LinkCalls {
 /** Serves the calls of every other actor. What it finds wrong with the runtime or with itself goes to the link. */
 function serverOf(
   ctx: ActorCtx<CriEvent>,
-  o: { metrics: OperationMetrics; cpus: number; self: { send(event: LinkEvent): void } },
+  o: { metrics: OperationMetrics; calls: PeerCalls; cpus: number; self: { send(event: LinkEvent): void } },
 ): CriServer {
   const { cri, clock, host } = ctx.ports;
-  const { metrics, cpus, self } = o;
+  const { metrics, calls, cpus, self } = o;
   return new CriServer({
     cri,
     clock,
     metrics,
+    calls,
     startsAtOnce: placesFor(cpus),
     processors: { count: cpus, ...(host.idleMs === undefined ? {} : { idleMs: () => host.idleMs?.() ?? 0 }) },
     signal: ctx.signal,

@@ -1,12 +1,14 @@
 /** Runs the calls that others ask the CRI link for: reads at once, mutating acts one at a time per pod UID, save stops of single containers. */
 
 import { Fences } from '../../../machines/runtime/cri/fence.ts';
+import { imageCall } from '../../../machines/runtime/cri/imageCalls.ts';
 import type { CriEvent, CriResult } from '../../../machines/runtime/cri/messages.ts';
 import { heldMsMax, holdsOn, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/cri/startGate.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import type { CriMethod, CriRequest } from '../../../machines/wire/cri.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
+import type { PeerCalls } from '../../foundation/client.ts';
 import type { OperationMetrics } from './metrics.ts';
 
 type CallEvent = Extract<CriEvent, { type: 'cri.call' }>;
@@ -34,6 +36,8 @@ export interface ServerOptions {
   cri: Cri;
   clock: Clock;
   metrics: OperationMetrics;
+  /** Of the image service. */
+  calls: PeerCalls;
   /** Starts of sandboxes and containers that the runtime is asked for at the same time; as many sandboxes are taken down. */
   startsAtOnce: number;
   /** Time that the processors had nothing to do, as a sum of all of them. Absent: they count as idle. */
@@ -249,10 +253,9 @@ export class CriServer {
     const lasting = method === 'StartContainer' ? this.#lasting(signal) : undefined;
     try {
       // The request's type was checked against its method where it was written (actors/runtime/client.ts).
-      return {
-        ok: true,
-        value: await this.#o.cri.call(method, request as CriRequest<typeof method>, { timeoutMs, signal: lasting?.signal ?? signal }),
-      };
+      const ask = () => this.#o.cri.call(method, request as CriRequest<typeof method>, { timeoutMs, signal: lasting?.signal ?? signal });
+      const about = imageCall(method, request);
+      return { ok: true, value: await (about === null ? ask() : this.#o.calls.during(about.of, ask, { signal, secrets: about.secrets })) };
     } catch (error) {
       if (!(error instanceof CriError)) throw error;
       if (error.code === NOT_FOUND && CRI_METHODS[method].notFoundIsDone) return { ok: true, value: {} };

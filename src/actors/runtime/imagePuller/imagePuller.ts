@@ -7,8 +7,10 @@
 import { fromPromise } from 'xstate';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { shownImage, withDefaultTag } from '../../../machines/kube/imageRef.ts';
+import { peerViews } from '../../../machines/pod/peers/peers.ts';
 import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { repositoryOf } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import { dockerFiles } from '../../../machines/runtime/imagePuller/dockerFiles.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
@@ -26,6 +28,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { Image, ImageSpec } from '../../../machines/wire/cri.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError } from '../../../ports/ports.ts';
+import { peerCalls } from '../../foundation/client.ts';
 import { accountSource } from '../../services/client.ts';
 import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -238,13 +241,14 @@ class ImagePuller {
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
     if (!result.ok) {
-      const failure = imageFailures.pull(event.image, result.error);
+      const error = `${result.error}${this.#uncredited(image)}`;
+      const failure = imageFailures.pull(event.image, error);
       const known = this.#backoffs.get(event.uid, image);
       // Another container of this pod shared the pull: its failure counts once.
       const counted = known !== undefined && result.beganMonoMs !== null && known.failedAtMonoMs >= result.beganMonoMs;
       if (!counted)
         this.#backoffs.failed({ uid: event.uid, image, nowMonoMs: clock.monoMs(), previous: `${failure.reason}: ${failure.message}` });
-      this.#say(event, imageEvents.pullFailed(event.image, result.error));
+      this.#say(event, imageEvents.pullFailed(event.image, error));
       return failed(failure, remainingMs(this.#backoffs.get(event.uid, image), clock.monoMs()));
     }
     const { pullMs } = result;
@@ -254,6 +258,14 @@ class ImagePuller {
     this.#say(event, imageEvents.pulled(event.image, { pullMs, totalMs, bytes: result.image?.size ?? '0' }));
     this.#backoffs.collect(clock.monoMs());
     return { result: { ok: true, imageRef: result.imageRef, image: result.image, pulled: true }, backOffMs: 0 };
+  }
+
+  /** Credential providers that gave nothing for it: the registry knows nothing of them. */
+  #uncredited(image: string): string {
+    const words = this.#ctx.registry.read(peerViews.credentials)?.value.values() ?? [];
+    const repository = repositoryOf(image)?.repository;
+    const failed = [...words].filter((w) => w.about === repository && w.error !== '');
+    return failed.map(({ peer, error }) => `; ${peer} gave nothing: ${error}`).join('');
   }
 
   async #recorded(image: string, result: PullResult, o: { auths: readonly OwnedAuth[]; signal: AbortSignal }): Promise<void> {
@@ -286,13 +298,17 @@ interface NodeCredentials {
   /** What shows that a pod may use an image that is there. Null: nothing does but its secrets. */
   ofAccount: ((image: string, of: PullingPod) => Promise<readonly OwnedAuth[]>) | null;
 }
-function nodeCredentials(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, rootDir: string | undefined): NodeCredentials {
+function nodeCredentials(
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal' | 'publish'>,
+  rootDir: string | undefined,
+): NodeCredentials {
   const { ports, log, signal } = ctx;
   const places = rootDir === undefined ? [] : dockerFiles({ working: '', home: '', ...ports.host.folders, rootDir });
   const files = new NodeKeyring({ ports, log, places });
   const { credentialPrograms: programs } = ports;
   if (programs === undefined) return { all: (image) => files.credentials(image), ofAccount: null };
-  const keyring = new ProviderKeyring({ ports, log, programs, signal, accounts: accountSource(ctx) });
+  const calls = peerCalls(ctx, peerViews.credentials);
+  const keyring = new ProviderKeyring({ ports, log, programs, signal, accounts: accountSource(ctx), calls });
   const tells = programs.providers.some((p) => p.tokenAttributes !== undefined);
   return {
     all: async (image, of) => [...(await files.credentials(image)), ...(await keyring.credentials(image, of))],

@@ -23,6 +23,7 @@ import { DEFAULT_SECONDS } from '../../../machines/text/buckets.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { parseGoDuration } from '../../../machines/text/go/goDuration.ts';
 import type { CredentialPrograms, Logger, Metrics, Ports } from '../../../ports/ports.ts';
+import type { PeerCalls } from '../../foundation/client.ts';
 import type { AccountSource } from '../../services/client.ts';
 
 /** A program that takes longer is killed: the pull waits for it. */
@@ -51,6 +52,7 @@ export class ProviderKeyring {
   readonly #errors: ReturnType<Metrics['counter']>;
   readonly #signal: AbortSignal;
   readonly #accounts: AccountSource | null;
+  readonly #calls: PeerCalls;
   /** By provider, then by what the answer holds for. */
   readonly #kept = new Map<string, Map<string, Kept>>();
   readonly #running = new Map<string, Promise<ProviderAnswer | null>>();
@@ -62,12 +64,14 @@ export class ProviderKeyring {
     programs: CredentialPrograms;
     signal: AbortSignal;
     accounts: AccountSource | null;
+    calls: PeerCalls;
   }) {
     this.#ports = o.ports;
     this.#log = o.log;
     this.#programs = o.programs;
     this.#signal = o.signal;
     this.#accounts = o.accounts;
+    this.#calls = o.calls;
     const { metrics } = o.ports;
     const duration = 'Duration of execution in seconds for credential provider plugin';
     this.#durations = metrics.histogram('kubelet_credential_provider_plugin_duration', duration, DEFAULT_SECONDS, ['plugin_name']);
@@ -159,14 +163,10 @@ export class ProviderKeyring {
     { account, shared }: { account: ProviderAccount | null; shared: string },
   ): Promise<ProviderAnswer | null> {
     const { name } = provider;
-    const beganMs = this.#ports.clock.monoMs();
+    const about = { peer: `credential provider ${name}`, name: image, call: 'run', about: image };
+    const secrets = account === null ? [] : [account.token];
     try {
-      const call = { timeoutMs: PROVIDER_LIMIT_MS, signal: this.#signal };
-      const text = await this.#programs
-        .run(provider, providerRequest(provider, image, account), call)
-        .finally(() => this.#durations.observe((this.#ports.clock.monoMs() - beganMs) / 1000, { plugin_name: name }));
-      const answer = readAnswer(provider, text, parseGoDuration);
-      if (echoes(answer, provider, account)) throw new Error('gave the token of the pod back, which only cacheType Token allows');
+      const answer = await this.#calls.during(about, () => this.#run(provider, image, account), { signal: this.#signal, secrets });
       const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
       const key = `${cacheKeys(image)[answer.keyType]} ${shared}`;
       if (cacheMs > 0) this.#keep(name, key, { answer, untilMonoMs: this.#ports.clock.monoMs() + cacheMs });
@@ -178,6 +178,17 @@ export class ProviderKeyring {
       this.#log.warn({ provider: name, image, err }, 'a credential provider gave nothing; the image is pulled without what it knows');
       return null;
     }
+  }
+
+  async #run(provider: CredentialProvider, image: string, account: ProviderAccount | null): Promise<ProviderAnswer> {
+    const beganMs = this.#ports.clock.monoMs();
+    const call = { timeoutMs: PROVIDER_LIMIT_MS, signal: this.#signal };
+    const text = await this.#programs
+      .run(provider, providerRequest(provider, image, account), call)
+      .finally(() => this.#durations.observe((this.#ports.clock.monoMs() - beganMs) / 1000, { plugin_name: provider.name }));
+    const answer = readAnswer(provider, text, parseGoDuration);
+    if (echoes(answer, provider, account)) throw new Error('gave the token of the pod back, which only cacheType Token allows');
+    return answer;
   }
 
   #keep(name: string, key: string, kept: Kept): void {

@@ -8,6 +8,7 @@
 
 import { fromCallback, fromPromise } from 'xstate';
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
+import { type PeerCall, peerViews } from '../../../machines/pod/peers/peers.ts';
 import { DRA_PLUGIN } from '../../../machines/services/plugins/draRules.ts';
 import type { CsiDriver, PluginsEvent, Registered } from '../../../machines/services/plugins/messages.ts';
 import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
@@ -18,6 +19,7 @@ import { momentOf } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { Csi } from '../../../ports/sockets/csi.ts';
+import { type PeerCalls, peerCalls } from '../../foundation/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { WatchedDevices } from './devices.ts';
 import { DraDrivers } from './dra.ts';
@@ -81,11 +83,13 @@ class FolderOfPlugins {
   readonly #known: ReturnType<Metrics['gauge']>;
   /** By socket: why it could not be registered, as the log has it. */
   readonly #said = new Map<string, string>();
+  readonly #calls: PeerCalls;
   #looked = false;
 
   constructor(ctx: ActorCtx<PluginsEvent>, folder: string) {
     this.#ctx = ctx;
     this.#folder = folder;
+    this.#calls = peerCalls(ctx, peerViews.plugins);
     this.#drivers = new CsiDrivers(ctx);
     this.#devices = new WatchedDevices(ctx);
     this.#dra = new DraDrivers(ctx);
@@ -112,10 +116,17 @@ class FolderOfPlugins {
   }
 
   /** Rejects with what is wrong; the plugin was told, where it listens. */
-  async register(socket: string, signal: AbortSignal): Promise<Registered> {
+  register(socket: string, signal: AbortSignal): Promise<Registered> {
+    // Its name is known once it has told it.
+    const about = { ...registrationAt(socket) };
+    return this.#calls.during(about, () => this.#register(socket, about, signal), { signal });
+  }
+
+  async #register(socket: string, about: PeerCall, signal: AbortSignal): Promise<Registered> {
     const { csi } = this.#ctx.ports;
     if (csi === undefined) throw new Error('this node cannot speak to plugins');
     const info = await csi.getInfo(socket, { timeoutMs: INFO_TIMEOUT_MS, signal });
+    about.name = info.name;
     const notify = (pluginRegistered: boolean, error: string) =>
       csi.notify(socket, { pluginRegistered, error }, { timeoutMs: NOTIFY_TIMEOUT_MS, signal });
     try {
@@ -148,7 +159,8 @@ class FolderOfPlugins {
     const { csi } = this.#ctx.ports;
     const known = this.#drivers.at(socket);
     if (csi === undefined || known === undefined) throw new Error(`no CSI driver is registered through ${socket}`);
-    const driver = await nodeInfo(csi, known, signal);
+    const about = { peer: `CSI driver ${known.name}`, name: known.name, call: 'NodeGetInfo' };
+    const driver = await this.#calls.during(about, () => nodeInfo(csi, known, signal), { signal });
     return { name: driver.name, driver };
   }
 
@@ -168,12 +180,19 @@ class FolderOfPlugins {
 
   /** The socket has gone, and with it the plugin that registered through it. */
   gone(socket: string): void {
+    const driver = this.#drivers.at(socket);
+    if (driver !== undefined) this.#calls.forget(`CSI driver ${driver.name}`);
+    this.#calls.settled(registrationAt(socket));
     this.#said.delete(socket);
     this.#known.remove({ socket_path: socket, state: 'actual_state_of_world' });
     this.#devices.gone(socket);
     this.#dra.gone(socket);
     this.#drivers.gone(socket);
   }
+}
+
+function registrationAt(socket: string): PeerCall {
+  return { peer: `plugin at ${socket}`, name: '', call: 'registration' };
 }
 
 async function nodeInfo(csi: Csi, who: Admitted, signal: AbortSignal): Promise<CsiDriver> {

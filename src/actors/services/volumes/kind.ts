@@ -77,7 +77,7 @@ export interface VolumeTools {
   objects: ObjectSource | null;
   claims: ClaimSource | null;
   growth: GrowthApi | null;
-  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged' | 'exhausted' | 'controllerAttaches'> & {
+  csi: Pick<CsiOptions, 'drivers' | 'unregistered' | 'calls' | 'ledger' | 'inUseChanged' | 'exhausted' | 'controllerAttaches'> & {
     api: CsiApi | null;
     reportedInUse(): readonly string[];
   };

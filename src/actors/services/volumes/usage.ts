@@ -15,6 +15,7 @@ import {
 } from '../../../machines/figures/volumeStats.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { serverOf } from '../../../machines/host/unmounting.ts';
+import { peerViews } from '../../../machines/pod/peers/peers.ts';
 import { CSI } from '../../../machines/pod/volumes/kinds/csi.ts';
 import { standOf, volumeKey, volumePath, volumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
@@ -26,6 +27,7 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import type { DiskFigures, DiskUsage } from '../../../ports/machine/diskUsage.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import { AtOnce } from '../../../ports/turns.ts';
+import { type PeerCalls, peerCalls } from '../../foundation/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { placeOf, readData } from './csi/place.ts';
@@ -44,7 +46,7 @@ export interface VolumeUsageOptions {
 /** Never rejects; by pod UID. Empty where nothing is to be measured, or can be. */
 export type VolumeUsageSource = () => Promise<ReadonlyMap<string, PodVolumes>>;
 
-type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
+type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal' | 'publish'>;
 
 /** A caller is answered after this with what is known by then. */
 const ANSWER_MS = 2_000;
@@ -174,11 +176,13 @@ class UsageMeter {
   readonly #ctx: Ctx;
   readonly #o: VolumeUsageOptions;
   readonly #atOnce = new AtOnce(AT_ONCE_MAX);
+  readonly #calls: PeerCalls;
   readonly #duration: ReturnType<Metrics['histogram']>;
 
   constructor(ctx: Ctx, o: VolumeUsageOptions) {
     this.#ctx = ctx;
     this.#o = o;
+    this.#calls = peerCalls(ctx, peerViews.volumeStats);
     this.#duration = ctx.ports.metrics.histogram(
       'kubelet_volume_metric_collection_duration_seconds',
       'Duration in seconds to calculate volume stats',
@@ -223,7 +227,8 @@ class UsageMeter {
     const { ports, registry, signal } = this.#ctx;
     const { rootDir, health } = this.#o;
     const drivers = () => registry.read(driversView)?.value ?? new Map();
-    const driver = driverNamed({ ports, drivers }, data.driver, { who: 'NodeGetVolumeStats' });
+    const known = { ports, drivers, unregistered: () => '', calls: this.#calls };
+    const driver = driverNamed(known, data.driver, { who: 'NodeGetVolumeStats', of: v.ref });
     const capabilities = await driver.capabilities(signal);
     if (!capabilities.has('GET_VOLUME_STATS')) return null;
     const { target } = placeOf({ ports, facts: () => ({ rootDir }) }, v.ref, data);

@@ -10,6 +10,7 @@ import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { ObjectSource } from '../../../machines/kube/objects.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import type { NodeFacts } from '../../../machines/nodeFacts.ts';
+import { peerViews, unanswered, whyUnregistered } from '../../../machines/pod/peers/peers.ts';
 import { volumeKey } from '../../../machines/pod/volumes/volumePaths.ts';
 import { pluginShown } from '../../../machines/pod/volumes/volumes.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
@@ -22,10 +23,12 @@ import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/s
 import type { GrowthOutcome, SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
 import type { VolumesFacts } from '../../../machines/services/volumes/volumesMachine.ts';
 import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
+import { peerCalls } from '../../foundation/client.ts';
 import { joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
+import type { Drivers } from './csi/calls.ts';
 import { CsiLedger } from './csi/state.ts';
 import { severDead } from './disk/sever.ts';
 import { growthApi } from './growth/api.ts';
@@ -81,6 +84,9 @@ class VolumesMoment extends LazyMoment implements VolumesFacts {
   get listed(): VolumesFacts['listed'] {
     return this.#registry.read(runtimePodsView)?.value;
   }
+  unanswered(uid: string): readonly string[] {
+    return unanswered(this.#registry.read(peerViews.csi)?.value, { uid, nowMs: this.wallMs });
+  }
 }
 
 /** About the node. */
@@ -105,6 +111,16 @@ function saySwappable({ registry }: ActorCtx<VolumesEvent>, { facts }: VolumesOp
   };
 }
 
+/** Drivers of volumes as they are now, and how they are called. */
+function knownDrivers(ctx: ActorCtx<VolumesEvent>): Omit<Drivers, 'ports'> {
+  const { registry } = ctx;
+  return {
+    drivers: () => registry.read(driversView)?.value ?? new Map(),
+    unregistered: (name) => whyUnregistered(registry.read(peerViews.plugins)?.value, name),
+    calls: peerCalls(ctx, peerViews.csi),
+  };
+}
+
 function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operations, ledger, swap }: Held): VolumesIo {
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
@@ -121,7 +137,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'other volumes are in use' });
   };
   const csi = {
-    drivers: () => registry.read(driversView)?.value ?? new Map(),
+    ...knownDrivers(ctx),
     ledger,
     controllerAttaches: opts.controllerAttaches,
     inUseChanged: publishInUse,

@@ -10,6 +10,7 @@ import { type DevicesView, devicesView } from '../../../machines/allocation/devi
 import { apiView } from '../../../machines/api/messages.ts';
 import { eventsView, type RecordedEvent } from '../../../machines/foundation/messages.ts';
 import { ANNOTATION_SOURCE } from '../../../machines/pod/names.ts';
+import { peerViews } from '../../../machines/pod/peers/peers.ts';
 import type { ListedPod, RuntimePodsView } from '../../../machines/pod/runtime/seen.ts';
 import { type WaitingPod, waitingPodsView } from '../../../machines/pods/admission/messages.ts';
 import { type PodRecord, type PodsView, podsView } from '../../../machines/pods/manager/messages.ts';
@@ -77,6 +78,10 @@ const same = (value: unknown): unknown => value;
 const error = shape({ where: isText, message: isText, note: optional(isTruth), holds: optional(isText), fullName: optional(isText) });
 const podRef = optional(shape({ uid: isText, namespace: isText, name: isText }));
 const summary = shape({ name: isText, plugin: isText, servedBy: isText, state: isText, message: isText, sinceMs: isNumber });
+const peerWord = shape({
+  ...{ peer: isText, name: isText, call: isText, about: isText, uid: isText, waitingMs: orNull(isNumber), error: isText },
+  ...{ failedMs: isNumber, failures: isNumber },
+});
 const texts = listOf(isText);
 const pairs = (value: Check): Check => listOf(tuple(isText, value));
 const mapOf = <V>(list: readonly (readonly [string, V])[]): ReadonlyMap<string, V> => new Map(list);
@@ -202,6 +207,7 @@ export const KEPT_VIEWS: readonly KeptView[] = [
       ({ ...p, pods: new Set(p.pods), drivers: mapOf(p.drivers) }) as unknown as ClaimRecord,
   ),
   mapped(claimStepsView, same, listOf(shape({ what: isText, sinceWallMs: isNumber }))),
+  ...Object.values(peerViews).map((view) => mapped(view, same, peerWord)),
   whole(apiView.link, same, shape({ state: oneOf('connecting', 'reachable', 'lost'), server: isText, reason: isText, sinceMs: isNumber })),
   whole(
     apiView.node,

@@ -50,6 +50,8 @@ interface VolumesInput {
 export interface VolumesFacts extends Moment {
   readonly pods: Look['pods'];
   readonly listed: Look['listed'];
+  /** Drivers that were asked about volumes of that pod and have not answered: sentences. */
+  unanswered(uid: string): readonly string[];
   /** The asker of this question still waits for its answer. */
   isOpen(ask: number): boolean;
 }
@@ -264,7 +266,13 @@ const deciding = effects.extend({
       const waiter = context.waiters.find((w) => w.ask === event.ask);
       if (waiter === undefined) return;
       enqueue.assign({ waiters: context.waiters.filter((w) => w !== waiter) });
-      enqueue({ type: 'reply', params: { ask: waiter.ask, result: { ok: false, failure: lateness({ ...context, scanned }, waiter) } } });
+      enqueue({
+        type: 'reply',
+        params: {
+          ask: waiter.ask,
+          result: { ok: false, failure: lateness({ ...context, scanned, unanswered: facts().unanswered(waiter.uid) }, waiter) },
+        },
+      });
     }),
     lookAround: effects.enqueueActions(({ context, enqueue }) => {
       if (context.desired.size === 0 && context.actual.size === 0) {

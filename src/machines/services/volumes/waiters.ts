@@ -31,6 +31,12 @@ interface Waited {
   error: string;
 }
 
+/** `scanned`: what is on disk is known. */
+interface Late extends Waited {
+  scanned: boolean;
+  unanswered: readonly string[];
+}
+
 /** Undefined: it waits on. */
 export function outcome({ actual, rootDir }: Waited, waiter: Waiter): VolumesResult | undefined {
   if (waiter.pod === null) return volumesOfPod(actual, waiter.uid).length === 0 ? { ok: true, mounts: new Map() } : undefined;
@@ -43,8 +49,10 @@ export function outcome({ actual, rootDir }: Waited, waiter: Waiter): VolumesRes
   return { ok: true, mounts: mountedVolumes(waiter.pod, actual, rootDir) };
 }
 
-/** Its time is over. `scanned`: what is on disk is known. */
-export function lateness({ actual, scanned, error }: Waited & { scanned: boolean }, waiter: Waiter): { reason: string; message: string } {
+/** Its time is over. */
+export function lateness(o: Late, waiter: Waiter): { reason: string; message: string } {
+  const { actual, scanned, error } = o;
+  const waits = o.unanswered.map((words) => `; ${words}`).join('');
   if (waiter.pod !== null) {
     const open = volumesOfPod(actual, waiter.uid).filter((a) => !isMounted(a.phase));
     const named = (is: (error: string) => boolean) => open.filter((a) => is(a.error)).map((a) => a.ref.name);
@@ -54,11 +62,11 @@ export function lateness({ actual, scanned, error }: Waited & { scanned: boolean
       unknown: named(isClaimProblem).sort(),
     });
     if (named(isRefusedForRoom).length > 0) return { reason: ATTACHMENT_LIMIT, message: `${LIMIT_REACHED} ${message}` };
-    return { reason: 'FailedMount', message: scanned ? message : `${message}; ${error}` };
+    return { reason: 'FailedMount', message: scanned ? `${message}${waits}` : `${message}; ${error}` };
   }
   const left = volumesOfPod(actual, waiter.uid).map((a) => (a.error === '' ? a.ref.name : `${a.ref.name} (${a.error})`));
   return {
     reason: 'FailedUnmount',
-    message: `volumes are still there: ${left.join(', ') || error || 'the disk was not read yet'}`,
+    message: `volumes are still there: ${left.join(', ') || error || 'the disk was not read yet'}${waits}`,
   };
 }

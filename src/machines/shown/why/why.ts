@@ -16,6 +16,7 @@ import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
 import { claimLines } from './whyClaims.ts';
+import { peersOfPod, peerText } from './whyPeers.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
 import { topologyLines } from './whyTopology.ts';
 import { volumeLines } from './whyVolumes.ts';
@@ -84,6 +85,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(...claimLines(record.pod, i.claims, i.nowMs));
   lines.push(...volumeLines(i.volumes?.get(uid) ?? [], i.nowMs));
   lines.push(...runtimeLines(record.pod, i));
+  lines.push(...peerLines(uid, lines, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));
   lines.push(...historyLines(status, i));
   lines.push(...causeLines(record));
@@ -100,14 +102,14 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
 function explainWaiting(uid: string, waiting: WaitingPod, i: WhyInput): string[] {
   const { metadata } = waiting.pod;
   const events = (i.events ?? []).filter((e) => e.pod?.uid === uid);
-  return [
+  const lines = [
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
     `  from    ${origin({ ...waiting, state: null }, i)}`,
     `  state   ${admissionLine(waiting, i)}`,
     ...topologyLines(i.topology?.get(uid)?.decisions ?? []),
     ...runtimeLines(waiting.pod, i),
-    ...eventLines(events, i),
   ];
+  return [...lines, ...peerLines(uid, lines, i), ...eventLines(events, i)];
 }
 
 /** Pods named in one line. */
@@ -227,6 +229,12 @@ function runtimeLines(pod: Pod, i: WhyInput): string[] {
     if (cri.remark !== undefined && pod.spec.hostNetwork !== true) lines.push(`  ${cri.runtimeName} says: ${cri.remark}`);
   }
   return lines.length === 0 ? [] : ['Runtime', ...lines];
+}
+
+/** `said`: what is said of the pod above. */
+function peerLines(uid: string, said: readonly string[], i: WhyInput): string[] {
+  const found = peersOfPod(i.peers ?? [], { uid, said });
+  return found.length === 0 ? [] : ['Lower layers', ...found.map((w) => `  ${peerText(w, i.nowMs)}`)];
 }
 
 /** A pod that is older than this daemon: what came before is not below. */

@@ -1,5 +1,6 @@
 /** Why a node is as it is: what `actorctl why node` prints. Pure. */
 import { AWAITING_REASONS } from '../../api/messages.ts';
+import { waitingPodsView } from '../../pods/admission/messages.ts';
 import { podsView } from '../../pods/manager/messages.ts';
 import { plegAddr } from '../../runtime/pleg/messages.ts';
 import { volumesView } from '../../services/volumes/messages.ts';
@@ -10,6 +11,7 @@ import type { Explanation } from '../answers.ts';
 import type { Moment } from '../moment/moment.ts';
 import { wrongWith } from '../moment/wrong.ts';
 import { nodePage } from '../nodePage.ts';
+import { peerText, peerWords, unsaid } from './whyPeers.ts';
 import { stuckVolumes } from './whyVolumes.ts';
 
 /** Actors and pods named at most. */
@@ -26,6 +28,9 @@ export function explainNode(m: Moment): Explanation {
   const away = runtime.ready ? `the network of ${runtime.name} is not ready` : 'the runtime does not answer or is not ready';
   const notReady = ready ? [] : [`${away}${runtime.reason === '' ? '' : `: ${runtime.reason}`}`];
   const sources = wrong.manifests.map((e) => `${e.source} ${e.where}: ${e.message}`);
+  const stuck = stuckVolumes(m.read(volumesView) ?? new Map(), nowMs, podNameOf(m));
+  const troubled = wrong.pods.map((p) => `${p.name}: ${p.status}${p.message === '' ? '' : `: ${p.message}`} (actorctl why ${p.name})`);
+  const peers = unsaid(peerWords(m), [...stuck, ...troubled]).map((w) => peerText(w, nowMs, podNameOf(m)));
   const lines = [
     `Node ${m.name}  ${m.version}, up ${shortDuration(nowMs - startedAtMs)}`,
     `  ready    ${ready ? 'yes' : `no: ${notReady.join()}`}`,
@@ -33,11 +38,9 @@ export function explainNode(m: Moment): Explanation {
     `  API      ${api === null ? 'none: a standalone node' : `${api.server} ${api.state} for ${shortDuration(nowMs - api.sinceMs)}${api.reason === '' ? '' : `: ${api.reason}`}`}`,
     `  pressure ${wrong.pressures.length === 0 ? 'none' : `${wrong.pressures.join(', ')}: no new pods of the lowest class are admitted`}`,
     `  pods     ${pods.length}, ${count('Pending')} Pending, ${count('Failed')} Failed`,
-    ...named(
-      'Pods that are not ready',
-      wrong.pods.map((p) => `${p.name}: ${p.status}${p.message === '' ? '' : `: ${p.message}`} (actorctl why ${p.name})`),
-    ),
-    ...named('Volumes', stuckVolumes(m.read(volumesView) ?? new Map(), nowMs, podNameOf(m))),
+    ...named('Pods that are not ready', troubled),
+    ...named('Volumes', stuck),
+    ...named('Lower layers', peers),
     ...named('Sources', sources),
     ...named('Waiting for the API server', waits),
     ...named(
@@ -48,7 +51,7 @@ export function explainNode(m: Moment): Explanation {
   const node = {
     name: m.name,
     ready,
-    problems: [...notReady, ...wrong.lost.values(), ...sources, ...waits],
+    problems: [...notReady, ...wrong.lost.values(), ...sources, ...waits, ...peers],
     pressures: [...wrong.pressures],
     pods: wrong.pods.map((p) => p.name),
     unwell,
@@ -58,9 +61,9 @@ export function explainNode(m: Moment): Explanation {
 
 /** `namespace/name` of the pod with that UID. */
 function podNameOf(m: Moment): (uid: string) => string {
-  const records = m.read(podsView)?.records;
+  const [records, awaited] = [m.read(podsView)?.records, m.read(waitingPodsView)];
   return (uid) => {
-    const metadata = records?.get(uid)?.pod.metadata;
+    const metadata = (records?.get(uid) ?? awaited?.get(uid))?.pod.metadata;
     return metadata === undefined ? uid : `${metadata.namespace}/${metadata.name}`;
   };
 }

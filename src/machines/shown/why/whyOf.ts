@@ -13,6 +13,7 @@ import type { Explanation } from '../answers.ts';
 import type { Moment } from '../moment/moment.ts';
 import { explainPod } from './why.ts';
 import { explainNode } from './whyNode.ts';
+import { peerWords } from './whyPeers.ts';
 
 /** `query`: `node` or its name, else what {@link explainPod} takes. */
 export function whyOf(m: Moment, query: string): Explanation {
@@ -37,6 +38,7 @@ export function whyPod(m: Moment, query: string, o: { events: boolean } = { even
     volumes: m.read(volumesView),
     topology: m.read(topologyView),
     claims: { records: m.read(claimsView), steps: m.read(claimStepsView) },
+    peers: peerWords(m),
     actorAt: (path) => m.stateAt(path),
   });
 }

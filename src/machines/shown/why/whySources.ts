@@ -3,6 +3,7 @@
 import type { TopologyDecisions } from '../../allocation/coordinator/messages.ts';
 import type { RecordedEvent } from '../../foundation/messages.ts';
 import type { Pod } from '../../kube/types.ts';
+import type { PeerWord } from '../../pod/peers/peers.ts';
 import type { RuntimePodsView, SourceName } from '../../pod/runtime/seen.ts';
 import type { WaitingPods } from '../../pods/admission/messages.ts';
 import { podFields } from '../../pods/admission/supported.ts';
@@ -108,6 +109,8 @@ export interface WhyInput {
   volumes?: VolumesView | undefined;
   /** Absent under topology manager policy none. */
   topology?: TopologyDecisions | undefined;
+  /** What lower layers answered last, and have not answered. */
+  peers?: readonly PeerWord[];
   /** Absent on a node without dynamic resources. */
   claims?: ClaimsKnown | undefined;
   /** State of one actor of the tree. */

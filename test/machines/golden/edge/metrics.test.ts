@@ -11,6 +11,7 @@ import { createMetrics } from '../../../../src/boot/dependencies/metrics.ts';
 import type { Metrics } from '../../../../src/ports/ports.ts';
 import { cluster, create, drop, inApi, isReady } from '../../../integration/cluster/clusterPods.ts';
 import { pod as staticPod } from '../../../integration/virtualNode.ts';
+import { NO_PEERS } from '../../../peers.ts';
 import { fakePorts } from '../../../supervision/fakePorts.ts';
 import { CLAIMING, provideClaim } from '../driver.ts';
 import { goldenTable } from '../table.ts';
@@ -82,7 +83,7 @@ function ofADaemon(metrics: Metrics): void {
     certificateMetrics({ ports, signal }, side === 'client' ? 'client' : 'serving');
   }
   const programs = { providers: [], run: async () => '' };
-  void new ProviderKeyring({ ports, log: ports.log, programs, signal, accounts: null });
+  void new ProviderKeyring({ calls: NO_PEERS.calls, ports, log: ports.log, programs, signal, accounts: null });
 }
 
 let once: ReturnType<typeof lived> | undefined;

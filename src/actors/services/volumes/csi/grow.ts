@@ -17,7 +17,7 @@ export async function growCsi(
   { volume, csi, size }: { volume: VolumeRef; csi: CsiVolume; size: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const driver = registered(o, csi);
+  const driver = registered(o, csi, volume);
   const capabilities = await driver.capabilities(signal);
   if (!capabilities.has('EXPAND_VOLUME'))
     throw new GrowthFailure('unsupported', `NodeExpand is not supported by the CSI driver ${csi.driver}`);
@@ -47,9 +47,9 @@ export async function growCsi(
 }
 
 /** A driver that is not there now comes back: nothing is known of the volume meanwhile. */
-function registered(o: CsiOptions, { driver, migrated }: CsiVolume): Driver {
+function registered(o: CsiOptions, { driver, migrated }: CsiVolume, of: VolumeRef): Driver {
   try {
-    return driverNamed(o, driver, { who: 'Expander.NodeExpand failed to get CSI client', migrated: migrated === true });
+    return driverNamed(o, driver, { who: 'Expander.NodeExpand failed to get CSI client', of, migrated: migrated === true });
   } catch (error) {
     throw new GrowthFailure('open', messageOf(error));
   }

@@ -13,7 +13,6 @@ import {
   volumePath,
   volumeRef,
 } from '../../../../machines/pod/volumes/volumePaths.ts';
-import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
 import { csiPath, csiRef, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
@@ -24,6 +23,7 @@ import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
 import { lstatIfThere, rmdirIfEmpty } from '../disk/files.ts';
 import { DIR_MODE, lookCall } from '../disk/limits.ts';
+import type { Drivers } from './calls.ts';
 import type { CsiLedger } from './state.ts';
 
 const DATA_BYTES_MAX = 64 * 1024;
@@ -169,7 +169,9 @@ export interface CsiOptions {
   mounter: Mounter;
   log: Logger;
   facts(): NodeFacts;
-  drivers(): DriversView;
+  drivers: Drivers['drivers'];
+  unregistered: Drivers['unregistered'];
+  calls: Drivers['calls'];
   ledger: CsiLedger;
   /** Else nobody attaches volumes to this node. */
   controllerAttaches: boolean;

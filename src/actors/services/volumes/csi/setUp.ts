@@ -62,7 +62,8 @@ function deviceOf(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
 
 export async function setUpCsi(o: CsiSetUpOptions, job: CsiJob, signal: AbortSignal): Promise<SetUpDone> {
   const { csi } = job;
-  const driver = driverNamed(o, csi.driver, { who: 'mounter.SetUpAt failed to get CSI client', migrated: csi.migrated === true });
+  const who = 'mounter.SetUpAt failed to get CSI client';
+  const driver = driverNamed(o, csi.driver, { who, of: job.ref, migrated: csi.migrated === true });
   const rules = await (job.again ? o.api.driverAsListed : o.api.driver)(csi.driver, signal);
   const refusal = lifecycleRefusal(csi, rules);
   if (refusal !== null) throw new Error(`kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${refusal}`);

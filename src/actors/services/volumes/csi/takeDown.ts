@@ -54,7 +54,7 @@ async function removeNothing(o: CsiOptions, ref: VolumeRef): Promise<void> {
 
 async function unpublish(o: CsiOptions, leftover: Leftover, signal: AbortSignal): Promise<void> {
   const { data, place } = leftover;
-  const driver = driverNamed(o, data.driver, { who: 'unmounter.TearDownAt failed to get CSI client' });
+  const driver = driverNamed(o, data.driver, { who: 'unmounter.TearDownAt failed to get CSI client', of: leftover.ref });
   // This goes first: a look in between sees a volume that is not set up.
   await removeMarker(o.ports.fs, place.marker);
   if (data.block) await removeBound(o, leftover, signal);

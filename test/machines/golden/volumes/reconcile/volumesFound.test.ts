@@ -6,6 +6,7 @@ import { encodeVolumeData } from '../../../../../src/machines/services/volumes/c
 import type { Ports } from '../../../../../src/ports/ports.ts';
 import { memFs } from '../../../../integration/memFs.ts';
 import { virtualTime } from '../../../../integration/virtualTime.ts';
+import { NO_PEERS } from '../../../../peers.ts';
 import { collectingLogger } from '../../../../supervision/fakePorts.ts';
 import { FACTS } from '../../../pods/fixtures.ts';
 import { goldenTable } from '../../table.ts';
@@ -45,6 +46,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     growth: null,
     csi: {
       drivers: () => new Map(),
+      ...NO_PEERS,
       ledger,
       exhausted: () => undefined,
       controllerAttaches: true,

@@ -116,7 +116,7 @@ const managed =
       volumesLogic(io, {
         clock: time.clock,
         moment,
-        facts: (isOpen) => Object.assign(moment(), { pods: undefined, listed: undefined, isOpen }),
+        facts: (isOpen) => Object.assign(moment(), { pods: undefined, listed: undefined, isOpen, unanswered: () => [] }),
       }),
       {
         input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
