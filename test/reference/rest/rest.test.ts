@@ -72,6 +72,8 @@ it('is never more than what the reference kubelet asks, for each kind of object 
   }
   h.special.set('/srv', 'dir');
   await h.until('registered', () => h.tree.registry.read(driversView)?.value.size === Object.keys(DRIVERS).length);
+  // Before the objects of the drivers are there, as in `record.ts`.
+  await h.until('objects of drivers were listed', () => h.kube.calls.some((c) => c.request.path === PATHS.CSIDriver));
   make(h);
   for (const [name, volumes] of Object.entries(VOLUMES)) {
     const volumeMounts = volumes.map((v) => ({ name: v.name, mountPath: `/${v.name}` }));

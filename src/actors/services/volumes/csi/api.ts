@@ -17,11 +17,13 @@ import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** A volume that waits for an answer holds nobody else up; it is tried again. */
 const TIMEOUT_MS = 10_000;
+/** A driver object that was read counts for so long, as one that was listed does (`actors/api/csiNode.ts`). */
+const READ_COUNTS_MS = 1_200_000;
 
 /** Each rejects with what could not be had, and why; never with anything secret. */
 export interface CsiApi {
   driver(name: string, signal: AbortSignal): Promise<DriverRules>;
-  /** As they were listed last; else they are asked for. For a volume that stands, and is published again. */
+  /** As they were listed or read last; else they are asked for. For a volume that stands, and is published again. */
   driverAsListed(name: string, signal: AbortSignal): Promise<DriverRules>;
   /** Secret. */
   secret(ref: SecretRef, signal: AbortSignal): Promise<Record<string, string>>;
@@ -35,17 +37,25 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
     const request: KubeRequest = { verb: 'GET', path };
     return { ...(await kubeClient(ctx).request(request, { timeoutMs: TIMEOUT_MS, signal })), request };
   };
+  /** The object of a driver may come after the list that its registration led to. */
+  const read = new Map<string, { rules: DriverRules; atMonoMs: number }>();
   const driver = async (name: string, signal: AbortSignal): Promise<DriverRules> => {
     const got = await get(kubePath.csiDriver(name), signal);
-    if (got.ok) return driverRules(got.body);
-    if (got.failure.code === 404) return NO_DRIVER_OBJECT;
+    if (got.ok || got.failure.code === 404) {
+      const rules = got.ok ? driverRules(got.body) : NO_DRIVER_OBJECT;
+      read.set(name, { rules, atMonoMs: ctx.ports.clock.monoMs() });
+      return rules;
+    }
     throw new Error(`it is not known what the cluster says of driver ${name}: ${failureText(got.request, got.failure)}`);
   };
   return {
     driver,
     async driverAsListed(name, signal) {
       const listed = ctx.registry.read(apiView.csiDrivers)?.value.get(name);
-      return listed === undefined ? driver(name, signal) : driverRules(listed);
+      if (listed !== undefined) return driverRules(listed);
+      const known = read.get(name);
+      const isRecent = known !== undefined && ctx.ports.clock.monoMs() < known.atMonoMs + READ_COUNTS_MS;
+      return isRecent ? known.rules : driver(name, signal);
     },
     async secret(ref, signal) {
       const got = await get(kubePath.secret(ref.namespace, ref.name), signal);
