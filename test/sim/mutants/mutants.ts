@@ -201,7 +201,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'sandboxes of a pod that goes are not stopped',
-    file: 'src/actors/pods/workers/effects.ts',
+    file: 'src/actors/pods/workers/sandbox/run.ts',
     find: 'const ids = status.sandboxes.map((s) => s.id);',
     replace: 'const ids = status.sandboxes.filter(() => false).map((s) => s.id);',
   },
@@ -249,7 +249,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'an instance that was created and never started stays beside its replacement',
-    file: 'src/actors/pods/workers/effects.ts',
+    file: 'src/actors/pods/workers/container/create.ts',
     find: 'const calls = removals(unstarted);',
     replace: 'const calls = removals(unstarted.slice(0, 0));',
   },

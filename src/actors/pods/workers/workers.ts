@@ -27,7 +27,9 @@ import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { deviceHealth } from '../../allocation/client.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
-import { MeasuredEffects, type WorkerMetrics, workerMetrics } from './measured.ts';
+import { Effects } from './effects.ts';
+import { measured } from './measured.ts';
+import { type WorkerMetrics, workerMetrics } from './metrics.ts';
 
 export interface WorkersOptions {
   facts(): NodeFacts;
@@ -130,7 +132,7 @@ function workerInput(
   ctx: ActorCtx<WorkerEvent>,
   first: Extract<WorkerEvent, { type: 'pod.update' }>,
   opts: WorkersOptions & { metrics: WorkerMetrics },
-): { input: WorkerInput; io: MeasuredEffects } {
+): { input: WorkerInput; io: Effects } {
   const ledger = ctx.registry.read(podsView)?.value;
   const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
@@ -147,7 +149,7 @@ function workerInput(
   // A new one is about to ask the runtime for something: one that is away is waited for first.
   const fromListing = (): boolean => hadEnded || (isNew && registry.read(criView)?.value.state === 'ready');
   const nothingAtMonoMs = (): number | null => (fromListing() ? nothingListed(registry.read(runtimePodsView)?.value, first.uid) : null);
-  const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, metrics, nothingAtMonoMs });
+  const io = measured(new Effects({ ctx, life: first.life, facts: opts.facts, nothingAtMonoMs }), metrics);
   const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,
     backoffBaseMs: opts.backoffBaseMs,
@@ -185,7 +187,7 @@ interface WorkedPod {
   ctx: ActorCtx<WorkerEvent>;
   uid: string;
   life: number;
-  io: MeasuredEffects;
+  io: Effects;
   node: () => NodeFacts;
 }
 class WorkerMoment extends LazyMoment implements WorkerFacts {
@@ -215,10 +217,10 @@ class WorkerMoment extends LazyMoment implements WorkerFacts {
     return this.#of.ctx.registry.read(runtimePodsView)?.value;
   }
   get ownIds(): ReadonlySet<string> {
-    return this.#of.io.inspector.acts.ids;
+    return this.#of.io.acts.inspector.acts.ids;
   }
   get quiet(): boolean {
-    return this.#of.io.inspector.acts.none;
+    return this.#of.io.acts.inspector.acts.none;
   }
   get deviceHealth(): WorkerFacts['deviceHealth'] {
     const health = deviceHealth(this.#of.ctx);

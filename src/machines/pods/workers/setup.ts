@@ -15,9 +15,10 @@ import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
-import { type ActOutcome, containerMachine } from './container/containerMachine.ts';
+import { containerMachine } from './container/containerMachine.ts';
 import type { EffectOutcome } from './container/containerStopMachine.ts';
 import { BACKOFF_RESET_MS } from './container/crashBackoff.ts';
+import type { ActOutcome } from './container/startJob.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,

@@ -1,6 +1,6 @@
 /** The container whose processes an ephemeral one is to see. */
 
-import type { StartJob } from '../../../../machines/pods/workers/container/containerMachine.ts';
+import type { StartJob } from '../../../../machines/pods/workers/container/startJob.ts';
 import { CRI_LABELS } from '../../../../machines/wire/cri.ts';
 import type { CriClient } from '../../../runtime/client.ts';
 

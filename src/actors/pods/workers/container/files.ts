@@ -6,7 +6,7 @@ import { isPathName, pathName } from '../../../../machines/pod/pathName.ts';
 import { containerLogDir, containerLogLink, podFolder } from '../../../../machines/pod/runtime/logNames.ts';
 import { containerDir, podDir } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { etcHosts } from '../../../../machines/pods/workers/config/hosts.ts';
-import type { StartJob } from '../../../../machines/pods/workers/container/containerMachine.ts';
+import type { StartJob } from '../../../../machines/pods/workers/container/startJob.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import type { Mount } from '../../../../machines/wire/cri.ts';
 import type { HostFs } from '../../../../ports/ports.ts';

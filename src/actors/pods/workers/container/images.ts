@@ -4,7 +4,7 @@ import type { PullPolicy } from '../../../../machines/kube/words.ts';
 import { podRef } from '../../../../machines/pod/names.ts';
 import { eventFieldPath } from '../../../../machines/pod/runtime/killOrder.ts';
 import { mountedImages } from '../../../../machines/pod/volumes/volumes.ts';
-import type { StartJob } from '../../../../machines/pods/workers/container/containerMachine.ts';
+import type { StartJob } from '../../../../machines/pods/workers/container/startJob.ts';
 import { type ImageResult, imagePullerAddr } from '../../../../machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../../../machines/supervision/address.ts';
 import type { ImageSpec, PodSandboxConfig } from '../../../../machines/wire/cri.ts';

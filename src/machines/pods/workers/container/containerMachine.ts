@@ -9,17 +9,6 @@ import { messageOf } from '../../../text/errors.ts';
 import { projecting } from '../../../xstate/projection.ts';
 import { type Context, containerSetup, hookStartFailure, OBSERVE_AGAIN_MS, required, STOP_RETRY_MS } from './containerSetup.ts';
 
-export type {
-  ActOutcome,
-  Cleared,
-  ContainerIo,
-  ContainerKind,
-  ContainerReport,
-  ContainerTimes,
-  ImageUser,
-  StartJob,
-} from './startJob.ts';
-
 const recordBackOff = {
   type: 'recordBackOff',
   params: ({ context: { job, failure } }: { context: Context }) => ({ job: required(job), failure: required(failure) }),
