@@ -48,10 +48,24 @@ export class ClusterView {
     const view = new ClusterView(plane);
     const { body } = await view.request('GET', PODS);
     const { resourceVersion } = (body as { metadata: { resourceVersion: string } }).metadata;
-    void view.watch(`${PODS}?watch=true&timeoutSeconds=36000&resourceVersion=${resourceVersion}`, (type, object) =>
-      view.#take(type, object as Pod),
-    );
+    void view.#follow(resourceVersion);
     return view;
+  }
+
+  /** The API server ends a watch whose client falls behind on a busy machine: it goes on from the last event. */
+  async #follow(from: string): Promise<void> {
+    let last = from;
+    while (!this.#ended.signal.aborted && this.#failure === undefined) {
+      await this.watch(
+        `${PODS}?watch=true&timeoutSeconds=36000&resourceVersion=${last}`,
+        (type, object) => {
+          if (type === 'ERROR') throw new Error(`the watch of pods failed: ${JSON.stringify(object)}`);
+          last = (object as Pod).metadata.resourceVersion ?? last;
+          this.#take(type, object as Pod);
+        },
+        { goesOn: true },
+      );
+    }
   }
 
   close(): void {
@@ -77,8 +91,8 @@ export class ClusterView {
     });
   }
 
-  /** Gives each event of a watch to `take` until `close()`. A watch that ends by itself fails every waiter. */
-  async watch(path: string, take: (type: string, object: unknown) => void): Promise<void> {
+  /** Gives each event of a watch to `take` until `close()`. A watch that ends by itself fails every waiter, unless the caller goes on. */
+  async watch(path: string, take: (type: string, object: unknown) => void, o: { goesOn?: boolean } = {}): Promise<void> {
     try {
       const { signal } = this.#ended;
       const res = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -91,7 +105,7 @@ export class ClusterView {
         this.#waiting = [];
         for (const wake of woken) wake();
       }
-      throw new Error(`the watch ${path} ended`);
+      if (o.goesOn !== true) throw new Error(`the watch ${path} ended`);
     } catch (error) {
       if (this.#ended.signal.aborted) return;
       this.#failure = error instanceof Error ? error : new Error(String(error));
