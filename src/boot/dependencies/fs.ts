@@ -1,28 +1,35 @@
-/** The real HostFs port: `node:fs/promises`, with bounded reads and writes that are on disk when they say so. */
-import { constants } from 'node:fs';
-import {
-  chmod,
-  type FileHandle,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readlink,
-  rename,
-  rmdir,
-  stat,
-  statfs,
-  symlink,
-  unlink,
-} from 'node:fs/promises';
+/**
+ * The real HostFs port, with bounded reads and writes that are on disk when they say so. Each call that may wait for a disk is a job of
+ * the pool, which costs the waking of a thread: a small file is read or written in two. What never waits is asked at once: files of the
+ * kernel's own, and descriptors of files that were just opened.
+ */
+import { closeSync, constants, fchmod, fstatSync, fsync, writeFile as writeFd } from 'node:fs';
+import { chmod, lstat, mkdir, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import type { FileInfo, HostFs, ReadHandle } from '../../ports/ports.ts';
-import { openOwn, openRegular } from '../../process/regularFile.ts';
+import {
+  closeFd,
+  createOwn,
+  openFd,
+  openOwn,
+  openRegular,
+  readFd,
+  readOwn,
+  readRegularSync,
+  readToEnd,
+} from '../../process/regularFile.ts';
 import { O_PATH, openWithin } from './within.ts';
 
-/** Read chunk once the size that stat gave is used up: below /proc, /sys and in cgroups stat says 0 or one page. */
-const CHUNK_BYTES = 64 * 1024;
-/** First read where stat gives a smaller size. */
-const FIRST_READ_BYTES_MIN = 512;
+const fsyncFd = promisify(fsync);
+const fchmodFd = promisify(fchmod);
+const writeWhole: (fd: number, data: string | Uint8Array) => Promise<void> = promisify(writeFd);
+
+/**
+ * Files that the kernel makes up as they are read, and which ask no device and no other file system: no link of a process (`root`,
+ * `cwd`, `fd`) is on their path.
+ */
+const OF_THE_KERNEL =
+  /^\/(?:proc\/(?:[a-z]+|(?:self|\d+)\/(?:cgroup|comm|limits|mountinfo|stat|statm|status)|(?:pressure|sys\/(?:kernel|net|vm))\/[a-z_/-]+)|sys\/(?:fs\/cgroup|devices\/system)\/[^.][\w./:-]*)$/;
 
 class FsError extends Error {
   readonly code: string;
@@ -54,63 +61,64 @@ function info(s: StatLike): FileInfo {
   return { kind, size, diskBytes: blocks * STAT_BLOCK_BYTES, links: nlink, mode: mode & 0o7777, mtimeMs, ctimeMs, dev, ino };
 }
 
-async function readFile(path: string, opts: { bytesMax: number; own?: boolean }): Promise<Uint8Array> {
-  const file = await openRegular(path, constants.O_RDONLY, opts);
+async function readFile(path: string, { bytesMax, own = false }: { bytesMax: number; own?: boolean }): Promise<Uint8Array> {
+  const tooLarge = (): FsError => new FsError('EFBIG', `${path} is larger than ${bytesMax} bytes`);
+  if (own) return readOwn(path, bytesMax, tooLarge);
+  if (OF_THE_KERNEL.test(path) && !path.includes('/../')) return readRegularSync(path, { bytesMax, tooLarge });
+  const file = await openRegular(path, constants.O_RDONLY);
   try {
-    const { size } = await file.stat();
-    const chunks: Buffer[] = [];
-    let total = 0;
-    for (;;) {
-      // The size is a hint for the first read alone. One byte more than allowed, so that a longer file is noticed.
-      const wanted = Math.min(total === 0 ? Math.max(size + 1, FIRST_READ_BYTES_MIN) : CHUNK_BYTES, opts.bytesMax + 1 - total);
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, null);
-      if (bytesRead === 0) break;
-      chunks.push(buffer.subarray(0, bytesRead));
-      total += bytesRead;
-      if (total > opts.bytesMax) throw new FsError('EFBIG', `${path} is larger than ${opts.bytesMax} bytes`);
-    }
-    return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+    return await readToEnd(file.fd, { size: (await file.stat()).size, bytesMax, tooLarge, whole: !path.startsWith('/sys/') });
   } finally {
     await file.close();
   }
 }
 
 async function readTail(path: string, o: { bytesMax: number; within?: readonly string[] }): Promise<Uint8Array> {
-  const file = await openRead(path, o);
+  const { fd, close } = await openPlain(path, o);
   try {
-    const { size } = await file.stat();
+    const { size } = fstatSync(fd);
     const buffer = Buffer.alloc(Math.min(size, o.bytesMax));
     let filled = 0;
     while (filled < buffer.length) {
-      const part = await file.read(size - buffer.length + filled, buffer.length - filled);
+      const part = await readFd(fd, buffer.length - filled, size - buffer.length + filled);
       if (part.length === 0) break;
       buffer.set(part, filled);
       filled += part.length;
     }
     return buffer.subarray(0, filled);
   } finally {
-    await file.close();
+    await close();
   }
 }
 
 async function openRead(path: string, o: { within?: readonly string[] } = {}): Promise<ReadHandle> {
-  // A place, not yet the file there: to open a device can be an act of its own, and links are made by others.
-  const place = o.within === undefined ? await open(path, O_PATH) : await openWithin(path, o.within);
-  let file: FileHandle;
-  try {
-    if (!(await place.stat()).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
-    file = await openRegular(`/proc/self/fd/${place.fd}`, constants.O_RDONLY);
-  } finally {
-    await place.close();
-  }
+  const { fd, close } = await openPlain(path, o);
   return {
-    async read(offset, bytesMax) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(bytesMax), 0, bytesMax, offset);
-      return buffer.subarray(0, bytesRead);
-    },
-    stat: async () => info(await file.stat()),
-    close: () => file.close(),
+    read: (offset, bytesMax) => readFd(fd, bytesMax, offset),
+    stat: async () => info(fstatSync(fd)),
+    close,
   };
+}
+
+/** A regular file that was opened for reading. Closing it twice is no matter: the number may be another file's by then. */
+async function openPlain(path: string, o: { within?: readonly string[] }): Promise<{ fd: number; close(): Promise<void> }> {
+  // A place, not yet the file there: to open a device can be an act of its own, and links are made by others.
+  const place = o.within === undefined ? await openFd(path, O_PATH) : await openWithin(path, o.within);
+  try {
+    if (!fstatSync(place).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
+    const fd = await openFd(`/proc/self/fd/${place}`, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    let open = true;
+    return {
+      fd,
+      async close() {
+        if (!open) return;
+        open = false;
+        await closeFd(fd);
+      },
+    };
+  } finally {
+    closeSync(place);
+  }
 }
 
 /** What `act` finds at a place inside these folders. */
@@ -118,9 +126,9 @@ async function inside<T>(path: string, o: Within, act: (place: string) => Promis
   if (o.within === undefined) return act(path);
   const place = await openWithin(path, o.within);
   try {
-    return await act(`/proc/self/fd/${place.fd}`);
+    return await act(`/proc/self/fd/${place}`);
   } finally {
-    await place.close();
+    closeSync(place);
   }
 }
 interface Within {
@@ -134,9 +142,9 @@ async function list(path: string): Promise<string[]> {
 async function lstatWithin(path: string, within: readonly string[]): Promise<FileInfo> {
   const place = await openWithin(path, within, { nofollow: true });
   try {
-    return info(await place.stat());
+    return info(fstatSync(place));
   } finally {
-    await place.close();
+    closeSync(place);
   }
 }
 
@@ -146,26 +154,24 @@ async function writeFile(
   opts: { mode?: number; fsync?: boolean; exclusive?: boolean } = {},
 ): Promise<void> {
   const mode = opts.mode ?? 0o644;
-  const file =
-    opts.exclusive === true
-      ? await openRegular(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, { mode })
-      : await openOwn(path, mode, unlink);
+  const { fd, cut, mode: actual } = opts.exclusive === true ? await createOwn(path, mode) : await openOwn(path, mode, unlink);
   try {
-    // The mode given to open passes through the umask; what was asked for is what must stand.
-    if (opts.mode !== undefined) await file.chmod(opts.mode);
-    await file.writeFile(data);
-    if (opts.fsync === true) await file.sync();
+    // The mode given to open passes through the umask, or the file was there: what was asked for is what must stand.
+    if (opts.mode !== undefined && opts.mode !== actual) await fchmodFd(fd, opts.mode);
+    await writeWhole(fd, data);
+    if (opts.fsync === true) await fsyncFd(fd);
   } finally {
-    await file.close();
+    if (cut && opts.fsync !== true) await closeFd(fd);
+    else closeSync(fd);
   }
 }
 
 async function fsyncDir(path: string): Promise<void> {
-  const dir = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  const dir = await openFd(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
-    await dir.sync();
+    await fsyncFd(dir);
   } finally {
-    await dir.close();
+    closeSync(dir);
   }
 }
 

@@ -1,4 +1,5 @@
 /** FIFOs, links and other things in the place of files that the daemon keeps or is given: nothing waits, nothing is written through a link. */
+import { createHook } from 'node:async_hooks';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -64,6 +65,82 @@ describe('the file port', () => {
       expect(existsSync(join(dir.path, 'nothing'))).toBe(false);
     },
   );
+});
+
+describe('jobs of the pool', () => {
+  const jobsOf = async (act: () => Promise<unknown>): Promise<number> => {
+    let jobs = 0;
+    const hook = createHook({
+      init: (_id, type) => {
+        if (type === 'FSREQCALLBACK' || type === 'FSREQPROMISE') jobs += 1;
+      },
+    }).enable();
+    try {
+      await act();
+    } finally {
+      hook.disable();
+    }
+    return jobs;
+  };
+
+  it.each([
+    ['a new file', 2, (at: string) => fs.writeFile(join(at, 'new'), 'text', { mode: 0o640, exclusive: true })],
+    ['a new file with fsync', 3, (at: string) => fs.writeFile(join(at, 'new'), 'text', { mode: 0o600, fsync: true })],
+    ['a file written over', 4, (at: string) => fs.writeFile(join(at, 'there'), 'text', { mode: 0o600 })],
+    ['a file of its own', 2, (at: string) => fs.readFile(join(at, 'there'), { bytesMax: 100, own: true })],
+    ['a file of a person', 4, (at: string) => fs.readFile(join(at, 'there'), { bytesMax: 100 })],
+    ['the end of a file in a folder', 5, (at: string) => fs.readTail(join(at, 'there'), { bytesMax: 3, within: [at] })],
+    ['a file of a process', 0, () => fs.readFile('/proc/self/status', { bytesMax: 100_000 })],
+    ['a file of the kernel', 0, () => fs.readFile('/proc/sys/kernel/ostype', { bytesMax: 100_000 })],
+    ['a file behind a link of a process', 5, () => fs.readFile('/proc/self/root/proc/sys/kernel/ostype', { bytesMax: 100_000 })],
+  ])('%s takes %i', async (_, jobs, act) => {
+    using dir = tempDir();
+    dir.write('there', 'before');
+    chmodSync(join(dir.path, 'there'), 0o600);
+    expect(await jobsOf(() => act(dir.path))).toBe(jobs);
+  });
+
+  it('a file that was there gets the mode that was asked for, and one that fails is not left open', async () => {
+    using dir = tempDir();
+    const path = dir.write('there', 'before');
+    chmodSync(path, 0o644);
+    await fs.writeFile(path, 'mine', { mode: 0o600 });
+    expect(lstatSync(path).mode & 0o7777).toBe(0o600);
+    const open = (): number => readdirSync('/proc/self/fd').length;
+    const before = open();
+    for (let i = 0; i < 20; i++) {
+      await expect(fs.readFile(path, { bytesMax: 1, own: true })).rejects.toMatchObject({ code: 'EFBIG' });
+      await expect(fs.readFile('/proc/self/status', { bytesMax: 1 })).rejects.toMatchObject({ code: 'EFBIG' });
+      await expect(fs.readTail(dir.path, { bytesMax: 1, within: [dir.path] })).rejects.toMatchObject({ code: 'EINVAL' });
+      await expect(fs.writeFile(path, 'mine', { exclusive: true })).rejects.toMatchObject({ code: 'EEXIST' });
+    }
+    const file = await fs.openRead(path, { within: [dir.path] });
+    await file.close();
+    await file.close();
+    expect(open()).toBe(before);
+  });
+
+  it('without a descriptor left a call rejects, and the process goes on', () => {
+    const program = `
+      import { openSync, closeSync } from 'node:fs';
+      import { createHostFs } from ${JSON.stringify(join(import.meta.dirname, '../../../src/boot/dependencies/fs.ts'))};
+      const fs = createHostFs();
+      const held = [];
+      try { for (;;) held.push(openSync('/dev/null')); } catch {}
+      const calls = [
+        () => fs.readFile('/proc/self/status', { bytesMax: 9 }), () => fs.readFile('/etc/passwd', { bytesMax: 9 }),
+        () => fs.readFile('/etc/passwd', { bytesMax: 9, own: true }), () => fs.writeFile('/tmp/never', ''),
+        () => fs.readTail('/etc/passwd', { bytesMax: 9, within: ['/etc'] }), () => fs.fsyncDir('/tmp'),
+      ];
+      const codes = [];
+      for (const call of calls) codes.push(await call().then(() => 'done', (error) => error.code));
+      for (const fd of held) closeSync(fd);
+      codes.push(await fs.readFile('/proc/self/comm', { bytesMax: 99 }).then(() => 'done', (error) => error.code));
+      console.log(codes.join(' '));`;
+    const command = 'ulimit -n 64; exec "$0" --disable-warning=ExperimentalWarning --input-type=module -e "$1"';
+    const said = execFileSync('sh', ['-c', command, process.execPath, program], { encoding: 'utf8' });
+    expect(said.trim()).toBe('EMFILE EMFILE EMFILE EMFILE EACCES EMFILE done');
+  });
 });
 
 describe('state below the root directory', () => {
