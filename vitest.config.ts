@@ -39,7 +39,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           env: { ACTORLET_PROGRAMS: 'built' },
-          include: ['test/**/*.test.ts'],
+          include: ['{test,packages/*/test}/**/*.test.ts'],
           exclude: ['test/e2e/**', 'test/cluster/**', ...done],
           // Wide: a machine that is busy with other things is no failure.
           testTimeout: 60_000,
@@ -87,7 +87,7 @@ export default defineConfig({
       {
         test: {
           name: 'nightly',
-          include: ['test/**/*.nightly.ts'],
+          include: ['{test,packages/*/test}/**/*.nightly.ts'],
           testTimeout: 900_000,
           hookTimeout: 600_000,
           expect: { poll },

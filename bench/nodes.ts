@@ -8,8 +8,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { Node } from '../src/actors/node.ts';
-import type { HollowRuntime } from '../src/sandbox/hollow/index.ts';
 import { collected, putPods, startHollowNode } from './lib/hollowNode.ts';
 import { numberOption, report, say, sleep, until } from './lib/report.ts';
 

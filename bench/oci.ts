@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startNode, type TestNode } from '../src/harness/index.ts';
+import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import { buildImages } from '../test/e2e/lab/images.ts';
 import { numberOption, report, say, sleep, summary } from './lib/report.ts';
 

@@ -6,8 +6,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { serveInspector } from '@actorlet/inspect/src/boot/server.ts';
 import { chromium, type Page } from 'playwright-core';
-import { serveInspector } from '../src/boot/inspect/server.ts';
 import { putPods, startHollowNode } from './lib/hollowNode.ts';
 import { numberOption, report, say, sleep, summary, until } from './lib/report.ts';
 

@@ -4,8 +4,8 @@
  * where an invariant ends the seed.
  * Options: --from=1 --count=1000 --out=FILE: a part of the table, by its order.
  */
-import { type Found, replayedMutants } from '../test/replay/mutants/replayed.ts';
-import { MUTANTS } from '../test/sim/mutants/mutants.ts';
+import { type Found, replayedMutants } from '../packages/replay/test/mutants/replayed.ts';
+import { MUTANTS } from '../packages/sim/test/mutants/mutants.ts';
 import { numberOption, report, say } from './lib/report.ts';
 
 const FROM = numberOption('from', 1);

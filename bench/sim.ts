@@ -3,7 +3,7 @@
  * invariants on. Prints one JSON object. Run: `node bench/sim.ts`
  */
 
-import { realMs, runSim } from '../src/sim/index.ts';
+import { realMs, runSim } from '@actorlet/sim/src/index.ts';
 import { machine, summary } from './lib/report.ts';
 
 const PODS = 20;

@@ -10,9 +10,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SpanQueue } from '@actorlet/inspect/src/tracing/queue.ts';
+import { PodTracer } from '@actorlet/inspect/src/tracing/tracer.ts';
 import { createOtlpSender } from '../src/boot/tracing/otlp.ts';
-import { SpanQueue } from '../src/inspect/tracing/queue.ts';
-import { PodTracer } from '../src/inspect/tracing/tracer.ts';
 import { podsView } from '../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../src/machines/pods/status/messages.ts';
 

@@ -6,10 +6,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { serveInspector } from '../src/boot/inspect/server.ts';
-import { createHistory } from '../src/recorder/history.ts';
-import { createRecorder } from '../src/recorder/recorder.ts';
-import type { Inspected } from '../src/recorder/source.ts';
+import { serveInspector } from '@actorlet/inspect/src/boot/server.ts';
+import { createHistory } from '../src/actors/recorder/history.ts';
+import { createRecorder } from '../src/actors/recorder/recorder.ts';
+import type { Inspected } from '../src/actors/recorder/source.ts';
 import { MailboxBench, ports, type Sample, toggle } from './lib/mailbox.ts';
 import { numberOption, report, say, sleep, summary } from './lib/report.ts';
 import { KINDS, type Kind } from './lib/viewerClient.ts';

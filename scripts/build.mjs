@@ -17,25 +17,29 @@ const stampFile = join(dist, '.stamp');
 /** Program name -> source. A program whose source is not there fails the build, after the others are built. */
 const programs = {
   actorlet: 'src/boot/main.ts',
-  actorctl: 'src/ctl/main.ts',
-  sandboxd: 'src/sandbox/process/main.ts',
-  dial: 'src/sandbox/oci/dial/worker.ts',
+  actorctl: 'packages/ctl/src/main.ts',
+  fleet: 'packages/fleet/src/boot/main.ts',
+  sandboxd: 'packages/runtimes/src/process/main.ts',
+  dial: 'packages/runtimes/src/oci/dial/worker.ts',
   subpath: 'src/boot/dependencies/subPath/main.ts',
   documents: 'src/boot/dependencies/documents/worker.ts',
   watchdog: 'src/boot/process/watchdog/worker.ts',
   debugger: 'src/boot/dependencies/debugger/worker.ts',
-  hostfigures: 'src/boot/inspect/hostMain.ts',
+  hostfigures: 'packages/inspect/src/boot/hostMain.ts',
 };
 /** What package.json exports, and the program they start. */
 const libraries = {
-  'lib/fleet': 'src/boot/fleet/index.ts',
-  'lib/harness': 'src/harness/index.ts',
-  'lib/reaper': 'src/harness/reaper/main.ts',
-  'lib/sim': 'src/sim/index.ts',
+  'lib/fleet': 'packages/fleet/src/index.ts',
+  'lib/harness': 'packages/harness/src/index.ts',
+  'lib/reaper': 'packages/harness/src/reaper/main.ts',
+  'lib/sim': 'packages/sim/src/index.ts',
 };
+/** Of the packages, without their tests. */
+const sources = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/src`);
 /** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */
 const inputs = [
   'src',
+  ...sources,
   'proto',
   'package.json',
   'package-lock.json',

@@ -1,14 +1,13 @@
 /**
- * Lint: imports go one way (docs/architecture/source-layout.md). Each folder of src/ may import what its row says and nothing
- * else, type imports included; a folder without a row is an error, so that nobody adds a layer by accident. Below that,
+ * Lint: imports go one way (docs/architecture/source-layout.md). Each package and each folder of src/ may import what its row
+ * says and nothing else, type imports included; one without a row is an error, so that nobody adds a layer by accident. Below that,
  * src/machines has floors and doors: a manager knows the floors below it, itself, and of another manager its `messages.ts`.
  * Also finds import cycles, type imports counted, and uses of xstate's insides outside of src/machines/xstate.
  *
  * Own code because both usual tools fall short here: biome's noRestrictedImports sees the text of a specifier, which
  * cannot tell a sibling from a parent, and dependency-cruiser reads TypeScript through an API that TypeScript 7 lacks.
  *
- * Usage: check-imports.mjs [ROOT]   (ROOT: a folder holding src/, default this package)
- *        check-imports.mjs --table | --drawing   prints what the documents show of these rules
+ * Usage: check-imports.mjs [ROOT]   (ROOT: a folder holding src/ and packages/, default this repository)
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -21,9 +20,27 @@ const HERE = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const PURE = ['xstate', 'yaml'];
 const ANY = 'any';
 
+/** Names of this repository's packages: `@actorlet/kubelet` is src/, the others are below packages/. */
+const OWN = '@actorlet/';
+const KUBELET = `${OWN}kubelet/`;
+
+export function isOwn(specifier) {
+  return specifier.startsWith(OWN);
+}
+
+/** The file that `@actorlet/NAME/PATH` is, from the root of the repository. */
+export function sourceOf(specifier) {
+  return specifier.startsWith(KUBELET) ? `src/${specifier.slice(KUBELET.length)}` : `packages/${specifier.slice(OWN.length)}`;
+}
+
+/** What rules call a file: `machines/pod/x.ts` of src/, `sim/run.ts` of packages/sim/src. */
+function nameOf(file) {
+  return file.replace(/^src\/|^packages\/(?=[^/]+\/src\/)/, '').replace(/^([^/]+)\/src\//, '$1/');
+}
+
 /**
- * First match wins. `in`: which files the row is for; `folder`: the same for people. `may`: path prefixes below src/ they may import from, or a function
- * of (importer, imported, holders). `packages`: names, or ANY, which includes node: modules.
+ * First match wins. `in`: which files the row is for; `folder`: the same for people. `may`: prefixes of what they may import, itself included
+ * (see {@link nameOf}), or a function of (importer, imported, holders). `packages`: names, or ANY, which includes node: modules.
  */
 export const RULES = [
   // Scenario files are YAML text; decoding text is no I/O.
@@ -50,72 +67,74 @@ export const RULES = [
     packages: ['xstate'],
   },
   // The tree and the node: the only actor files that know all the others.
-  // A node carries its flight recorder, which watches the supervision from outside, and where asked for its fault injector.
+  { folder: '`actors/*.ts`, the tree and one node', in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
+  // The flight recorder is told what the supervision shows of itself; it stands below the node that carries it.
   {
-    folder: '`actors/node.ts`, one node',
-    in: /^actors\/node\.ts$/,
-    may: ['machines/', 'ports/', 'actors/', 'recorder/', 'actors/foundation/injector/interceptors/'],
+    folder: '`actors/recorder`, the flight recorder',
+    in: /^actors\/recorder\//,
+    may: ['machines/', 'ports/', 'actors/recorder/'],
     packages: PURE,
   },
-  { folder: '`actors/*.ts`, the tree and its options', in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
+  // Child processes, .proto files and SPDY, for programs that have I/O of their own.
+  { folder: '`process`', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
+  { folder: '`admin`', in: /^admin\//, may: ['machines/', 'admin/'], packages: ANY },
   // The process runtime and its kind `oci` are a daemon of its own with its own I/O.
   {
-    folder: '`sandbox/process`, `sandbox/oci`',
-    in: /^sandbox\/(?:process|oci)\//,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'sandbox/'],
+    folder: '`runtimes/process`, `runtimes/oci`',
+    in: /^runtimes\/(?:process|oci)\//,
+    may: ['machines/', 'ports/', 'process/', 'runtimes/'],
     packages: ANY,
   },
-  { folder: '`sandbox`', in: /^sandbox\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/'], packages: PURE },
-  // The simulation's one access to the process it runs in; a simulated node never sees it.
-  {
-    folder: '`sim/globals.ts`, the one access of the simulation to its process',
-    in: /^sim\/globals\.ts$/,
-    may: [],
-    packages: ['node:crypto', 'node:process', 'node:timers'],
-  },
-  { folder: '`sim`', in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
-  // Its nodes are the production tree on machines of the simulation, with a real clock and a real API server.
-  {
-    folder: '`fleet`, many nodes in one process',
-    in: /^fleet\//,
-    may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sim/world/', 'fleet/'],
-    packages: PURE,
-  },
+  { folder: '`runtimes`', in: /^runtimes\//, may: ['machines/', 'ports/', 'runtimes/'], packages: PURE },
+  // The one access of all that is simulated to the process it runs in; a simulated node never sees it.
+  { folder: '`world/src/globals.ts`', in: /^world\/globals\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
+  { folder: '`world`', in: /^world\//, may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'], packages: PURE },
+  { folder: '`sim`', in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'sim/'], packages: PURE },
   // Stands between a node and its ports, and runs a node on what it wrote.
-  { folder: '`replay`, recordings of inputs', in: /^replay\//, may: ['machines/', 'ports/', 'actors/', 'replay/'], packages: PURE },
-  // The flight recorder is told what the supervision shows of itself; it stands below the node that carries it.
-  { folder: '`recorder`, the flight recorder', in: /^recorder\//, may: ['machines/', 'ports/', 'recorder/'], packages: PURE },
-  // Child processes, .proto files and SPDY, for programs that have I/O of their own.
-  { folder: '`process`, child processes, .proto files and SPDY', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
-  { folder: '`admin`, the client of the admin socket', in: /^admin\//, may: ['machines/', 'admin/'], packages: ANY },
+  { folder: '`replay`', in: /^replay\//, may: ['machines/', 'ports/', 'actors/', 'replay/'], packages: PURE },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
-    folder: '`inspect/page`, the page in the browser',
+    folder: '`inspect/page`',
     in: /^inspect\/page\//,
-    may: ['machines/', 'inspect/feed/frames.ts', 'inspect/project.ts', 'inspect/recording/', 'recorder/', 'inspect/page/'],
+    may: ['machines/', 'actors/recorder/', 'inspect/feed/frames.ts', 'inspect/project.ts', 'inspect/recording/', 'inspect/page/'],
     packages: ANY,
   },
   // The page's server, for a running daemon and for a recording.
   {
-    folder: '`inspect/server`, the server of the page',
-    in: /^inspect\/server\//,
-    may: ['machines/', 'ports/', 'actors/', 'recorder/', 'inspect/'],
+    folder: '`inspect/server`, `inspect/boot`',
+    in: /^inspect\/(?:server|boot)\//,
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'inspect/'],
     packages: ANY,
   },
-  { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'recorder/', 'inspect/'], packages: PURE },
-  // Starts daemons as processes; of the node's own code it shares only what reads manifests and speaks to the admin socket.
+  { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
+  {
+    folder: '`boot`, the daemon',
+    in: /^boot\//,
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
+    packages: ANY,
+  },
+  // What a fleet has of the outside is what the daemon has.
+  {
+    folder: '`fleet/boot`, its program and its library',
+    in: /^fleet\/(?:boot\/|index\.ts$)/,
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'admin/', 'runtimes/hollow/', 'world/', 'boot/', 'fleet/'],
+    packages: ANY,
+  },
+  // Its nodes are the production tree on machines of the simulation, with a real clock and a real API server.
+  { folder: '`fleet`', in: /^fleet\//, may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'], packages: PURE },
+  // Starts daemons as processes; of the node's own code it shares only what reads manifests.
   {
     folder: '`harness`',
     in: /^harness\//,
-    may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'sandbox/process/admin.ts', 'harness/'],
+    may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'runtimes/process/admin.ts', 'harness/'],
     packages: ANY,
   },
   { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'process/', 'ctl/', 'harness/'], packages: ANY },
   {
     folder: '`ctl/commands/sim*`',
     in: /^ctl\/commands\/sim/,
-    may: ['machines/', 'ports/', 'actors/', 'admin/', 'ctl/', 'replay/', 'sim/', 'process/'],
+    may: ['machines/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/', 'replay/', 'sim/'],
     packages: ANY,
   },
   // What a replay leaves of its recording, the simulation plays. A changed configuration is checked as the daemon checks it.
@@ -123,18 +142,8 @@ export const RULES = [
     folder: '`ctl/commands/replay*`',
     in: /^ctl\/commands\/replay/,
     may: [
-      'machines/',
-      'ports/',
-      'actors/',
-      'admin/',
-      'process/',
-      'ctl/',
-      'replay/',
-      'recorder/',
-      'inspect/',
-      'sandbox/hollow/',
-      'sim/',
-      'boot/config/',
+      ...['machines/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/'],
+      ...['replay/', 'inspect/', 'runtimes/hollow/', 'world/', 'sim/', 'boot/config/'],
     ],
     packages: ANY,
   },
@@ -142,11 +151,10 @@ export const RULES = [
   {
     folder: '`ctl/commands/recording*`',
     in: /^ctl\/commands\/recording/,
-    may: ['machines/', 'ports/', 'admin/', 'ctl/', 'recorder/', 'inspect/'],
+    may: ['machines/', 'ports/', 'actors/recorder/', 'admin/', 'ctl/', 'inspect/'],
     packages: ANY,
   },
-  { folder: '`ctl`', in: /^ctl\//, may: ['machines/', 'admin/', 'ctl/', 'process/'], packages: ANY },
-  { folder: '`boot`; nothing else imports it', in: /^boot\//, may: [''], packages: ANY },
+  { folder: '`ctl`', in: /^ctl\//, may: ['machines/', 'admin/', 'process/', 'ctl/'], packages: ANY },
 ];
 
 /**
@@ -230,20 +238,20 @@ function sources(dir) {
     });
 }
 
-/** What one import breaks, or null. `from` and `target` are relative to src/ (target null: a package). */
+/** What one import breaks, or null. `from` and `target` as {@link nameOf} (target null: a package of somebody else). */
 function verdict(rule, from, { specifier, target, holders }) {
   if (target === null) {
     if (rule.packages === ANY) return null;
     const name = specifier.startsWith('@') ? specifier.split('/').slice(0, 2).join('/') : specifier.split('/')[0];
     return rule.packages.includes(name) ? null : `package '${specifier}' (allowed here: ${rule.packages.join(', ')})`;
   }
-  if (target.startsWith('..')) return `'${specifier}', which is outside src/`;
+  if (!RULES.some((r) => r.in.test(target))) return `'${specifier}', which no rule knows`;
   const ok = typeof rule.may === 'function' ? rule.may(from, target, holders) : rule.may.some((prefix) => target.startsWith(prefix));
   const allowed =
     typeof rule.may === 'function'
       ? "machines, ports, actors/supervision, own files, what the layer shares, a layer's client.ts"
       : rule.may.join(', ');
-  return ok ? null : `src/${target} (allowed here: ${allowed})`;
+  return ok ? null : `${target} (allowed here: ${allowed})`;
 }
 
 /** The manager whose decisions or acts a file is, as a folder below machines/ and actors/; null: nobody's alone. */
@@ -263,16 +271,16 @@ function behindDoor(from, target, opened) {
   const floor = FLOORS.findIndex((f) => target.startsWith(f));
   const own = FLOORS.findIndex((f) => from.startsWith(f));
   if (own >= 0 && from.startsWith('machines/')) {
-    return floor >= 0 && floor <= own ? null : `src/${target}, which stands above it (FLOORS of scripts/lint/import-floors.mjs)`;
+    return floor >= 0 && floor <= own ? null : `${target}, which stands above it (FLOORS of scripts/lint/import-floors.mjs)`;
   }
   if (floor >= 0) return null;
   const [mine, theirs] = [managerOf(from), managerOf(target)];
-  if (from.startsWith('machines/') && theirs === null && mine !== null) return `src/${target}, which stands above the managers`;
+  if (from.startsWith('machines/') && theirs === null && mine !== null) return `${target}, which stands above the managers`;
   if (mine === null || theirs === null || isOptions(from)) return null;
   const related = mine === theirs || mine.startsWith(`${theirs}/`) || theirs.startsWith(`${mine}/`);
   if (related || target.endsWith('/messages.ts')) return null;
   const door = `${from} -> ${target}`;
-  if (!DOORS.includes(door)) return `src/${target}: it is the inside of ${theirs}, whose door is messages.ts`;
+  if (!DOORS.includes(door)) return `${target}: it is the inside of ${theirs}, whose door is messages.ts`;
   opened.add(door);
   return null;
 }
@@ -289,7 +297,7 @@ function insidesIn(from, text) {
   if (from.startsWith('machines/xstate/')) return [];
   const code = codeOnly(text);
   return [...code.matchAll(INSIDES)].map(
-    (m) => `src/${from}:${code.slice(0, m.index).split('\n').length}: ${m[0]} is an inside of xstate; src/machines/xstate is their home`,
+    (m) => `${from}:${code.slice(0, m.index).split('\n').length}: ${m[0]} is an inside of xstate; src/machines/xstate is their home`,
   );
 }
 
@@ -314,8 +322,10 @@ export function table() {
   const named = (may) => {
     if (typeof may === 'function') return "`machines`, `ports`, `actors/supervision`, itself, what its layer shares, a layer's `client.ts`";
     if (may.includes('')) return 'everything';
-    return may.length === 0 ? 'nothing' : may.map((m) => `\`${m.replace(/\/$/, '')}\``).join(', ');
+    return may.length === 0 ? 'nothing' : may.map((m) => `\`${shown(m)}\``).join(', ');
   };
+  // A file is named as it is found.
+  const shown = (m) => (m.endsWith('.ts') && !/^(?:machines|ports|actors|boot)\//.test(m) ? m.replace('/', '/src/') : m.replace(/\/$/, ''));
   const packages = (list) => (list === ANY ? 'any' : list.length === 0 ? 'none' : list.map((p) => `\`${p}\``).join(', '));
   const rows = RULES.map((r) => `| ${r.folder} | ${named(r.may)} | ${packages(r.packages)} |`);
   return ['| folder | may import | packages |', '|---|---|---|', ...rows].join('\n');
@@ -345,35 +355,66 @@ export function drawing(root) {
   return ['```mermaid', 'flowchart BT', ...lines, '```'].join('\n');
 }
 
-/** All complaints about the tree below `root`/src, as lines `file:line: text`. */
+/** What each package needs: other packages, and of the kubelet which folders; `lines` of its sources, `tests` that stand beside them. */
+export function packages(root) {
+  const found = {};
+  for (const name of readdirSync(join(root, 'packages')).sort()) {
+    const home = join(root, 'packages', name);
+    if (!existsSync(join(home, 'package.json'))) continue;
+    const files = sources(join(home, 'src'));
+    const needs = new Set();
+    const doors = new Set();
+    for (const text of files.map((path) => readFileSync(path, 'utf8')))
+      for (const { specifier } of importsOf(text)) {
+        if (specifier.startsWith(KUBELET)) doors.add(doorOf(specifier.slice(KUBELET.length)));
+        else if (isOwn(specifier)) needs.add(specifier.split('/')[1]);
+      }
+    const tests = existsSync(join(home, 'test')) ? sources(join(home, 'test')).filter((path) => path.endsWith('.test.ts')).length : 0;
+    const lines = files.reduce((sum, path) => sum + readFileSync(path, 'utf8').split('\n').length - 1, 0);
+    found[name] = { needs: [...needs].sort(), doors: [...doors].sort(), lines, tests };
+  }
+  return found;
+}
+
+/** `machines/kube`, `actors/node.ts`: what a package uses of the kubelet, as coarse as a reader wants it. */
+const doorOf = (place) => place.split('/').slice(0, 2).join('/');
+
+/** The folders of sources below `root`. */
+function roots(root) {
+  const packages = join(root, 'packages');
+  const names = existsSync(packages) ? readdirSync(packages).sort() : [];
+  return [join(root, 'src'), ...names.map((name) => join(packages, name, 'src'))].filter((path) => existsSync(path));
+}
+
+/** All complaints about the sources of `root`, as lines `file:line: text`. */
 export function check(root) {
-  const src = join(root, 'src');
   const complaints = [];
   const graph = new Map();
   const opened = new Set();
-  const holders = holdersIn(src);
-  for (const path of sources(src)) {
-    const from = relative(src, path);
+  const holders = holdersIn(join(root, 'src'));
+  for (const path of roots(root).flatMap(sources)) {
+    const file = relative(root, path);
+    const from = nameOf(file);
     const rule = RULES.find((r) => r.in.test(from));
     if (!rule) {
-      complaints.push(`src/${from}:1: no import rule for this folder; add a row to scripts/check-imports.mjs`);
+      complaints.push(`${file}:1: no import rule for this folder; add a row to scripts/check-imports.mjs`);
       continue;
     }
     const edges = [];
     const text = readFileSync(path, 'utf8');
-    complaints.push(...insidesIn(from, text));
+    complaints.push(...insidesIn(from, text).map((line) => line.replace(from, file)));
     for (const found of importsOf(text)) {
-      const local = found.specifier.startsWith('.') ? resolve(dirname(path), found.specifier) : null;
-      const target = local === null ? null : relative(src, local);
-      if (local !== null && !existsSync(local)) {
-        complaints.push(`src/${from}:${found.line}: imports '${found.specifier}', which is not there`);
+      const imported = fileOf(root, path, found.specifier);
+      const target = imported === null ? null : nameOf(imported);
+      if (imported !== null && !existsSync(join(root, imported))) {
+        complaints.push(`${file}:${found.line}: imports '${found.specifier}', which is not there`);
         continue;
       }
-      const wrong = verdict(rule, from, { specifier: found.specifier, target, holders });
-      if (wrong) complaints.push(`src/${from}:${found.line}: may not import ${wrong}`);
+      const wrong = crossing(file, found.specifier, imported) ?? verdict(rule, from, { specifier: found.specifier, target, holders });
+      if (wrong) complaints.push(`${file}:${found.line}: may not import ${wrong}`);
       if (target === null) continue;
       const closed = behindDoor(from, target, opened);
-      if (closed) complaints.push(`src/${from}:${found.line}: may not import ${closed}`);
+      if (closed) complaints.push(`${file}:${found.line}: may not import ${closed}`);
       edges.push(target);
     }
     graph.set(from, edges);
@@ -381,16 +422,40 @@ export function check(root) {
   if (resolve(root) === HERE)
     for (const door of DOORS)
       if (!opened.has(door)) complaints.push(`scripts/lint/import-floors.mjs:1: nobody needs this any more, take it off DOORS: ${door}`);
-  for (const loop of cycles(graph)) complaints.push(`src/${loop[0]}:1: import cycle ${loop.join(' -> ')}`);
+  for (const loop of cycles(graph)) complaints.push(`${loop[0]}:1: import cycle ${loop.join(' -> ')}`);
+  for (const loop of cycles(houses(graph))) complaints.push(`${loop[0]}:1: packages that need each other: ${loop.join(' -> ')}`);
   return { complaints, files: graph.size };
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const what = process.argv[2] ?? HERE;
-  if (what === '--table') console.log(table());
-  else if (what === '--drawing') console.log(drawing(HERE));
-  else report(resolve(what));
+/** The file that is imported, from the root; null: a package of somebody else. */
+function fileOf(root, importer, specifier) {
+  if (specifier.startsWith('.')) return relative(root, resolve(dirname(importer), specifier));
+  return isOwn(specifier) ? sourceOf(specifier) : null;
 }
+
+const houseOf = (file) => /^(?:packages\/[^/]+|src)\//.exec(file)?.[0] ?? '';
+
+/** A package names another by its name, and itself by paths. */
+function crossing(file, specifier, imported) {
+  if (imported === null || isOwn(specifier) !== (houseOf(file) === houseOf(imported))) return null;
+  return isOwn(specifier)
+    ? `'${specifier}' of its own package by name`
+    : `'${specifier}', which is outside ${houseOf(file)}: name its package`;
+}
+
+/** Who needs whom, of packages and of the folders of src/. */
+function houses(graph) {
+  const found = new Map();
+  const house = (place) => place.split('/')[0];
+  for (const [from, targets] of graph) {
+    const needs = found.get(house(from)) ?? new Set();
+    for (const target of targets) if (house(target) !== house(from)) needs.add(house(target));
+    found.set(house(from), needs);
+  }
+  return found;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) report(resolve(process.argv[2] ?? HERE));
 
 function report(root) {
   const { complaints, files } = check(root);

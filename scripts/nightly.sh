@@ -8,5 +8,5 @@ failed=0
 CI=true ACTORLET_ROTATION=all ACTORLET_CLUSTER_TESTS=1 ACTORLET_NIGHTLY_TESTS=1 sh scripts/test.sh || failed=1
 use_node
 npm run --silent sim || failed=1
-"$node" test/sim/edges/run.ts || failed=1
+"$node" packages/sim/test/edges/run.ts || failed=1
 exit "$failed"

@@ -28,7 +28,7 @@ if [ ! -d "$state" ] || [ ! -d node_modules ]; then
 fi
 choose_node "$root"
 sandboxd=$root/dist/sandboxd.mjs
-[ -f "$sandboxd" ] || sandboxd=$root/src/sandbox/process/main.ts
+[ -f "$sandboxd" ] || sandboxd=$root/packages/runtimes/src/process/main.ts
 "$node" --disable-warning=ExperimentalWarning "$sandboxd" --root-dir "$state" --stop
 # The pods are gone, and their logs with them: the next start would count restarts on from the names of their files.
 rm -rf "$state/logs"

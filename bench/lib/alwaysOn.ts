@@ -1,9 +1,9 @@
 /** What a node that can be looked at always keeps: its flight recorder and its pods' histories. */
 
+import { createHistory } from '../../src/actors/recorder/history.ts';
+import { createRecorder } from '../../src/actors/recorder/recorder.ts';
 import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import type { Clock, Cri } from '../../src/ports/ports.ts';
-import { createHistory } from '../../src/recorder/history.ts';
-import { createRecorder } from '../../src/recorder/recorder.ts';
 import { collected } from './hollowNode.ts';
 
 /** More than the recorder keeps, and than a history keeps of one pod. */

@@ -2,6 +2,7 @@
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createHollowRuntime, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
@@ -12,7 +13,6 @@ import type { KubeletFlags } from '../../src/machines/config/config.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { Ports, Sys } from '../../src/ports/ports.ts';
 import type { Net } from '../../src/ports/sockets/net.ts';
-import { createHollowRuntime, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { memoryMetrics } from '../../test/supervision/fakePorts.ts';
 import { sleep } from './report.ts';
 

@@ -1,12 +1,12 @@
 /**
- * Builds the inspection page (src/inspect/page) with Vite into `outDir`. Takes some seconds, so it has a stamp of its own:
+ * Builds the inspection page (packages/inspect/src/page) with Vite into `outDir`. Takes some seconds, so it has a stamp of its own:
  * a change elsewhere does not build it again.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-const INPUTS = ['src/inspect/page', 'src/machines/chart', 'package-lock.json', 'scripts/build/build-page.mjs'];
+const INPUTS = ['packages/inspect/src/page', 'src/machines/chart', 'package-lock.json', 'scripts/build/build-page.mjs'];
 
 /** `files`: every file below a path. Answers whether it built. */
 export async function buildPage({ root, dist, outDir, force, files }) {
@@ -21,7 +21,7 @@ export async function buildPage({ root, dist, outDir, force, files }) {
   const [{ build }, { default: react }] = await Promise.all([import('vite'), import('@vitejs/plugin-react')]);
   await build({
     configFile: false,
-    root: join(root, 'src/inspect/page'),
+    root: join(root, 'packages/inspect/src/page'),
     base: './',
     plugins: [react()],
     logLevel: 'warn',

@@ -6,17 +6,18 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isOwn, sourceOf } from '../check-imports.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const target = join(root, 'dist/types');
 const scratch = join(root, `dist.${process.pid}`);
-const entries = ['src/boot/fleet/index.ts', 'src/harness/index.ts', 'src/sim/index.ts'];
+const entries = ['packages/fleet/src/index.ts', 'packages/harness/src/index.ts', 'packages/sim/src/index.ts'];
 
 /** tsc reports per declaration; one that no entry reaches (an inferred machine that cannot be named, say) does not matter. */
 function emit() {
   mkdirSync(scratch, { recursive: true });
   const config = join(scratch, 'tsconfig.json');
-  const compilerOptions = { noEmit: false, declaration: true, emitDeclarationOnly: true, rootDir: join(root, 'src'), outDir: scratch };
+  const compilerOptions = { noEmit: false, declaration: true, emitDeclarationOnly: true, rootDir: root, outDir: scratch };
   writeFileSync(
     config,
     JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include: [], files: entries.map((e) => join(root, e)) }),
@@ -32,8 +33,10 @@ function emit() {
   return errors;
 }
 
-const SPECIFIER = /((?:from|import)\s*\(?\s*['"])(\.{1,2}\/[^'"]+)\.ts(['"])/g;
-const declaration = (source) => join(scratch, relative(join(root, 'src'), source).replace(/\.ts$/, '.d.ts'));
+const SPECIFIER = /((?:from|import)\s*\(?\s*['"])((?:\.{1,2}|@actorlet)\/[^'"]+)\.ts(['"])/g;
+const declaration = (source) => join(scratch, relative(root, source).replace(/\.ts$/, '.d.ts'));
+/** The source that a file names without its `.ts`. */
+const named = (source, specifier) => (isOwn(specifier) ? join(root, sourceOf(specifier)) : resolve(dirname(source), specifier));
 
 /** Source files whose declarations the entries need, themselves included. */
 function reachable() {
@@ -43,7 +46,7 @@ function reachable() {
     found.add(source);
     if (!existsSync(declaration(source))) throw new Error(`no declarations of ${relative(root, source)} were emitted`);
     const text = readFileSync(declaration(source), 'utf8');
-    for (const m of text.matchAll(SPECIFIER)) visit(resolve(dirname(source), `${m[2]}.ts`));
+    for (const m of text.matchAll(SPECIFIER)) visit(`${named(source, m[2])}.ts`);
   };
   for (const entry of entries) visit(join(root, entry));
   return found;
@@ -58,8 +61,12 @@ try {
   for (const source of files) {
     const to = join(target, relative(scratch, declaration(source)));
     mkdirSync(dirname(to), { recursive: true });
-    // Importers resolve `.js` to the declarations beside it; `.ts` is for sources.
-    writeFileSync(to, readFileSync(declaration(source), 'utf8').replace(SPECIFIER, '$1$2.js$3'));
+    // Importers resolve `.js` to the declarations beside it; `.ts` is for sources. Names of packages are for a checkout.
+    const text = readFileSync(declaration(source), 'utf8').replace(SPECIFIER, (_, before, specifier, after) => {
+      const path = relative(dirname(source), named(source, specifier));
+      return `${before}${path.startsWith('.') ? path : `./${path}`}.js${after}`;
+    });
+    writeFileSync(to, text);
   }
   console.log(`types: ${files.size} files in dist/types`);
 } catch (error) {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 const FILES_MAX = 12;
-const TREES = ['src', 'test', 'scripts', 'docs'];
+const TREES = ['src', 'packages', 'test', 'scripts', 'docs'];
 /** Folders with more, and how many files they have. This list may only get shorter, and its numbers smaller. */
 const EXCEPTIONS = {
   docs: 20,

@@ -1,6 +1,6 @@
 /** actorctl(1), from the help of each command. */
 import { Readable } from 'node:stream';
-import { runCtl } from '../../src/ctl/cli.ts';
+import { runCtl } from '@actorlet/ctl/src/cli.ts';
 import { type Help, type Row, readHelp } from './helpText.ts';
 import { bold, entry, head, page, plain } from './roff.ts';
 

@@ -1,6 +1,7 @@
 /** Completion of the daemon's flags, from their table. */
+
+import type { Shell } from '@actorlet/ctl/src/commands/completion.ts';
 import { FLAGS } from '../../src/boot/flags/table.ts';
-import type { Shell } from '../../src/ctl/commands/completion.ts';
 
 /** Inside single quotes, in all three shells. */
 const quoted = (text: string) => text.replaceAll("'", '’');

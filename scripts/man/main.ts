@@ -1,7 +1,7 @@
 /** Writes man pages and completion scripts for packages into `dist`, from the tables behind `--help`: `npm run build:man`. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { completionScript, SHELLS } from '../../src/ctl/commands/completion.ts';
+import { completionScript, SHELLS } from '@actorlet/ctl/src/commands/completion.ts';
 import { ctlPage } from './ctlPage.ts';
 import { daemonCompletion } from './daemonCompletion.ts';
 import { daemonPage } from './daemonPage.ts';

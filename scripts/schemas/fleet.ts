@@ -1,4 +1,4 @@
-/** JSON Schema of fleet files: the table of `src/fleet/spec`. */
+/** JSON Schema of fleet files: the table of `packages/fleet/src/spec`. */
 import {
   BANDWIDTH,
   CAPACITY,
@@ -22,7 +22,7 @@ import {
   STAGES,
   STEP,
   time,
-} from '../../src/fleet/spec/table.ts';
+} from '@actorlet/fleet/src/spec/table.ts';
 import { SCENARIO_API_VERSION } from '../../src/machines/faults/table.ts';
 import type { Shape } from '../../src/machines/shape/shape.ts';
 import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';

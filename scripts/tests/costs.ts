@@ -28,9 +28,11 @@ export const SLOW_SECONDS = 2;
 /** A folder may take this share more than `test/cost.json` says. */
 const SHARE_MAX = 0.25;
 /** Of these each commit runs another part, and parts differ. */
-const ROTATING: ReadonlySet<string> = new Set(
-  ['integration', 'sim', 'replay', 'growth', 'schemas', 'fuzz', 'boot'].map((name) => `test/${name}`),
-);
+const ROTATING: ReadonlySet<string> = new Set([
+  ...['integration', 'growth', 'schemas', 'fuzz', 'boot'].map((name) => `test/${name}`),
+  'packages/sim',
+  'packages/replay',
+]);
 const ROTATING_SHARE_MAX = 0.75;
 /** And these seconds: parts rotate, and a small folder has nothing that evens out. */
 const SLACK_SECONDS = 5;
@@ -38,9 +40,9 @@ const SLACK_SECONDS = 5;
 const STEADY_SECONDS = 5;
 
 /** A mutant takes between 5 and 100 s, and each commit has others. */
-const MUTANTS = 'test/sim/mutants';
+const MUTANTS = 'packages/sim/test/mutants';
 
-/** `test/boot`; of e2e tests one level more. */
+/** `test/boot`, `packages/sim`; of e2e tests one level more. */
 export function folderOf(file: string): string {
   if (file.startsWith(`${MUTANTS}/`)) return MUTANTS;
   const parts = file.split('/').slice(0, -1);

@@ -9,7 +9,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { importsOf } from '../check-imports.mjs';
+import { importsOf, isOwn, sourceOf } from '../check-imports.mjs';
 import { recordedCosts } from './costs.ts';
 
 /** What two cores do in some 30 s: with the build, lint and types the first answer comes within 90 s. */
@@ -19,11 +19,12 @@ const CPU_SECONDS = 0.4;
 /** What a program of the build is made from. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   'dist/actorlet.mjs': 'src/boot/main.ts',
-  'dist/actorctl.mjs': 'src/ctl/main.ts',
-  'dist/sandboxd.mjs': 'src/sandbox/process/main.ts',
-  'dist/lib/fleet.mjs': 'src/boot/fleet/index.ts',
-  'dist/lib/harness.mjs': 'src/harness/index.ts',
-  'dist/lib/sim.mjs': 'src/sim/index.ts',
+  'dist/actorctl.mjs': 'packages/ctl/src/main.ts',
+  'dist/fleet.mjs': 'packages/fleet/src/boot/main.ts',
+  'dist/sandboxd.mjs': 'packages/runtimes/src/process/main.ts',
+  'dist/lib/fleet.mjs': 'packages/fleet/src/index.ts',
+  'dist/lib/harness.mjs': 'packages/harness/src/index.ts',
+  'dist/lib/sim.mjs': 'packages/sim/src/index.ts',
 };
 
 const isTest = (file: string): boolean => file.endsWith('.test.ts') && !/^test\/(?:e2e|cluster)\//.test(file);
@@ -39,6 +40,7 @@ function importers(root: string, files: readonly string[]): Map<string, Set<stri
     const text = readFileSync(join(root, file), 'utf8');
     for (const { specifier } of importsOf(text) as { specifier: string }[])
       if (specifier.startsWith('.')) add(join(dirname(file), specifier), file);
+      else if (isOwn(specifier)) add(sourceOf(specifier), file);
     for (const [program, source] of Object.entries(PROGRAMS)) if (text.includes(program) || text.includes(`'${source}'`)) add(source, file);
   }
   return by;
@@ -46,11 +48,11 @@ function importers(root: string, files: readonly string[]): Map<string, Set<stri
 
 /** How many imports lie between a change and each file that sees it. */
 export function distances(root: string, changed: readonly string[]): Map<string, number> {
-  const files = globSync(['{src,test,scripts,bench}/**/*.{ts,tsx,mjs}'], { cwd: root });
+  const files = globSync(['{src,packages,test,scripts,bench}/**/*.{ts,tsx,mjs}'], { cwd: root });
   const by = importers(root, files);
   const found = new Map<string, number>(changed.map((file) => [file, 0]));
   const tests = files.filter(isTest);
-  const near = (file: string, test: string) => file.startsWith('test/') && file.startsWith(`${dirname(test)}/`);
+  const near = (file: string, test: string) => /^(?:packages\/[^/]+\/)?test\//.test(file) && file.startsWith(`${dirname(test)}/`);
   for (const file of changed) {
     if (by.has(file) || isTest(file)) continue;
     for (const test of tests)

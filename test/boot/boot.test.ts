@@ -164,7 +164,7 @@ describe('a running node', () => {
   });
 
   it('has every gate that the code asks among the honoured, save those of features that are not there', () => {
-    const sources = globSync('src/**/*.ts', { cwd: join(import.meta.dirname, '../..') })
+    const sources = globSync('{src,packages/*/src}/**/*.ts', { cwd: join(import.meta.dirname, '../..') })
       .filter((file) => !file.includes('/config/gate'))
       .map((file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'))
       .join('\n');

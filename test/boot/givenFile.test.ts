@@ -2,14 +2,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { parsed } from '@actorlet/fleet/src/boot/args.ts';
+import { inputsOf } from '@actorlet/fleet/src/boot/inputs.ts';
+import { scenarioText } from '@actorlet/harness/src/faults.ts';
+import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
 import { describe, expect, it } from 'vitest';
-import { parsed } from '../../src/boot/fleet/args.ts';
-import { inputsOf } from '../../src/boot/fleet/inputs.ts';
-import { scenarioText } from '../../src/harness/faults.ts';
-import { readGivenSync } from '../../src/process/givenFile.ts';
 import { tempDir } from './helpers.ts';
 
-const GIVEN = join(import.meta.dirname, '../../src/process/givenFile.ts');
+const GIVEN = join(import.meta.dirname, '../../packages/process/src/givenFile.ts');
 const inputs = async (file: string) => {
   const args = await parsed([file, '--api=embedded']);
   return args === null ? null : inputsOf(args);

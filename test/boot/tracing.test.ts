@@ -2,13 +2,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import type { Span } from '@actorlet/inspect/src/tracing/model.ts';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { loadCriProto } from '../../src/boot/dependencies/cri/load.ts';
 import { createOtlpSender, exportRequest, loadTraceService } from '../../src/boot/tracing/otlp.ts';
-import type { Span } from '../../src/inspect/tracing/model.ts';
 import { DAEMON } from '../programs.ts';
 import { collectingLogger } from '../supervision/fakePorts.ts';
 import { HEADER, tempDir, until } from './helpers.ts';

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type AdminClient, adminClient } from '../../src/admin/client.ts';
+import { type AdminClient, adminClient } from '@actorlet/admin/src/client.ts';
 import type { RecordedEvent } from '../../src/machines/foundation/messages.ts';
 import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
 import { removeMounts } from './lab/cleanup.ts';

@@ -1,6 +1,6 @@
 /** The flight recorder. */
 import { describe, expect, it } from 'vitest';
-import { createRecorder } from '../../src/recorder/recorder.ts';
+import { createRecorder } from '../../src/actors/recorder/recorder.ts';
 
 const AT = Date.UTC(2026, 0, 1);
 describe('the flight recorder', () => {

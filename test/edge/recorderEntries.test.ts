@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { createRecorder } from '../../src/actors/recorder/recorder.ts';
 import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
-import { createRecorder } from '../../src/recorder/recorder.ts';
 
 const message = (n: number, from?: string): SupervisionEvent => ({
   kind: 'message',

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { constants, inflateSync } from 'node:zlib';
-import { data, FRAME, spdyReader } from '../../src/process/spdy.ts';
+import { data, FRAME, spdyReader } from '@actorlet/process/src/spdy.ts';
 
 /** The other end of one command. */
 export interface Command {

@@ -10,6 +10,7 @@ import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { checkpointSpec } from '../../src/actors/foundation/checkpoint.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
+import { createRecorder } from '../../src/actors/recorder/recorder.ts';
 import { createTree } from '../../src/actors/supervision/tree.ts';
 import type { AnySpec, SupervisorSpec } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
@@ -23,7 +24,6 @@ import {
 } from '../../src/machines/foundation/messages.ts';
 import type { RecorderFilter } from '../../src/machines/shown/moment/moment.ts';
 import { type ActorView, findActor } from '../../src/machines/supervision/actorState.ts';
-import { createRecorder } from '../../src/recorder/recorder.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';
 import { memoryFs } from './memoryFs.ts';

@@ -9,13 +9,13 @@ import { request } from 'node:https';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { ENTRY } from '../../packages/runtimes/test/processRuntime.ts';
+import { openStreams, resultOf } from '../../packages/runtimes/test/remoteClient.ts';
 import { issueCertificate } from '../../src/boot/process/selfSigned.ts';
-import { stopAll } from '../../src/sandbox/process/admin.ts';
 import { DAEMON } from '../programs.ts';
-import { ENTRY } from '../sandbox/processRuntime.ts';
-import { openStreams, resultOf } from '../sandbox/remoteClient.ts';
 
 const WAIT_MS = 60_000;
 const NODE = 'api-node';

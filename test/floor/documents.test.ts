@@ -1,5 +1,5 @@
 /** Documents: links, anchors and named sources resolve, every page is reached, sentences are short. */
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { expect, it } from 'vitest';
@@ -13,7 +13,7 @@ const WORDS_MAX = 25;
 const under = (...patterns: string[]): string[] => globSync(patterns, { cwd: project }).sort();
 const read = (file: string): string => readFileSync(join(project, file), 'utf8');
 const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```/gm, '').replace(/`[^`\n]*`/g, 'code');
-const documents = under('*.md', '{docs,examples,packaging,bench,src}/**/*.md', 'test/**/*.md');
+const documents = under('*.md', '{docs,examples,packaging,bench,src,packages}/**/*.md', 'test/**/*.md');
 
 /** As GitHub makes them. */
 function anchors(file: string): Set<string> {
@@ -60,7 +60,7 @@ it('every page of docs/ is linked from another document', () => {
 });
 
 it('documents that code, tests and scripts name are there', () => {
-  const missing = under('{src,test,scripts,packaging,examples,bench}/**/*.{ts,tsx,mjs,sh,yaml,service}').flatMap((file) =>
+  const missing = under('{src,packages,test,scripts,packaging,examples,bench}/**/*.{ts,tsx,mjs,sh,yaml,service}').flatMap((file) =>
     [...read(file).matchAll(/\b(?:docs\/[\w./-]+?|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md\b/g)]
       .filter(([name]) => !existsSync(join(project, name)))
       .map(([name]) => `${file}: ${name}`),
@@ -102,14 +102,10 @@ it('an actor of the tree has a file of its name, or a row in the table of those 
   expect(missing).toEqual([]);
 });
 
-const printed = (what: string): string =>
-  execFileSync(process.execPath, [join(project, 'scripts/check-imports.mjs'), what], { encoding: 'utf8' }).trim();
-
-it('the table and the drawing of imports are what lint checks', () => {
-  expect(read('docs/architecture/source-layout.md')).toContain(printed('--table'));
-  const drawn = printed('--drawing');
-  expect(read('ARCHITECTURE.md')).toContain(drawn);
-  expect(drawn).not.toContain('up the floors');
+it('lists that are made from the sources are as they are: npm run inventories', () => {
+  const checked = spawnSync(process.execPath, [join(project, 'scripts/inventories/main.ts'), '--check'], { encoding: 'utf8' });
+  expect(checked).toMatchObject({ status: 0, stdout: '' });
+  expect(read('ARCHITECTURE.md')).not.toContain('up the floors');
 });
 
 it('README is one screen and ARCHITECTURE.md one overview', () => {
@@ -118,7 +114,7 @@ it('README is one screen and ARCHITECTURE.md one overview', () => {
 });
 
 it('sources that documents name are there', () => {
-  const sources = under('{src,test,bench,scripts,examples}/**/*.{ts,tsx,mjs,sh}');
+  const sources = under('{src,packages,test,bench,scripts,examples}/**/*.{ts,tsx,mjs,sh}');
   const byName = Map.groupBy(sources, (file) => basename(file));
   const missing = documents
     .filter((file) => file !== 'CHANGELOG.md')

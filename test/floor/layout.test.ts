@@ -3,12 +3,14 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 
-const src = join(import.meta.dirname, '..', '..', 'src');
+const project = join(import.meta.dirname, '..', '..');
+const src = join(project, 'src');
 /** actorctl's own view of a stream, which is no actor of the node. */
-const ELSEWHERE = ['ctl/commands/inspect.ts'];
+const ELSEWHERE = ['packages/ctl/src/commands/inspect.ts'];
 
-const charts = globSync('**/*.ts', { cwd: src })
-  .filter((file) => /\bcreateMachine\(/.test(readFileSync(join(src, file), 'utf8')))
+const charts = globSync('{src,packages/*/src}/**/*.ts', { cwd: project })
+  .filter((file) => /\bcreateMachine\(/.test(readFileSync(join(project, file), 'utf8')))
+  .map((file) => file.replace(/^src\//, ''))
   .sort();
 
 it('a statechart is <name>Machine.ts in src/machines', () => {

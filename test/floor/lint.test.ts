@@ -54,10 +54,11 @@ describe('size of folders', () => {
 
 describe('what nothing needs', () => {
   it('is an export, a type or a file without an importer', async () => {
-    await put('package.json', '{ "name": "unused", "type": "module" }');
+    await put('package.json', '{ "name": "unused", "type": "module", "workspaces": ["src"] }');
     await put('tsconfig.json', '{ "compilerOptions": { "module": "NodeNext", "allowImportingTsExtensions": true, "noEmit": true } }');
     await put('src/used.ts', 'export const used = 1;\nexport const idle = 2;\nexport interface Idle {}\nexport const tested = 3;\n');
-    await put('src/ctl/main.ts', "import { used } from '../used.ts';\nconsole.log(used);\n");
+    await put('src/package.json', '{ "name": "@actorlet/kubelet", "type": "module" }');
+    await put('src/boot/main.ts', "import { used } from '../used.ts';\nconsole.log(used);\n");
     await put('test/used.test.ts', "import { tested } from '../src/used.ts';\nconsole.log(tested);\n");
     await cp(join(project, 'knip.json'), join(root, 'knip.json'));
     const { code, output } = await run(process.execPath, [join(project, 'node_modules/knip/bin/knip.js'), '--no-progress'], root);
@@ -80,56 +81,66 @@ describe('import direction', () => {
       'a machine that imports an actor',
       'src/machines/x.ts',
       "import { k } from '../actors/supervision/types.ts';",
-      'src/actors/supervision/types.ts',
+      'actors/supervision/types.ts',
     ],
     [
       'a type import of a higher layer',
       'src/machines/x.ts',
       "import type { k } from '../actors/supervision/types.ts';",
-      'src/actors/supervision/types.ts',
+      'actors/supervision/types.ts',
     ],
     [
       'a supervision that knows an actor',
       'src/actors/supervision/x.ts',
       "export { c } from '../runtime/client.ts';",
-      'src/actors/runtime/client.ts',
+      'actors/runtime/client.ts',
     ],
     [
       "an actor that imports a sibling's internals",
       'src/actors/pods/x.ts',
       "import { l } from '../runtime/link.ts';",
-      'src/actors/runtime/link.ts',
+      'actors/runtime/link.ts',
     ],
     [
       'an actor that imports another one of its layer',
       'src/actors/runtime/puller/x.ts',
       "import { l } from '../pleg/ledger.ts';",
-      'src/actors/runtime/pleg/ledger.ts',
+      'actors/runtime/pleg/ledger.ts',
     ],
     [
       'what a layer shares importing an actor',
       'src/actors/runtime/x.ts',
       "import { l } from './pleg/ledger.ts';",
-      'src/actors/runtime/pleg/ledger.ts',
+      'actors/runtime/pleg/ledger.ts',
     ],
     [
       'the flight recorder importing an actor',
-      'src/recorder/x.ts',
-      "import { c } from '../actors/runtime/client.ts';",
-      'src/actors/runtime/client.ts',
+      'src/actors/recorder/x.ts',
+      "import { c } from '../runtime/client.ts';",
+      'actors/runtime/client.ts',
     ],
     ['an actor that imports an I/O package', 'src/actors/pods/x.ts', "import pino from 'pino';", "package 'pino'"],
-    ['an actor that imports boot', 'src/actors/tree.ts', "import { m } from '../boot/main.ts';", 'src/boot/main.ts'],
-    ['a dynamic import of boot', 'src/sandbox/process/x.ts', "export const x = () => import('../../boot/main.ts');", 'src/boot/main.ts'],
-    ['the simulation importing boot', 'src/sim/x.ts', "import '../boot/main.ts';", 'src/boot/main.ts'],
-    ['the inspector importing boot', 'src/inspect/x.ts', "import { m } from '../boot/main.ts';", 'src/boot/main.ts'],
+    ['an actor that imports boot', 'src/actors/tree.ts', "import { m } from '../boot/main.ts';", 'boot/main.ts'],
+    [
+      'a dynamic import of boot',
+      'packages/runtimes/src/process/x.ts',
+      "export const x = () => import('@actorlet/kubelet/boot/main.ts');",
+      'boot/main.ts',
+    ],
+    ['the simulation importing boot', 'packages/sim/src/x.ts', "import '@actorlet/kubelet/boot/main.ts';", 'boot/main.ts'],
+    ['the inspector importing boot', 'packages/inspect/src/x.ts', "import { m } from '@actorlet/kubelet/boot/main.ts';", 'boot/main.ts'],
     [
       'the hollow runtime doing I/O',
-      'src/sandbox/hollow/x.ts',
+      'packages/runtimes/src/hollow/x.ts',
       "import { spawn } from 'node:child_process';",
       "package 'node:child_process'",
     ],
-    ['actorctl importing an actor', 'src/ctl/x.ts', "import { c } from '../actors/runtime/client.ts';", 'src/actors/runtime/client.ts'],
+    [
+      'actorctl importing an actor',
+      'packages/ctl/src/x.ts',
+      "import { c } from '@actorlet/kubelet/actors/runtime/client.ts';",
+      'actors/runtime/client.ts',
+    ],
     [
       'an inside of xstate',
       'src/actors/runtime/x.ts',
@@ -139,6 +150,9 @@ describe('import direction', () => {
     ['a machine copied by hand', 'src/machines/x.ts', 'export const x = (m: object): unknown => Object.create(m);', 'an inside of xstate'],
     ['a folder without a rule', 'src/utils/x.ts', 'export const x = 1;', 'no import rule for this folder'],
     ['an import that leaves src', 'src/boot/x.ts', "import '../../package.json';", "'../../package.json'"],
+    ['another package by its path', 'packages/sim/src/x.ts', "import '../../../src/machines/address.ts';", 'name its package'],
+    ['its own package by its name', 'src/machines/x.ts', "import '@actorlet/kubelet/machines/address.ts';", 'of its own package by name'],
+    ['a package that nobody has', 'packages/other/src/x.ts', 'export const x = 1;', 'no import rule for this folder'],
   ];
   it.each(wrong)('refuses %s', async (_name, path, text, complaint) => {
     await put('package.json', '{}\n');
@@ -224,21 +238,24 @@ describe('ambient time, chance and process', () => {
       'globalThis.fetch',
     ];
     const text = `export const uses = () => [\n${uses.map((use) => `  ${use},\n`).join('')}];\nexport const allowed = (at: number) => new Date(at);\n`;
-    for (const folder of ['src/machines', 'src/actors/pods', 'src/sandbox/hollow', 'src/boot', 'src/sandbox/process']) {
+    for (const folder of ['src/machines', 'src/actors/pods', 'packages/runtimes/src/hollow', 'src/boot', 'packages/runtimes/src/process']) {
       await put(`${folder}/ambient.ts`, text);
     }
-    const { output } = await run(biome, ['lint', '--max-diagnostics=none', '--reporter=github', 'src'], root);
+    const { output } = await run(biome, ['lint', '--max-diagnostics=none', '--reporter=github', 'src', 'packages'], root);
     const lines = (folder: string) =>
       [...new Set([...output.matchAll(new RegExp(`/${folder}/ambient.ts,line=(\\d+)`, 'g'))].map((m) => Number(m[1])))].sort(
         (a, b) => a - b,
       );
     const all = uses.map((_, i) => i + 2);
-    expect({ machines: lines('src/machines'), actors: lines('src/actors/pods'), hollow: lines('src/sandbox/hollow') }, output).toEqual({
+    expect(
+      { machines: lines('src/machines'), actors: lines('src/actors/pods'), hollow: lines('packages/runtimes/src/hollow') },
+      output,
+    ).toEqual({
       machines: all,
       actors: all,
       hollow: all,
     });
-    expect({ boot: lines('src/boot'), process: lines('src/sandbox/process') }).toEqual({ boot: [], process: [] });
+    expect({ boot: lines('src/boot'), process: lines('packages/runtimes/src/process') }).toEqual({ boot: [], process: [] });
     for (const folder of ['src/machines', 'src/boot']) {
       await put(`${folder}/ambient.ts`, 'export const young = () => new DisposableStack();\n');
       const young = await run(biome, ['lint', '--reporter=github', folder], root);

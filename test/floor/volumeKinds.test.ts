@@ -1,11 +1,12 @@
 /** A kind of volume is named in its own files, in the two lists and in the API's types: a new kind touches nothing else. */
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, it } from 'vitest';
 import { INLINE_KINDS, PERSISTENT_KINDS } from '../../src/machines/pod/volumes/kinds.ts';
 
-const SRC = join(import.meta.dirname, '../../src');
+const ROOT = join(import.meta.dirname, '../..');
+const SRC = join(ROOT, 'src');
 
 /** Where kinds are at home. */
 const HOMES = [
@@ -14,7 +15,7 @@ const HOMES = [
   // The API's types and what each kind of theirs looks like.
   /^machines\/kube\/volumeTable\.ts$/,
   // The simulation checks the node from outside, by the API's words.
-  /^sim\//,
+  /^(?:sim|world)\//,
 ];
 /** Files that name a kind, and why. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -60,8 +61,11 @@ const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\
 it('kinds of volumes are named at home alone, and each exception has a reason that still holds', () => {
   const patterns = [...WORDS].map((word) => ({ word, pattern: patternOf(word) }));
   const found = new Map<string, string[]>();
-  for (const path of sources(SRC)) {
-    const file = relative(SRC, path);
+  const folders = [SRC, ...readdirSync(join(ROOT, 'packages')).map((name) => join(ROOT, 'packages', name, 'src'))];
+  for (const path of folders.filter((folder) => existsSync(folder)).flatMap(sources)) {
+    const file = relative(ROOT, path)
+      .replace(/^src\//, '')
+      .replace(/^packages\/([^/]+)\/src\//, '$1/');
     if (HOMES.some((home) => home.test(file))) continue;
     const text = withoutComments(readFileSync(path, 'utf8'));
     const named = patterns.filter(({ pattern }) => pattern.test(text)).map(({ word }) => word);

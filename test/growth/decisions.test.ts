@@ -1,8 +1,9 @@
 /** The same for what else others write: objects of the API, files, logs, answers of runtimes, plugins and registries, requests. */
+
+import { stagesOf } from '@actorlet/fleet/src/pods/stages.ts';
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { mountErrorOf } from '../../src/boot/dependencies/mounts/mountError.ts';
-import { stagesOf } from '../../src/fleet/pods/stages.ts';
 import { byNode } from '../../src/machines/allocation/devices/allocate.ts';
 import { deviceHints } from '../../src/machines/allocation/devices/hints.ts';
 import { decodeResponse, encodeResponse } from '../../src/machines/allocation/devices/wire.ts';

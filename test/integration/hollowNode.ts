@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
@@ -17,7 +18,6 @@ import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import { isWanted, type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import type { Ports } from '../../src/ports/ports.ts';
-import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { collectingLogger, type LogLine } from '../supervision/fakePorts.ts';
 
 export interface HollowNode extends AsyncDisposable {

@@ -1,6 +1,7 @@
 /** A whole file system in memory with directories, links, delays in virtual time, and watches: what a virtual node lives on. */
+
+import { sizeSaid } from '@actorlet/world/src/disk/diskEntry.ts';
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../src/ports/ports.ts';
-import { sizeSaid } from '../../src/sim/world/disk/diskEntry.ts';
 
 type Entry = { kind: FileInfo['kind']; data: Uint8Array; target: string; mode: number; mtimeMs: number; ino: number };
 

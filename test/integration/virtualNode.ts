@@ -4,6 +4,24 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 
+import {
+  createHollowRuntime,
+  type HollowContainerDump,
+  type HollowOptions,
+  type HollowRuntime,
+} from '@actorlet/runtimes/src/hollow/index.ts';
+import { type SimMounts, simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { type SimIptables, simIptables } from '@actorlet/world/src/host/iptables.ts';
+import { type SimKernelLog, simKernelLog } from '@actorlet/world/src/host/kernelLog.ts';
+import { type SimLogind, simLogind } from '@actorlet/world/src/host/logind.ts';
+import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
+import type { SimKube } from '@actorlet/world/src/kube/types.ts';
+import { type SimDevicePlugins, simDevicePlugins } from '@actorlet/world/src/plugins/devicePlugins.ts';
+import { type SimDra, simDra } from '@actorlet/world/src/plugins/dra.ts';
+import { type SimDrivers, simDrivers } from '@actorlet/world/src/plugins/drivers.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
+import { type SimCgroups, simCgroups } from '@actorlet/world/src/runtime/cgroups.ts';
+import { processesIn } from '@actorlet/world/src/runtime/processes.ts';
 import { podList } from '../../src/actors/edge/answers/podList.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
@@ -27,19 +45,6 @@ import type { PathKind } from '../../src/ports/machine/mounter.ts';
 import { type Cri, CriError, type Metrics, type Ports } from '../../src/ports/ports.ts';
 import { PlainAnswerError, type Prober } from '../../src/ports/prober.ts';
 import type { PodResourcesAnswers } from '../../src/ports/sockets/podResources.ts';
-import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
-import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
-import { type SimIptables, simIptables } from '../../src/sim/world/host/iptables.ts';
-import { type SimKernelLog, simKernelLog } from '../../src/sim/world/host/kernelLog.ts';
-import { type SimLogind, simLogind } from '../../src/sim/world/host/logind.ts';
-import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
-import type { SimKube } from '../../src/sim/world/kube/types.ts';
-import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/plugins/devicePlugins.ts';
-import { type SimDra, simDra } from '../../src/sim/world/plugins/dra.ts';
-import { type SimDrivers, simDrivers } from '../../src/sim/world/plugins/drivers.ts';
-import { simRng } from '../../src/sim/world/rng.ts';
-import { type SimCgroups, simCgroups } from '../../src/sim/world/runtime/cgroups.ts';
-import { processesIn } from '../../src/sim/world/runtime/processes.ts';
 import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../supervision/fakePorts.ts';
 import { type MemFs, memFs } from './memFs.ts';
 import { type VirtualTime, virtualTime } from './virtualTime.ts';

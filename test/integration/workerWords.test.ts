@@ -1,15 +1,16 @@
 /** The tree, the page, `/pods` and `why` say the same of a pod's worker, in every state of its machine. */
+
+import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
+import { podFrame } from '@actorlet/inspect/src/feed/podDetail.ts';
+import { podRows } from '@actorlet/inspect/src/feed/rows.ts';
 import { expect, it } from 'vitest';
-import { momentOf } from '../../src/inspect/feed/live.ts';
-import { podFrame } from '../../src/inspect/feed/podDetail.ts';
-import { podRows } from '../../src/inspect/feed/rows.ts';
+import { INSPECT, inspectedOf } from '../../packages/inspect/test/rig.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { podWorkerMachine } from '../../src/machines/pods/workers/podWorkerMachine.ts';
 import type { PodSummary } from '../../src/machines/shown/podSummary.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import type { HttpReply } from '../../src/ports/sockets/net.ts';
-import { INSPECT, inspectedOf } from '../inspect/rig.ts';
 import { arranged, type KillCase } from './kill/killing.ts';
 import { KILL_TABLES, leaves } from './kill/killTables.ts';
 import { pod, virtualNode } from './virtualNode.ts';

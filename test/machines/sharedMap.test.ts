@@ -1,7 +1,8 @@
 /** A map whose copies share their entries: it must do what a Map does, and copy far less. */
+
+import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it } from 'vitest';
 import { SharedMap } from '../../src/machines/data/sharedMap.ts';
-import { simRng } from '../../src/sim/world/rng.ts';
 
 describe('a shared map', () => {
   it.each(['a', 'b', 'c', 'd'])('does what a Map does, in the order of a Map (seed %s)', (seed) => {

@@ -1,6 +1,8 @@
 /** A pod's life: the pod manager takes each edge of the machine, a record names the state that the machine is in, and the document draws it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { coverageMeter, coverageOf } from '@actorlet/sim/src/coverage.ts';
+import { type SimRng, simRng } from '@actorlet/world/src/rng.ts';
 import { expect, it } from 'vitest';
 import { type ChartState, chartOf } from '../../src/machines/chart/definition.ts';
 import { mermaidOf } from '../../src/machines/chart/export.ts';
@@ -19,8 +21,6 @@ import { podLifeMachine } from '../../src/machines/pods/manager/podLifeMachine.t
 import { emptyLedger, type Facts, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
 import type { WorkerPhase } from '../../src/machines/pods/workers/messages.ts';
-import { coverageMeter, coverageOf } from '../../src/sim/coverage.ts';
-import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
 import { managerFacts, refusable } from './managerFacts.ts';
 
 const PAGE = join(import.meta.dirname, '../../docs/architecture/pod-flow.md');

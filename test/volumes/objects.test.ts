@@ -1,4 +1,6 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
+
+import { type SimMounts, simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CsiLedger } from '../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
@@ -8,7 +10,6 @@ import type { Pod } from '../../src/machines/kube/types.ts';
 import { podVolumes } from '../../src/machines/pod/volumes/volumes.ts';
 import type { PathKind } from '../../src/ports/machine/mounter.ts';
 import type { Ports } from '../../src/ports/ports.ts';
-import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';

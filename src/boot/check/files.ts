@@ -2,11 +2,11 @@
 
 import { X509Certificate } from 'node:crypto';
 import { access } from 'node:fs/promises';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import type { ProviderState } from '../../actors/allocation/provider.ts';
 import { PROVIDERS } from '../../actors/allocation/providers.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { readRegular } from '../../process/regularFile.ts';
 import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
 import { openAllocationState } from '../steps/host/allocationState.ts';
 import { servingProblem } from '../steps/serving.ts';

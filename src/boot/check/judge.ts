@@ -75,9 +75,9 @@ interface RuntimeCheck {
 /** Null: the runtime is another program, or runs whatever it is asked for. */
 async function runtimeCheck(endpoint: string): Promise<RuntimeCheck | null> {
   if (endpoint !== 'embedded://process' && endpoint !== 'embedded://oci') return null;
-  const { checkContainer, checkSandbox } = await import('../../sandbox/process/container/plan.ts');
-  const { createCatalogue } = await import('../../sandbox/process/store/images.ts');
-  const { probeIsolation } = await import('../../sandbox/process/probe.ts');
+  const { checkContainer, checkSandbox } = await import('@actorlet/runtimes/src/process/container/plan.ts');
+  const { createCatalogue } = await import('@actorlet/runtimes/src/process/store/images.ts');
+  const { probeIsolation } = await import('@actorlet/runtimes/src/process/probe.ts');
   const isolation = await probeIsolation({ path: process.env.PATH ?? '' });
   const images = createCatalogue(process.execPath, [], isolation.uid);
   const command = (config: ContainerConfig, sandbox: PodSandboxConfig): void => {
@@ -93,7 +93,7 @@ async function runtimeCheck(endpoint: string): Promise<RuntimeCheck | null> {
         command(config, sandbox);
       },
     };
-  const oci = await import('../../sandbox/oci/bundle/spec.ts');
+  const oci = await import('@actorlet/runtimes/src/oci/bundle/spec.ts');
   return {
     sandbox: (config) => oci.checkPod(config.linux?.securityContext),
     container: (config, sandbox) => (images.has(config.image.image) ? command(config, sandbox) : oci.checkContainer(config)),

@@ -47,7 +47,7 @@ export async function checkRuntime(
 
 /** The programs that OCI images need, one by one. */
 async function checkOci(): Promise<Finding[]> {
-  const { probeOci } = await import('../../sandbox/oci/probe.ts');
+  const { probeOci } = await import('@actorlet/runtimes/src/oci/probe.ts');
   const { found, missing, noNetwork, problem, cgroups } = await probeOci(process.env.PATH ?? '');
   const note = (p: (typeof found)[number]): Finding => ({ level: 'note', where: p.name, what: `${p.path} ${p.version}`.trim(), todo: '' });
   const ends = 'The runtime does not start without it.';

@@ -5,8 +5,8 @@
 
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { readRegular } from '../../process/regularFile.ts';
 
 const FILE_BYTES_MAX = 64 * 1024;
 const UNIT = 'kubelet.service';

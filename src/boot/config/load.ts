@@ -6,12 +6,12 @@
 import { stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config/config.ts';
 import { DEFAULT_EVICTION_HARD, defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import { plainV1beta1 } from '../../machines/config/v1beta1.ts';
 import { textOf } from '../../machines/document/read.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { readRegular } from '../../process/regularFile.ts';
 import type { Problem } from '../errors.ts';
 import type { GivenFlag } from '../flags/parse.ts';
 import { flagHint } from '../flags/table.ts';

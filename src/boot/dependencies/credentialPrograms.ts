@@ -3,12 +3,12 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { parseDocument } from 'yaml';
 import { type CredentialProvider, readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { parseGoDuration } from '../../machines/text/go/goDuration.ts';
 import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
-import { readRegular } from '../../process/regularFile.ts';
 import { type Problem, StartError } from '../errors.ts';
 import { runProgram } from './program.ts';
 

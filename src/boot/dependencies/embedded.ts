@@ -6,11 +6,11 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createHollowRuntime, type HollowOptions } from '@actorlet/runtimes/src/hollow/index.ts';
+import { ensureProcessRuntime } from '@actorlet/runtimes/src/process/ensure.ts';
+import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { type Clock, type Cri, CriError, type Logger, type Rng } from '../../ports/ports.ts';
-import { createHollowRuntime, type HollowOptions } from '../../sandbox/hollow/index.ts';
-import { ensureProcessRuntime } from '../../sandbox/process/ensure.ts';
-import { layout } from '../../sandbox/process/store/store.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 
 const EMBEDDED_ENDPOINTS = ['embedded://process', 'embedded://oci', 'embedded://hollow'] as const;
@@ -57,7 +57,7 @@ function sandboxEntry(from: string = import.meta.url): string {
   const candidates = [
     join(here, 'sandboxd.mjs'),
     join(here, '..', 'sandboxd.mjs'),
-    join(here, '..', '..', 'sandbox', 'process', 'main.ts'),
+    join(here, '..', '..', '..', 'packages', 'runtimes', 'src', 'process', 'main.ts'),
   ];
   const found = candidates.find((file) => existsSync(file));
   if (found === undefined)

@@ -6,7 +6,6 @@
 import { closeSync, constants, fchmod, fstatSync, fsync, writeFile as writeFd } from 'node:fs';
 import { chmod, lstat, mkdir, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import type { FileInfo, HostFs, ReadHandle } from '../../ports/ports.ts';
 import {
   closeFd,
   createOwn,
@@ -17,7 +16,8 @@ import {
   readOwn,
   readRegularSync,
   readToEnd,
-} from '../../process/regularFile.ts';
+} from '@actorlet/process/src/regularFile.ts';
+import type { FileInfo, HostFs, ReadHandle } from '../../ports/ports.ts';
 import { O_PATH, openWithin } from './within.ts';
 
 const fsyncFd = promisify(fsync);

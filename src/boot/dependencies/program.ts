@@ -1,9 +1,9 @@
 /** Runs a program that gives credentials: no longer than a limit, and with all that it started ended with it. */
 
 import type { ChildProcess } from 'node:child_process';
+import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { startProcess } from '../../process/startProcess.ts';
 
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 const ERROR_CHARACTERS_MAX = 300;

@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, fstatSync, readlinkSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';
-import { openFd } from '../../process/regularFile.ts';
+import { openFd } from '@actorlet/process/src/regularFile.ts';
 
 /** Linux; Node does not name it. */
 export const O_PATH = 0o10_000_000;

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, ftruncateSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { openOwnSync, readRegularSync, writeOwnSync } from '@actorlet/process/src/regularFile.ts';
 import type { Pod } from '../../machines/kube/types.ts';
 import {
   definitionText,
@@ -20,7 +21,6 @@ import {
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Handling } from '../../ports/handling.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { openOwnSync, readRegularSync, writeOwnSync } from '../../process/regularFile.ts';
 import type { Libc } from './libc.ts';
 
 /** Layout of the note, which the watchdog thread writes to as well: whether, of what, how many bytes, who. */

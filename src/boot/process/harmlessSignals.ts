@@ -3,9 +3,9 @@
  * full and SIGTERM is lost with the rest. So the kernel drops what nobody sends on purpose, and for a minute what comes too often.
  */
 import { constants } from 'node:os';
+import { SILENT_SIGNALS, TOLD_SIGNALS } from '@actorlet/process/src/signals.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { SILENT_SIGNALS, TOLD_SIGNALS } from '../../process/signals.ts';
 import type { BootIo } from '../steps/context.ts';
 import type { Libc } from './libc.ts';
 

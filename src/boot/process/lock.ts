@@ -1,8 +1,8 @@
 /** The lock file (boot-and-node 10.1): one node per file, waited for; anybody who opens it later may end this one. */
 
 import { closeSync, constants, ftruncateSync, writeSync } from 'node:fs';
+import { openRegularSync, readRegularSync } from '@actorlet/process/src/regularFile.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { openRegularSync, readRegularSync } from '../../process/regularFile.ts';
 import { IN_DELETE_SELF, IN_OPEN, type Libc, LOCK_EX, LOCK_NB } from './libc.ts';
 
 /** Time between two attempts, and between two looks for contention. */

@@ -1,13 +1,13 @@
 /** Puts a recording of inputs between a node and its ports, where the flag asks for one. */
 
+import { whoActs } from '@actorlet/process/src/acting.ts';
+import { FULL } from '@actorlet/replay/src/lines.ts';
+import type { OutsideNode } from '@actorlet/replay/src/outside.ts';
+import { InputRecording } from '@actorlet/replay/src/record.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import type { InputsRecorded } from '../../machines/shown/answers.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Ports } from '../../ports/ports.ts';
-import { whoActs } from '../../process/acting.ts';
-import { FULL } from '../../replay/lines.ts';
-import type { OutsideNode } from '../../replay/outside.ts';
-import { InputRecording } from '../../replay/record.ts';
 import { GIT_VERSION } from '../version.ts';
 import { InputFile } from './inputFile.ts';
 

@@ -4,11 +4,11 @@
  * node asks runtime, API server, disk and mounts for the world, as after any restart. Those answers are the checkpoint.
  */
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { InputRecorder, RecordingWanted } from '../../ports/machine/inputRecorder.ts';
-import { readRegular } from '../../process/regularFile.ts';
 import { type BootContext, need } from '../steps/context.ts';
 
 /** By then the answer to the command that asked has left the socket. */

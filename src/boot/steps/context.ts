@@ -1,12 +1,12 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
 
+import type { SILENT_SIGNALS, TOLD_SIGNALS } from '@actorlet/process/src/signals.ts';
 import type { InspectionPage } from '../../actors/edge/server.ts';
+import type { Inspected } from '../../actors/recorder/source.ts';
 import type { Registry, SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config/config.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
-import type { SILENT_SIGNALS, TOLD_SIGNALS } from '../../process/signals.ts';
-import type { Inspected } from '../../recorder/source.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';
@@ -66,11 +66,7 @@ export interface Wiring {
     o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => InspectionPage; heartbeat?: Heartbeat },
   ): BootNode | Promise<BootNode>;
 }
-/** Address of the inspection page; the token lets its reader act on the node. */
-export interface PageAddress {
-  url: string;
-  token: string;
-}
+
 export interface BuildInfo {
   major: string;
   minor: string;

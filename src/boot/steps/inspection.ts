@@ -11,7 +11,7 @@ export const serveInspection: Step = {
     if (at === '' || inspected === null) return undefined;
     const log = need(ctx, 'log');
     try {
-      const { serveInspector } = await import('../inspect/server.ts');
+      const { serveInspector } = await import('@actorlet/inspect/src/boot/server.ts');
       const from = { at, logs: { ports: need(ctx, 'ports'), podLogsDir: config.podLogsDir } };
       const server = await serveInspector(inspected, from, (page) => {
         ctx.state.page = { state: 'served', ...page };

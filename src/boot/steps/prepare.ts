@@ -1,10 +1,10 @@
 /** Steps that prepare the process: log, signals, lock, privileges, limits, directories. */
 
 import { mkdir } from 'node:fs/promises';
+import { NotRegular } from '@actorlet/process/src/regularFile.ts';
 import { toV1beta1 } from '../../machines/config/v1beta1.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
-import { NotRegular } from '../../process/regularFile.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
 import { handleHarmlessSignals } from '../process/harmlessSignals.ts';

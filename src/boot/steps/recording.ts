@@ -1,6 +1,6 @@
 /** The step that keeps the flight recorder in a file; its code is loaded only where the flag asks for it. */
 
-import type { WriterFigures } from '../../inspect/recording/writer.ts';
+import type { WriterFigures } from '@actorlet/inspect/src/recording/writer.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Metrics } from '../../ports/ports.ts';
 import { need, type Step } from './context.ts';
@@ -16,8 +16,8 @@ export const recordTheNode: Step = {
     const log = need(ctx, 'log');
     try {
       const [{ RecordingFile }, { RecordingWriter }] = await Promise.all([
-        import('../inspect/recordingFile.ts'),
-        import('../../inspect/recording/writer.ts'),
+        import('@actorlet/inspect/src/boot/recordingFile.ts'),
+        import('@actorlet/inspect/src/recording/writer.ts'),
       ]);
       const file = new RecordingFile({ path: record, bytesMax: recordMaxMib * MIB, log });
       await file.open();

@@ -1,7 +1,7 @@
 /** The step that sends traces of pods' starts and stops; its code is loaded only where the configuration asks for it. */
 
-import type { QueueFigures } from '../../inspect/tracing/queue.ts';
-import type { PodTracer } from '../../inspect/tracing/tracer.ts';
+import type { QueueFigures } from '@actorlet/inspect/src/tracing/queue.ts';
+import type { PodTracer } from '@actorlet/inspect/src/tracing/tracer.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Metrics } from '../../ports/ports.ts';
 import { need, type Step } from './context.ts';
@@ -25,8 +25,8 @@ export const traceTheNode: Step = {
     const { clock, entropy, metrics, kube } = need(ctx, 'ports');
     try {
       const [{ PodTracer }, { SpanQueue }, { createOtlpSender, DEFAULT_ENDPOINT }] = await Promise.all([
-        import('../../inspect/tracing/tracer.ts'),
-        import('../../inspect/tracing/queue.ts'),
+        import('@actorlet/inspect/src/tracing/tracer.ts'),
+        import('@actorlet/inspect/src/tracing/queue.ts'),
         import('../tracing/otlp.ts'),
       ]);
       const endpoint = config.tracing.endpoint ?? DEFAULT_ENDPOINT;

@@ -3,11 +3,11 @@
  * CRI: the official exporter would bundle as much code again as the daemon has (metrics and logs included) for one call.
  */
 import { join } from 'node:path';
+import type { Attributes, Span } from '@actorlet/inspect/src/tracing/model.ts';
+import type { Sent, SpanSender } from '@actorlet/inspect/src/tracing/queue.ts';
+import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
 import { Client, type ClientUnaryCall, credentials, Metadata, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js';
-import type { Attributes, Span } from '../../inspect/tracing/model.ts';
-import type { Sent, SpanSender } from '../../inspect/tracing/queue.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { loadProtoFile } from '../../process/protoFile.ts';
 import { rpcOf } from '../dependencies/cri/load.ts';
 import { protoRoot } from '../dependencies/cri/protoPath.ts';
 import { cancelCall } from '../dependencies/grpc/cancelCall.ts';

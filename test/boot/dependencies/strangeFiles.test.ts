@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createStore, layout, prepareFolders, readPidFile } from '@actorlet/runtimes/src/process/store/store.ts';
 import { describe, expect, it } from 'vitest';
 import { createCheckpointStore } from '../../../src/actors/foundation/checkpointStore.ts';
 import { loadConfig } from '../../../src/boot/config/load.ts';
@@ -16,7 +17,6 @@ import { loadLibc } from '../../../src/boot/process/libc.ts';
 import { acquireLock, lockAtOnce } from '../../../src/boot/process/lock.ts';
 import { rootDirProblem } from '../../../src/boot/steps/host/hostChecks.ts';
 import type { Logger } from '../../../src/ports/ports.ts';
-import { createStore, layout, prepareFolders, readPidFile } from '../../../src/sandbox/process/store/store.ts';
 import { fakeBoot, HEADER, tempDir, until } from '../helpers.ts';
 
 const fs = createHostFs();

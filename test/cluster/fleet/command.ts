@@ -1,7 +1,7 @@
 /** `actorlet fleet` as a process of a cluster test. */
-import { type StartedProgram, startProgram } from '../../fleet/process.ts';
+import { type StartedProgram, startProgram } from '../../../packages/fleet/test/process.ts';
 
-export { endPrograms as endFleetProcesses } from '../../fleet/process.ts';
+export { endPrograms as endFleetProcesses } from '../../../packages/fleet/test/process.ts';
 
 export function startFleetProcess(...args: string[]): StartedProgram {
   return startProgram('scripts/node', ['src/boot/main.ts', 'fleet', ...args]);

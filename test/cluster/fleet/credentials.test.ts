@@ -1,11 +1,11 @@
 /** How nodes of a fleet show who they are: certificates from bootstrap tokens, or impersonation. Each node is held to its own objects. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { removeNodes } from '@actorlet/fleet/src/boot/adopt.ts';
+import { quietLog, realWorld } from '@actorlet/fleet/src/boot/world.ts';
+import { plainFleet } from '@actorlet/fleet/src/file.ts';
+import { Fleet } from '@actorlet/fleet/src/fleet.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeNodes } from '../../../src/boot/fleet/adopt.ts';
-import { quietLog, realWorld } from '../../../src/boot/fleet/world.ts';
-import { plainFleet } from '../../../src/fleet/file.ts';
-import { Fleet } from '../../../src/fleet/fleet.ts';
 import type { KubeRequest } from '../../../src/machines/kube/request.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import type { HostFs } from '../../../src/ports/ports.ts';

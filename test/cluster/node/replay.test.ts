@@ -6,10 +6,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
+import { openInputs } from '@actorlet/ctl/src/commands/replay/file.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openInputs } from '../../../src/ctl/commands/replay/file.ts';
+import { replayed } from '../../../packages/replay/test/replayed.ts';
 import { sh, steady } from '../../e2e/manifests.ts';
-import { replayed } from '../../replay/replayed.ts';
 import { type Cluster, STAY, startCluster, startKubectl } from '../cluster.ts';
 
 const PLANTED = { secret: 'Correct-Horse-77', env: 'battery/Staple-4711', binary: 'AP8BgICAf3/+' };

@@ -1,15 +1,15 @@
 /** kubectl's streams into containers of `embedded://oci`, through a real API server: exec, attach, cp and port-forward. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadImages } from '@actorlet/admin/src/images.ts';
+import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { loadImages } from '../../../src/admin/images.ts';
-import { stopAll } from '../../../src/sandbox/process/admin.ts';
+import { ENTRY } from '../../../packages/runtimes/test/processRuntime.ts';
 import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { buildImages } from '../../e2e/lab/images.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { IMAGE, manifest, sh } from '../../e2e/manifests.ts';
-import { ENTRY } from '../../sandbox/processRuntime.ts';
 import { startKubectl } from '../cluster.ts';
 
 let plane: ControlPlane;

@@ -3,9 +3,9 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { startNode, type TestNode } from '../../../src/harness/index.ts';
 import { freePort } from '../lab/cluster/controlPlane.ts';
 import { until } from '../lab/ports.ts';
 

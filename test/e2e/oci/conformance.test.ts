@@ -1,7 +1,8 @@
 /** The kind `oci` of the embedded runtime on real programs: as root, and as a user who is not. */
+
+import { criConformance, type Recipe } from '../../../packages/runtimes/test/conformance.ts';
+import { startRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
-import { criConformance, type Recipe } from '../../sandbox/conformance.ts';
-import { startRuntime } from '../../sandbox/processRuntime.ts';
 import { startRegistry } from '../lab/registry.ts';
 import { canRunOci, makeRig, USER_ID } from './rig.ts';
 

@@ -1,11 +1,11 @@
 /** Images of the kind `oci`: pull secrets, archives, and images that are broken or hostile. As a user who is not root. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadImages } from '@actorlet/admin/src/images.ts';
+import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { loadImages } from '../../../src/admin/images.ts';
-import { layout } from '../../../src/sandbox/process/store/store.ts';
-import { calls, containerConfig, eventually, podConfig } from '../../sandbox/conformance.ts';
-import { startRuntime, type TestRuntime } from '../../sandbox/processRuntime.ts';
+import { calls, containerConfig, eventually, podConfig } from '../../../packages/runtimes/test/conformance.ts';
+import { startRuntime, type TestRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import { busyboxFiles } from '../lab/images.ts';
 import { type RegistryOptions, startRegistry } from '../lab/registry.ts';
 import { type TarEntry, tar } from '../lab/tar.ts';

@@ -1,12 +1,12 @@
 /** The process that holds the namespaces of OCI containers is ended while they run. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadImages } from '@actorlet/admin/src/images.ts';
+import { signal } from '@actorlet/runtimes/src/process/container/procfs.ts';
+import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { describe, expect, it } from 'vitest';
-import { loadImages } from '../../../src/admin/images.ts';
-import { signal } from '../../../src/sandbox/process/container/procfs.ts';
-import { layout } from '../../../src/sandbox/process/store/store.ts';
-import { calls, containerConfig, podConfig } from '../../sandbox/conformance.ts';
-import { startRuntime } from '../../sandbox/processRuntime.ts';
+import { calls, containerConfig, podConfig } from '../../../packages/runtimes/test/conformance.ts';
+import { startRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import { canRunOci, makeRig } from './rig.ts';
 
 describe.runIf(canRunOci())('kind oci without its holder', () => {

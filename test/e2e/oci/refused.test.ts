@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { startRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import { SANDBOX } from '../../programs.ts';
-import { startRuntime } from '../../sandbox/processRuntime.ts';
 import { canRunOci, makeRig, USER_ID } from './rig.ts';
 
 const WORDS =

@@ -3,11 +3,11 @@ import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { loadImages } from '@actorlet/admin/src/images.ts';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { loadImages } from '../../../src/admin/images.ts';
+import { calls, containerConfig, eventually, podConfig } from '../../../packages/runtimes/test/conformance.ts';
+import { logLines, markedAll, startRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import type { PortMapping } from '../../../src/machines/wire/cri.ts';
-import { calls, containerConfig, eventually, podConfig } from '../../sandbox/conformance.ts';
-import { logLines, markedAll, startRuntime } from '../../sandbox/processRuntime.ts';
 import { canRunOci, makeRig, USER_ID } from './rig.ts';
 
 /** A folder of links to every program of this machine but one. */

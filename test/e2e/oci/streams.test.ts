@@ -2,12 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadImages } from '@actorlet/admin/src/images.ts';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { loadImages } from '../../../src/admin/images.ts';
+import { calls, containerConfig, eventually, podConfig } from '../../../packages/runtimes/test/conformance.ts';
+import { logLines, marked, markedAll, startRuntime, type TestRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
+import { openStreams, resultOf, type Streams } from '../../../packages/runtimes/test/remoteClient.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
-import { calls, containerConfig, eventually, podConfig } from '../../sandbox/conformance.ts';
-import { logLines, marked, markedAll, startRuntime, type TestRuntime } from '../../sandbox/processRuntime.ts';
-import { openStreams, resultOf, type Streams } from '../../sandbox/remoteClient.ts';
 import { canRunOci, makeRig, type Rig, USER_ID } from './rig.ts';
 
 /** Rows and columns of the terminal of the shell whose script holds `word`. */

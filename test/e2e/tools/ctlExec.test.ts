@@ -2,7 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { expectRestored, type InTerminal, inTerminal, over } from '../../edge/ctl/inTerminal.ts';
+import { expectRestored, type InTerminal, inTerminal, over } from '../../../packages/ctl/test/inTerminal.ts';
 import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';

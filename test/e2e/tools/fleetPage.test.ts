@@ -1,12 +1,12 @@
 /** The overview page of a fleet in Chromium, with a thousand nodes whose states are given. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { servePage } from '@actorlet/fleet/src/boot/page.ts';
+import { Calls } from '@actorlet/fleet/src/calls.ts';
+import { Front } from '@actorlet/fleet/src/front/front.ts';
+import type { NodeOverview } from '@actorlet/fleet/src/overview.ts';
 import { describe, expect, it } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
-import { servePage } from '../../../src/boot/fleet/page.ts';
-import { Calls } from '../../../src/fleet/calls.ts';
-import { Front } from '../../../src/fleet/front/front.ts';
-import type { NodeOverview } from '../../../src/fleet/overview.ts';
 import { PageBrowser } from '../lab/page/browser.ts';
 
 const NODES = 1_000;

@@ -1,7 +1,7 @@
 /** The users' harness on a real containerd: a test node with real containers, and what it leaves to others. */
 import { existsSync } from 'node:fs';
+import { startNode } from '@actorlet/harness/src/index.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startNode } from '../../../src/harness/index.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { runPod } from '../lab/pods.ts';
 import { manifest, sh, steady } from '../manifests.ts';

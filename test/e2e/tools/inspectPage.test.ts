@@ -4,9 +4,9 @@
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startNode, type TestNode } from '../../../src/harness/index.ts';
 import { CHROMIUM, overflowOf, PageBrowser, pageOf, picture, soon } from '../lab/page/browser.ts';
 import { clusterNode, pod } from '../lab/page/nodes.ts';
 

@@ -4,10 +4,10 @@ import { closeSync, mkdtempSync, openSync, rmSync, statSync, truncateSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { adminClient } from '@actorlet/admin/src/client.ts';
+import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { adminClient } from '../../../src/admin/client.ts';
-import { startNode, type TestNode } from '../../../src/harness/index.ts';
 import type { ActorView } from '../../../src/machines/supervision/actorState.ts';
 import { PageBrowser, picture } from '../lab/page/browser.ts';
 

@@ -7,9 +7,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startNode } from '@actorlet/harness/src/index.ts';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startNode } from '../../../src/harness/index.ts';
 import { PageBrowser, picture, soon } from '../lab/page/browser.ts';
 import { pod } from '../lab/page/nodes.ts';
 

@@ -3,11 +3,11 @@
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { data } from '@actorlet/process/src/spdy.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { translate } from '../../../src/boot/dependencies/net/netWebSocket.ts';
 import type { Translation } from '../../../src/ports/sockets/net.ts';
-import { data } from '../../../src/process/spdy.ts';
 import { type Channels, channels as channelsOver } from '../../cluster/webSocket.ts';
 import { until } from '../harness.ts';
 import { type Command, failure, spdyRuntime, success } from '../spdyRuntime.ts';

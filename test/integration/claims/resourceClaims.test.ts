@@ -1,11 +1,12 @@
 /** Dynamic resources: a whole node in virtual time, with drivers beside it. */
+
+import { decisionsFrame } from '@actorlet/inspect/src/feed/decisions.ts';
+import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { describe, expect, it } from 'vitest';
-import { decisionsFrame } from '../../../src/inspect/feed/decisions.ts';
-import { momentOf } from '../../../src/inspect/feed/live.ts';
+import { INSPECT, inspectedOf } from '../../../packages/inspect/test/rig.ts';
 import { claimHealthView } from '../../../src/machines/allocation/claims/messages.ts';
 import { HEALTH_MAX } from '../../../src/machines/allocation/claims/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
-import { INSPECT, inspectedOf } from '../../inspect/rig.ts';
 import { created, drop, events, inApi, isReady, NS } from '../cluster/clusterPods.ts';
 import { whyOf } from '../told.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';

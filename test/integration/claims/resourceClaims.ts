@@ -1,8 +1,9 @@
 /** ResourceClaims of pods in the API server of a virtual node, and drivers beside it: in few words. */
+
+import type { SimDraDriver } from '@actorlet/world/src/plugins/dra.ts';
 import { decodeClaims } from '../../../src/machines/allocation/claims/checkpoint.ts';
 import { claimsView, draDriversView } from '../../../src/machines/allocation/claims/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import type { SimDraDriver } from '../../../src/sim/world/plugins/dra.ts';
 import { NS } from '../cluster/clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 

@@ -1,10 +1,11 @@
 /** What drivers, plugins and the image service answered last, or have not answered: in `why` of pod and node, and in events. */
+
+import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
+import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
-import { momentOf } from '../../../src/inspect/feed/live.ts';
+import { INSPECT, inspectedOf } from '../../../packages/inspect/test/rig.ts';
 import { whyOf } from '../../../src/machines/shown/why/whyOf.ts';
 import type { CsiMethod } from '../../../src/machines/wire/csi.ts';
-import { healthy } from '../../../src/sim/world/plugins/devicePlugins.ts';
-import { INSPECT, inspectedOf } from '../../inspect/rig.ts';
 import { SOCKET as DRA_SOCKET, DRIVER, driver as draDriver, unplug, withClaim } from '../claims/resourceClaims.ts';
 import { create, drop, events, inApi, isReady, secret } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';

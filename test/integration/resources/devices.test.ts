@@ -1,11 +1,11 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
 
+import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { devicesAddr, devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import { RESOURCES_MAX } from '../../../src/machines/allocation/devices/rules.ts';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
 import { messageOf } from '../../../src/machines/text/errors.ts';
-import { healthy } from '../../../src/sim/world/plugins/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
 

@@ -1,8 +1,8 @@
 /** How many volumes a driver can take: told to the cluster, asked again, and what a node that is full does (KEP-4876). */
 import { createHash } from 'node:crypto';
+import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect, it } from 'vitest';
 import { attachmentId } from '../../../src/machines/services/volumes/csi/volume.ts';
-import type { SimDriver } from '../../../src/sim/world/plugins/drivers.ts';
 import { cluster, create, drop, events, inApi, NS } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 

@@ -1,9 +1,10 @@
 /** Volumes of CSI drivers that registered themselves beside the node: a whole node in virtual time (resources and volumes 8.17, 10). */
+
+import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import type { CsiMethod, PublishRequest, StageRequest } from '../../../src/machines/wire/csi.ts';
-import type { SimDriver } from '../../../src/sim/world/plugins/drivers.ts';
 import { cluster, create, created, dirOf, drop, events, inApi, isReady, NS, secret } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
 

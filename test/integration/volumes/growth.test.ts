@@ -1,11 +1,12 @@
 /** Claims that grow while pods use them, and while they are being mounted: a whole node in virtual time (KEP-556, KEP-1790). */
+
+import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
 import type { CsiRequest } from '../../../src/machines/wire/csi.ts';
-import type { SimDriver } from '../../../src/sim/world/plugins/drivers.ts';
 import { cluster, create, drop, events, isReady, NS, patch } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 

@@ -2,6 +2,8 @@
  * What is written to the API server about pods, the node and events, as plain data: patches are applied by the
  * simulated server, so that they are judged by their effect.
  */
+
+import { applyStrategicPatch } from '@actorlet/world/src/kube/kubePatch.ts';
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
 import { nodeEvents, schedulableEvent } from '../../../src/machines/api/node/nodeEvents.ts';
@@ -18,7 +20,6 @@ import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import type { RuntimePodsView } from '../../../src/machines/pod/runtime/seen.ts';
 import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
-import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
 describe('a status patch', () => {
   const api: PodStatus = {

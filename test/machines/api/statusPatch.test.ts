@@ -1,8 +1,9 @@
 /** Whether what a status patch says after the server answered was said before: a server drops what it does not know. */
+
+import { applyStrategicPatch } from '@actorlet/world/src/kube/kubePatch.ts';
 import { expect, it } from 'vitest';
 import { leftOutOf, saysNothingNew, statusPatch, withoutUnknown } from '../../../src/machines/api/statusPatch.ts';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
-import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
 const api: PodStatus = {
   phase: 'Pending',

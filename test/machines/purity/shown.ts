@@ -1,6 +1,7 @@
 /** What a person would see of each machine in each state that stories reach, with secrets planted in its context. */
+
+import { projectSnapshot } from '@actorlet/inspect/src/project.ts';
 import { type AnyMachineSnapshot, type InspectionEvent, StateMachine } from 'xstate';
-import { projectSnapshot } from '../../../src/inspect/project.ts';
 import { SharedMap } from '../../../src/machines/data/sharedMap.ts';
 import { projectionOf } from '../../../src/machines/xstate/projection.ts';
 

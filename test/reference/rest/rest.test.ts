@@ -1,10 +1,10 @@
 /** What a node at rest asks of its API server, in virtual time, beside what the reference kubelet asked (`record.ts`). */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { route } from '@actorlet/world/src/kube/kubeRoutes.ts';
 import { expect, it } from 'vitest';
 import type { KubeRequest } from '../../../src/machines/kube/request.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
-import { route } from '../../../src/sim/world/kube/kubeRoutes.ts';
 import { cluster, create, isReady, NS } from '../../integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
 import { CLAIMS, COUNTED_MS, type Counts, clusterObjects, counted, DRIVERS, ENV, SETTLE_MS, VOLUMES } from './objects.ts';

@@ -1,8 +1,9 @@
 /** A separate image service was refused although the port has one: images are its, containers the runtime's. */
+
+import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { afterEach, expect, it } from 'vitest';
+import { startRuntime, type TestRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
-import { layout } from '../../../src/sandbox/process/store/store.ts';
-import { startRuntime, type TestRuntime } from '../../sandbox/processRuntime.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 
 const runtimes: TestRuntime[] = [];

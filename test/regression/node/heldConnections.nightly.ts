@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
+import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import { issueCertificate } from '../../../src/boot/process/selfSigned.ts';
-import { startNode, type TestNode } from '../../../src/harness/index.ts';
 import { until } from '../../edge/harness.ts';
 
 const MIB = 1024 * 1024;

@@ -1,10 +1,11 @@
 /** Files that were synced went with the power, because the folders that they stand in were as new as they and were not. */
+
+import { simDisk } from '@actorlet/world/src/disk/disk.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
+import { simTime } from '@actorlet/world/src/time.ts';
 import { expect, it } from 'vitest';
 import { LastingFolder } from '../../../src/ports/lastingFolder.ts';
 import type { HostFs } from '../../../src/ports/ports.ts';
-import { simDisk } from '../../../src/sim/world/disk/disk.ts';
-import { simRng } from '../../../src/sim/world/rng.ts';
-import { simTime } from '../../../src/sim/world/time.ts';
 
 const ROOT = '/var/lib/node';
 const DIR = `${ROOT}/some/state`;

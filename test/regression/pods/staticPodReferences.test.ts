@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import '../../programs.ts';
-import { startNode } from '../../../src/harness/index.ts';
+import { startNode } from '@actorlet/harness/src/index.ts';
 
 it('a static pod with a service account is refused, and says why', async () => {
   await using node = await startNode({

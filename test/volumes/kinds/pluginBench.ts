@@ -1,5 +1,6 @@
 /** One volume of a pod on a disk in memory and a mount table: set up, taken down, found. */
 
+import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import type { CsiApi } from '../../../src/actors/services/volumes/csi/api.ts';
 import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
@@ -9,7 +10,6 @@ import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts'
 import { claimSizes } from '../../../src/machines/services/volumes/growth.ts';
 import type { Mounter, PathKind } from '../../../src/ports/machine/mounter.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
-import { simMounts } from '../../../src/sim/world/disk/mounts.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, FACTS, pod } from '../../machines/pods/fixtures.ts';

@@ -1,7 +1,7 @@
 /** Seconds that certificates have left which no actor of the node renews: given files, and the pair that the boot makes. */
 import { X509Certificate } from 'node:crypto';
+import { readRegularSync } from '@actorlet/process/src/regularFile.ts';
 import type { Clock, Metrics } from '../../../ports/ports.ts';
-import { readRegularSync } from '../../../process/regularFile.ts';
 import { CREDENTIAL_BYTES_MAX, type Material } from '../kube/kubeconfig.ts';
 
 /** Read at each scrape: a file of a few kB. Under the name that the certificate's own actor uses where there is one. */

@@ -1,10 +1,10 @@
 /** Loads our .proto files once per client, in the JSON shape that `machines/wire/cri.ts` describes. */
 import { join } from 'node:path';
+import { loadProtoFile, type Message, type Method } from '@actorlet/process/src/protoFile.ts';
 import type { ServiceDefinition } from '@grpc/grpc-js';
-import { loadProtoFile, type Message, type Method } from '../../../process/protoFile.ts';
 import { protoRoot } from './protoPath.ts';
 
-export type { Method } from '../../../process/protoFile.ts';
+export type { Method } from '@actorlet/process/src/protoFile.ts';
 
 export interface CriProto {
   runtime: ServiceDefinition;

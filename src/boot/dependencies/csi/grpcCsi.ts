@@ -1,10 +1,10 @@
 /** The real {@link Csi} port: gRPC over unix sockets, a connection for each call. */
 import { join } from 'node:path';
+import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
 import { Client, credentials, type ServiceDefinition } from '@grpc/grpc-js';
 import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/wire/csi.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Csi, CsiCall } from '../../../ports/sockets/csi.ts';
-import { loadProtoFile } from '../../../process/protoFile.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { callPlugin } from '../grpc/pluginCall.ts';

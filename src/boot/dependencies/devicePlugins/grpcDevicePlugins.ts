@@ -1,6 +1,7 @@
 /** The real {@link DevicePlugins} port: gRPC over unix sockets, both ways. */
 
 import { join } from 'node:path';
+import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
 import {
   Client,
   credentials,
@@ -15,7 +16,6 @@ import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } 
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
-import { loadProtoFile } from '../../../process/protoFile.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';

@@ -1,5 +1,6 @@
 /** The real {@link Dra} port: gRPC over unix sockets, one connection for each driver. */
 import { join } from 'node:path';
+import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
 import {
   Client,
   type ClientReadableStream,
@@ -14,7 +15,6 @@ import type { DeviceHealth, Health } from '../../../machines/allocation/claims/t
 import { headBytes } from '../../../machines/pod/runtime/terminationMessage.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Dra, DraCall, DraClaim, DraConnection, Prepared, Unprepared } from '../../../ports/sockets/dra.ts';
-import { loadProtoFile } from '../../../process/protoFile.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';

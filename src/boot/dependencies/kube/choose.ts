@@ -4,12 +4,12 @@
  */
 
 import { resolve } from 'node:path';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { stringify } from 'yaml';
 import { CertificateStore } from '../../../actors/api/certificates/store.ts';
 import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HostFs, Logger } from '../../../ports/ports.ts';
-import { readRegular } from '../../../process/regularFile.ts';
 import { StartError } from '../../errors.ts';
 import { inspect } from '../certificates/pki.ts';
 import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, type Material, parseKubeConfig, readKubeConfig } from './kubeconfig.ts';

@@ -2,9 +2,9 @@
 
 import { stat } from 'node:fs/promises';
 import { createSecureContext, getCACertificates, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
-import { readRegular } from '../../../process/regularFile.ts';
 import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import { CREDENTIAL_BYTES_MAX, type KubeConfigFile, type Material } from './kubeconfig.ts';
 

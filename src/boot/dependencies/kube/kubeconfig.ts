@@ -6,11 +6,11 @@
  */
 
 import { dirname, isAbsolute, resolve } from 'node:path';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { parse } from 'yaml';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { recordOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { readRegular } from '../../../process/regularFile.ts';
 import { proxyUrl } from '../net/proxy.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
 

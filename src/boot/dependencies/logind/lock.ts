@@ -5,8 +5,8 @@
  */
 
 import type { ChildProcess } from 'node:child_process';
+import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import { startProcess } from '../../../process/startProcess.ts';
 
 export interface LockOptions {
   /** Default: `systemd-inhibit`, as found in PATH. */

@@ -1,10 +1,10 @@
 /** The real {@link Iptables} port: the programs of the host, one at a time, no longer than a limit. */
 
+import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import type { IpFamily } from '../../../machines/services/iptables/families.ts';
 import { KILLED } from '../../../machines/services/iptables/rules.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Iptables, IptablesResult } from '../../../ports/machine/iptables.ts';
-import { startProcess } from '../../../process/startProcess.ts';
 
 const PROGRAMS: Readonly<Record<IpFamily, string>> = { 4: 'iptables', 6: 'ip6tables' };
 /** The program itself waits 5 s for the lock of the tables. */

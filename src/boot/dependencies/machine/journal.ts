@@ -1,7 +1,7 @@
 /** The real {@link Journal} port: journalctl, as a process of its own. */
 import { PassThrough } from 'node:stream';
+import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import type { Journal } from '../../../ports/machine/journal.ts';
-import { startProcess } from '../../../process/startProcess.ts';
 
 /** @param command The program; a test has its own. */
 export function createJournal(command = 'journalctl'): Journal {

@@ -8,10 +8,10 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { MountCall } from '../../../ports/machine/mounter.ts';
 import { AtOnce } from '../../../ports/turns.ts';
-import { startProcess } from '../../../process/startProcess.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 
 const CALLS_MAX = 32;

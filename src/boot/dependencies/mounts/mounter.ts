@@ -7,11 +7,11 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import { parseMountinfo } from '../../../machines/host/mountinfo.ts';
 import { mayHang, serverOfSource, serversIn } from '../../../machines/host/unmounting.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounter.ts';
-import { startProcess } from '../../../process/startProcess.ts';
 import { bindSubPath } from '../subPath/bind.ts';
 import { SubPathHelpers } from '../subPath/helper.ts';
 import { GROW_SCRIPT } from './fileSystems.ts';

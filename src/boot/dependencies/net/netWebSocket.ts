@@ -4,10 +4,10 @@
  */
 
 import type { Duplex } from 'node:stream';
+import { COMMAND_HEADERS, type CommandStreams, RemoteCommand } from '@actorlet/process/src/remoteCommand.ts';
 import { createWebSocketStream, type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Translation } from '../../../ports/sockets/net.ts';
-import { COMMAND_HEADERS, type CommandStreams, RemoteCommand } from '../../../process/remoteCommand.ts';
 import { connectTo, join, type RelayFrom, switchedAt } from './netRelay.ts';
 
 const CHANNELS = 'v5.channel.k8s.io';

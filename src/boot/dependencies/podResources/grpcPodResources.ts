@@ -1,8 +1,8 @@
 /** The real {@link PodResourcesPort}: gRPC over a unix socket. */
 import { join } from 'node:path';
+import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
 import { Server } from '@grpc/grpc-js';
 import type { PodResourcesPort } from '../../../ports/sockets/podResources.ts';
-import { loadProtoFile } from '../../../process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { answering } from '../grpc/answering.ts';
 import { listenUnix } from '../grpc/unixGrpc.ts';

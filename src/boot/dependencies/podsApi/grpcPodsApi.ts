@@ -1,9 +1,9 @@
 /** The real {@link PodsApiPort}: gRPC over a unix socket. */
 import { join } from 'node:path';
+import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
 import { Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { PodNow, PodsApiAnswers, PodsApiPort } from '../../../ports/sockets/podsApi.ts';
-import { loadProtoFile } from '../../../process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { answering, NotFound } from '../grpc/answering.ts';
 import { listenUnix } from '../grpc/unixGrpc.ts';

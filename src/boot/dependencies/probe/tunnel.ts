@@ -1,7 +1,7 @@
 /** Connections to pods of `embedded://oci`, whose networks only that runtime can enter: CONNECT on its socket. */
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isPodAddress } from '../../../sandbox/shared/podAddress.ts';
+import { isPodAddress } from '@actorlet/runtimes/src/shared/podAddress.ts';
 
 /** The socket to ask for a host; null for one that is reached as ever. */
 export type TunnelOf = (host: string) => string | null;

@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from '@actorlet/process/src/startProcess.ts';
 import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/machine/mounter.ts';
 import { AtOnce } from '../../../ports/turns.ts';
-import { NODE_FLAGS } from '../../../process/startProcess.ts';
 import { MountError } from '../mounts/mountError.ts';
 import type { GroupRequest } from './group.ts';
 

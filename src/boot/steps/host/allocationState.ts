@@ -1,11 +1,11 @@
 /** The step that looks at what an earlier node agent allocated, and refuses to go on over the state of another policy. */
 
 import { open, rename } from 'node:fs/promises';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import type { ProviderState, ProviderStateOpened } from '../../../actors/allocation/provider.ts';
 import { PROVIDERS } from '../../../actors/allocation/providers.ts';
 import type { NodeConfig } from '../../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import { readRegular } from '../../../process/regularFile.ts';
 import { createHostFs } from '../../dependencies/fs.ts';
 import { readCpus, readNumaNodes } from '../../dependencies/machine/cpuTopology.ts';
 import { StartError } from '../../errors.ts';

@@ -4,10 +4,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
 import { type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../../src/machines/kube/request.ts';
 import type { Clock } from '../../../../src/ports/ports.ts';
-import { simKube } from '../../../../src/sim/world/kube/kubeApi.ts';
-import { simRng } from '../../../../src/sim/world/rng.ts';
 import type { KeyPair } from '../pki.ts';
 
 export interface KubeServer {

@@ -1,9 +1,9 @@
 /** The inspection page in Debian's Chromium, for tests. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { adminClient } from '@actorlet/admin/src/client.ts';
+import type { TestNode } from '@actorlet/harness/src/index.ts';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { adminClient } from '../../../../src/admin/client.ts';
-import type { TestNode } from '../../../../src/harness/index.ts';
 
 export const CHROMIUM = '/usr/bin/chromium';
 const FLAGS = [

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startNode, type TestNode } from '../../../../src/harness/index.ts';
+import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import { type KubeServer, startKubeServer, writeKubeconfig } from '../flood/kubeServer.ts';
 import { Authority } from '../pki.ts';
 import { pageOf } from './browser.ts';

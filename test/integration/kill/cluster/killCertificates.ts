@@ -1,5 +1,5 @@
 /** The actors of the node's certificates, killed in each of their states; in the end there is a certificate all the same. */
-import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
+import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import { approve, deny, isPending, requests, virtualCertificates } from '../../cluster/virtualCertificates.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';

@@ -1,9 +1,8 @@
 /** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
 
+import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import { criCall, criClient } from '../../../../src/actors/runtime/client.ts';
 import { eventsAddr } from '../../../../src/machines/foundation/messages.ts';
-
-import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
 import { create, drop, isReady } from '../../cluster/clusterPods.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';

@@ -1,8 +1,8 @@
 /** Who serves objects of the API to pods, killed in each state of each of its charts. */
 
+import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
-import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 

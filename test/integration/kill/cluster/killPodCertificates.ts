@@ -1,7 +1,7 @@
 /** Who gets certificates and trust anchors for pods, killed in each state of each of its charts. */
 
+import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
-import type { KubeVerdict } from '../../../../src/sim/world/kube/types.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import { anchor, bundleVolume, certificateVolume, refuse, sign, withCertificates } from '../../volumes/podSigner.ts';
 import type { KillCase } from '../killing.ts';

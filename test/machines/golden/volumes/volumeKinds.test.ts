@@ -3,6 +3,7 @@
  * of what lies in memory, names in volumes of files, bits of a volume that is given to a group, and the age of tokens.
  */
 
+import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { Plugins } from '../../../../src/actors/services/volumes/plugins.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
@@ -12,7 +13,6 @@ import { commonUser, decodeVolume, nestedMountPoints, tmpfsBytes } from '../../.
 import { toHeldToken } from '../../../../src/machines/services/objects/tokenRules.ts';
 import { groupMode, pathProblem, topNames } from '../../../../src/machines/services/volumes/atomic.ts';
 import type { Mounter, PathKind } from '../../../../src/ports/machine/mounter.ts';
-import { simMounts } from '../../../../src/sim/world/disk/mounts.ts';
 import { memFs } from '../../../integration/memFs.ts';
 import { virtualTime } from '../../../integration/virtualTime.ts';
 import { collectingLogger } from '../../../supervision/fakePorts.ts';

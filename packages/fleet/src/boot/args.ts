@@ -1,0 +1,141 @@
+/** Options of `actorlet fleet`. */
+
+import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import yargs from 'yargs';
+import { wrongPlain } from '../file.ts';
+import type { Shard } from '../types.ts';
+
+export class UsageError extends Error {}
+
+export interface Args {
+  file: string | undefined;
+  nodes: number | undefined;
+  api: 'cluster' | 'embedded';
+  kubeconfig: string;
+  name: string;
+  prefix: string;
+  seed: number;
+  port: number;
+  address: string;
+  asNodes: boolean;
+  bootstrapKubeconfig: string;
+  shareWatches: boolean;
+  shard: Shard;
+  socket: string;
+  page: number;
+  cleanup: boolean;
+  json: boolean;
+}
+
+/** `actorctl fleet run FILE` reads well, and means the same as without it. */
+const RUN = 'run';
+/** Of equal nodes. */
+const PLAIN = { name: 'fleet', prefix: 'fleet', seed: 1 } as const;
+const PORT = 20_250;
+const PORT_MAX = 65_535;
+
+/** Null: help was asked for and shown. @throws UsageError */
+export async function parsed(argv: readonly string[]): Promise<Args | null> {
+  let shown = false;
+  const parser = yargs([...argv])
+    .scriptName('actorlet fleet')
+    .usage('$0 [run] [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
+    .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
+    .option('kubeconfig', {
+      type: 'string',
+      default: process.env.KUBECONFIG ?? '',
+      describe: 'Cluster that the nodes join; default $KUBECONFIG',
+    })
+    .option('api', {
+      choices: ['cluster', 'embedded'] as const,
+      default: 'cluster' as const,
+      describe: 'embedded: an API server of this process, for a first look without a cluster',
+    })
+    .option('name', { type: 'string', describe: `Name of the fleet: a label of its nodes; default ${PLAIN.name}. A FILE has its own` })
+    .option('prefix', { type: 'string', describe: `What names of nodes begin with; default ${PLAIN.prefix}. A FILE has its own` })
+    .option('seed', { type: 'number', describe: `Draws delays and shares; default ${PLAIN.seed}. A FILE has its own` })
+    .option('port', { type: 'number', describe: `Port of the APIs of all nodes; 0: none; default ${PORT}` })
+    .option('address', { type: 'string', default: '', describe: 'At which the API server reaches that port; default: of this machine' })
+    .option('as-nodes', { type: 'boolean', default: false, describe: 'Each node asks in its own name (the kubeconfig may impersonate)' })
+    .option('bootstrap-kubeconfig', {
+      type: 'string',
+      default: '',
+      describe: 'Each node asks with it for a client certificate of its own',
+    })
+    .option('share-watches', {
+      type: 'boolean',
+      default: false,
+      describe: 'One watch of each kind for all nodes: less load than real nodes',
+    })
+    .option('shard', { type: 'string', default: '0/1', describe: 'I/N: of N processes the one with index I, which counts from 0' })
+    .option('socket', { type: 'string', default: FLEET_SOCKET, describe: "Where actorctl --node NAME asks; '' for nowhere" })
+    .option('page', { type: 'number', default: 0, describe: 'Port of the overview page on loopback; 0: none' })
+    .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
+    .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
+    .strictOptions()
+    .version(false)
+    .exitProcess(false)
+    .fail((message, error) => {
+      throw new UsageError(message ?? messageOf(error));
+    });
+  const args = await parser.parseAsync([...argv], {}, (_error, _args, output) => {
+    if (output === '') return;
+    shown = true;
+    process.stdout.write(`${output}\n`);
+  });
+  if (shown) return null;
+  const [file, more] = args._.map(String).slice(args._[0] === RUN ? 1 : 0);
+  if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
+  const {
+    api,
+    nodes,
+    kubeconfig,
+    name = PLAIN.name,
+    prefix = PLAIN.prefix,
+    seed = PLAIN.seed,
+    port = PORT,
+    address,
+    asNodes,
+    bootstrapKubeconfig,
+    shareWatches,
+    socket,
+    page,
+    cleanup,
+    json,
+  } = args;
+  if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
+  for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
+    throw new UsageError(`--${option} ${wrong}`);
+  const given = nodes === undefined ? (['name', 'prefix', 'seed'] as const).filter((option) => args[option] !== undefined) : [];
+  if (given.length > 0) throw new UsageError(`--${given.join(', --')}: a fleet file says that itself`);
+  inRange('--port', port, { min: 0, max: PORT_MAX });
+  checkApi(args);
+  inRange('--page', page, { min: 0, max: PORT_MAX });
+  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
+  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
+}
+
+function checkApi(
+  o: Pick<Args, 'api' | 'kubeconfig' | 'address' | 'asNodes' | 'bootstrapKubeconfig' | 'shareWatches'> & { port?: number | undefined },
+): void {
+  if (o.api === 'embedded' && ((o.port ?? 0) !== 0 || o.address !== ''))
+    throw new UsageError('--port and --address: with --api embedded nodes have no port, since that API server asks no nodes');
+  if (o.api === 'embedded' && (o.asNodes || o.bootstrapKubeconfig !== '' || o.shareWatches))
+    throw new UsageError('--as-nodes, --bootstrap-kubeconfig and --share-watches: with --api embedded they have no effect');
+  if (o.api === 'cluster' && o.kubeconfig === '')
+    throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
+  if (o.asNodes && o.bootstrapKubeconfig !== '')
+    throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
+}
+
+function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return;
+  throw new UsageError(`${option} must be a whole number from ${min} to ${max}, is ${value}`);
+}
+
+function shardOf(text: string): Shard {
+  const [, index, count] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
+  if (index !== undefined && count !== undefined && index < count) return { index, count };
+  throw new UsageError(`--shard must be I/N with I from 0 to N-1, is ${JSON.stringify(text)}`);
+}

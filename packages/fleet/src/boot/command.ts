@@ -1,0 +1,213 @@
+/** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
+
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, parse } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { createLogger } from '@actorlet/kubelet/boot/logging.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
+import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
+import { Fleet, type NodeTrouble } from '../fleet.ts';
+import type { FleetOverview } from '../overview.ts';
+import { Cluster } from '../run/cluster.ts';
+import { type FleetReport, FleetRun } from '../run.ts';
+import { adopt, removeNodes } from './adopt.ts';
+import { type Args, parsed, UsageError } from './args.ts';
+import { inputsOf } from './inputs.ts';
+import { servePage } from './page.ts';
+import { counted, summaryOf } from './summary.ts';
+import { embeddedWorld, type RealWorld, realWorld } from './world.ts';
+
+/** As sysexits: 64 for what the caller wrote. */
+const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as const;
+/** A line of progress no more often than this, while anything changes. */
+const SAY_EVERY_MS = 2_000;
+const TROUBLES_SHOWN = 5;
+const CLEAN_UP_MS = 600_000;
+const AS_KILLED = 'nodes stay in the API, and the next start of this fleet takes them over';
+
+/** The heap grows by this share before it is collected: a thousand nodes have much that stays, and V8 would double it. */
+const HEAP_GROWING_PERCENT = 40;
+
+/** Names and messages come from manifests and from the API. */
+function say(text: string): void {
+  process.stderr.write(onTerminal(text));
+}
+
+/** Gives the exit code; never rejects. */
+export async function runFleet(argv: readonly string[]): Promise<number> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
+  try {
+    const args = await parsed(argv);
+    if (args === null) return EXIT.ok;
+    return await run(args);
+  } catch (error) {
+    say(`actorlet fleet: ${messageOf(error)}\n`);
+    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  }
+}
+
+async function run(args: Args): Promise<number> {
+  const { spec, scenarios, manifests, notes } = await inputsOf(args);
+  for (const note of notes) say(`${note}\n`);
+  const interrupted = new AbortController();
+  const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
+  const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: say });
+  const { world, announce, close } = await surroundings(args, spec.seed, log);
+  try {
+    const fleet = new Fleet(spec, world, args.shard);
+    await adopt(fleet, spec.name, { kube: world.admin, signal: interrupted.signal }).catch((error: unknown) => {
+      if (!interrupted.signal.aborted) throw error;
+    });
+    if (interrupted.signal.aborted) return EXIT.interrupted;
+    // The socket is a file: it would stay where the page's port is taken.
+    if (args.page !== 0) await overviewPage(fleet, world, args.page);
+    await fleet.serve();
+    await announce();
+    const report = await new FleetRun({
+      ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
+      cluster: new Cluster(world.admin, interrupted.signal),
+      onLook: progress(),
+      onStep: (s) => say(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
+      onTrouble: troubleTeller(),
+    }).toTheEnd();
+    say(summaryOf(report));
+    say(`stopping ${counted(fleet.members.length, 'nodes')}\n`);
+    const late = await fleet.stop();
+    if (late.length > 0) say(`${counted(late.length, 'nodes')} not stopped${shownOf(late)}\n  ${AS_KILLED}\n`);
+    const done = !args.cleanup || (await cleanUp(fleet, world));
+    if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+    const code = codeOf(report);
+    return done ? code : EXIT.failed;
+  } finally {
+    world.admin.close();
+    world.close();
+    await close();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
+  }
+}
+
+/** A second Ctrl-C: the first gives daemons time to end. */
+function endAtOnce(): never {
+  say(`interrupted again: ends at once; ${AS_KILLED}\n`);
+  process.exit(EXIT.interrupted);
+}
+
+async function overviewPage(fleet: Fleet, world: RealWorld, port: number): Promise<void> {
+  const { address } = await servePage(fleet, world.net, port).catch((error: unknown) => {
+    throw new Error(`${messageOf(error)}; choose another --page`, { cause: error });
+  });
+  say(`overview page: http://${address}/\n`);
+}
+
+interface Surroundings {
+  world: RealWorld;
+  /** Says where the API server is. */
+  announce(): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function surroundings(args: Args, seed: number, log: Logger): Promise<Surroundings> {
+  if (args.api === 'cluster') return { world: await realWorld({ ...args, log }), announce: async () => {}, close: async () => {} };
+  const { startEmbeddedApi } = await import('./embedded/server.ts');
+  const clock = createClock();
+  const api = await startEmbeddedApi(clock, seed);
+  const kubeconfig = kubeconfigBeside(args.socket);
+  let written = false;
+  const announce = async (): Promise<void> => {
+    await mkdir(dirname(kubeconfig), { recursive: true });
+    await replaceFile(kubeconfig, api.kubeconfig);
+    written = true;
+    say(`embedded API server: kubectl --kubeconfig ${kubeconfig} get nodes\n`);
+  };
+  const close = async (): Promise<void> => {
+    if (written) await rm(kubeconfig, { force: true });
+    await api.close();
+  };
+  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close };
+}
+
+/** It holds a token: the file is new and ours, whatever of others was there. A link is replaced and not followed. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const beside = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(beside, text, { mode: 0o600, flag: 'wx' });
+    await rename(beside, path);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw new Error(`the kubeconfig ${path} cannot be written: ${messageOf(error)}; choose another --socket`, { cause: error });
+  }
+}
+
+/** Two fleets of one folder have two sockets or none, and each has a kubeconfig of its own. */
+function kubeconfigBeside(socket: string): string {
+  const { dir, name } = parse(socket === '' ? FLEET_SOCKET : socket);
+  return join(dir, `${socket === '' ? `${name}-${process.pid}` : name}.kubeconfig`);
+}
+
+/** @returns whether all are gone. */
+async function cleanUp(fleet: Fleet, world: RealWorld): Promise<boolean> {
+  const names = fleet.members.map((m) => m.name);
+  try {
+    const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
+    say(`removed ${counted(removed, 'nodes')} from the API\n`);
+    return true;
+  } catch (error) {
+    say(`${messageOf(error)}\n`);
+    return false;
+  }
+}
+
+/** Says what changed, some seconds apart. */
+function progress(): (overview: FleetOverview, atMs: number) => void {
+  let [last, saidMs] = ['', Number.NEGATIVE_INFINITY];
+  return ({ nodes, pods }, atMs) => {
+    const line = `nodes ${nodes.ready}/${nodes.total} Ready (${nodes.running} running), pods ${pods.ready}/${pods.total} Ready`;
+    if (line === last || performance.now() - saidMs < SAY_EVERY_MS) return;
+    [last, saidMs] = [line, performance.now()];
+    say(`${seconds(atMs)} ${line}\n`);
+  };
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s:`;
+}
+
+function failedOf(troubles: readonly NodeTrouble[]): string {
+  return troubles.length === 0 ? '' : `; it failed on ${troubles.length}${shownOf(troubles)}`;
+}
+
+function shownOf(troubles: readonly NodeTrouble[]): string {
+  const shown = troubles.slice(0, TROUBLES_SHOWN).map((t) => `\n  ${t.node}: ${t.why}`);
+  return `:${shown.join('')}${troubles.length > TROUBLES_SHOWN ? '\n  ...' : ''}`;
+}
+
+/** The same words once. */
+function troubleTeller(): (why: string) => void {
+  let last = '';
+  return (why) => {
+    if (why !== last) say(`what is expected could not be looked at: ${why}\n`);
+    last = why;
+  };
+}
+
+/** Says what made it another code than 0. */
+function codeOf({ troubles, steps, expect }: FleetReport): number {
+  for (const t of troubles.slice(0, TROUBLES_SHOWN)) say(`${t.node} could not be started: ${t.why}\n`);
+  const unmet = expect.filter((e) => e.decided && e.metMs === null).length;
+  const failed = [
+    ...(unmet === 0 ? [] : [`${counted(unmet, 'expectations')} not met`]),
+    ...(troubles.length === 0 ? [] : [`${counted(troubles.length, 'nodes')} not started`]),
+    ...steps.flatMap((s) => (s.troubles.length === 0 ? [] : [`step ${s.what} failed on ${counted(s.troubles.length, s.of)}`])),
+  ];
+  const undecided = expect.filter((e) => !e.decided).length;
+  const cut = undecided === 0 ? [] : [`interrupted before ${counted(undecided, 'expectations')} could be decided`];
+  if (failed.length + cut.length === 0) return EXIT.ok;
+  const code = failed.length > 0 ? EXIT.unmet : EXIT.interrupted;
+  say(`exit code ${code}: ${[...failed, ...cut].join('; ')}\n`);
+  return code;
+}

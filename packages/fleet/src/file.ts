@@ -1,0 +1,100 @@
+/** A fleet file: YAML text to a {@link FleetSpec}, or everything that is wrong with it, each with its line and field. */
+import { readDocument } from '@actorlet/kubelet/machines/faults/read/document.ts';
+import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { ScenarioError } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { PodRule } from './pods/rules.ts';
+import { decodeExpect, type ExpectSpec } from './spec/expect.ts';
+import { checkFiles, fieldsIn, type Unreadable } from './spec/fields.ts';
+import {
+  checkGroups,
+  checkName,
+  DEFAULT_GROUP,
+  decodeGroup,
+  decodeImage,
+  type GroupSpec,
+  type ImageSpec,
+  wrongName,
+} from './spec/groups.ts';
+import { decodeRule } from './spec/pods.ts';
+import { decodeStep, type StepSpec } from './spec/steps.ts';
+import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
+
+export { type GroupSpec, nodeNameOf } from './spec/groups.ts';
+
+export interface FleetSpec {
+  /** Value of the label {@link FLEET_LABEL} of each node. */
+  name: string;
+  /** The same seed draws the same delays and the same shares. */
+  seed: number;
+  groups: readonly GroupSpec[];
+  images: readonly ImageSpec[];
+  pods: readonly PodRule[];
+  /** Files of KWOK Stages, which `stages.ts` reads. */
+  stages: readonly string[];
+  /** From one report of a node's status to the next, without a change; null: as a kubelet does. */
+  heartbeatMs: number | null;
+  steps: readonly StepSpec[];
+  expect: readonly ExpectSpec[];
+}
+
+/** Label of every node that a fleet made: a fleet takes over and removes only such. */
+export const FLEET_LABEL = 'actorlet.dev/fleet';
+
+const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, steps: [], expect: [] } as const;
+
+/** A fleet of equal nodes `PREFIX-0`, `PREFIX-1` and so on. */
+export function plainFleet(o: { name: string; nodes: number; prefix: string; seed: number }): FleetSpec {
+  const group = { ...DEFAULT_GROUP, name: o.prefix, count: o.nodes, nodeName: `${o.prefix}-{index}` };
+  return { name: o.name, seed: o.seed, groups: [group], ...NOTHING_MORE };
+}
+
+type Plain = Parameters<typeof plainFleet>[0];
+
+/** What is wrong with the options of a fleet of equal nodes, by their names. */
+export function wrongPlain({ name, prefix, nodes, seed }: Plain): Partial<Record<keyof Plain, string>> {
+  const outside = (value: number, [min, max]: readonly [number, number]): string | null =>
+    Number.isInteger(value) && value >= min && value <= max ? null : `must be a whole number from ${min} to ${max}, is ${value}`;
+  const named = (value: string): string | null => {
+    const wrong = wrongName(value);
+    return wrong === null ? null : `${JSON.stringify(value)} ${wrong}`;
+  };
+  const all = { nodes: outside(nodes, [1, NODES_MAX]), seed: outside(seed, [0, SEED_MAX]), name: named(name), prefix: named(prefix) };
+  return Object.fromEntries(Object.entries(all).filter(([, wrong]) => wrong !== null));
+}
+
+export type DecodedFleet = { ok: true; value: FleetSpec } | { ok: false; errors: readonly ScenarioError[] };
+
+/** Never throws. `unreadable`: of the files that it names; default: they are not looked at. */
+export function decodeFleet(text: string, unreadable: Unreadable = () => null): DecodedFleet {
+  return readDocument(text, FLEET_KIND, (root) => decodeRoot(root, unreadable));
+}
+
+function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {
+  const metadata = root.map('metadata');
+  if (metadata === undefined && !root.has('metadata')) root.wrong('metadata', 'is missing; a fleet needs metadata.name');
+  const { name = '' } = metadata === undefined ? {} : fieldsIn(metadata, { name: NAME, description: DESCRIPTION });
+  if (metadata !== undefined && name !== '') checkName(metadata, name);
+  metadata?.finish();
+  const spec = root.map('spec');
+  if (spec === undefined && !root.has('spec')) root.wrong('spec', 'is missing');
+  root.finish();
+  if (spec === undefined) return { name, seed: 1, groups: [], ...NOTHING_MORE };
+  const seed = spec.read('seed', SEED) ?? 1;
+  const entries = spec.maps('groups');
+  if (entries.length === 0 && !spec.has('groups')) spec.wrong('groups', 'is missing; a fleet needs a group of nodes');
+  if (entries.length > GROUPS_MAX) spec.wrong('groups', `has ${entries.length} entries, at most ${GROUPS_MAX} are allowed`);
+  const groups = entries.slice(0, GROUPS_MAX).map(decodeGroup);
+  checkGroups(entries, groups);
+  const names = groups.map((g) => g.name);
+  const images = spec.maps('images').map(decodeImage);
+  const pods = spec.maps('pods').map((rule) => decodeRule(rule, names));
+  const stages = spec.read('stages', STAGES) ?? [];
+  checkFiles(spec, { field: 'stages', files: stages, unreadable });
+  const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, unreadable }));
+  const expect = spec.maps('expect').flatMap(decodeExpect);
+  // It would end before any pod is there, or any request is sent.
+  const endless = steps.length === 0 && expect.length > 0 && expect.every((e) => e.withinMs === null);
+  if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
+  spec.finish();
+  return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: [...steps].sort((a, b) => a.atMs - b.atMs), expect };
+}

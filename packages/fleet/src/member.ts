@@ -1,0 +1,387 @@
+/**
+ * One node of a fleet: a machine that outlives its daemons, and the production tree on it. The machine is a disk in memory, a
+ * hollow runtime, mounts that are only noted, and a network that answers every probe.
+ */
+
+import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
+import { documentsHere } from '@actorlet/kubelet/actors/pods/sources/document.ts';
+import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
+import type { FeatureGates, NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
+import type { InjectAnswer, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
+import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
+import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { Ports, Rng } from '@actorlet/kubelet/ports/ports.ts';
+import type { DevicePlugins } from '@actorlet/kubelet/ports/sockets/devicePlugins.ts';
+import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
+import { simDisk } from '@actorlet/world/src/disk/disk.ts';
+import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { countingMetrics } from '@actorlet/world/src/node/instruments.ts';
+import { simProber } from '@actorlet/world/src/node/prober.ts';
+import { answerTo, type ExecAnswer } from './answers.ts';
+import { advertise } from './extended.ts';
+import { FLEET_LABEL, type GroupSpec } from './file.ts';
+import type { NodeOverview } from './overview.ts';
+import { type PodCount, PodCounts } from './pods/counts.ts';
+import { heldOf } from './pods/held.ts';
+import { type CompiledRule, PodRules } from './pods/rules.ts';
+import { type PodsBeingMade, PodTimes } from './pods/times.ts';
+import { withProc } from './proc.ts';
+import { type Delay, drawn } from './spec/delay.ts';
+import type { FleetWorld } from './types.ts';
+
+const encoder = new TextEncoder();
+const ROOT_DIR = '/var/lib/kubelet';
+const LOGS_DIR = '/var/log/pods';
+const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki/kubelet.key', ca: '/etc/kubernetes/pki/ca.crt' };
+/** Not read: the way to the API server is given. It says that there is one. */
+const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
+const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
+/** What most clusters have. Nothing asks it. */
+const CLUSTER_DNS = '10.96.0.10';
+/** An init system's wait before it starts a daemon again that exited. */
+const RESTART_AFTER_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 10_000;
+/** Some minutes of a quiet node. */
+const RECORDER_ENTRIES = 512;
+
+/** Nothing registers there. */
+const NO_PLUGINS: DevicePlugins = {
+  serve: () => Promise.resolve({ close() {} }),
+  connect: () => Promise.reject(new Error('no device plugin listens here')),
+};
+
+export interface MemberOptions {
+  name: string;
+  fleet: string;
+  group: GroupSpec;
+  /** Its own, from the seed of the fleet. */
+  rng: Rng;
+  world: FleetWorld;
+  /** One table for all nodes. */
+  gates: FeatureGates;
+  /** Shared by the nodes of the group. */
+  behaviour: Behaviour;
+  making: PodsBeingMade;
+}
+/** What pods, images and statuses do on the nodes of one group. */
+interface Behaviour {
+  rules: readonly CompiledRule[];
+  image: NonNullable<HollowOptions['image']>;
+  /** Null: as a kubelet. */
+  heartbeatMs: number | null;
+}
+
+export class Member {
+  readonly name: string;
+  readonly group: GroupSpec;
+  /** How often its daemon was started. */
+  boots = 0;
+  readonly #o: MemberOptions;
+  readonly #runtime: HollowRuntime;
+  readonly #disk: ReturnType<typeof simDisk>;
+  readonly #mounts = simMounts();
+  readonly #podCounts = new PodCounts();
+  readonly #config: NodeConfig;
+  /** Of its pods. */
+  readonly times: PodTimes;
+  /** By uid: what the API server showed before its first daemon. */
+  #found = new Map<string, Pod>();
+  #followed: Disposable[] = [];
+  /** How often the machine was switched on again. */
+  #powered = 0;
+  #node: Node | undefined;
+  /** Its daemon is being made: two on one machine would both write its files and its node. */
+  #making = false;
+  #stopped = false;
+  #bootedMs = 0;
+  #readyAfterMs: number | null = null;
+  #again: unknown;
+
+  constructor(o: MemberOptions) {
+    this.#o = o;
+    this.name = o.name;
+    this.group = o.group;
+    const { clock, yield: turns } = o.world;
+    this.times = new PodTimes(clock, o.making);
+    this.#runtime = createHollowRuntime(this.#runtimeOptions(o));
+    this.#disk = simDisk({ time: { yieldFor: () => turns }, clock, lasting: true });
+    this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);
+    for (const dir of DIRS) this.#disk.makeDir(dir);
+    this.#disk.put('/etc/hosts', '127.0.0.1 localhost\n');
+    const { serving } = o.world;
+    if (serving !== null) {
+      this.#disk.put(PKI.cert, serving.cert);
+      this.#disk.put(PKI.key, serving.key);
+      this.#disk.put(PKI.ca, serving.clientCa);
+    }
+    this.#config = configOf(o);
+  }
+
+  #runtimeOptions({ world: { clock, stream }, rng, group, behaviour }: MemberOptions): HollowOptions {
+    const next = (): number => rng.next();
+    const rules = new PodRules(behaviour.rules, next);
+    const podOf = (uid: string): Pod | undefined =>
+      this.#node?.tree.registry.read(podsView)?.value.records.get(uid)?.pod ?? this.#found.get(uid);
+    const handlers = group.runtimeHandlers.map((name) => ({ name }));
+    return {
+      ...{ clock, rng, latencyMs: (method) => drawn(delayOf(group, method), next), image: behaviour.image },
+      log: (path, line) => this.#log(path, line),
+      exec: (container, cmd) => bytesOf(answerTo(container, cmd)),
+      script: (container) => rules.lifeOf(container, podOf(container.pod.uid)),
+      usage: (container) => rules.usageOf(container, podOf(container.pod.uid)),
+      ...(handlers.length === 0 ? {} : { features: { runtimeHandlers: [{ name: '' }, ...handlers] } }),
+      ...(stream === undefined ? {} : { stream }),
+    };
+  }
+
+  /** It was switched off, or its fleet ended. */
+  get off(): boolean {
+    return this.#stopped;
+  }
+
+  /** Undefined while its daemon is not running. */
+  get node(): Node | undefined {
+    return this.#node;
+  }
+
+  /** Before its first daemon: containers of these pods are as their statuses say. One that cannot be read begins anew. */
+  hold(pods: readonly Pod[]): void {
+    this.#found = new Map(pods.map((pod) => [pod.metadata.uid, pod]));
+    const held = pods.flatMap((pod) => heldOf(pod, LOGS_DIR) ?? []);
+    for (const { pod, why } of this.#runtime.hold(held)) {
+      const { namespace, name } = pod.config.metadata;
+      this.#o.world.log.warn({ node: this.name, pod: `${namespace}/${name}`, error: why }, 'containers of a pod begin anew');
+    }
+    this.#found.clear();
+  }
+
+  /** Starts its daemon. Rejects where the node cannot be made; what fails later is started again. */
+  async boot(): Promise<void> {
+    if (this.#stopped || this.#node !== undefined || this.#making) return;
+    this.boots += 1;
+    this.#bootedMs = this.#o.world.clock.monoMs();
+    this.#readyAfterMs = null;
+    const { world, group, name } = this.#o;
+    const ports = this.#ports();
+    const build = group.version === '' ? world.build : { ...world.build, gitVersion: group.version };
+    this.#making = true;
+    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES }).finally(() => {
+      this.#making = false;
+    });
+    if (this.#stopped) return;
+    this.#node = node;
+    const { registry } = node.tree;
+    this.#followed.push(this.times.follow(registry));
+    if (ports.kube !== undefined && Object.keys(group.extended).length > 0) {
+      this.#followed.push(advertise(registry, { name, extended: group.extended, kube: ports.kube, clock: world.clock, log: world.log }));
+    }
+    void node.tree.failed.then((error) => this.#failed(node, error));
+    await node.start().catch((error: unknown) => {
+      // A start that was cut short by a stop of our own is no failure.
+      if (this.#node === node) throw error;
+    });
+  }
+
+  /** As a restart of the daemon's unit: pods run on. */
+  async restart(): Promise<void> {
+    await this.#end();
+    await this.boot();
+  }
+
+  /** Its daemon ends and stays ended. */
+  async stop(): Promise<void> {
+    this.stayOff();
+    await this.#end();
+  }
+
+  /** No daemon starts any more, until {@link switchOn}. One that runs is left alone. */
+  stayOff(): void {
+    this.#stopped = true;
+    this.#o.world.clock.clearTimeout(this.#again);
+  }
+
+  /** The machine loses its power: its containers are gone, and the API server hears nothing. */
+  async switchOff(): Promise<void> {
+    await this.stop();
+    for (const c of this.#runtime.dump().containers) this.#runtime.exit(c.id, { exitCode: 137 });
+  }
+
+  /** After {@link switchOff}. */
+  async switchOn(): Promise<void> {
+    if (!this.#stopped) return;
+    this.#stopped = false;
+    this.#powered += 1;
+    await this.boot();
+  }
+
+  /** @returns why not, or null. */
+  async inject(scenario: Scenario): Promise<string | null> {
+    const node = this.#node;
+    if (node === undefined) return 'its daemon is not running';
+    const answer = await node.tree.registry.ask<InjectorEvent, InjectAnswer>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.inject', scenario, replyTo }),
+      { timeoutMs: ANSWER_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return answer.reason;
+    return answer.value.ok ? null : answer.value.message;
+  }
+
+  /** As it is now. */
+  overview(): NodeOverview {
+    const { name, group } = this;
+    const registry = this.#node?.tree.registry;
+    const ready = isReady(registry?.read(apiView.nodeObject)?.value.object);
+    if (ready) this.#readyAfterMs ??= this.#o.world.clock.monoMs() - this.#bootedMs;
+    const state = registry === undefined ? 'off' : ready ? 'ready' : 'notReady';
+    return { name, group: group.name, state, pods: this.pods().total, readyAfterMs: this.#readyAfterMs };
+  }
+
+  /** Its pods by phase, as their statuses are now. */
+  pods(): PodCount {
+    return this.#podCounts.of(this.#node?.tree.registry);
+  }
+
+  /** Null: it has no such pod. `leaving`: it is on its way out, and another node may have its successor. */
+  podNamed(namespace: string, name: string): 'there' | 'leaving' | null {
+    let found: 'leaving' | null = null;
+    for (const record of this.#node?.tree.registry.read(podsView)?.value.records.values() ?? []) {
+      const { metadata } = record.pod;
+      if (metadata.name !== name || metadata.namespace !== namespace) continue;
+      if (isWanted(record)) return 'there';
+      found = 'leaving';
+    }
+    return found;
+  }
+
+  /** As a CRI runtime writes the logs of containers. */
+  #log(path: string, { atMs, stream, text }: { atMs: number; stream: string; text: string }): void {
+    this.#disk.opened(path)?.append(encoder.encode(`${new Date(atMs).toISOString()} ${stream} F ${text}\n`));
+  }
+
+  async #end(): Promise<void> {
+    const node = this.#node;
+    this.#node = undefined;
+    this.#unfollow();
+    await node?.stop();
+  }
+
+  #unfollow(): void {
+    for (const it of this.#followed.splice(0)) it[Symbol.dispose]();
+  }
+
+  #failed(node: Node, error: unknown): void {
+    if (this.#node !== node) return;
+    this.#unfollow();
+    const { log, clock } = this.#o.world;
+    log.warn({ node: this.name, error: messageOf(error) }, 'the daemon of a node ended; it is started again in 2 s');
+    this.#node = undefined;
+    this.#again = clock.setTimeout(() => {
+      this.boot().catch((again: unknown) =>
+        log.error({ node: this.name, error: messageOf(again) }, 'the daemon of a node cannot be started'),
+      );
+    }, RESTART_AFTER_MS);
+  }
+
+  #ports(): Ports {
+    const { world, group, name } = this.#o;
+    const { clock } = world;
+    const power = { on: true };
+    const { fs: disk, watchDir } = this.#disk.mount(power, clock);
+    const fs = withProc(disk, { clock, cpus: group.cpus, memoryBytes: group.memoryBytes, used: () => this.#runtime.used() });
+    return {
+      clock,
+      rng: this.#o.rng,
+      entropy: world.entropy,
+      documents: documentsHere(world.entropy),
+      yield: world.yield,
+      fs,
+      sys: { watchDir, notify: () => false },
+      net: world.net,
+      prober: simProber(power, clock, () => ({ kind: 'healthy', afterMs: 0 })),
+      host: {
+        hostname: () => name,
+        bootId: () => (this.#powered === 0 ? `fleet-${name}` : `fleet-${name}-${this.#powered}`),
+        capacity: () => ({ memoryBytes: group.memoryBytes, cpus: group.cpus }),
+        addresses: () => [{ ip: world.address, family: 4, interface: 'eth0' }],
+        cpuUsageMs: () => 0,
+        rssBytes: () => 0,
+      },
+      cri: this.#runtime.connect(),
+      mounter: this.#mounts.connect({ disk: { fs, emptyDir: (path) => this.#disk.emptyDir(path) }, clock, power }),
+      kube: world.connect(name, fs),
+      ...(world.certificates === undefined ? {} : { certificates: world.certificates }),
+      // The device manager knows that what an administrator counts is no plugin's.
+      ...(Object.keys(group.extended).length === 0 ? {} : { devicePlugins: NO_PLUGINS }),
+      log: world.nodeLog(name),
+      metrics: countingMetrics(),
+    };
+  }
+}
+
+function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions): NodeConfig {
+  const config = defaultNodeConfig({
+    flags: {
+      rootDir: ROOT_DIR,
+      hostnameOverride: name,
+      kubeconfig: KUBECONFIG,
+      nodeLabels: { ...group.labels, [FLEET_LABEL]: fleet },
+      faultInjection: true,
+    },
+    config: {
+      podLogsDir: LOGS_DIR,
+      resolvConf: '',
+      // Without one, each pod of a node would get a warning about it, and the API server an event.
+      clusterDNS: [CLUSTER_DNS],
+      readOnlyPort: 0,
+      healthzPort: 0,
+      maxPods: group.pods,
+      rotateCertificates: world.certificates !== undefined,
+      registerWithTaints: [...group.taints],
+      cgroupsPerQOS: false,
+      evictionHard: {},
+      ...(behaviour.heartbeatMs === null ? {} : { nodeStatusReportFrequency: behaviour.heartbeatMs }),
+      enableServer: world.serving !== null,
+      ...(world.serving === null
+        ? {}
+        : {
+            port: world.serving.port,
+            tlsCertFile: PKI.cert,
+            tlsPrivateKeyFile: PKI.key,
+            authentication: {
+              x509: { clientCAFile: PKI.ca },
+              webhook: { enabled: true, cacheTTL: 120_000 },
+              anonymous: { enabled: false },
+            },
+          }),
+    },
+  });
+  return { ...config, gates, flags: { ...config.flags, adminSocket: world.socketPath } };
+}
+
+function isReady(object: unknown): boolean {
+  if (!isRecord(object) || !isRecord(object.status) || !Array.isArray(object.status.conditions)) return false;
+  return object.status.conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.status === 'True');
+}
+
+function bytesOf(answer: ExecAnswer | undefined) {
+  if (answer === undefined) return undefined;
+  return { exitCode: answer.exitCode, stdout: encoder.encode(answer.stdout), stderr: encoder.encode(answer.stderr) };
+}
+
+const DELAYED: Partial<Record<CriMethod, keyof GroupSpec['delays']>> = {
+  RunPodSandbox: 'sandbox',
+  PullImage: 'pull',
+  StartContainer: 'start',
+};
+
+function delayOf(group: GroupSpec, method: CriMethod): Delay | undefined {
+  const kind = DELAYED[method];
+  return kind === undefined ? undefined : group.delays[kind];
+}

@@ -1,0 +1,250 @@
+/** A fleet file lived through: its steps at their times, and whether what it expects came in time. */
+import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import type { FleetSpec } from './file.ts';
+import type { Fleet, NodeTrouble } from './fleet.ts';
+import type { FleetOverview } from './overview.ts';
+import type { Cluster } from './run/cluster.ts';
+import { callsOf, countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
+import type { Measure } from './spec/expect.ts';
+import type { NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
+
+/** How often the fleet is looked at, and how often where nothing is to be decided. */
+const LOOK_EVERY_MS = 250;
+const IDLE_LOOK_EVERY_MS = 2_000;
+/** How often the API server is asked for objects, and what share of the time that may take at most. */
+const ASK_EVERY_MS = 1_000;
+const ASK_SHARE_MAX = 0.1;
+
+export interface StepReport {
+  /** When it began, and when it was done. */
+  atMs: number;
+  doneMs: number;
+  what: string;
+  count: number;
+  of: 'nodes' | 'objects';
+  troubles: readonly NodeTrouble[];
+}
+type StepDone = Omit<StepReport, 'atMs' | 'doneMs'>;
+export interface FleetReport {
+  /** All daemons had begun. */
+  startedMs: number;
+  /** Nodes whose daemon could not be started. */
+  troubles: readonly NodeTrouble[];
+  steps: readonly StepReport[];
+  expect: readonly ExpectReport[];
+  overview: FleetOverview;
+  /** Absent: there is none to measure. */
+  seconds: Readonly<Partial<Record<SecondsOf, Percentiles>>>;
+  /** Requests to the API server, by verb and resource. */
+  calls: Readonly<Record<string, number>>;
+}
+type SecondsOf = 'nodeReady' | 'podReady' | 'podStart';
+interface Percentiles {
+  count: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  max: number;
+}
+
+export interface RunOptions {
+  fleet: Fleet;
+  spec: FleetSpec;
+  clock: Clock;
+  cluster: Cluster;
+  /** By the file names in the steps. */
+  scenarios: ReadonlyMap<string, Scenario>;
+  manifests: ReadonlyMap<string, readonly KubeObject[]>;
+  /** Each look at the fleet. */
+  onLook(overview: FleetOverview, atMs: number): void;
+  onStep(step: StepReport): void;
+  /** The API server could not be asked for what is expected: such a look does not count. */
+  onTrouble(why: string): void;
+  /** Aborted: the run ends with what there is. */
+  signal: AbortSignal;
+}
+
+export class FleetRun {
+  readonly #o: RunOptions;
+  readonly #fromMs: number;
+  readonly #expect: readonly Expectation[];
+  readonly #steps: StepReport[] = [];
+  #asking: Promise<void> | undefined;
+  #askAgainMs = 0;
+
+  constructor(o: RunOptions) {
+    this.#o = o;
+    this.#fromMs = o.clock.monoMs();
+    this.#expect = o.spec.expect.map((spec) => new Expectation(spec));
+  }
+
+  /**
+   * Starts the fleet; ends when all steps are done and each expectation is decided, or with the signal. Without expectations it ends
+   * with the signal alone. @throws as {@link Fleet.start}.
+   */
+  async toTheEnd(): Promise<FleetReport> {
+    const { fleet, spec, signal } = this.#o;
+    let started = false;
+    const starting = fleet.start().then((troubles) => {
+      started = true;
+      return { troubles, startedMs: this.#now() };
+    });
+    let acted = false;
+    const acting = this.#act(spec.steps).then(() => {
+      acted = true;
+    });
+    // What rejects is told by the awaits behind the loop.
+    let broken = false;
+    for (const it of [starting, acting]) {
+      it.catch(() => {
+        broken = true;
+      });
+    }
+    const idle = this.#expect.length === 0;
+    for (let over = false; !over && !broken && !signal.aborted; ) {
+      this.#look(false);
+      const done = started && acted;
+      over = done && !idle && !this.#expect.some((e) => e.open);
+      if (!over) await this.#pause(done && idle ? IDLE_LOOK_EVERY_MS : LOOK_EVERY_MS);
+    }
+    await this.#asking;
+    const cut = signal.aborted || broken;
+    if (!cut) await this.#ask(true);
+    const overview = cut ? fleet.overview() : this.#look(true);
+    // Starts and steps that are under way end with it.
+    if (cut && !(started && acted)) await fleet.stop();
+    const { startedMs, troubles } = await starting;
+    await acting;
+    const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
+    const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(this.#seconds(kind)).map((p) => [kind, p])));
+    const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
+    return { startedMs, troubles, steps: this.#steps, expect: this.#expect.map((e) => e.report()), overview, seconds, calls };
+  }
+
+  async #act(steps: readonly StepSpec[]): Promise<void> {
+    for (const step of steps) {
+      await this.#pause(step.atMs - this.#now());
+      if (this.#o.signal.aborted) return;
+      const atMs = this.#now();
+      const what = 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+      const done = { atMs, doneMs: this.#now(), ...what };
+      // A step that the end of the run cut short has not failed.
+      if (this.#o.signal.aborted) return;
+      this.#steps.push(done);
+      this.#o.onStep(done);
+    }
+  }
+
+  async #onNodes(step: NodeStep): Promise<StepDone> {
+    const { fleet, scenarios } = this.#o;
+    const selected = fleet.select(step.nodes);
+    if (step.do === 'inject') {
+      const count = selected.length;
+      const scenario = scenarios.get(step.scenario);
+      if (scenario === undefined) throw new Error(`the scenario ${step.scenario} was not read`);
+      return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(selected, scenario) };
+    }
+    const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn' } as const;
+    // What is off can only be started, and what is on cannot.
+    const members = selected.filter((m) => m.off === (step.do === 'start'));
+    return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
+  }
+
+  async #onObjects(step: ObjectStep): Promise<StepDone> {
+    const { cluster, manifests } = this.#o;
+    const objects = [...step.manifests.flatMap((file) => manifests.get(file) ?? []), ...step.objects];
+    const troubles: NodeTrouble[] = [];
+    for (const object of objects) {
+      const act = step.do === 'apply' ? cluster.apply(object) : cluster.remove(object);
+      await act.catch((error: unknown) => troubles.push({ node: `${object.kind} ${object.metadata.name}`, why: messageOf(error) }));
+    }
+    return { what: step.do, count: objects.length, of: 'objects', troubles };
+  }
+
+  #look(last: boolean): FleetOverview {
+    const overview = this.#o.fleet.overview();
+    const atMs = this.#now();
+    for (const e of this.#expect) {
+      const { measure } = e.spec;
+      if (measure.what !== 'objects' && (last || e.wants(atMs))) e.look(this.#valueOf(measure, overview), atMs, last);
+      // Of objects that could not be asked for: it is late.
+      else if (last) e.look(null, atMs, true);
+    }
+    if (!last && this.#asking === undefined && atMs >= this.#askAgainMs) {
+      this.#asking = this.#ask(false).finally(() => {
+        this.#asking = undefined;
+      });
+    }
+    this.#o.onLook(overview, atMs);
+    return overview;
+  }
+
+  #valueOf(measure: Exclude<Measure, { what: 'objects' }>, { nodes, pods }: FleetOverview): number | null {
+    switch (measure.what) {
+      case 'nodesReady':
+        return nodes.ready;
+      case 'podsReady':
+        return pods.ready;
+      case 'calls':
+        return callsOf(this.#o.fleet.calls.byKind, measure.pattern);
+      case 'seconds':
+        return percentile(this.#seconds(measure.of), measure.percentile);
+    }
+  }
+
+  /** Sorted. */
+  #seconds(of: SecondsOf): number[] {
+    const { fleet } = this.#o;
+    const values =
+      of === 'nodeReady' ? fleet.nodes().flatMap((n) => (n.readyAfterMs === null ? [] : [n.readyAfterMs / 1_000])) : fleet.podSeconds()[of];
+    return values.sort((a, b) => a - b);
+  }
+
+  /** Looks at the objects that are expected. Never rejects. */
+  async #ask(last: boolean): Promise<void> {
+    const { cluster, onTrouble, signal } = this.#o;
+    const fromMs = this.#now();
+    for (const e of this.#expect) {
+      const { measure } = e.spec;
+      if (measure.what !== 'objects' || (!last && !e.wants(this.#now()))) continue;
+      const value = await cluster.list(measure.of).then(
+        (objects) => countOf(objects, measure),
+        (error: unknown) => {
+          if (!signal.aborted) onTrouble(messageOf(error));
+          return null;
+        },
+      );
+      e.look(value, this.#now(), last);
+    }
+    const nowMs = this.#now();
+    this.#askAgainMs = nowMs + Math.max(ASK_EVERY_MS, (nowMs - fromMs) / ASK_SHARE_MAX);
+  }
+
+  #now(): number {
+    return this.#o.clock.monoMs() - this.#fromMs;
+  }
+
+  /** Until then, or until the run is to end. */
+  #pause(ms: number): Promise<void> {
+    const { clock, signal } = this.#o;
+    if (ms <= 0 || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clock.clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = clock.setTimeout(end, ms);
+      signal.addEventListener('abort', end, { once: true });
+    });
+  }
+}
+
+/** Empty without values. */
+function percentilesOf(sorted: readonly number[]): Percentiles[] {
+  const at = (of: number): number => percentile(sorted, of) ?? 0;
+  return sorted.length === 0 ? [] : [{ count: sorted.length, p50: at(50), p90: at(90), p99: at(99), max: at(100) }];
+}

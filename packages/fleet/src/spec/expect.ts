@@ -1,0 +1,157 @@
+/** What a run of a fleet file must come to. */
+import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
+import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
+import { RESOURCES, VERBS } from '../calls.ts';
+import { fieldsIn } from './fields.ts';
+import { EXPECT, MEASURES, OBJECTS } from './table.ts';
+
+export interface ObjectsSpec {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name?: string;
+  selector?: string;
+}
+export type Measure =
+  /** Of this process. */
+  | { what: 'nodesReady' | 'podsReady' }
+  | { what: 'seconds'; of: 'nodeReady' | 'podReady' | 'podStart'; percentile: number }
+  /** `VERB RESOURCE`, each perhaps `*`. */
+  | { what: 'calls'; pattern: string }
+  /** How many there are; or whose condition has that status; or the sum of a field. */
+  | { what: 'objects'; of: ObjectsSpec; condition?: { type: string; status: string }; field?: string };
+
+export interface ExpectSpec {
+  name: string;
+  measure: Measure;
+  atLeast?: number;
+  atMost?: number;
+  afterMs: number;
+  /** Null: the end of the run. */
+  withinMs: number | null;
+  holds: 'once' | 'throughout';
+}
+
+const KINDS = [...Object.keys(MEASURES), 'objects'];
+const PERCENTILE = 99;
+
+export function decodeExpect(expected: MapReader): ExpectSpec[] {
+  const measures = fieldsIn(expected, MEASURES);
+  const { name, atLeast, atMost, percentile, condition, field, afterMs, withinMs, holds } = fieldsIn(expected, EXPECT);
+  const objects = objectsIn(expected);
+  expected.finish();
+  const given = KINDS.filter((kind) => expected.has(kind));
+  const [kind, second] = given;
+  if (kind === undefined) expected.wrong('', `needs one of ${KINDS.join(', ')}`);
+  if (second !== undefined) expected.wrong(second, `stands beside ${kind}: one expectation is about one thing`);
+  const { nodesReady, podsReady, seconds, calls } = measures;
+  const count = nodesReady ?? podsReady;
+  for (const [own, of] of Object.entries({ percentile: 'seconds', condition: 'objects', field: 'objects' })) {
+    if (expected.has(own) && kind !== of) expected.wrong(own, `belongs to ${of}`);
+  }
+  if (condition !== undefined && field !== undefined) expected.wrong('field', 'stands beside condition: one of them is counted');
+  if (kind !== 'seconds' && kind !== 'calls' && !expected.has('within')) expected.wrong('within', 'is missing');
+  if (withinMs !== undefined && withinMs < afterMs) expected.wrong('within', 'must not be less than after');
+  if (calls !== undefined) checkCalls(expected, calls);
+  const bounds = {
+    ...(count === undefined ? {} : { atLeast: count }),
+    ...(atLeast === undefined ? {} : { atLeast }),
+    ...(atMost === undefined ? {} : { atMost }),
+  };
+  // The count is a lower bound itself.
+  if (count !== undefined && atLeast !== undefined) expected.wrong('atLeast', `stands beside ${kind}, which says at least how many`);
+  else if ((bounds.atLeast ?? 0) > (atMost ?? Number.POSITIVE_INFINITY)) expected.wrong('atMost', 'must not be less than the lower bound');
+  if (
+    kind !== undefined &&
+    count === undefined &&
+    !expected.has('atLeast') &&
+    !expected.has('atMost') &&
+    !expected.has(kind === 'nodesReady' ? kind : 'podsReady')
+  )
+    expected.wrong('', 'needs atLeast or atMost');
+  const measure = measureOf({ seconds, calls, objects, nodesReady, podsReady, percentile, condition, field });
+  if (measure === undefined) return [];
+  return [{ name: name ?? wordsOf(measure, bounds), measure, ...bounds, afterMs, withinMs: withinMs ?? null, holds }];
+}
+
+/** A mistake here would count nothing, and nothing is at most what is allowed. */
+function checkCalls(expected: MapReader, calls: string): void {
+  const [verb = '', resource, ...more] = calls.split(' ');
+  if (resource === undefined || more.length > 0) {
+    expected.wrong('calls', `must be VERB RESOURCE, such as PATCH pods/status or * leases; is ${JSON.stringify(calls)}`);
+    return;
+  }
+  if (verb !== '*' && !VERBS.some((v) => v === verb)) {
+    expected.wrong('calls', `the verb must be one of ${VERBS.join(', ')}, *; is ${verb}${didYouMean(verb, VERBS)}`);
+  }
+  if (resource !== '*' && !RESOURCES.includes(resource)) {
+    expected.wrong('calls', `no node asks for ${resource}${didYouMean(resource, RESOURCES)}; known: ${RESOURCES.join(', ')}`);
+  }
+}
+
+interface Read {
+  nodesReady: number | undefined;
+  podsReady: number | undefined;
+  seconds: 'nodeReady' | 'podReady' | 'podStart' | undefined;
+  calls: string | undefined;
+  objects: ObjectsSpec | undefined;
+  percentile: number | undefined;
+  condition: string | undefined;
+  field: string | undefined;
+}
+
+function measureOf(o: Read): Measure | undefined {
+  if (o.nodesReady !== undefined) return { what: 'nodesReady' };
+  if (o.podsReady !== undefined) return { what: 'podsReady' };
+  if (o.seconds !== undefined) return { what: 'seconds', of: o.seconds, percentile: o.percentile ?? PERCENTILE };
+  if (o.calls !== undefined) return { what: 'calls', pattern: o.calls };
+  if (o.objects === undefined) return undefined;
+  const [type = '', status = 'True'] = o.condition?.split('=') ?? [];
+  return {
+    what: 'objects',
+    of: o.objects,
+    ...(o.condition === undefined ? {} : { condition: { type, status } }),
+    ...(o.field === undefined ? {} : { field: o.field }),
+  };
+}
+
+function objectsIn(expected: MapReader): ObjectsSpec | undefined {
+  const map = expected.map('objects');
+  if (map === undefined) return undefined;
+  const read = fieldsIn(map, OBJECTS, { kind: '' });
+  map.finish();
+  if (read.selector !== undefined) {
+    const selector = parseLabelSelector(read.selector);
+    if (typeof selector === 'string')
+      map.wrong('selector', `${JSON.stringify(selector)} is no requirement on a label; write app=web, app!=web, app, !app or app in (a,b)`);
+    if (read.name !== undefined) map.wrong('selector', 'stands beside name: one of them says which');
+  }
+  return read;
+}
+
+function wordsOf(measure: Measure, { atLeast, atMost }: { atLeast?: number; atMost?: number }): string {
+  const bounds = [atLeast === undefined ? '' : `at least ${atLeast}`, atMost === undefined ? '' : `at most ${atMost}`]
+    .filter((b) => b !== '')
+    .join(', ');
+  return `${bounds} ${nameOf(measure, (atMost ?? atLeast) === 1)}`;
+}
+
+function nameOf(measure: Measure, one: boolean): string {
+  switch (measure.what) {
+    case 'nodesReady':
+      return one ? 'node Ready' : 'nodes Ready';
+    case 'podsReady':
+      return one ? 'pod Ready' : 'pods Ready';
+    case 'seconds':
+      return `s to ${measure.of}, p${measure.percentile}`;
+    case 'calls':
+      return `calls ${measure.pattern}`;
+    case 'objects': {
+      const { kind, namespace, name, selector } = measure.of;
+      const which = [namespace, name].filter((part) => part !== undefined).join('/');
+      const counted = measure.condition === undefined ? (measure.field ?? '') : `${measure.condition.type}=${measure.condition.status}`;
+      return [kind, which, selector ?? '', counted].filter((part) => part !== '').join(' ');
+    }
+  }
+}

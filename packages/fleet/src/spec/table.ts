@@ -1,0 +1,155 @@
+/** The table of fleet files: fields, limits and words. Types, the decoder and the JSON Schema for editors come from it. */
+import { METADATA as OF_SCENARIOS } from '@actorlet/kubelet/machines/faults/table.ts';
+import {
+  about,
+  bytes,
+  duration,
+  filled,
+  integer,
+  matching,
+  named,
+  number,
+  oneOrMore,
+  required,
+  type Shape,
+  string,
+  type Typed,
+  words,
+} from '@actorlet/kubelet/machines/shape/shape.ts';
+
+export const FLEET_KIND = 'Fleet';
+/** Nodes of one process. */
+export const NODES_MAX = 20_000;
+export const GROUPS_MAX = 1_000;
+const PODS_MAX = 10_000;
+const CPUS_MAX = 1_024;
+const DAY_MS = 86_400_000;
+const COUNT_MAX = NODES_MAX * PODS_MAX;
+
+const TEXTS = oneOrMore(string);
+export const time = (): Shape & Typed<number> => duration({ minMs: 0, maxMs: DAY_MS });
+const COUNT = integer(0, COUNT_MAX);
+
+export const { name: NAME, description: DESCRIPTION } = OF_SCENARIOS;
+export const SEED_MAX = 2 ** 32 - 1;
+export const SEED = about('The same seed draws the same delays and shares. Default 1.', filled(integer(0, SEED_MAX), 1));
+
+/** A length of time that is drawn anew each time: one of three forms. */
+export const DELAY = {
+  uniform: {
+    from: about('The shortest.', named('fromMs', filled(time(), 0))),
+    to: about('The longest. Default: as `from`.', named('toMs', time())),
+  },
+  /** Logarithms of the values are normally distributed, as latencies mostly are. */
+  logNormal: {
+    p50: about('Half of the draws are shorter.', named('p50Ms', required(time()))),
+    p99: about('99 of 100 draws are shorter.', named('p99Ms', required(time()))),
+  },
+} as const;
+
+export const GROUP = {
+  name: about('Unique in its file.', required(NAME)),
+  count: about('Nodes of the group.', required(integer(1, NODES_MAX))),
+  nodeName: about('Names of its nodes, with {index}, which counts from 0. Default: NAME-{index}.', string),
+  taints: about('KEY=VALUE:EFFECT.', filled(TEXTS, [])),
+  version: about('Version that its nodes report, such as v1.35.2. Default: of this program.', matching('^v1\\.[0-9]{1,3}\\.[0-9]{1,4}$')),
+  runtimeHandlers: about('Handlers of the container runtime, which a RuntimeClass may name.', filled(TEXTS, [])),
+} as const;
+
+export const CAPACITY = {
+  cpu: about('Processors. Default 8.', named('cpus', filled(integer(1, CPUS_MAX), 8))),
+  memory: about('Default 32Gi.', named('memoryBytes', filled(bytes, 32 * 2 ** 30))),
+  pods: about('Pods that a node takes. Default 110.', filled(integer(1, PODS_MAX), 110)),
+} as const;
+
+/** What the runtime of a group takes time for. */
+export const DELAYED = {
+  sandbox: 'To make the sandbox of a pod.',
+  pull: 'To pull an image, whatever its size.',
+  start: 'To start a container.',
+} as const;
+export const BANDWIDTH = about('Bytes a second at which images are pulled, besides `pull`. Default: at once.', bytes);
+
+export const IMAGE = {
+  name: about('Image names: `*` is any text without a slash, `**` any text.', required(TEXTS)),
+  size: about('Size of each.', named('sizeBytes', required(bytes))),
+} as const;
+
+/** Which containers a rule is about. Every list that is there must match. */
+export const RULE_SELECT = {
+  images: about('Names of images, with `*` and `**`.', TEXTS),
+  namespaces: about('Namespaces of the pod, with `*`.', TEXTS),
+  containers: about('Names of containers, with `*`.', TEXTS),
+  groups: about('Groups of nodes.', TEXTS),
+} as const;
+/** What the containers of a rule do. */
+export const RULE_LIFE = {
+  weight: about('Of several rules that match, one is drawn in proportion to its weight. Default 1.', filled(number(0, 1_000_000), 1)),
+  hollow: about('A life, as in the annotation actorlet.dev/hollow.', string),
+  usage: about('What it uses, as in the annotation actorlet.dev/usage.', string),
+} as const;
+export const STAGES = about('Files of KWOK Stages, relative to this file.', TEXTS);
+export const EXIT = about('Its exit code when it ends by itself. Default 0.', integer(0, 255));
+export const RULE_DELAYS = { start: 'To start.', run: 'Until it ends by itself.', stop: 'From the signal to stop until its end.' } as const;
+
+const STEPS = {
+  restart: 'Daemons of these nodes restart, all at once. Their pods run on.',
+  stop: 'These nodes are switched off.',
+  start: 'Nodes that were switched off start again.',
+  inject: 'A fault scenario is injected into these nodes.',
+  apply: 'Objects are created, or changed to what the manifest says.',
+  delete: 'Objects of the manifest are deleted.',
+} as const;
+export type StepName = keyof typeof STEPS;
+const STEP_NAMES = Object.keys(STEPS) as readonly StepName[];
+export const STEP = {
+  at: about('From the beginning of the run.', named('atMs', required(time()))),
+  do: about('What is done.', required(words(...STEP_NAMES))),
+  scenario: about('File of a fault scenario, relative to this file. For inject.', string),
+  manifests: about('Files with objects of Kubernetes, relative to this file. For apply and delete.', TEXTS),
+} as const;
+export const SELECTION = {
+  share: about('That part of them, drawn by the seed. Default 1.', filled(number(0, 1), 1)),
+  groups: about('Groups of nodes. Default: all.', TEXTS),
+} as const;
+
+/** What is counted or measured: exactly one in an expectation. */
+export const MEASURES = {
+  nodesReady: about(
+    'Nodes of this process that are Ready and whose daemon runs and knows it: at least so many. For what the cluster sees while daemons restart: objects of the kind Node, with the condition Ready.',
+    COUNT,
+  ),
+  podsReady: about('Pods that are Ready and that running daemons of this process know: at least so many.', COUNT),
+  seconds: about(
+    'A percentile of seconds. nodeReady: from the start of a daemon until the node was seen Ready. podReady: from the creation of a pod, which the API server tells in whole seconds, until it was Ready. podStart: from the moment when its node saw it.',
+    words('nodeReady', 'podReady', 'podStart'),
+  ),
+  calls: about(
+    'Requests of the nodes to the API server, as VERB RESOURCE: `PATCH pods/status`, `* leases`. Verbs: GET (lists, too), POST, PUT, PATCH, DELETE, WATCH, *.',
+    string,
+  ),
+} as const;
+export const EXPECT = {
+  name: about('For the report. Default: what is expected.', string),
+  atLeast: about('Lower bound.', number(0, COUNT_MAX)),
+  atMost: about('Upper bound.', number(0, COUNT_MAX)),
+  percentile: about('Of seconds: from 0 to 100. Default 99.', number(0, 100)),
+  condition: about('Of objects: those count whose condition is True; `Ready=Unknown` for another status.', string),
+  field: about('Of objects: the sum of the numbers at this path, such as status.availableReplicas.', string),
+  after: about('It is not looked at before. Default 0s.', named('afterMs', filled(time(), 0))),
+  within: about(
+    'It is decided then. Seconds and calls have the end of the run as default: all steps are done, and all else is decided.',
+    named('withinMs', time()),
+  ),
+  holds: about(
+    'once: it must be seen at one moment. throughout: at every look. Default once.',
+    filled(words('once', 'throughout'), 'once'),
+  ),
+} as const;
+export const OBJECTS = {
+  apiVersion: about('Default v1.', filled(string, 'v1')),
+  kind: about('Kind of the objects.', required(string)),
+  namespace: about('Default: `default` with a name, else all.', string),
+  name: about('That object alone.', string),
+  selector: about("kubectl's label selector: app=web,tier!=db.", string),
+} as const;

@@ -1,0 +1,159 @@
+/** One watch at the API server, of everything of a kind, whose lines go to the nodes they are about. It begins anew when it breaks. */
+import type { KubeFailure } from '@actorlet/kubelet/machines/kube/request.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import { bookmarkAt, type Line, type Subscription, versionOf } from './subscription.ts';
+
+/** For watchers that go on from a version. */
+const REMEMBERED_MAX = 2_000;
+const AGAIN_MS = 1_000;
+const OPEN_TIMEOUT_MS = 60_000;
+const GONE = 410;
+
+export interface UpstreamOptions {
+  kube: KubeApi;
+  clock: Clock;
+  path: string;
+  fieldSelector: string;
+  /** The node that an object is about. */
+  nodeOf(metadata: Readonly<Record<string, unknown>>, object: Readonly<Record<string, unknown>>): unknown;
+  ended(): void;
+}
+
+export class Upstream {
+  readonly #o: UpstreamOptions;
+  readonly #stop = new AbortController();
+  /** By node; under null those that want everything. */
+  readonly #readers = new Map<string | null, Set<Subscription>>();
+  readonly #keys = new Map<Subscription, string | null>();
+  readonly #remembered: { node: string | null; line: Line }[] = [];
+  /** Where it began, or the newest version that is no longer remembered. */
+  #since = 0;
+  #at = '';
+  /** Null: it was opened. Anew with each try that failed. */
+  #tried = Promise.withResolvers<KubeFailure | null>();
+
+  constructor(o: UpstreamOptions) {
+    this.#o = o;
+    void this.#run();
+  }
+
+  add(node: string | null, reader: Subscription): void {
+    const readers = this.#readers.get(node) ?? new Set();
+    readers.add(reader);
+    this.#readers.set(node, readers);
+    this.#keys.set(reader, node);
+  }
+
+  remove(reader: Subscription): void {
+    const node = this.#keys.get(reader) ?? null;
+    // A reader closes twice: another watch of the same objects may have begun in between.
+    if (!this.#keys.delete(reader)) return;
+    const readers = this.#readers.get(node);
+    readers?.delete(reader);
+    if (readers?.size === 0) this.#readers.delete(node);
+    if (this.#keys.size > 0) return;
+    this.#stop.abort();
+    this.#o.ended();
+  }
+
+  /** Null once the API server sends what changes: what is listed from then on misses nothing. Else why it does not. */
+  async opened(signal: AbortSignal): Promise<KubeFailure | null> {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const gaveUp = (): void => resolve(null);
+    signal.addEventListener('abort', gaveUp, { once: true });
+    const failure = await Promise.race([this.#tried.promise, promise]);
+    signal.removeEventListener('abort', gaveUp);
+    return failure;
+  }
+
+  /** What came since that version, and all that comes; false: that is not known here. */
+  replay(resourceVersion: string, reader: Subscription): boolean {
+    const version = versionOf(resourceVersion);
+    if (version === 0 || this.#since === 0 || version < this.#since) return false;
+    const node = this.#keys.get(reader) ?? null;
+    reader.begin(version);
+    for (const { node: about, line } of this.#remembered) if (node === null || about === node) reader.offer(line);
+    return true;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#o;
+    while (!this.#stop.signal.aborted) {
+      const heard = await this.#followed().catch(() => false);
+      if (!heard && !this.#stop.signal.aborted) await new Promise<void>((resolve) => void clock.setTimeout(resolve, AGAIN_MS));
+    }
+  }
+
+  /** Until the watch ends; false: it is tried again later. */
+  async #followed(): Promise<boolean> {
+    const { kube, path, fieldSelector } = this.#o;
+    const selected = fieldSelector === '' ? {} : { fieldSelector };
+    const { signal } = this.#stop;
+    const listed = await kube.request({ verb: 'GET', path, query: { ...selected, limit: '1' } }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
+    if (!listed.ok) return this.#failed(listed.failure);
+    if (!isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
+    const newest = String(listed.body.metadata.resourceVersion ?? '');
+    // Restored from a backup: it would say nothing until it reaches the version that was seen.
+    if (versionOf(newest) < versionOf(this.#at)) this.#forget();
+    if (this.#at === '') {
+      this.#at = newest;
+      this.#since = versionOf(newest);
+    }
+    const query = { ...selected, resourceVersion: this.#at, allowWatchBookmarks: 'true' };
+    const watch = await kube.watch({ path, query }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
+    if (!watch.ok) {
+      if (watch.failure.code === GONE) this.#forget();
+      return this.#failed(watch.failure);
+    }
+    this.#tried.resolve(null);
+    this.#mark();
+    for await (const line of watch.lines) if (!this.#heard(line)) return false;
+    return true;
+  }
+
+  /** Nodes that wait for it hear why, as from a watch of their own. */
+  #failed(failure: KubeFailure): false {
+    const { resolve } = this.#tried;
+    this.#tried = Promise.withResolvers();
+    resolve(failure);
+    return false;
+  }
+
+  /** False: its history is gone. */
+  #heard(text: string): boolean {
+    const { type, object } = JSON.parse(text) as { type?: unknown; object?: unknown };
+    if (type === 'ERROR' || !isRecord(object) || !isRecord(object.metadata)) {
+      this.#forget();
+      return false;
+    }
+    this.#at = String(object.metadata.resourceVersion ?? this.#at);
+    if (type === 'BOOKMARK') {
+      this.#mark();
+      return true;
+    }
+    const node = this.#o.nodeOf(object.metadata, object);
+    const line = { version: versionOf(this.#at), text };
+    const about = typeof node === 'string' ? node : null;
+    this.#remembered.push({ node: about, line });
+    if (this.#remembered.length > REMEMBERED_MAX) this.#since = this.#remembered.shift()?.line.version ?? this.#since;
+    for (const reader of this.#readers.get(null) ?? []) reader.offer(line);
+    if (about !== null) for (const reader of this.#readers.get(about) ?? []) reader.offer(line);
+    return true;
+  }
+
+  /** To all: a node whose objects do not change must not take its watch for dead. */
+  #mark(): void {
+    const bookmark = bookmarkAt(this.#at);
+    for (const reader of this.#keys.keys()) reader.mark(bookmark);
+  }
+
+  /** What changed meanwhile is not known: all that read begin anew. */
+  #forget(): void {
+    this.#at = '';
+    this.#since = 0;
+    this.#remembered.length = 0;
+    for (const reader of [...this.#keys.keys()]) reader.expire();
+  }
+}

@@ -1,0 +1,193 @@
+/** Watches that all nodes of a process share, on the simulation's API server. */
+
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
+import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
+import { describe, expect, it } from 'vitest';
+import { SharedWatches } from '../../src/watches/shared.ts';
+
+const clock = createClock();
+
+function lab() {
+  const kube = simKube({ clock, rng: simRng('shared'), latencyMs: () => 0 });
+  const admin = kube.connect({ power: { on: true }, clock });
+  const shared = new SharedWatches(admin, clock);
+  const pod = (name: string, nodeName: string) =>
+    kube.handle({
+      verb: 'POST',
+      path: '/api/v1/namespaces/default/pods',
+      body: { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { nodeName, containers: [{ name: 'c', image: 'i' }] } },
+    });
+  return { kube, shared, pod, node: (name: string) => shared.connect(kube.connect({ power: { on: true }, clock, node: name })) };
+}
+
+const INITIAL = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' };
+
+/** What this node is told of its pods, until the signal. */
+function told(kube: KubeApi, node: string, query: Record<string, string> = INITIAL) {
+  const stop = new AbortController();
+  const lines: string[] = [];
+  const run = async (): Promise<void> => {
+    const asked = { path: '/api/v1/pods', query: { fieldSelector: `spec.nodeName=${node}`, ...query } };
+    const watch = await kube.watch(asked, { timeoutMs: 5_000, signal: stop.signal });
+    if (!watch.ok) return void lines.push(watch.failure.reason);
+    for await (const line of watch.lines) {
+      const { type, object } = JSON.parse(line) as { type: string; object: { code?: number; metadata?: { name?: string } } };
+      lines.push(`${type} ${object.metadata?.name ?? object.code ?? ''}`.trim());
+    }
+    lines.push('end');
+  };
+  return { lines, stop, over: run() };
+}
+
+/** An API server whose version can be set; it sends what it is given to each watch. */
+function settable() {
+  const watches: ((line: string | null) => void)[] = [];
+  const server = { version: 100, asked: [] as string[] };
+  const kube: KubeApi = {
+    server: '',
+    request: async () => ({ ok: true, code: 200, body: { items: [], metadata: { resourceVersion: String(server.version) } } }),
+    async watch({ query }) {
+      server.asked.push(query?.resourceVersion ?? '');
+      const queue: (string | null)[] = [];
+      let wake = (): void => {};
+      watches.push((line) => {
+        queue.push(line);
+        wake();
+      });
+      async function* lines() {
+        for (;;) {
+          const line = queue.shift();
+          if (line === null) return;
+          if (line !== undefined) yield line;
+          else await new Promise<void>((resolve) => (wake = resolve));
+        }
+      }
+      return { ok: true, lines: lines() };
+    },
+    closeConnections() {},
+    close() {},
+  };
+  const send = (line: string | null): void => watches.at(-1)?.(line);
+  return { server, kube, send };
+}
+const changed = (name: string, version: number) =>
+  JSON.stringify({ type: 'ADDED', object: { metadata: { name, resourceVersion: String(version) }, spec: { nodeName: 'a' } } });
+
+describe('shared watches', () => {
+  it('begin anew where the API server was restored from a backup, whose versions are older', async () => {
+    const { server, kube, send } = settable();
+    const shared = new SharedWatches(kube, clock);
+    const node = shared.connect(kube);
+    const before = told(node, 'a');
+    await expect.poll(() => before.lines).toEqual(['BOOKMARK']);
+    send(changed('seen', 120));
+    await expect.poll(() => before.lines).toEqual(['BOOKMARK', 'ADDED seen']);
+    server.version = 50;
+    send(null);
+    await expect.poll(() => before.lines.slice(2)).toEqual(['ERROR 410', 'end']);
+    const after = told(node, 'a');
+    await expect.poll(() => after.lines).toEqual(['BOOKMARK']);
+    send(changed('restored', 51));
+    await expect.poll(() => after.lines).toEqual(['BOOKMARK', 'ADDED restored']);
+    expect(new Set(server.asked)).toEqual(new Set(['100', '50']));
+    after.stop.abort();
+    await after.over;
+  });
+
+  it('pass bookmarks on, and give one when they were opened again: a node that hears nothing would list all anew', async () => {
+    const { server, kube, send } = settable();
+    const quiet = told(new SharedWatches(kube, clock).connect(kube), 'quiet');
+    await expect.poll(() => quiet.lines).toEqual(['BOOKMARK']);
+    for (const version of [100, 130])
+      send(JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } }));
+    await expect.poll(() => quiet.lines.length).toBe(3);
+    server.version = 130;
+    send(null);
+    await expect.poll(() => quiet.lines.length).toBe(4);
+    expect(new Set(quiet.lines)).toEqual(new Set(['BOOKMARK']));
+    expect(server.asked).toEqual(['100', '130']);
+    quiet.stop.abort();
+    await quiet.over;
+  });
+
+  it('tell each node of its own pods alone, what is there first, over one watch', async () => {
+    const { kube, shared, pod, node } = lab();
+    pod('old-a', 'a');
+    pod('old-b', 'b');
+    const [a, b] = [told(node('a'), 'a'), told(node('b'), 'b')];
+    await expect
+      .poll(() => [a.lines, b.lines])
+      .toEqual([
+        ['ADDED old-a', 'BOOKMARK'],
+        ['ADDED old-b', 'BOOKMARK'],
+      ]);
+    pod('new-a', 'a');
+    pod('new-b', 'b');
+    kube.handle({ verb: 'DELETE', path: '/api/v1/namespaces/default/pods/old-a', query: { gracePeriodSeconds: '0' } });
+    await expect.poll(() => a.lines.slice(2)).toEqual(['ADDED new-a', 'DELETED old-a']);
+    await expect.poll(() => b.lines.slice(2)).toEqual(['ADDED new-b']);
+    expect([shared.count, kube.openWatches()]).toEqual([1, 1]);
+    a.stop.abort();
+    b.stop.abort();
+    await Promise.all([a.over, b.over]);
+    expect(shared.count).toBe(0);
+  });
+
+  it('go on from a version that is remembered, and begin anew from one that is not', async () => {
+    const { pod, node, kube } = lab();
+    const first = told(node('a'), 'a');
+    await expect.poll(() => first.lines).toEqual(['BOOKMARK']);
+    const from = String(kube.store.resourceVersion);
+    pod('later', 'a');
+    await expect.poll(() => first.lines.length).toBe(2);
+    const again = told(node('a'), 'a', { resourceVersion: from });
+    await expect.poll(() => again.lines).toEqual(['ADDED later']);
+    const older = told(node('a'), 'a', { resourceVersion: '0' });
+    await expect.poll(() => older.lines).toEqual(['ERROR 410', 'end']);
+    first.stop.abort();
+    again.stop.abort();
+  });
+
+  it('stay one where the last reader leaves and another comes at once', async () => {
+    const { kube, shared, node } = lab();
+    const first = told(node('a'), 'a');
+    await expect.poll(() => first.lines).toEqual(['BOOKMARK']);
+    first.stop.abort();
+    const second = told(node('a'), 'a');
+    await first.over;
+    await expect.poll(() => second.lines).toEqual(['BOOKMARK']);
+    const third = told(node('b'), 'b');
+    await expect.poll(() => third.lines).toEqual(['BOOKMARK']);
+    await expect.poll(() => [shared.count, kube.openWatches()]).toEqual([1, 1]);
+    for (const { stop, over } of [second, third]) {
+      stop.abort();
+      await over;
+    }
+    expect(shared.count).toBe(0);
+  });
+
+  it('say why there is none, as a watch of the node itself would', async () => {
+    const { kube } = settable();
+    const failure = { code: 403, reason: 'Forbidden', message: 'no', outcome: 'failed' } as const;
+    const forbidden: KubeApi = { ...kube, request: async () => ({ ok: false, failure }) };
+    const shared = new SharedWatches(forbidden, clock);
+    const a = told(shared.connect(forbidden), 'a');
+    await expect.poll(() => a.lines).toEqual(['Forbidden']);
+    await a.over;
+    expect(shared.count).toBe(0);
+  });
+
+  it('lose nothing when their own watch is cut', async () => {
+    const { pod, node, kube } = lab();
+    const a = told(node('a'), 'a');
+    await expect.poll(() => a.lines).toEqual(['BOOKMARK']);
+    for (const [i, how] of (['close', 'truncate'] as const).entries()) {
+      kube.cutWatches(how);
+      pod(`after-${i}`, 'a');
+      await expect.poll(() => a.lines.filter((l) => l !== 'BOOKMARK').slice(i)).toEqual([`ADDED after-${i}`]);
+    }
+    a.stop.abort();
+  });
+});

@@ -1,0 +1,151 @@
+/**
+ * The inspection server: the page, its feed, and the two xstate inspectors' protocols, all on one loopback port. It is no
+ * actor: it shows the tree from outside, also while the edge layer restarts. Reading needs nothing but this machine;
+ * acting needs fault injection to be on and the token, which only the admin socket (0600) tells.
+ */
+
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
+import type { InjectAnswer, InjectionView, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
+import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
+import { Bridge } from '../bridges/bridge.ts';
+import { Hub } from '../feed/hub.ts';
+import { PageServer, reply } from '../server/pageServer.ts';
+
+import { hostFigures } from './host.ts';
+import { type LogsFrom, lastLines } from './logs.ts';
+
+const ASK_TIMEOUT_MS = 5_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
+const NO_TOKEN = '403: open the page with `actorctl ui`, which gives it the right to act and to read logs\n';
+
+/** Address of the inspection page; the token lets its reader act on the node. */
+export interface PageAddress {
+  url: string;
+  token: string;
+}
+
+export interface InspectorServer extends Disposable {
+  readonly hub: Hub;
+}
+
+/** Listens, now or once the port is free. `onListen` is told the address. Without `logs` the page shows none. */
+export async function serveInspector(
+  node: Inspected,
+  { at, logs }: { at: string; logs?: LogsFrom },
+  onListen: (page: PageAddress) => void,
+): Promise<InspectorServer> {
+  const hub = new Hub(node, (onFrame) => hostFigures(onFrame, node.log));
+  const acts = new Acts(node, logs ?? null);
+  const server = new PageServer({
+    log: node.log,
+    targets: { feed: hub, stately: new Bridge('stately', node), classic: new Bridge('classic', node) },
+    api: { inject: (req, res) => acts.answer(req, res), logs: (req, res) => acts.logs(req, res) },
+  });
+  const cut = at.lastIndexOf(':');
+  const host = at.slice(0, cut).replace(/^\[|\]$/g, '');
+  await server.listen({ host, port: Number(at.slice(cut + 1)), flag: '--actorlet-inspect' }, (url) => onListen({ url, token: acts.token }));
+  return { hub, [Symbol.dispose]: () => server[Symbol.dispose]() };
+}
+
+/** What the page may do to the node. */
+class Acts {
+  readonly #node: Inspected;
+  readonly #logsFrom: LogsFrom | null;
+  readonly token = randomBytes(24).toString('base64url');
+
+  constructor(node: Inspected, logsFrom: LogsFrom | null) {
+    this.#node = node;
+    this.#logsFrom = logsFrom;
+  }
+
+  async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const id = /^\/api\/inject\/([\w.-]+)$/.exec((req.url ?? '').split('?', 1)[0] ?? '')?.[1] ?? '';
+    if (req.method === 'POST' && id === '') return this.#inject(req, res);
+    if (req.method === 'GET' && id === '') return this.#list(res);
+    if (req.method === 'DELETE' && id !== '') return this.#stop(req, res, id);
+    reply(res, 405, '405: Method Not Allowed\n');
+  }
+
+  /** What a container wrote may be secret: it is for those who may ask the admin socket. */
+  async logs(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (req.method !== 'GET') return reply(res, 405, '405: Method Not Allowed\n');
+    if (!this.#knowsToken(req.headers['x-actorlet-token'])) return reply(res, 403, NO_TOKEN);
+    if (this.#logsFrom === null) return reply(res, 404, '404: this node shows no logs here\n');
+    const { searchParams } = new URL(req.url ?? '/', 'http://page');
+    const { status, text } = await lastLines(this.#node, this.#logsFrom, searchParams);
+    reply(res, status, text);
+  }
+
+  /** Null: it may. Otherwise why not. */
+  #refusal(req: IncomingMessage): string | null {
+    if (this.#node.faults === null) return '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n';
+    if (req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token'])) return null;
+    return NO_TOKEN;
+  }
+
+  /** A reader of the page may see what is injected. */
+  async #list(res: ServerResponse): Promise<void> {
+    if (this.#node.faults === null) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
+    const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly InjectionView[]>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.list', replyTo }),
+      { timeoutMs: ASK_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
+    reply(res, 200, JSON.stringify({ injections: answer.value }), JSON_TYPE);
+  }
+
+  async #stop(req: IncomingMessage, res: ServerResponse, id: string): Promise<void> {
+    const refused = this.#refusal(req);
+    if (refused !== null) return reply(res, 403, refused);
+    const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly string[]>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.stop', id, replyTo }),
+      { timeoutMs: ASK_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
+    if (answer.value.length === 0) return reply(res, 404, '404: it is not injected; it may be over already\n');
+    reply(res, 200, JSON.stringify({ stopped: answer.value }), JSON_TYPE);
+  }
+
+  /** A fault scenario, as `POST /inject` of the admin socket takes it; killing or slowing one actor is one, too. */
+  async #inject(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const refused = this.#refusal(req);
+    if (refused !== null) return reply(res, 403, refused);
+    const body = await read(req, SCENARIO_BYTES_MAX);
+    if (body === null) return reply(res, 413, `413: a scenario has at most ${SCENARIO_BYTES_MAX} bytes\n`);
+    const decoded = decodeScenario(body, 'live');
+    if (!decoded.ok) return reply(res, 400, `400: ${decoded.errors.map((e) => scenarioErrorText('scenario', e)).join('\n')}\n`);
+    const { scenario } = decoded;
+    const answer = await this.#node.tree.registry.ask<InjectorEvent, InjectAnswer>(
+      injectorAddr,
+      (replyTo) => ({ type: 'faults.inject', scenario, replyTo }),
+      { timeoutMs: ASK_TIMEOUT_MS },
+    );
+    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
+    const { value } = answer;
+    if (!value.ok) return reply(res, value.status, `${value.status}: ${value.message}\n`);
+    reply(res, 200, JSON.stringify(value), JSON_TYPE);
+  }
+
+  #knowsToken(given: string | string[] | undefined): boolean {
+    const bytes = Buffer.from(typeof given === 'string' ? given : '');
+    const own = Buffer.from(this.token);
+    return bytes.length === own.length && timingSafeEqual(bytes, own);
+  }
+}
+
+/** Null: too large. */
+async function read(req: IncomingMessage, bytesMax: number): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > bytesMax) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,34 @@
+/** What is wrong with a node, for the page. Pure. */
+import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
+import { wrongWith } from '@actorlet/kubelet/machines/shown/moment/wrong.ts';
+import type { ProblemsFrame } from './frames.ts';
+
+const LISTED_MAX = 40;
+const MESSAGE_CHARS_MAX = 600;
+
+export function problemsFrame(m: Moment): ProblemsFrame {
+  const { lost, pressures, pods, manifests, actors } = wrongWith(m);
+  const unwell = actors.filter((a) => !a.ok && !lost.has(a.path));
+  const node = [...lost.values(), ...pressures.map((name) => `${name}: no new pods of the lowest class are admitted`)];
+  return {
+    t: 'problems',
+    count: node.length + pods.length + manifests.length + unwell.length,
+    node,
+    pods: { listed: pods.slice(0, LISTED_MAX).map((p) => ({ ...p, message: cut(p.message) })), more: more(pods) },
+    manifests: {
+      listed: manifests.slice(0, LISTED_MAX).map(({ where, message }) => ({ where, message: cut(message) })),
+      more: more(manifests),
+    },
+    actors: {
+      listed: unwell.slice(0, LISTED_MAX).map(({ path, name, reason }) => ({ path, name, reason: cut(reason) })),
+      more: more(unwell),
+    },
+  };
+}
+
+function more(all: readonly unknown[]): number {
+  return Math.max(0, all.length - LISTED_MAX);
+}
+function cut(message: string): string {
+  return message.slice(0, MESSAGE_CHARS_MAX);
+}

@@ -1,0 +1,414 @@
+/** Cuts a recording down while it still shows the same: a divergence, or how a pod ends. */
+import type { Node } from '@actorlet/kubelet/actors/node.ts';
+import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
+import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
+import { entryOfLine, lineOf } from '../check.ts';
+import { type Entry, type Header, isInput } from '../entries.ts';
+import { defaultAnswers } from '../loose/defaults.ts';
+import { Edit } from '../loose/edit.ts';
+import { fullNameOf, type KnownPod, KnownPods, uidOf } from '../loose/pods.ts';
+import { runLoosely, type Surroundings } from '../loose/run.ts';
+import { Learner, type Script, type When } from '../loose/script.ts';
+import type { Divergence, Parted } from '../player/divergence.ts';
+import { type Replayed, replay } from '../replay.ts';
+import { Causes } from './causes.ts';
+import { ENDED, Meeting } from './meeting.ts';
+import { standIns } from './names.ts';
+import { Digests, renamedLines } from './renamed.ts';
+import { fewest } from './subsets.ts';
+
+export interface MinimizeInput {
+  readonly header: Header;
+  /** From the start each time. */
+  entries(): () => Entry | null;
+  readonly own: Pick<Ports, 'log' | 'metrics'>;
+  readonly around: Surroundings;
+  /** `NAMESPACE/NAME`: stays, and where nothing diverges its end is what is kept. */
+  readonly pod?: string | undefined;
+  /** Runs of the node at most. */
+  readonly runsMax: number;
+  /** Hears of each run. */
+  on?(o: { runs: number; lines: number; pods: number }): void;
+}
+
+export interface Minimized {
+  readonly lines: readonly string[];
+  /** What stays. Null: the end of the pod is what was kept. */
+  readonly divergence: Divergence | null;
+  /** How the pod ends, where that is kept. */
+  readonly end: string | null;
+  readonly runs: number;
+  readonly pods: { readonly before: number; readonly after: number };
+  readonly inputs: { readonly before: number; readonly after: number };
+  /** What was not possible, in words. */
+  readonly remarks: readonly string[];
+}
+
+const CONTAINERS_STAY = 'names of containers are in it: with others it does not come again';
+const NAMES_STAY = 'names, addresses and images are in it: with others it does not come again';
+
+/** What is kept. `at`: the input after which it shows. */
+type Goal = { at: When } & ({ kind: 'divergence'; divergence: Divergence; parted: Parted } | { kind: 'end'; pod: KnownPod; end: string });
+/** Steps of the workers of pods, by UID. `order`: number of the input. */
+type Lives = ReadonlyMap<string, readonly { readonly what: string; readonly order: number }[]>;
+interface Try {
+  readonly lines: readonly string[];
+  readonly inputs: number;
+  /** Numbers of the inputs of the whole recording that came. */
+  readonly came: ReadonlySet<number>;
+}
+
+/** Rejects with an Error that says why there is nothing to keep. */
+export async function minimize(o: MinimizeInput): Promise<Minimized> {
+  const known = new KnownPods();
+  const lives = new Map<string, { what: string; order: number }[]>();
+  const learner = new EndLearner(known, o.pod);
+  const first = await strictly(o, {
+    watch: learner,
+    step(e, node) {
+      learner.node = node;
+      known.see(e, node);
+      lived(lives, e, learner.now.order);
+    },
+    leaves: () => learner.look(),
+  });
+  if (first.failure !== null) throw new Error(`the node cannot be made: ${first.failure}`);
+  const pod = known.named(o.pod);
+  if (o.pod !== undefined && pod === null) throw new Error(`no pod ${o.pod} is in it; there are ${known.all.map(fullNameOf).join(', ')}`);
+  const script = learner.script();
+  const { divergence, parted } = first;
+  let goal: Goal;
+  if (divergence !== null && parted !== null)
+    goal = { kind: 'divergence', divergence, parted, at: { order: divergence.input, atMs: divergence.monoMs } };
+  else if (divergence !== null) throw new Error('the tree no longer waits for what came in: what was recorded cannot be cut down to that');
+  else if (pod !== null) goal = { kind: 'end', pod, end: learner.end, at: learner.since };
+  else throw new Error('nothing diverges: say with --pod NAMESPACE/NAME which pod matters');
+  return await new Minimizer(o, { script, known: known.all, lives, goal, before: first.inputs }).run();
+}
+
+/** Notes how the pod is at the end, before the daemon is told to stop, and since when. */
+class EndLearner extends Learner {
+  node: Node | null = null;
+  end = '';
+  since: When = { atMs: 0, order: 0 };
+  readonly #known: KnownPods;
+  readonly #pod: string | undefined;
+  #stops = false;
+
+  constructor(known: KnownPods, pod: string | undefined) {
+    super();
+    this.#known = known;
+    this.#pod = pod;
+  }
+
+  override input(...of: Parameters<Learner['input']>): void {
+    this.look();
+    const [input] = of;
+    this.#stops ||= input[0] === 'told' && input[2] === 'stop';
+    super.input(...of);
+  }
+
+  look(): void {
+    const uid = this.#stops || this.node === null ? undefined : this.#known.named(this.#pod)?.uid;
+    if (uid === undefined || this.node === null) return;
+    const end = this.#known.howIs(this.node, uid);
+    if (end === this.end) return;
+    this.end = end;
+    this.since = this.now;
+  }
+}
+
+/** The recording before anything is cut. */
+interface Whole {
+  readonly script: Script;
+  readonly known: readonly KnownPod[];
+  readonly lives: Lives;
+  readonly goal: Goal;
+  /** Inputs. */
+  readonly before: number;
+}
+
+class Minimizer {
+  readonly #o: MinimizeInput;
+  readonly #script: Script;
+  readonly #known: readonly KnownPod[];
+  readonly #lives: Lives;
+  readonly #goal: Goal;
+  readonly #before: number;
+  readonly #causes: Causes;
+  readonly #remarks: string[] = [];
+  #runs = 0;
+
+  constructor(o: MinimizeInput, was: Whole) {
+    this.#o = o;
+    this.#script = was.script;
+    this.#known = was.known;
+    this.#goal = was.goal;
+    this.#causes = new Causes(was.script);
+    this.#lives = new Map([...was.lives].map(([uid, steps]) => [uid, steps.filter(({ order }) => order <= was.goal.at.order)]));
+    this.#before = was.before;
+  }
+
+  async run(): Promise<Minimized> {
+    const others = this.#known.filter((one) => !this.#stays(one));
+    const best = await this.#cut(others);
+    if (best === null) return await this.#asItIs();
+    const renamed = await this.#renamed(best.pods, best.inputs);
+    return this.#minimized(renamed ?? best.found, this.#known.length - best.pods.length);
+  }
+
+  /** Null: it does not come again with less. */
+  async #cut(others: readonly KnownPod[]): Promise<{ found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null> {
+    const goal = this.#goal;
+    const all = Array.from({ length: goal.at.order + 1 }, (_, input) => input);
+    const near = [goal.at.order, ...[...this.#lives].flatMap(([uid, steps]) => (this.#isOf(uid) ? steps.map(({ order }) => order) : []))];
+    let best: { found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null = null;
+    const better = async (pods: readonly string[], inputs: ReadonlySet<number>): Promise<boolean> => {
+      const found = await this.#try(new Edit({ pods, only: inputs }));
+      if (found !== null && (best === null || found.inputs <= best.found.inputs)) best = { found, pods, inputs: found.came };
+      return found !== null;
+    };
+    // What it comes of, first without the rounds of loops that only lead there; where that is not enough, all that came before.
+    const alone = uidsWithout(others, []);
+    const begins = all.slice(0, Math.min(...near) + 1);
+    const causes = [
+      this.#causes.of(near, { once: true }),
+      this.#causes.of([...begins, ...near], { once: true }),
+      this.#causes.of([...begins, ...near], { once: false }),
+    ];
+    // The code that was right needs what that of today may not look at, so with a divergence only pods are left out.
+    for (const inputs of [...(goal.kind === 'end' ? causes : []), new Set(all)]) if (await better(alone, inputs)) break;
+    if (best === null && (await better([], new Set(all)))) await fewest(others, (some) => better(uidsWithout(others, some), new Set(all)));
+    if (best === null || goal.kind === 'divergence') return best;
+    const { pods, inputs } = best as { pods: readonly string[]; inputs: ReadonlySet<number> };
+    const always = this.#causes.of([], { once: true });
+    let kept = new Set(inputs);
+    // Whole kinds of inputs first: most of them are rounds of loops that have nothing to do with it.
+    for (const kind of this.#causes.kinds([...inputs].filter((input) => !always.has(input)))) {
+      const left = new Set(kind);
+      const some = new Set([...kept].filter((input) => !left.has(input)));
+      if (some.size < kept.size && (await better(pods, some))) kept = new Set((best as { inputs: ReadonlySet<number> }).inputs);
+    }
+    const rest = this.#causes.sorted([...kept].filter((input) => !always.has(input)));
+    await fewest(rest, (some) => better(pods, new Set([...always, ...some])));
+    return best;
+  }
+
+  #minimized({ lines, inputs }: Pick<Try, 'lines' | 'inputs'>, after: number): Minimized {
+    const goal = this.#goal;
+    return {
+      ...{ lines, runs: this.#runs, remarks: this.#remarks },
+      divergence: goal.kind === 'divergence' ? goal.divergence : null,
+      end: goal.kind === 'end' ? goal.end : null,
+      pods: { before: this.#known.length, after },
+      inputs: { before: this.#before, after: inputs },
+    };
+  }
+
+  /** Only what comes after the divergence, or after the last step of the pod, goes. */
+  async #asItIs(): Promise<Minimized> {
+    const goal = this.#goal;
+    this.#remarks.push(
+      `only the time after ${goal.kind === 'end' ? 'the last step of the pod' : 'the divergence'} was cut off: without the order of the recording it does not come again`,
+    );
+    if (goal.kind === 'divergence') {
+      const cut = cutAt(this.#o, goal);
+      return this.#minimized({ lines: await this.#renamedAsItIs(cut), inputs: goal.divergence.input + 1 }, this.#known.length);
+    }
+    const lines = cutAfter(this.#o, goal.at.order);
+    return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs: goal.at.order + 1 }, this.#known.length);
+  }
+
+  /** In the order of the recording, under other names where they do not matter. */
+  async #renamedAsItIs(lines: readonly string[]): Promise<readonly string[]> {
+    const { around, header } = this.#o;
+    const lived = (some: readonly string[], watch?: Learner): Promise<Ended> => this.#strictly(some, watch === undefined ? {} : { watch });
+    for (const containers of [true, false]) {
+      const names = standIns({ pods: this.#known, node: namesOfNode(header), texts: textsOf(header, this.#script), containers });
+      const edit = new Edit({ names });
+      const digests = new Digests(edit, around.hashes);
+      await lived(lines, Object.assign(new Learner(), { digested: digests.digested.bind(digests) }));
+      const renamed = renamedLines(lines, edit, digests);
+      const again = await lived(renamed);
+      if (again.failure !== null || !this.#isGoal(again, edit)) continue;
+      if (!containers) this.#remarks.push(CONTAINERS_STAY);
+      return renamed;
+    }
+    this.#remarks.push(NAMES_STAY);
+    return lines;
+  }
+
+  /** A pod that was asked for, or in which it shows. */
+  #stays({ uid, namespace, name }: KnownPod): boolean {
+    return this.#o.pod === `${namespace}/${name}` || this.#isOf(uid);
+  }
+
+  #isOf(uid: string): boolean {
+    return this.#goal.kind === 'end' ? this.#goal.pod.uid === uid : JSON.stringify(this.#goal.parted).includes(uid);
+  }
+
+  /** Null: the names matter. */
+  async #renamed(pods: readonly string[], inputs: ReadonlySet<number>): Promise<Try | null> {
+    const node = namesOfNode(this.#o.header);
+    for (const containers of [true, false]) {
+      const names = standIns({ pods: this.#known, node, texts: textsOf(this.#o.header, this.#script), containers });
+      const found = await this.#try(new Edit({ pods, only: inputs, names }), true);
+      if (found === null) continue;
+      if (!containers) this.#remarks.push(CONTAINERS_STAY);
+      return found;
+    }
+    this.#remarks.push(NAMES_STAY);
+    return null;
+  }
+
+  /** A recording with this left out; null where it no longer shows the same. */
+  async #try(edit: Edit, last = false): Promise<Try | null> {
+    const { header, own, around, runsMax, on } = this.#o;
+    if (this.#runs >= runsMax && !last) return null;
+    this.#runs += 1;
+    const goal = this.#goal;
+    const lines: string[] = [];
+    const meeting = goal.kind === 'divergence' ? new Meeting({ ...goal, edit }) : null;
+    const lives = new Map<string, { what: string; order: number }[]>();
+    const pods = new KnownPods();
+    const isThere = (node: Node | null): boolean =>
+      goal.kind === 'end' && node !== null && pods.has(goal.pod.uid) && pods.howIs(node, goal.pod.uid) === edit.into(goal.end);
+    const run = await runLoosely({
+      ...{ header, script: this.#script, edit, own, hashes: around.hashes, around, endMs: goal.at.atMs },
+      otherwise: defaultAnswers,
+      line: (line, at) => (meeting === null ? void lines.push(line) : meeting.see(line, at)),
+      ended: (node) => (meeting === null ? isThere(node) : meeting.met),
+      step(e, node) {
+        pods.see(e, node);
+        lived(lives, e, 0);
+      },
+    }).catch(() => null);
+    if (run === null) return null;
+    meeting?.end();
+    if (!(meeting === null ? isThere(run.node) : meeting.met && this.#livesAgain(lives))) return null;
+    const made = meeting?.lines ?? [...lines, ENDED];
+    const again = await this.#strictly(made, {});
+    if (again.failure !== null || !this.#isGoal(again, edit)) return null;
+    on?.({ runs: this.#runs, lines: made.length, pods: this.#known.length });
+    return { lines: made, inputs: again.inputs, came: run.world.time.came };
+  }
+
+  /** Pods in which it diverges are what they were: else what was done then need not be right. */
+  #livesAgain(lives: Lives): boolean {
+    return [...this.#lives].every(([uid, steps]) => !this.#isOf(uid) || stepsOf(lives.get(uid)) === stepsOf(steps));
+  }
+
+  async #strictly(lines: readonly string[], heard: Heard): Promise<Ended> {
+    const goal = this.#goal;
+    const pods = new KnownPods();
+    let end = '';
+    const again = await strictly(
+      { ...this.#o, header: JSON.parse(lines[0] ?? '') as Header, entries: () => entriesOf(lines) },
+      {
+        ...heard,
+        step: (e, node) => pods.see(e, node),
+        leaves(node) {
+          if (goal.kind === 'end' && pods.has(goal.pod.uid)) end = pods.howIs(node, goal.pod.uid);
+        },
+      },
+    );
+    return { ...again, end };
+  }
+
+  /** A replay of what was cut down shows what is kept. */
+  #isGoal({ divergence, parted, end }: Ended, edit: Edit): boolean {
+    const goal = this.#goal;
+    if (goal.kind === 'end') return divergence === null && end === edit.into(goal.end);
+    if (divergence === null || parted === null) return false;
+    if (divergence.stack !== goal.divergence.stack) return false;
+    const plain = (text: string) => (edit.back(text) as string).replace(/\d+(?:\.\d+)? ms$/, 'ms');
+    return plain(divergence.was) === plain(goal.divergence.was) && plain(divergence.now) === plain(goal.divergence.now);
+  }
+}
+
+/** `end`: of the pod that is kept. */
+type Ended = Replayed & { readonly end: string };
+
+interface Heard {
+  watch?: Learner;
+  step?(e: Extract<SupervisionEvent, { kind: 'transition' }>, node: Node): void;
+  leaves?(node: Node): void;
+}
+
+function strictly(
+  { header, entries, own, around }: Pick<MinimizeInput, 'header' | 'entries' | 'own' | 'around'>,
+  o: Heard = {},
+): Promise<Replayed> {
+  const { watch, step, leaves } = o;
+  return replay({
+    ...{ header, next: entries(), own, entropy: around.hashes, drain: () => around.drain() },
+    ...(watch === undefined ? {} : { watch }),
+    stopAt: (e, node) => {
+      step?.(e, node);
+      return false;
+    },
+    ...(leaves === undefined ? {} : { leaves }),
+  });
+}
+
+function entriesOf(lines: readonly string[]): () => Entry | null {
+  let at = 1;
+  return () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null);
+}
+
+function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extract<Goal, { kind: 'divergence' }>): string[] {
+  const lines = [JSON.stringify(header)];
+  const next = entries();
+  let inputs = -1;
+  let done = 0;
+  for (let entry = next(); entry !== null; entry = next()) {
+    if (isInput(entry)) inputs += 1;
+    if (inputs > divergence.input) break;
+    const outcome = ['ask', 'inside', 'answer', 'set', 'step', 'shown'].includes(entry[0]);
+    if (inputs === divergence.input && outcome && done++ > parted.done.length) continue;
+    lines.push(lineOf(entry));
+  }
+  return [...lines, parted.was === null ? ENDED : '["open"]'];
+}
+
+function cutAfter({ header, entries }: MinimizeInput, order: number): string[] {
+  const lines = [JSON.stringify(header)];
+  const next = entries();
+  let inputs = -1;
+  for (let entry = next(); entry !== null; entry = next()) {
+    if (isInput(entry)) inputs += 1;
+    if (inputs > order) break;
+    lines.push(lineOf(entry));
+  }
+  return [...lines, ENDED];
+}
+
+function lived(lives: Map<string, { what: string; order: number }[]>, e: SupervisionEvent, order: number): void {
+  const uid = e.kind === 'transition' ? uidOf(e.path) : '';
+  if (e.kind !== 'transition' || uid === '') return;
+  const steps = lives.get(uid) ?? [];
+  steps.push({ what: `${e.from} -> ${e.to} on ${e.event}`, order });
+  lives.set(uid, steps);
+}
+
+function stepsOf(steps: readonly { readonly what: string }[] = []): string {
+  return steps.map(({ what }) => what).join();
+}
+
+function uidsWithout(all: readonly KnownPod[], kept: readonly KnownPod[]): string[] {
+  return all.filter((pod) => !kept.includes(pod)).map((pod) => pod.uid);
+}
+
+function namesOfNode({ config, ports }: Header): string[] {
+  const text = JSON.stringify([config, ports]);
+  const named = ['hostnameOverride', 'nodeName'].flatMap((key) => new RegExp(`"${key}":"([^"]+)"`).exec(text)?.[1] ?? []);
+  const servers = [...text.matchAll(/"server":"https?:\/\/([^":/]+)/g)].flatMap((found) => found[1] ?? []);
+  return [...new Set([...named, ...servers])].filter((name) => !/^[\d.:]+$|^localhost$/.test(name));
+}
+
+function* textsOf(header: Header, { asked, settled, called }: Script): Generator<string> {
+  yield JSON.stringify(header);
+  for (const ask of asked) yield JSON.stringify([ask.args, ask.now]);
+  for (const { value } of settled.values()) yield JSON.stringify(value);
+  for (const calls of called.values()) for (const { args } of calls) yield JSON.stringify(args);
+}

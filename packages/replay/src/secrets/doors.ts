@@ -1,0 +1,276 @@
+/**
+ * The doors through which secrets come into a node and leave it, by position: keys of objects, functions of ports, paths of
+ * files. What stands there is secret whatever its text, its length or its encoding.
+ */
+import { isOwnEnd } from '@actorlet/kubelet/machines/pod/runtime/ownEnds.ts';
+import { isStartBrokenOff } from '@actorlet/kubelet/machines/pod/runtime/runtimeStatus.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { type Holds, ProjectedFiles } from './projected.ts';
+
+/**
+ * - `open`: nothing secret by its position. `free`: text of people and programs, likewise.
+ * - `secret`: all of it.
+ * - `words`: words of a command and values of the environment. `$(NAME)` stays, which the tree expands.
+ * - `variable`: `NAME=VALUE`, of which the value is secret. `variables`: a file of such lines.
+ * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
+ * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
+ * - `token`: a token; after a scheme in a header.
+ * - `image`: what stands before an `@`. `query`: what stands after a `?`.
+ * - `label`: a value of a label or an annotation, or what selects it. `downward`: a file of such values, or one of them.
+ * - `piece`: a part of a log, which may begin and end within a line.
+ * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
+ * - `devices`: variables that device plugins gave, in the node's record.
+ */
+export type Door =
+  | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
+  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'lines' | 'devices')
+  | ('label' | 'downward' | 'piece');
+
+/** Where a value stands: the key it has, or that its list has, and by which door it comes. */
+export interface Place {
+  readonly key: string;
+  readonly door: Door;
+}
+
+type Rule = (owner: object, at: Place) => Door;
+
+const SECRET_KEYS = ['password', 'passwd', 'identityToken', 'identity_token', 'registryToken', 'registry_token', 'privateKey'].concat([
+  'staticPodURLHeader',
+  'client-key-data',
+  'access_token',
+]);
+const TOKEN_KEYS = ['token', 'serviceAccountToken', 'cookie', 'proxy-authorization'];
+/** What programs say, and what people write. */
+const FREE_KEYS = ['message', 'details', 'reason', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
+const FREE_RECORDS = ['annotations', 'info', 'binaryData'];
+const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedImage'];
+/** Headers that the tree reads, or that say how two programs talk. Every other may hold a key. */
+const OPEN_HEADERS: ReadonlySet<string> = new Set(
+  ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade', 'origin']
+    .concat(['sec-websocket-protocol', 'sec-websocket-version', 'sec-websocket-key', 'sec-websocket-extensions'])
+    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'if-none-match', 'etag', 'date', 'location'])
+    .concat(['accept-language', 'cache-control', 'referer']),
+);
+const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
+/** Of labels and annotations that the tree reads: nodes and runtimes write them for programs. */
+const NODE_KEY = /^(?:(?:[\w.-]+\.)?(?:kubernetes|k8s)\.io\/|io\.kubernetes\.|actorlet\.dev\/)/;
+/** Of those, what people write. */
+const PEOPLE_KEY = /^(?:kubectl|app|helm)\.(?:kubernetes|k8s)\.io\/|^kubernetes\.io\/(?:change-cause|description)$/;
+const POD_UID = 'io.kubernetes.pod.uid';
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ...SECRET_KEYS.map((key): [string, Rule] => [key, () => 'secret']),
+  ...TOKEN_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'token')]),
+  ...FREE_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'free')]),
+  ...FREE_RECORDS.map((key): [string, Rule] => [key, () => 'free']),
+  ...IMAGE_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'image')]),
+  // `authorization` is a header, and a section of the node's configuration.
+  ['authorization', (owner) => (isRecord(Reflect.get(owner, 'authorization')) ? 'open' : 'token')],
+  ['auth', (owner) => (typeof Reflect.get(owner, 'auth') === 'string' ? 'auth' : 'secret')],
+  // Of a service account it is a list of names.
+  ['secrets', (owner) => (Array.isArray(Reflect.get(owner, 'secrets')) ? 'open' : 'secret')],
+  ['data', dataDoor],
+  ['stringData', (owner) => (isSecretObject(owner) ? 'secret' : 'open')],
+  ...['command', 'cmd', 'args'].map((key): [string, Rule] => [key, (owner) => (areWords(Reflect.get(owner, key)) ? 'words' : 'open')]),
+  ['path', (_, at) => (at.key === 'httpGet' ? 'query' : 'open')],
+]);
+const WORD_QUERIES: ReadonlySet<string> = new Set(['command', 'cmd']);
+
+export class Doors {
+  readonly #isPrivate: boolean;
+  /** Variables of which the pod makes names of folders: names stay. */
+  readonly #open = new WeakSet<object>();
+  /** Labels of people, and what selects them. Those of nodes are compared with what drivers and the node itself say. */
+  readonly #labels = new WeakSet<object>();
+  readonly #projected = new ProjectedFiles();
+  /** Items of lists of Secrets: they have no kind, and may have no type. */
+  readonly #secrets = new WeakSet<object>();
+
+  constructor({ isPrivate }: { isPrivate: boolean }) {
+    this.#isPrivate = isPrivate;
+  }
+
+  /** Of what has `key` in `owner`, which stands at `at`. */
+  of(key: string, owner: object, at: Place): Door {
+    switch (at.door) {
+      case 'open':
+      case 'free':
+      case 'image':
+      case 'query':
+        break;
+      case 'base64':
+        return DOCKER_FILE.test(key) ? 'credentials64' : 'base64';
+      default:
+        return at.door;
+    }
+    switch (at.key) {
+      case 'env':
+      case 'envs':
+        if (key === 'value') return this.#open.has(owner) ? 'open' : 'words';
+        break;
+      case 'httpHeaders':
+        if (key === 'value') return OPEN_HEADERS.has(String(Reflect.get(owner, 'name')).toLowerCase()) ? 'open' : 'token';
+        break;
+      case 'headers':
+        return OPEN_HEADERS.has(key.toLowerCase()) ? 'open' : 'token';
+      case 'terminated':
+        // What the node says itself, it compares with what comes back from the API server.
+        if (key === 'message') return isOwnEnd(Reflect.get(owner, key)) ? 'free' : 'lines';
+        break;
+      case 'annotations':
+        return this.#isPrivate && isOfPeople(key) ? 'label' : 'free';
+      case 'labels':
+      case 'matchLabels':
+        if (this.#isPrivate && (this.#labels.has(owner) || POD_UID in owner) && isOfPeople(key)) return 'label';
+        break;
+    }
+    if (this.#isPrivate) {
+      if (key === 'values' && this.#labels.has(owner)) return 'label';
+      if (key === 'value' && isServed(owner)) return 'piece';
+      this.#noteLabels(owner, key);
+    }
+    if (owner instanceof URLSearchParams || isQuery(owner)) return WORD_QUERIES.has(key) ? 'words' : queryDoor(key);
+    if (key === 'env' || key === 'envs') return this.#environment(owner, key);
+    if (key === 'spec') this.#projected.note(owner);
+    if (key === 'items' && Reflect.get(owner, 'kind') === 'SecretList') this.#noteSecrets(Reflect.get(owner, key));
+    if (key === 'message' && isEnd(owner)) return 'lines';
+    if (key === 'data' && this.#secrets.has(owner)) return 'base64';
+    if (key === 'stringData' && this.#secrets.has(owner)) return 'secret';
+    const door = RULES.get(key)?.(owner, at);
+    return this.#shut(door ?? (at.door === 'free' ? 'free' : 'open'), key);
+  }
+
+  /** Of the answer of a port, by what was asked. */
+  ofAnswer(name: string, args: readonly unknown[]): Door {
+    const path = typeof args[0] === 'string' ? args[0] : '';
+    switch (name) {
+      case 'credentialPrograms.run':
+        return 'credentials';
+      case 'certificates.generateKey':
+      case 'certificates.podKey':
+        return 'secret';
+      case 'fs.readFile':
+        if (ANY_VOLUME.test(path)) return this.#ofVolume(path);
+        if (DOCKER_PATH.test(path)) return 'credentials';
+        if (ISCSI_PATH.test(path)) return 'variables';
+        if (DEVICES_PATH.test(path)) return 'devices';
+        return 'open';
+      case 'fs.readTail':
+        // A termination message: from its own file, or the end of the log.
+        return LOG_PATH.test(path) ? 'log' : 'lines';
+      case 'fs.openRead':
+        if (ANY_VOLUME.test(path)) return 'variables';
+        return this.#isPrivate ? 'piece' : 'free';
+      default:
+        return 'open';
+    }
+  }
+
+  /** Of an argument, by what is asked; else the keys in it say so. */
+  ofArgument(name: string, args: readonly unknown[], at: number): Door {
+    if (name !== 'fs.writeFile' || at !== 1) return 'open';
+    const path = typeof args[0] === 'string' ? args[0] : '';
+    if (DEVICES_PATH.test(path)) return 'devices';
+    if (ANY_VOLUME.test(path)) return this.#ofVolume(path);
+    return ISCSI_PATH.test(path) ? 'secret' : 'open';
+  }
+
+  #ofVolume(path: string): Door {
+    const [, kind = ''] = ANY_VOLUME.exec(path) ?? [];
+    const holds = kind === 'projected' ? this.#projected.holds(path) : VOLUMES[kind];
+    if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
+    if (holds === 'labels') return this.#isPrivate ? 'downward' : 'open';
+    return holds === 'secrets' ? 'secret' : 'open';
+  }
+
+  #noteSecrets(items: unknown): void {
+    if (Array.isArray(items)) for (const item of items as unknown[]) if (isRecord(item)) this.#secrets.add(item);
+  }
+
+  /** Free text is shut, too, where it is private. */
+  #shut(door: Door, key: string): Door {
+    if (door !== 'free' || !this.#isPrivate) return door;
+    return key === 'data' ? 'secret' : key === 'binaryData' ? 'base64' : door;
+  }
+
+  #noteLabels(owner: object, key: string): void {
+    const value: unknown = Reflect.get(owner, key);
+    if (!isRecord(value)) return;
+    if (key === 'metadata' && isRecord(value.labels) && isOfPeopleObject(owner)) this.#labels.add(value.labels);
+    if (key !== 'labelSelector') return;
+    const { matchLabels, matchExpressions } = value;
+    for (const item of [matchLabels, ...(Array.isArray(matchExpressions) ? (matchExpressions as unknown[]) : [])])
+      if (isRecord(item)) this.#labels.add(item);
+  }
+
+  /** Of a list of `{name, value}` the items say more. */
+  #environment(owner: object, key: string): Door {
+    const value: unknown = Reflect.get(owner, key);
+    if (!Array.isArray(value)) return isRecord(value) && Object.values(value).every((item) => typeof item === 'string') ? 'secret' : 'open';
+    if (value.some((item) => typeof item === 'string')) return 'variable';
+    const mounts: unknown = Reflect.get(owner, 'volumeMounts');
+    const folders = (Array.isArray(mounts) ? mounts : []).map((mount: unknown) => (isRecord(mount) ? String(mount.subPathExpr ?? '') : ''));
+    if (folders.some((folder) => folder !== ''))
+      for (const item of value as unknown[])
+        if (isRecord(item) && folders.some((folder) => folder.includes(`$(${String(item.name)})`))) this.#open.add(item);
+    return 'open';
+  }
+}
+
+function isOfPeople(key: string): boolean {
+  return !NODE_KEY.test(key) || PEOPLE_KEY.test(key);
+}
+
+/** Pods, ConfigMaps, Secrets and trust bundles. */
+function isOfPeopleObject(owner: object): boolean {
+  const spec: unknown = Reflect.get(owner, 'spec');
+  if (isRecord(spec)) return Array.isArray(spec.containers) || typeof spec.trustBundle === 'string';
+  return isRecord(Reflect.get(owner, 'data')) || isRecord(Reflect.get(owner, 'binaryData'));
+}
+
+/** Bytes that the tree streams to a client, in the JSON of a recording: a log, mostly. */
+function isServed(owner: object): boolean {
+  const value: unknown = Reflect.get(owner, 'value');
+  return Object.hasOwn(owner, 'done') && isRecord(value) && (value.$ === 'x' || value.$ === 'b');
+}
+
+/** Of a query in the JSON of a recording. */
+function isQuery(owner: object): boolean {
+  return Reflect.get(owner, '$') === 'q';
+}
+
+function queryDoor(key: string): Door {
+  return /token|secret|password|passwd|key|auth/i.test(key) ? 'secret' : 'open';
+}
+
+/**
+ * A container in the words of CRI, whose message becomes a termination message: the two get one stand-in. The tree reads the
+ * message of a start that was broken off, and shows it nowhere.
+ */
+function isEnd(owner: object): boolean {
+  if (!isRecord(owner) || !('exitCode' in owner && 'imageRef' in owner)) return false;
+  const [state, reason, startedAt, message] = ['state', 'reason', 'startedAt', 'message'].map((key) => String(owner[key] ?? ''));
+  return !isStartBrokenOff({ state, reason, startedAt, message } as Parameters<typeof isStartBrokenOff>[0]);
+}
+
+function isSecretObject(owner: object): boolean {
+  // Items of a list have no kind; a ConfigMap has no type.
+  return isRecord(owner) && (owner.kind === 'Secret' || (owner.kind === undefined && typeof owner.type === 'string'));
+}
+
+function dataDoor(owner: object): Door {
+  if (isSecretObject(owner)) return 'base64';
+  return isRecord(Reflect.get(owner, 'data')) ? 'free' : 'open';
+}
+
+function areWords(value: unknown): boolean {
+  return typeof value === 'string' || (Array.isArray(value) && value.every((item) => typeof item === 'string'));
+}
+
+const ANY_VOLUME = /\/volumes\/kubernetes\.io~([a-z-]+)\//;
+const VOLUMES: Readonly<Record<string, Holds>> = { secret: 'secrets', configmap: 'text', 'downward-api': 'labels' };
+const DOCKER_PATH = /\/(?:config\.json|\.dockercfg|\.dockerconfigjson)$/;
+const LOG_PATH = /\.log(?:\.|$)|\/log\/(?:pods|containers)\//;
+const ISCSI_PATH = /\/(?:var\/lib|etc)\/iscsi\//;
+/** Also before it is renamed. */
+const DEVICES_PATH = /\/\.?kubelet_internal_checkpoint(?:\.\d+)?$/;

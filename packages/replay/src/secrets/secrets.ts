@@ -1,0 +1,500 @@
+/**
+ * Stand-ins for what is secret. A value gets its stand-in at the door through which it comes (`doors.ts`), whatever it is. The
+ * same value has the same one within one recording, of the same length, under a key that nothing keeps; two values never share one.
+ */
+import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
+import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { goQuote } from '@actorlet/kubelet/machines/text/go/goQuote.ts';
+import { seeded } from '../border.ts';
+import type { Json } from '../entries.ts';
+import { bytesJson, textOf } from '../values.ts';
+import { type Door, Doors, type Place } from './doors.ts';
+import { LastWords } from './lastWords.ts';
+import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
+import { documentOf, isDeep, type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
+
+/** Stand-ins that are tried before two short values share one. */
+const TRIES_MAX = 64;
+/** From the second on further signs are used. */
+const FIRST_TRIES = 8;
+/** Free texts that were seen, and what was written for them: the same text is always written the same. */
+const FREE_MAX = 4_000;
+const FREE_CHARS_MAX = 8_192;
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
+/**
+ * Three parts of base64url, the first of which is the header of a JSON Web Token, or ends with one. It is looked for from where a
+ * part begins, where two more follow: from each `eyJ` of a text of many, it would take minutes.
+ */
+const JWT = /(?<![\w-])(?=[\w-]+\.[\w-]{8,}\.[\w-])([\w-]*?)(eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)/g;
+const WHOLE_JWT = /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+$/;
+/** Before a token among the protocols that a WebSocket asks for. */
+const WEB_SOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
+const SCHEME = /^\s*(?:Bearer|Basic|Token|Negotiate|Digest)\s+/i;
+/** What the tree expands in words of commands and in values of the environment. */
+const REFERENCE = /\$\$|\$\([A-Za-z_][A-Za-z0-9_.-]*\)/;
+const QUOTES = /["'#]/;
+const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>\\]+/gi;
+/** What stands before the last `@`, unless a digest follows that. */
+const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
+const LETTER = /[\p{L}\p{N}]/u;
+const LABEL_SIGNS = /([-_.]+)/;
+/** What the tree reads of a program's answer besides its credentials. */
+const ANSWER_KEYS: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'cacheKeyType', 'cacheDuration']);
+const WORDS = /"((?:[^"\\]|\\.)*)"|[^\s"'`,;()[\]{}]+/g;
+const TEXT_OF_JSON = /"(?:[^"\\]|\\.)*"(\s*:)?/gs;
+
+export interface SecretsOptions {
+  /** A keyed hash, as hexadecimal text. Null: what comes in has stand-ins already. */
+  hash: ((text: string) => string) | null;
+  /** Labels, annotations, ConfigMaps and logs get stand-ins, too. */
+  isPrivate?: boolean;
+}
+
+export class Secrets {
+  readonly #hash: ((text: string) => string) | null;
+  readonly #doors: Doors;
+  readonly #known = new KnownSecrets();
+  /** Null: it stays as it is. */
+  readonly #free = new Map<string, string | null>();
+  readonly #lastWords = new LastWords({
+    standIn: (part, isTaken) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more), isTaken),
+    learn: (line, made) => void (this.#known.of(line) === null && this.#learn(line, made)),
+  });
+
+  constructor({ hash, isPrivate = false }: SecretsOptions) {
+    this.#hash = hash;
+    this.#doors = new Doors({ isPrivate });
+  }
+
+  door(key: string, owner: object, at: Place): Door {
+    return this.#doors.of(key, owner, at);
+  }
+
+  doorOfAnswer(name: string, args: readonly unknown[]): Door {
+    return this.#doors.ofAnswer(name, args);
+  }
+
+  // What comes in.
+
+  /** The text as it is written down. */
+  text(text: string, at: Place): string {
+    switch (at.door) {
+      case 'open':
+        return this.#open(text);
+      case 'free':
+        return this.free(text);
+      case 'words':
+        return this.#words(text);
+      case 'variable':
+        return this.#variable(text);
+      case 'variables':
+        return text
+          .split('\n')
+          .map((line) => this.#line(line))
+          .join('\n');
+      case 'base64':
+        return this.#base64(text, (bytes) => this.#bytes(bytes));
+      case 'auth':
+        return this.#base64(text, (bytes) => this.#nameAndPassword(bytes));
+      case 'credentials':
+        return this.#credentials(text);
+      case 'credentials64':
+        return this.#base64(text, (bytes) => {
+          const inner = textOf(bytes);
+          return inner === null ? this.#bytes(bytes) : new TextEncoder().encode(this.#credentials(inner));
+        });
+      case 'token':
+        return this.#token(text);
+      case 'image':
+        return this.#image(text);
+      case 'query':
+        return this.#path(text);
+      case 'log':
+        return this.#lastWords.ofLog(text);
+      case 'lines':
+        return this.#lastWords.of(text);
+      case 'devices':
+        return this.#devices(text);
+      case 'label':
+        return this.#label(text);
+      case 'downward':
+        return this.#downward(text);
+      case 'piece':
+        return textOf(this.#piece(new TextEncoder().encode(text))) ?? '';
+      case 'secret':
+        return this.standIn(text);
+    }
+  }
+
+  /** Bytes as they are written down. */
+  bytes(bytes: Uint8Array, at: Place): Json {
+    if (at.door === 'piece') return bytesJson(this.#piece(bytes));
+    const text = textOf(bytes);
+    if (text !== null) return { $: 'x', v: this.text(text, at) };
+    // The tree takes them for a text, from wherever a tail of it begins.
+    if (at.door === 'log' || at.door === 'lines') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
+    return bytesJson(at.door === 'open' || at.door === 'free' ? bytes : this.#bytes(bytes));
+  }
+
+  /** A text of people or of a program: what is known as a secret is replaced in it. */
+  free(text: string): string {
+    const key = text.length > FREE_CHARS_MAX ? (this.#hash?.(text) ?? text) : text;
+    const known = this.#free.get(key);
+    if (known !== undefined) return known ?? text;
+    const made = this.#known.without(this.#open(text));
+    if (this.#free.size >= FREE_MAX) this.#free.clear();
+    this.#free.set(key, made === text ? null : made);
+    return made;
+  }
+
+  /** Of a secret, all of it. */
+  standIn(text: string): string {
+    if (text === '') return '';
+    return (
+      this.#known.of(text) ??
+      this.#learn(
+        text,
+        this.#like(text, (draw, more) => likeText(text, draw, more)),
+      )
+    );
+  }
+
+  /** Of `length` bytes that nothing in the tree reads. Nothing of them is looked for elsewhere. */
+  opaque(text: string, length: number): Json {
+    const digest = this.#hash?.(text) ?? text;
+    return { $: 'x', v: digest.repeat(Math.ceil(length / Math.max(1, digest.length))).slice(0, length) };
+  }
+
+  // What goes out.
+
+  /** What the tree says, as a replay compares it. */
+  masked(json: Json, of?: { name: string; args: readonly unknown[] }): Masked {
+    const by = { shown: (said: Said) => this.#shown(said), doorOf: (key: string, owner: object, at: Place) => this.door(key, owner, at) };
+    if (of === undefined) return masked(json, by);
+    const { name, args } = of;
+    return masked(json, { ...by, itemAt: (i) => ({ key: '', door: this.#doors.ofArgument(name, args, i) }) });
+  }
+
+  /** What the tree publishes: its texts are sentences, in which a short word of a command may stand. */
+  maskedSentences(json: Json): Masked {
+    const shown = (said: Said): Shown => (this.#hasWord(said.text) ? 'nothing' : this.#shown(said));
+    return masked(json, { shown, doorOf: (key: string, owner: object, at: Place) => this.door(key, owner, at) });
+  }
+
+  #hasWord(text: string): boolean {
+    return [...text.matchAll(WORDS)].some(([word, quoted]) => this.#known.of(quoted ?? word) !== null);
+  }
+
+  /** Whether a text for people is not compared, since it has a secret in it. */
+  hides(text: string): boolean {
+    return this.#shown({ text, base64: false, at: { key: '', door: 'free' } }) !== 'all';
+  }
+
+  #shown({ text, base64, at: { door } }: Said): Shown {
+    if (text === '') return 'all';
+    const known = this.#known.of(base64 ? bytesKey(text) : text);
+    if (known !== null) return known.length === (base64 ? bytesKey(text) : text).length ? 'length' : 'nothing';
+    switch (door) {
+      case 'open':
+      case 'free':
+        return this.#holds(text) ? 'nothing' : 'all';
+      case 'image':
+        return BEFORE_IMAGE.test(text) || this.#holds(text) ? 'nothing' : 'all';
+      case 'query':
+        return text.includes('?') || this.#holds(text) ? 'nothing' : 'all';
+      case 'words':
+      case 'secret':
+      case 'variable':
+      case 'variables':
+      case 'lines':
+      case 'label':
+        return 'length';
+      default:
+        return 'nothing';
+    }
+  }
+
+  #holds(text: string): boolean {
+    if (PRIVATE_KEY.test(text) || text.includes(WEB_SOCKET_TOKEN)) return true;
+    if (text.includes('eyJ') && text.search(JWT) >= 0) return true;
+    if (text.includes('://') && (text.match(URLS) ?? []).some((url) => /[?@]/.test(url))) return true;
+    return this.#known.isIn(text);
+  }
+
+  // Each door.
+
+  #open(text: string): string {
+    if (text.length < 4) return text;
+    const json = /^\s*[{[]/.test(text) ? parsedOf(text) : undefined;
+    if (json !== undefined) {
+      if (isDeep(json)) return this.standIn(text);
+      const made = withTexts(
+        json,
+        { key: '', door: 'open' },
+        { doorOf: (key, owner, at) => this.door(key, owner, at), text: (t, at) => this.text(t, at) },
+      );
+      return made === json ? text : JSON.stringify(made) + (text.endsWith('\n') ? '\n' : '');
+    }
+    if (text.includes('PRIVATE KEY-----') && PRIVATE_KEY.test(text)) return this.standIn(text);
+    let made = text;
+    if (made.includes('://')) made = made.replace(URLS, (url) => this.#url(url));
+    if (made.includes(WEB_SOCKET_TOKEN))
+      made = made
+        .split(WEB_SOCKET_TOKEN)
+        .map((part, i) => (i === 0 ? part : part.replace(/^[\w-]+/, (token) => this.standIn(token))))
+        .join(WEB_SOCKET_TOKEN);
+    return made.includes('eyJ') ? made.replace(JWT, (_, before: string, token: string) => before + this.#token(token)) : made;
+  }
+
+  #words(text: string): string {
+    return this.#between(text, REFERENCE);
+  }
+
+  /** What matches `kept` stays. */
+  #between(text: string, kept: RegExp): string {
+    if (!kept.test(text)) return this.standIn(text);
+    let from = 0;
+    let made = '';
+    for (const match of text.matchAll(new RegExp(kept, 'g'))) {
+      made += this.standIn(text.slice(from, match.index)) + match[0];
+      from = match.index + match[0].length;
+    }
+    return made + this.standIn(text.slice(from));
+  }
+
+  #variable(text: string): string {
+    const at = text.indexOf('=');
+    return at < 0 ? this.standIn(text) : text.slice(0, at + 1) + this.#words(text.slice(at + 1));
+  }
+
+  #line(line: string): string {
+    const name = /^\s*(?:#.*|[\w.-]+\s*=\s*)/.exec(line)?.[0];
+    if (name === undefined) return this.#between(line, QUOTES);
+    return name.trimStart().startsWith('#') ? line : name + this.#between(line.slice(name.length), QUOTES);
+  }
+
+  #base64(text: string, inner: (bytes: Uint8Array) => Uint8Array): string {
+    const decoded = decodedBase64(text);
+    if (decoded === null) return this.standIn(text);
+    const known = this.#known.of(text);
+    if (known !== null) return known;
+    if (this.#hash === null) return this.#learn(text, text);
+    const made = encodedBase64(inner(decoded));
+    return this.#learn(text, text.trimEnd().length % 4 === 0 ? made : made.replace(/=+$/, ''));
+  }
+
+  #bytes(bytes: Uint8Array): Uint8Array {
+    const text = textOf(bytes);
+    if (text !== null) return new TextEncoder().encode(this.standIn(text));
+    const key = encodedBase64(bytes);
+    const known = this.#known.of(bytesKey(key));
+    const made = known ?? this.#learn(bytesKey(key), bytesKey(encodedBase64(this.#likeBytes(bytes, key))));
+    const like = decodedBase64(made.slice(BYTES.length)) ?? bytes;
+    // Where the tree takes them for a text.
+    if (known === null) this.#learn(lossy.decode(bytes), lossy.decode(like));
+    return like;
+  }
+
+  #likeBytes(bytes: Uint8Array, key: string): Uint8Array {
+    if (this.#hash === null) return bytes;
+    const made = this.#like(bytesKey(key), (draw) => bytesKey(encodedBase64(likeBytes(bytes, draw))));
+    return decodedBase64(made.slice(BYTES.length)) ?? bytes;
+  }
+
+  #nameAndPassword(bytes: Uint8Array): Uint8Array {
+    const at = bytes.indexOf(':'.charCodeAt(0));
+    if (at < 0) return this.#bytes(bytes);
+    return Uint8Array.from([...this.#bytes(bytes.subarray(0, at)), ...bytes.subarray(at, at + 1), ...this.#bytes(bytes.subarray(at + 1))]);
+  }
+
+  /** All of its texts but keys, in their places. */
+  #credentials(text: string): string {
+    const known = this.#known.of(text);
+    if (known !== null) return known;
+    if (documentOf(text) === undefined) return this.standIn(text);
+    let key = '';
+    const made = text.replace(TEXT_OF_JSON, (token, colon: string | undefined) => {
+      const value = JSON.parse(colon === undefined ? token : token.slice(0, -colon.length)) as string;
+      if (colon !== undefined) {
+        key = value;
+        return token;
+      }
+      if (ANSWER_KEYS.has(key)) return token;
+      const hidden = key === 'auth' ? this.text(value, { key, door: 'auth' }) : this.standIn(value);
+      return hidden === value ? token : JSON.stringify(hidden);
+    });
+    return this.#learn(text, made);
+  }
+
+  #token(text: string): string {
+    const scheme = SCHEME.exec(text)?.[0] ?? '';
+    const token = text.slice(scheme.length);
+    if (/^\s*basic/i.test(scheme)) return scheme + this.text(token, { key: 'auth', door: 'auth' });
+    return scheme + (WHOLE_JWT.test(token) ? this.#webToken(token) : this.standIn(token));
+  }
+
+  /** The tree reads when it expires. */
+  #webToken(token: string): string {
+    const known = this.#known.of(token);
+    if (known !== null || this.#hash === null) return known ?? this.#learn(token, token);
+    const [header = '', payload = '', signature = ''] = token.split('.');
+    const like = (text: string): string => this.#like(text, (draw, more) => likeText(text, draw, more));
+    const claims = parsedOf(textOf(decodedBase64(payload.replaceAll('-', '+').replaceAll('_', '/')) ?? new Uint8Array()) ?? '');
+    const hidden = (value: unknown): unknown => {
+      if (typeof value === 'string') return like(value);
+      if (Array.isArray(value)) return value.map(hidden);
+      return isRecord(value) ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, hidden(v)])) : value;
+    };
+    const made =
+      isRecord(claims) && !isDeep(claims)
+        ? encodedBase64(new TextEncoder().encode(JSON.stringify(hidden(claims))))
+            .replaceAll('+', '-')
+            .replaceAll('/', '_')
+            .replace(/=+$/, '')
+        : like(payload);
+    return this.#learn(token, [header, made, like(signature)].join('.'));
+  }
+
+  #image(text: string): string {
+    const before = BEFORE_IMAGE.exec(text)?.[1];
+    if (before === undefined) return this.#open(text);
+    return this.#userInfo(before) + text.slice(before.length);
+  }
+
+  #userInfo(text: string): string {
+    const at = text.indexOf(':');
+    return at < 0 ? this.standIn(text) : `${this.standIn(text.slice(0, at))}:${this.standIn(text.slice(at + 1))}`;
+  }
+
+  #path(text: string): string {
+    const at = text.indexOf('?');
+    if (at < 0) return this.#open(text);
+    return text.slice(0, at + 1) + this.#query(text.slice(at + 1));
+  }
+
+  #query(text: string): string {
+    return text.replace(/([^&=#]*)(=?)([^&#]*)/g, (_, name: string, is: string, value: string) =>
+      is === '' ? this.#queryValue(name) : name + is + this.#queryValue(value),
+    );
+  }
+
+  /** It may be written another way in what programs say of it. */
+  #queryValue(text: string): string {
+    if (text === '') return '';
+    const made = this.standIn(text);
+    try {
+      const decoded = decodeURIComponent(text);
+      if (decoded !== text) this.standIn(decoded);
+    } catch {
+      // A `%` of its own.
+    }
+    return made;
+  }
+
+  #url(url: string): string {
+    const from = url.indexOf('://') + 3;
+    const rest = url.slice(from);
+    const hostEnd = /[/?#]/.exec(rest)?.index ?? rest.length;
+    // A password may have any of these in it.
+    const at = rest.lastIndexOf('@', /^[^/?#]*@/.test(rest) ? hostEnd : 0);
+    const user = at < 0 ? '' : `${this.#userInfo(rest.slice(0, at))}@`;
+    return url.slice(0, from) + user + this.#path(rest.slice(at + 1));
+  }
+
+  #devices(text: string): string {
+    if (this.#hash === null) return text;
+    const hidden = (envs: Readonly<Record<string, string>>) =>
+      Object.fromEntries(Object.entries(envs).map(([name, value]) => [name, this.standIn(value)]));
+    try {
+      return withResponses(text, (response) => ({ ...response, envs: hidden(response.envs) }));
+    } catch {
+      // The tree believes such a record as little.
+      return this.standIn(text);
+    }
+  }
+
+  /** It stays one that a label may have. A downward API shows it in quotes. */
+  #label(text: string): string {
+    const known = this.#known.of(text);
+    if (known !== null) return known;
+    if (!LETTER.test(text)) return this.standIn(text);
+    const like = (draw: Draw, more: boolean) =>
+      text
+        .split(LABEL_SIGNS)
+        .map((part, i) => (i % 2 === 1 ? part : likeText(part, draw, more)))
+        .join('');
+    const made = this.#learn(text, this.#like(text, like));
+    this.#learn(goQuote(text), goQuote(made));
+    return made;
+  }
+
+  #downward(text: string): string {
+    return (
+      this.#known.of(text) ??
+      text
+        .split('\n')
+        .map((line) => {
+          const value = line.indexOf('="') + 1;
+          return value === 0 ? line : line.slice(0, value) + (this.#known.of(line.slice(value)) ?? line.slice(value));
+        })
+        .join('\n')
+    );
+  }
+
+  /** Nothing of it is looked for elsewhere: a log is long, and what the tree serves of it is not compared. */
+  #piece(bytes: Uint8Array): Uint8Array {
+    const hash = this.#hash;
+    if (hash === null) return bytes;
+    const random = seeded(Number.parseInt(hash(encodedBase64(bytes)).slice(0, 8), 16));
+    return likePiece(bytes, (below) => Math.floor(random() * below));
+  }
+
+  // Stand-ins.
+
+  #like(text: string, make: (draw: Draw, more: boolean) => string, isTaken = (_: string) => false): string {
+    if (this.#hash === null) return text;
+    let made = text;
+    for (let i = 0; i < TRIES_MAX && (made === text || this.#known.isTaken(made) || isTaken(made)); i++) {
+      const random = seeded(Number.parseInt(this.#hash(`${i} ${text}`).slice(0, 8), 16));
+      made = make((below) => Math.floor(random() * below), i >= FIRST_TRIES);
+    }
+    return made;
+  }
+
+  #learn(text: string, made: string): string {
+    this.#known.add(text, made);
+    return made;
+  }
+}
+
+const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Before base64 of bytes that are no text: no text begins so. */
+const BYTES = '\0bytes ';
+function bytesKey(base64: string): string {
+  return BYTES + base64;
+}
+
+function parsedOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Null: it is no base64. */
+function decodedBase64(text: string): Uint8Array | null {
+  try {
+    return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  } catch {
+    return null;
+  }
+}
+
+function encodedBase64(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text);
+}

@@ -1,0 +1,50 @@
+/** A recording run without its order, and cut down: the same comes again with all of it, and the same end with little of it. */
+import { beforeAll, expect, it } from 'vitest';
+import { entryOfLine } from '../../src/check.ts';
+import { isInput } from '../../src/entries.ts';
+import { minimize } from '../../src/keep/minimize.ts';
+import { Edit } from '../../src/loose/edit.ts';
+import { runLoosely } from '../../src/loose/run.ts';
+import { Learner } from '../../src/loose/script.ts';
+import { replay } from '../../src/replay.ts';
+import { AROUND, inputsOf, OWN, quickStart } from './quickStart.ts';
+
+let lines: string[];
+beforeAll(async () => {
+  lines = await quickStart(5);
+});
+
+/** What came in and what was done, without numbers of calls, which differ by those that no recording has. */
+function shapes(of: readonly string[]): string[] {
+  return of.slice(1).flatMap((line) => {
+    const entry = entryOfLine(line);
+    if (entry === null || entry[0] === 'body' || (entry[0] === 'ask' && /^(?:rng|entropy)\./.test(entry[1]))) return [];
+    if (entry[0] === 'ask') return [`ask ${entry[1]} ${entry[4]}`];
+    return [isInput(entry) ? `${entry[0]} ${entry[1]}` : entry[0] === 'answer' ? 'answer' : JSON.stringify(entry)];
+  });
+}
+
+it('with nothing left out, each thing comes in the order of the recording', async () => {
+  const { header, entries } = inputsOf(lines);
+  const watch = new Learner();
+  await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain(), watch });
+  const script = watch.script();
+  const again: string[] = [];
+  await runLoosely({
+    ...{ header, script, edit: new Edit({}), own: OWN, hashes: AROUND.hashes, around: AROUND, endMs: script.endMs },
+    line: (line) => void again.push(line),
+  });
+  expect(shapes(again).slice(0, shapes(lines).length - 1)).toEqual(shapes(lines).slice(0, -1));
+});
+
+it.each([
+  { pod: 'default/steady-n1', part: 10, end: /^syncing\.settled, Running, main running after 0 restarts$/ },
+  { pod: 'default/crasher-n1', part: 3, end: /^syncing\.settled, Running, main waiting \(CrashLoopBackOff\) after [3-9] restarts$/ },
+])('$pod ends the same with one of $part inputs, and without the other pods', { timeout: 240_000 }, async ({ pod, part, end }) => {
+  const small = await minimize({ ...inputsOf(lines), own: OWN, around: AROUND, pod, runsMax: 25 });
+  expect(small).toMatchObject({ pods: { before: 5, after: 1 }, end: expect.stringMatching(end), remarks: [] });
+  expect(small.inputs.after).toBeLessThanOrEqual(small.inputs.before / part);
+  const { header, entries } = inputsOf(small.lines);
+  const again = await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain() });
+  expect(again).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
+});

@@ -1,0 +1,90 @@
+/** Experiments with a recording: what becomes of its pods with other settings, with faults, or without something. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
+import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay/whatIf/whatIf.ts';
+import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { quickStart } from './less/quickStart.ts';
+import { toldTo } from './toldTo.ts';
+
+let dir: string;
+let path: string;
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'actorlet-what-if-'));
+  await recordSeed(toldTo(), { seed: 8, minutes: 0.2, pods: 3 }, dir);
+  path = join(dir, 'seed-8-n1-1.inputs.zst');
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+interface Shown {
+  difference: { path: string } | null;
+  pods: { pod: string; verdict: string; recorded: string; unchanged: string; changed: string }[];
+  broken: object[];
+  failure: string | null;
+}
+
+async function whatIf(o: Partial<WhatIfOptions>): Promise<Shown> {
+  const io = toldTo();
+  await runWhatIf(io, { path, json: true, set: [], drop: [], fault: undefined, ...o });
+  return JSON.parse(io.told()) as Shown;
+}
+
+it('without a pod: that one is gone, and the others end as they did', async () => {
+  const { pods: before } = await whatIf({ set: ['podPidsLimit=-1'] });
+  expect(before.length).toBeGreaterThan(2);
+  expect(before.filter((pod) => pod.verdict === 'change')).toEqual([]);
+  const name = before.find((pod) => pod.unchanged.includes('Running'))?.pod ?? '';
+  const { difference, pods, broken, failure } = await whatIf({ drop: [`pod=${name}`] });
+  expect(difference?.path).toMatch(/^node\/pods\/workers\//);
+  expect(pods.filter((pod) => pod.verdict === 'change')).toEqual([expect.objectContaining({ pod: name, changed: 'gone' })]);
+  expect({ broken, failure }).toEqual({ broken: [], failure: null });
+});
+
+it('with the runtime away for two seconds, a quiet node ends as it was recorded, and with a lower limit of pods it does not', async () => {
+  const quiet = join(dir, 'quiet.inputs.zst');
+  writeFileSync(quiet, zstdCompressSync(`${(await quickStart(2)).join('\n')}\n`));
+  const fault = join(import.meta.dirname, '../../../examples/test-your-pods/faults/runtime-away.yaml');
+  const away = await whatIf({ path: quiet, fault });
+  expect(away.pods.map(({ verdict }) => verdict)).toEqual(['same', 'same', 'same', 'same', 'same']);
+  for (const { recorded, unchanged, changed } of away.pods) expect([unchanged, changed]).toEqual([recorded, recorded]);
+  expect(away.difference?.path).toBe('node/runtime/cri');
+  const io = toldTo();
+  await runWhatIf(io, { path: quiet, json: false, set: ['maxPods=4'], drop: [], fault: undefined });
+  expect(io.told().match(/ {4}recorded: /g)).toHaveLength(5);
+  expect(io.told().match(/DIFFERS with the changes/g)).toHaveLength(1);
+});
+
+it('with another configuration: the first step that differs is named', async () => {
+  const { difference, broken } = await whatIf({ set: ['featureGates.KubeletCrashLoopBackOffMax=true', 'syncFrequency=1s'] });
+  expect(difference).not.toBeNull();
+  expect(broken).toEqual([]);
+});
+
+it('with a fault: the runtime is away at the start', async () => {
+  const { difference, failure } = await whatIf({
+    fault: join(import.meta.dirname, '../../../examples/test-your-pods/faults/runtime-away.yaml'),
+  });
+  expect(difference?.path).toMatch(/^node\/(?:runtime|foundation)\//);
+  expect(failure).toBeNull();
+});
+
+it.each([
+  [{ set: ['syncFrequencyy=1s'] }, 'did you mean syncFrequency?'],
+  [{ set: ['featureGates.Swap=true'] }, 'no feature gate Swap'],
+  [{ set: ['what'] }, 'say it like syncFrequency=10s'],
+  [{ set: ['syncFrequency=abc'] }, '--set syncFrequency=abc: syncFrequency must be a duration'],
+  [{ set: ['syncFrequency=10'] }, '--set syncFrequency=10: syncFrequency must be a duration'],
+  [{ set: ['syncFrequency=-1s'] }, '--set syncFrequency=-1s: syncFrequency (--sync-frequency): '],
+  [{ set: ['fileCheckFrequency=-1s'] }, 'a negative period is taken for the default'],
+  [{ set: ['maxPods=abc'] }, 'maxPods must be a whole number, not "abc"'],
+  [{ set: ['maxPods=-3'] }, '--set maxPods=-3: maxPods (--max-pods): '],
+  [{ set: ['evictionHard=3'] }, 'evictionHard must be an object, not "3"'],
+  [{ set: ['featureGates.ContextualLogging=maybe'] }, 'say true or false'],
+  [{ drop: ['pod=default/none'] }, 'the recording has nothing of it. It has the pods default/'],
+  [{ drop: ['all'] }, 'say pod=NAMESPACE/NAME'],
+  [{ fault: '/none.yaml' }, 'the scenario /none.yaml cannot be read'],
+])('%o is refused in words', async (o, why) => {
+  await expect(whatIf(o)).rejects.toThrow(why);
+});

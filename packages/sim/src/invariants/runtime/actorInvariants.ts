@@ -1,0 +1,146 @@
+/** Invariants about supervision: who crashes, and when a supervisor gives up. */
+import { EscalationError } from '@actorlet/kubelet/actors/supervision/errors.ts';
+import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
+import type { Checker } from '../checker.ts';
+
+/** Limits of `src/actors/tree.ts`, written down a second time on purpose: a changed limit is to be noticed. */
+interface Limit {
+  max: number;
+  periodMs: number;
+}
+const LAYER: Limit = { max: 5, periodMs: 60_000 };
+const LIMITS: Readonly<Record<string, Limit>> = {
+  node: { max: 3, periodMs: 300_000 },
+  'node/edge': { max: 20, periodMs: 60_000 },
+  'node/pods': { max: 3, periodMs: 60_000 },
+};
+/** An actor of its own that crashes more often than this makes its supervisor give up, however few its siblings' crashes. */
+const CHILD: Limit = { max: 5, periodMs: 60_000 };
+/** Children of these are not restarted by their supervisor in groups: every crash counts at once. */
+const EVERY_CRASH_COUNTS = new Set(['node/foundation', 'node/runtime', 'node/reclaim', 'node/pods/sources']);
+
+/** No crash of an actor that nobody caused: an error exit is a fault of the node, whatever the weather. Giving up is not one. */
+export function nothingCrashes(): Checker {
+  return {
+    name: 'nothing-crashes',
+    supervision(s, e) {
+      if (e.kind !== 'child.exited' || e.reason.kind !== 'error' || e.reason.error instanceof EscalationError) return undefined;
+      return `${s.node.name}: ${e.path} crashed: ${e.reason.error.stack ?? e.reason.error.message}`;
+    },
+  };
+}
+
+/** A supervisor gives up when its children crash more often than its limit says, neither sooner nor later. */
+export function supervisorsGiveUpInTime(): Checker {
+  /** By node, boot and path of the supervisor: when which child crashed. */
+  const crashes = new Map<string, { child: string; atMs: number }[]>();
+  const over = new Map<string, number>();
+  return {
+    name: 'supervisors-give-up-in-time',
+    supervision(s, e) {
+      const run = `${s.node.name} ${s.node.boots} `;
+      if (e.kind === 'child.exited') {
+        const above = e.path.slice(0, Math.max(0, e.path.lastIndexOf('/')));
+        if (above === '' || above === 'node/pods/workers') return undefined;
+        if (e.reason.kind !== 'killed' && e.reason.kind !== 'error') {
+          // The supervisor itself begins anew, or was stopped: its windows go with it.
+          crashes.delete(`${run}${e.path}`);
+          over.delete(`${run}${e.path}`);
+          return undefined;
+        }
+        crashes.delete(`${run}${e.path}`);
+        over.delete(`${run}${e.path}`);
+        const { periodMs, max } = LIMITS[above] ?? LAYER;
+        const list = [
+          ...(crashes.get(`${run}${above}`) ?? []).filter((c) => c.atMs > s.monoMs - periodMs),
+          { child: e.path, atMs: s.monoMs },
+        ];
+        crashes.set(`${run}${above}`, list);
+        if (!EVERY_CRASH_COUNTS.has(above) || list.length <= max + 1) return undefined;
+        const said = over.get(`${run}${above}`);
+        return said === undefined
+          ? `${s.node.name}: ${above} goes on after ${list.length} crashes of its children within ${periodMs / 1_000} s, its limit is ${max}`
+          : undefined;
+      }
+      if (e.kind !== 'supervisor.escalated') return undefined;
+      over.set(`${run}${e.path}`, s.monoMs);
+      const { periodMs, max } = LIMITS[e.path] ?? LAYER;
+      const list = (crashes.get(`${run}${e.path}`) ?? []).filter((c) => c.atMs >= s.monoMs - periodMs);
+      const byChild = new Map<string, number>();
+      for (const c of list) byChild.set(c.child, (byChild.get(c.child) ?? 0) + 1);
+      if (list.length > max || [...byChild.values()].some((n) => n > CHILD.max)) return undefined;
+      return `${s.node.name}: ${e.path} gave up after ${list.length} crashes of its children within ${periodMs / 1_000} s, its limit is ${max}`;
+    },
+    exited(s) {
+      for (const map of [crashes, over]) for (const key of map.keys()) if (key.startsWith(`${s.node.name} `)) map.delete(key);
+    },
+  };
+}
+
+/** An incarnation that has ended takes no further step: each state is left for the next by the one actor that lives at its path. */
+export function theDeadDoNotMove(): Checker {
+  /** By node, boot and path: the state it was seen in last, null once it has ended. */
+  const states = new Map<string, string | null>();
+  return {
+    name: 'the-dead-do-not-move',
+    supervision(s, e) {
+      if (e.kind !== 'child.started' && e.kind !== 'child.exited' && e.kind !== 'transition') return undefined;
+      const key = `${s.node.name} ${s.node.boots} ${e.path}`;
+      if (e.kind !== 'transition') {
+        states.set(key, e.kind === 'child.started' ? '' : null);
+        return undefined;
+      }
+      const was = states.get(key);
+      states.set(key, e.to);
+      if (was === undefined || was === e.from) return undefined;
+      return `${s.node.name}: ${e.path} went from ${e.from} to ${e.to} when it ${was === null ? 'had ended' : `was ${was === '' ? 'starting' : was}`}`;
+    },
+    exited(s) {
+      for (const key of states.keys()) if (key.startsWith(`${s.node.name} `)) states.delete(key);
+    },
+  };
+}
+
+/** `maxPods`, by default. */
+const PODS_MAX = 110;
+/** Bounds of mailboxes as their actors ask for them. */
+const CAPACITY: Readonly<Record<string, number>> = {
+  'node/foundation/checkpoint': 256,
+  'node/foundation/telemetry': 4_096,
+  'node/edge/admin': 16,
+  'node/edge/healthz': 16,
+  'node/edge/readOnly': 16,
+  'node/runtime/cri': 8_192,
+  'node/runtime/imagePuller': 4_096,
+  'node/runtime/pleg': 4_096,
+  'node/pods/status': 8_192,
+  'node/pods/podManager': 8 * PODS_MAX + 256,
+  'node/pods/workers': 4 * PODS_MAX + 64,
+  'node/pods/config': 16,
+  'node/reclaim/containerGc': 64,
+  'node/reclaim/housekeeping': 64,
+};
+/** The bound is that of each lane. Data may fill its own; of messages that overtake it there are never more than these. */
+const CONTROL_MAX = 64;
+/** The kernel's own. */
+const CAPACITY_DEFAULT = 1_024;
+
+export function mailboxesAreBounded(): Checker {
+  const look = (a: ActorState): string | undefined => {
+    const max = CAPACITY[a.path] ?? CAPACITY_DEFAULT;
+    if (a.mailbox !== undefined && a.mailbox.depthMax > max + CONTROL_MAX)
+      return `mailbox of ${a.path} held ${a.mailbox.depthMax}, bound ${max}`;
+    for (const c of a.children) {
+      const found = look(c);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  return {
+    name: 'mailboxes-are-bounded',
+    beat(s, state) {
+      const found = look(state);
+      return found === undefined ? undefined : `${s.node.name}: ${found}`;
+    },
+  };
+}

@@ -1,0 +1,211 @@
+/**
+ * What the flight recorder forgets too soon for a pod's timeline: its worker's states and its calls of the runtime. Kept
+ * only where the node is inspected; bounded per pod and in pods, the one that was quiet the longest goes first.
+ */
+
+import type { PodStatus } from '../../machines/kube/types.ts';
+import type { StatusView } from '../../machines/pods/status/messages.ts';
+import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import type { PodHistory, RuntimeCall } from '../../machines/shown/moment/podHistory.ts';
+import type { SupervisionEvent } from '../../machines/supervision/observed.ts';
+import { CRI_LABELS } from '../../machines/wire/cri.ts';
+import type { Clock, Cri, CriError } from '../../ports/ports.ts';
+import { noteContainers, seenIn } from './containerSpans.ts';
+import { SecretWords } from './secretWords.ts';
+
+/** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
+const PODS_MAX = 256;
+/** Changes of state kept per pod; its first ones stay, since they tell how it started. */
+const STEPS_MAX = 160;
+const FIRST_STEPS_KEPT = 40;
+/** Calls of the runtime kept per pod, likewise. */
+const CALLS_MAX = 160;
+/** Spans of containers kept per pod, likewise. */
+const SPANS_MAX = 160;
+/** Container and sandbox ids whose pod is known. */
+const IDS_MAX = 4096;
+
+/** The span of one call: what the runtime is told of it, and what is told of its end. */
+export interface CallSpan {
+  traceparent: string;
+  /** `error`: what the call rejected with; undefined: it worked. */
+  ended(error: unknown): void;
+}
+
+export interface History {
+  observe(e: SupervisionEvent): void;
+  /** The statuses of all pods, whenever one has changed. */
+  see(statuses: StatusView): void;
+  /** The runtime, with its calls noted. */
+  watch(cri: Cri): Cri;
+  /** A message without what is secret of the node, as it may leave the machine. */
+  hidden(text: string): string;
+  of(uid: string): PodHistory | undefined;
+  /** `fn` is called for every call that is kept, when it begins and when it ends. */
+  watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
+  /** `fn` is called before each call that is kept; must not throw. Undefined: this call is not traced. One tracer at a time. */
+  traceCalls(fn: (uid: string, call: RuntimeCall) => CallSpan | undefined): Disposable;
+}
+
+const WORKER = `${workersAddr.path}/`;
+/** Calls that say nothing about one pod, or are made all the time. */
+const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContainers', 'ListPodSandbox', 'ListImages', 'ImageFsInfo']);
+
+/** Probes run commands all the time: after the first ones, those are kept that fail. */
+const COMMAND = 'ExecSync';
+const COMMANDS_KEPT = 8;
+
+function bound<T>(history: PodHistory, list: T[], max: number): void {
+  const surplus = list.length - max;
+  if (surplus <= 0) return;
+  list.splice(FIRST_STEPS_KEPT, surplus);
+  history.left += surplus;
+}
+export function keepStep(history: PodHistory, step: PodHistory['steps'][number]): void {
+  keep(history, history.steps, step, STEPS_MAX);
+}
+export function keepCall(history: PodHistory, call: RuntimeCall): void {
+  keep(history, history.calls, call, CALLS_MAX);
+}
+/** Takes what a status shows of a pod's containers. */
+export function keepStatus(history: PodHistory, status: PodStatus, atMs: number): void {
+  if (history.readyAtMs === undefined && isReady(status)) history.readyAtMs = atMs;
+  if (noteContainers(history.containers, seenIn(status), atMs)) bound(history, history.containers, SPANS_MAX);
+}
+export const newHistory = (): PodHistory => ({ steps: [], calls: [], containers: [], left: 0 });
+
+function keep<T>(history: PodHistory, list: T[], item: T, max: number): void {
+  list.push(item);
+  bound(history, list, max);
+}
+
+export function createHistory(clock: Clock): History {
+  const pods = new Map<string, PodHistory>();
+  const owners = new Map<string, string>();
+  const historyOf = (uid: string): PodHistory => {
+    const known = pods.get(uid) ?? newHistory();
+    // The map's order is that of the last change.
+    pods.delete(uid);
+    pods.set(uid, known);
+    if (pods.size > PODS_MAX) pods.delete(pods.keys().next().value ?? '');
+    return known;
+  };
+  /** What was told last: most pods are as they were. */
+  const told = new WeakMap<PodHistory, unknown>();
+  const commands = new WeakMap<PodHistory, number>();
+  const words = new SecretWords();
+  const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
+  let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
+  const own = (id: string | undefined, uid: string | undefined): void => {
+    if (id === undefined || uid === undefined) return;
+    owners.set(id, uid);
+    if (owners.size > IDS_MAX) owners.delete(owners.keys().next().value ?? '');
+  };
+
+  return {
+    observe(e) {
+      if (e.kind !== 'transition' || !e.path.startsWith(WORKER)) return;
+      const history = historyOf(e.path.slice(WORKER.length));
+      keepStep(history, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason });
+    },
+    see(statuses) {
+      for (const [uid, history] of pods) {
+        const status = statuses.get(uid)?.status;
+        if (status === undefined || told.get(history) === status) continue;
+        told.set(history, status);
+        keepStatus(history, status, clock.wallMs());
+      }
+    },
+    of: (uid) => pods.get(uid),
+    hidden: (text) => words.hidden(text),
+    watchCalls(fn) {
+      watchers.add(fn);
+      return { [Symbol.dispose]: () => void watchers.delete(fn) };
+    },
+    traceCalls(fn) {
+      tracer = fn;
+      return {
+        [Symbol.dispose]() {
+          if (tracer === fn) tracer = null;
+        },
+      };
+    },
+    watch(cri) {
+      // The caller gets the runtime's own promise: a node with a history takes its steps in the order of one without.
+      const call: Cri['call'] = (method, req, opts) => {
+        words.note(method, req);
+        const { uid, about } = aboutOf(req, owners);
+        if (NOT_KEPT.has(method)) return cri.call(method, req, opts);
+        if (uid === undefined) {
+          const answer = cri.call(method, req, opts);
+          // Made by an earlier daemon: from here on it is known whose it is.
+          answer.then((told) => own(at(told, 'status', 'id'), at(told, 'status', 'labels', CRI_LABELS.podUid)), ignored);
+          return answer;
+        }
+        const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
+        const history = historyOf(uid);
+        const nth = method === COMMAND ? (commands.get(history) ?? 0) + 1 : 0;
+        if (nth > 0) commands.set(history, nth);
+        const isKept = nth <= COMMANDS_KEPT;
+        const tell = (): void => watchers.forEach((fn) => void fn(uid, noted));
+        if (isKept) keepCall(history, noted);
+        if (isKept) tell();
+        const span = tracer?.(uid, noted);
+        const ended = (error: unknown): void => {
+          if (error !== undefined) noted.error = briefly(error);
+          span?.ended(error);
+          noted.endMs = clock.wallMs();
+          if (!isKept && noted.error !== '') keepCall(history, noted);
+          if (isKept || noted.error !== '') tell();
+        };
+        const answer = cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
+        answer.then((told) => {
+          own(at(told, 'containerId') ?? at(told, 'podSandboxId'), uid);
+          ended(undefined);
+        }, ended);
+        return answer;
+      };
+      return withCall(cri, call);
+    },
+  };
+}
+
+export function isReady(told: { conditions?: readonly { type: string; status: string }[] | undefined } | undefined): boolean {
+  return told?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+}
+
+function withCall(cri: Cri, call: Cri['call']): Cri {
+  return { call, hints: (signal) => cri.hints(signal), reconnect: () => cri.reconnect(), close: () => cri.close() };
+}
+
+/** The caller hears of it. */
+function ignored(): void {}
+
+const ERROR_CHARS_MAX = 200;
+function briefly(error: unknown): string {
+  const text = error instanceof Error ? ((error as CriError).message.split('\n', 1)[0] ?? '') : String(error);
+  return text.slice(0, ERROR_CHARS_MAX);
+}
+
+/** Which pod a request is about, and what of it. Reads names and ids only. */
+function aboutOf(req: unknown, owners: ReadonlyMap<string, string>): { uid: string | undefined; about: string } {
+  const uid =
+    at(req, 'config', 'metadata', 'uid') ??
+    at(req, 'sandboxConfig', 'metadata', 'uid') ??
+    at(req, 'filter', 'labelSelector', CRI_LABELS.podUid);
+  const ids = [at(req, 'containerId'), at(req, 'podSandboxId'), at(req, 'podSandboxStatus'), at(req, 'filter', 'podSandboxId')];
+  const owner = uid ?? ids.flatMap((id) => (id === undefined ? [] : [owners.get(id)])).find((found) => found !== undefined);
+  const name = at(req, 'config', 'metadata', 'name');
+  const image = at(req, 'image', 'image');
+  const id = ids.find((found) => found !== undefined);
+  return {
+    uid: owner,
+    about: image ?? (at(req, 'sandboxConfig', 'metadata', 'uid') === undefined ? undefined : name) ?? id?.slice(0, 13) ?? '',
+  };
+}
+
+function at(value: unknown, ...keys: readonly string[]): string | undefined {
+  let here: unknown = value;
+  for (const key of keys) here = typeof here === 'object' && here !== null ? Reflect.get(here, key) : undefined;
+  return typeof here === 'string' && here !== '' ? here : undefined;
+}

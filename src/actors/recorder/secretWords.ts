@@ -1,0 +1,57 @@
+/**
+ * What of a node's messages is secret: words of commands, values of environments and credentials, as the runtime was given them.
+ * A runtime repeats them in its errors. They are hidden where the flight recorder is written to a file.
+ */
+import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
+import { MASKED } from '../../machines/text/shownUrl.ts';
+import type { CriMethod, CriRequest } from '../../machines/wire/cri.ts';
+
+const URLS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
+const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
+/** A digest follows a name, and no secret stands before it. */
+const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;
+
+export class SecretWords {
+  readonly #known = new KnownSecrets();
+
+  /** A call of the runtime is made. */
+  note<M extends CriMethod>(method: M, request: CriRequest<M>): void {
+    for (const word of wordsOf(method, request)) if (this.#known.of(word) === null) this.#known.add(word, MASKED);
+  }
+
+  /** The text without them, and without what URLs and tokens hide. */
+  hidden(text: string): string {
+    let shown = this.#known.without(text);
+    if (shown.includes('://'))
+      shown = shown.replace(URLS, (url, scheme: string, rest: string, query: string | undefined) => {
+        const user = url.slice(scheme.length).startsWith(rest) ? '' : `${MASKED}@`;
+        return `${scheme}${user}${rest}${query === undefined ? '' : `?${MASKED}`}`;
+      });
+    return shown.includes('eyJ') ? shown.replace(TOKEN, MASKED) : shown;
+  }
+
+  /** An image as a pod names it. */
+  static image(image: string): string {
+    return image.replace(BEFORE_IMAGE, `${MASKED}@`);
+  }
+}
+
+function wordsOf(method: CriMethod, request: unknown): readonly string[] {
+  switch (method) {
+    case 'CreateContainer': {
+      const { config } = request as CriRequest<'CreateContainer'>;
+      return [...(config.command ?? []), ...(config.args ?? []), ...(config.envs ?? []).map(({ value }) => value)].filter(isText);
+    }
+    case 'ExecSync':
+    case 'Exec':
+      return (request as CriRequest<'ExecSync'>).cmd;
+    case 'PullImage':
+      return Object.values((request as CriRequest<'PullImage'>).auth ?? {}).filter(isText);
+    default:
+      return [];
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
