@@ -55,9 +55,9 @@ export const DOORS = [
   'machines/pods/status/statusMachine.ts -> machines/api/podWriterDecide.ts',
   'machines/pods/workers/decide.ts -> machines/pods/status/generate.ts',
   'machines/pods/workers/decide.ts -> machines/services/probes/state.ts',
-  'machines/pods/workers/setup.ts -> machines/pods/status/generate.ts',
-  'machines/pods/workers/setup.ts -> machines/pods/status/manager.ts',
-  'machines/pods/workers/setup.ts -> machines/services/probes/state.ts',
+  'machines/pods/workers/regions/plan.ts -> machines/pods/status/generate.ts',
+  'machines/pods/workers/regions/plan.ts -> machines/pods/status/manager.ts',
+  'machines/pods/workers/regions/plan.ts -> machines/services/probes/state.ts',
   'machines/pods/workers/syncing.ts -> machines/pods/status/generate.ts',
   'machines/services/volumes/payload.ts -> machines/pods/workers/config/env.ts',
 ];

@@ -3,13 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
-import {
-  childStates,
-  type WorkerFacts,
-  type WorkerInput,
-  type WorkerIo,
-  type WorkerReport,
-} from '../../../src/machines/pods/workers/context.ts';
+import { childStates, type WorkerFacts, type WorkerInput, type WorkerReport } from '../../../src/machines/pods/workers/context.ts';
+import type { WorkerIo } from '../../../src/machines/pods/workers/io.ts';
 import { workerMachineWith } from '../../../src/machines/pods/workers/provided.ts';
 import { dottedState } from '../../../src/machines/xstate/words.ts';
 import { box, container, FACTS, observed, pod, rc } from '../../machines/pods/fixtures.ts';

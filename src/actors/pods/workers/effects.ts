@@ -7,18 +7,11 @@ import { podDescription } from '../../../machines/pod/podDescription.ts';
 import { podFolder, podLogDir } from '../../../machines/pod/runtime/logNames.ts';
 import type { PodRuntimeStatus } from '../../../machines/pod/runtime/seen.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
-import type { StopRequest } from '../../../machines/pods/workers/container/containerStopMachine.ts';
+import type { EffectOutcome, StopRequest } from '../../../machines/pods/workers/container/containerStopMachine.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/container/hookMachine.ts';
 import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from '../../../machines/pods/workers/container/startJob.ts';
-import type {
-  EffectOutcome,
-  InspectionOf,
-  ResetInput,
-  SandboxInput,
-  WorkerContext,
-  WorkerIo,
-  WorkerReport,
-} from '../../../machines/pods/workers/context.ts';
+import type { WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
+import type { InspectionOf, ResetInput, SandboxInput, WorkerIo } from '../../../machines/pods/workers/io.ts';
 import type { MemoryUsage, Update, UsageOf } from '../../../machines/pods/workers/resizeMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import { removingDirs } from '../../../machines/reclaim/messages.ts';

@@ -4,7 +4,7 @@ import type { NodeFacts } from '../../../machines/nodeFacts.ts';
 import { composeStatus, toContainer, toSandbox } from '../../../machines/pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pod/runtime/seen.ts';
 import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pod/runtime/terminationMessage.ts';
-import type { InspectionOf } from '../../../machines/pods/workers/context.ts';
+import type { InspectionOf } from '../../../machines/pods/workers/io.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
 import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';

@@ -120,7 +120,7 @@ class Watch {
 
   published(context: WorkerContext): void {
     this.#pod = context.pod;
-    if (!context.killAsked || this.#killing) return;
+    if (context.end.kill === null || this.#killing) return;
     this.#killing = true;
     this.#beganMs = this.now();
   }

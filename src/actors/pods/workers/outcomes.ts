@@ -1,6 +1,6 @@
 /** Acts on a pod, and what the runtime's answers to them come to. */
 import type { StartFailure } from '../../../machines/pod/runtime/seen.ts';
-import type { EffectOutcome } from '../../../machines/pods/workers/context.ts';
+import type { EffectOutcome } from '../../../machines/pods/workers/container/containerStopMachine.ts';
 import type { CriFailure, CriResult } from '../../../machines/runtime/cri/messages.ts';
 import type { CriCall } from '../../runtime/client.ts';
 

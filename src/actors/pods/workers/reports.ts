@@ -33,7 +33,9 @@ export class Reports {
   }
 
   publish(context: WorkerContext, finished: boolean): void {
-    const { pod, apiStatus: status, killAsked: deleting, stopped } = context;
+    const { pod, apiStatus: status, end } = context;
+    const { stopped } = end;
+    const deleting = end.kill !== null;
     if (context.runtimeOnly || status === undefined) return;
     const { registry, id } = this.#ctx;
     if (!this.#status.isNew({ pod, status, deleting, stopped, finished }, registry.read(statusesView)?.value.get(id))) return;

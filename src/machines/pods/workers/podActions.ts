@@ -96,6 +96,11 @@ export function computePodActions(input: PodActionsInput): PodActions {
   return actions;
 }
 
+/** Names of all that is to start. */
+export function toStart({ initToStart, containersToStart, ephemeralToStart }: PodActions): ReadonlySet<string> {
+  return new Set([...initToStart, ...containersToStart, ...ephemeralToStart]);
+}
+
 /** A sandbox is missing or unusable: what would start in a new one, and whether one is worth creating. */
 function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): void {
   const never = !pod.spec.containers.some((c) => mayRestart(c, pod));

@@ -6,7 +6,8 @@
 
 import { and, not } from 'xstate';
 import { podName, projecting, some } from '../../xstate/projection.ts';
-import { facts, RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
+import { facts, type WorkerContext } from './context.ts';
+import { ACTS_IN_ROW_MAX, orFail, RUNTIME_RETRY_MS, STOP_RETRY_MS } from './regions/act.ts';
 import { workerSetup } from './setup.ts';
 import { syncing } from './syncing.ts';
 import { terminating } from './terminating.ts';
@@ -18,52 +19,32 @@ export const podWorkerMachine = workerSetup.createMachine({
     plan: c.decision?.plan.kind ?? null,
     sandboxes: some(c.status?.sandboxes ?? [], ({ id, ready }) => `${id}: ${ready ? 'ready' : 'not ready'}`),
     containers: some(c.status?.containers ?? [], ({ name, state }) => `${name}: ${state}`),
-    failures: some(c.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
-    trouble: c.trouble === null ? null : { reason: c.trouble.reason, message: c.trouble.message },
-    ...{ dirty: c.dirty, killAsked: c.killAsked, graceSeconds: c.graceSeconds, heldBack: c.heldBack },
-    ...{ actsInRow: c.actsInRow, failuresInRow: c.failuresInRow, resizeError: c.resizeError },
+    failures: some(c.starts.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
+    trouble: c.act.trouble === null ? null : { reason: c.act.trouble.reason, message: c.act.trouble.message },
+    ...{ dirty: c.look.hint, killAsked: c.end.kill !== null, graceSeconds: c.end.graceSeconds, heldBack: c.starts.heldBack },
+    ...{ actsInRow: c.act.pace.inRow, failuresInRow: c.act.failuresInRow, resizeError: c.resize.error },
     causes: some(c.causes, ({ by, what }) => `${by}: ${what}`),
   })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
-    uid: input.uid,
-    pod: input.pod,
-    runtimeOnly: input.runtimeOnly,
-    newLife: input.newLife === true,
-    life: input.life,
-    times: input.times,
-    causes: input.causes,
-    status: input.nothing ?? null,
-    decision: null,
-    apiStatus: undefined,
-    failures: new Map(),
-    nextStarts: new Map(),
-    replaced: new Map(),
-    stoppedUnknown: new Set(),
-    hookAhead: new Set(),
-    preStopped: new Set(),
-    heldBack: 'no',
-    sinceWallMs: facts().wallMs,
-    children: new Set(),
-    dirty: 'no',
-    acted: false,
-    partial: false,
-    killAsked: input.terminating,
-    stopped: false,
-    graceSeconds: null,
-    graceOverride: input.graceOverride ?? null,
-    killStatus: input.killStatus ?? null,
-    trouble: null,
-    failuresInRow: 0,
-    actsInRow: 0,
-    lastActMonoMs: Number.NEGATIVE_INFINITY,
-    changedSandboxId: '',
-    calmed: false,
-    ended: new Set(),
-    chases: 0,
-    inForce: new Map(),
-    resizes: false,
-    resizeError: null,
+    ...{ uid: input.uid, pod: input.pod, runtimeOnly: input.runtimeOnly, times: input.times, causes: input.causes },
+    ...{ newLife: input.newLife === true, life: input.life },
+    ...{ status: input.nothing ?? null, decision: null, apiStatus: undefined },
+    look: { hint: 'no', own: false, reads: 'all', ended: new Set(), chases: 0 },
+    act: {
+      pace: { inRow: 0, restAt: ACTS_IN_ROW_MAX, lastMonoMs: Number.NEGATIVE_INFINITY },
+      ...{ trouble: null, failuresInRow: 0, changedSandboxId: '' },
+      ...{ replaced: new Map(), stoppedUnknown: new Set() },
+    },
+    starts: {
+      ...{ children: new Set(), failures: new Map(), nextStarts: new Map(), hookAhead: new Set() },
+      ...{ heldBack: 'no', sinceWallMs: facts().wallMs },
+    },
+    resize: { inForce: new Map(), child: false, error: null },
+    end: {
+      kill: input.terminating ? { graceOverride: input.graceOverride ?? null, status: input.killStatus ?? null } : null,
+      ...{ graceSeconds: null, preStopped: new Set(), stopped: false },
+    },
   }),
   initial: 'beginning',
   on: {
@@ -85,15 +66,12 @@ export const podWorkerMachine = workerSetup.createMachine({
         src: 'fence',
         input: ({ context }) => ({ uid: context.uid }),
         onDone: [{ guard: 'terminating', target: 'terminating' }, { target: 'syncing' }],
-        onError: {
-          target: 'fencingAgain',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('RuntimeUnavailable', event.error, RUNTIME_RETRY_MS) },
-        },
+        ...orFail({ reason: 'RuntimeUnavailable', baseMs: RUNTIME_RETRY_MS, failed: 'fencingAgain' }),
       },
       on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] } },
     },
     fencingAgain: {
-      meta: { phase: 'waiting', reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { phase: 'waiting', reason: 'RuntimeUnavailable', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
       after: { wait: { target: 'fencing' } },
       on: {
         'pod.update': { actions: ['takePod'] },
@@ -116,14 +94,11 @@ export const podWorkerMachine = workerSetup.createMachine({
         src: 'cleanup',
         input: ({ context }) => ({ pod: context.pod }),
         onDone: { target: 'finished' },
-        onError: {
-          target: 'cleaningAgain',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('CleanupFailed', event.error, STOP_RETRY_MS) },
-        },
+        ...orFail({ reason: 'CleanupFailed', baseMs: STOP_RETRY_MS, failed: 'cleaningAgain' }),
       },
     },
     cleaningAgain: {
-      meta: { phase: 'terminated', reason: 'CleanupFailed', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { phase: 'terminated', reason: 'CleanupFailed', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
       after: { wait: { target: 'terminated' } },
     },
     finished: {

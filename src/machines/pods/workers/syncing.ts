@@ -4,23 +4,22 @@ import { assign, cancel, raise } from 'xstate';
 import { containersToReset } from '../../pod/runtime/restartAll.ts';
 import { messageOf } from '../../text/errors.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
+import { facts, planActions, requiredActions, requiredStatus, type WorkerContext } from './context.ts';
 import {
   ACT_RETRY_MS,
+  attempt,
+  attemptToldOf,
   CLAIMS_RETRY_MS,
-  facts,
   isLater,
   LATER_RETRY_MS,
-  planActions,
+  orFail,
   plannedStop,
   podStop,
   RUNTIME_RETRY_MS,
-  requiredActions,
-  requiredStatus,
   STOP_RETRY_MS,
   troubleOf,
   VOLUMES_RETRY_MS,
-  type WorkerContext,
-} from './context.ts';
+} from './regions/act.ts';
 import { workerSetup } from './setup.ts';
 
 /** A new definition ends every wait: nothing of what was waited for may still hold. */
@@ -38,6 +37,30 @@ const itCame = [
   { guard: 'itCame' as const, target: '#podWorker.syncing.inspecting', actions: ['markDirty' as const, 'forgetActs' as const] },
   { actions: ['markDirty' as const] },
 ];
+
+const sandbox = attempt(
+  { reason: 'CreatePodSandboxError', baseMs: ACT_RETRY_MS, failed: 'actFailed' },
+  { target: 'inspecting', actions: ['clearTrouble', 'noteActed'] },
+);
+
+/** Before everything goes: an act in flight is waited for, and what it did is seen. */
+const fencing = workerSetup.createStateConfig({
+  invoke: {
+    src: 'fence',
+    input: ({ context }) => ({ uid: context.uid }),
+    onDone: { target: 'inspecting' },
+    onError: { target: '#podWorker.syncing.inspecting' },
+  },
+});
+const inspectingFor = <const Next extends string>(target: Next) =>
+  workerSetup.createStateConfig({
+    invoke: {
+      src: 'inspect',
+      input: ({ context }) => ({ uid: context.uid }),
+      onDone: { target, actions: [assign(({ event }) => ({ status: event.output }))] },
+      onError: { target: '#podWorker.syncing.inspecting' },
+    },
+  });
 
 export const syncing = workerSetup.createStateConfig({
   meta: { phase: 'syncing' },
@@ -59,12 +82,9 @@ export const syncing = workerSetup.createStateConfig({
       entry: ['beginInspection'],
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ uid: context.uid, partial: context.partial }),
+        input: ({ context }) => ({ uid: context.uid, partial: context.look.reads === 'own' }),
         onDone: { target: 'deciding', actions: [assign(({ event }) => ({ status: event.output }))] },
-        onError: {
-          target: 'runtimeAway',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('RuntimeUnavailable', event.error, RUNTIME_RETRY_MS) },
-        },
+        ...orFail({ reason: 'RuntimeUnavailable', baseMs: RUNTIME_RETRY_MS, failed: 'runtimeAway' }),
       },
     },
     deciding: {
@@ -104,25 +124,11 @@ export const syncing = workerSetup.createStateConfig({
       invoke: {
         src: 'prepare',
         input: ({ context }) => ({ pod: context.pod }),
-        onDone: [
-          {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'actFailed',
-            actions: [
-              { type: 'trouble', params: ({ event }) => troubleOf('FailedMount', event.output, VOLUMES_RETRY_MS) },
-              {
-                type: 'recordEvent',
-                params: ({ event }) => ({
-                  type: 'Warning' as const,
-                  reason: 'FailedMount',
-                  message: troubleOf('FailedMount', event.output, VOLUMES_RETRY_MS).message,
-                }),
-              },
-            ],
-          },
+        ...attemptToldOf(
+          { reason: 'FailedMount', baseMs: VOLUMES_RETRY_MS, failed: 'actFailed', say: (message) => message },
           { guard: 'usesClaims', target: 'preparingClaims' },
           { target: 'creatingSandbox' },
-        ],
+        ),
         onError: {
           target: 'actFailed',
           actions: [
@@ -146,28 +152,13 @@ export const syncing = workerSetup.createStateConfig({
       invoke: {
         src: 'prepareClaims',
         input: ({ context }) => ({ pod: context.pod }),
-        onDone: [
+        ...attemptToldOf(
           {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'actFailed',
-            actions: [
-              { type: 'trouble', params: ({ event }) => troubleOf('FailedPrepareDynamicResources', event.output, CLAIMS_RETRY_MS) },
-              {
-                type: 'recordEvent',
-                params: ({ event }) => ({
-                  type: 'Warning' as const,
-                  reason: 'FailedPrepareDynamicResources',
-                  message: `Failed to prepare dynamic resources: ${troubleOf('', event.output, CLAIMS_RETRY_MS).message}`,
-                }),
-              },
-            ],
+            ...{ reason: 'FailedPrepareDynamicResources', baseMs: CLAIMS_RETRY_MS, failed: 'actFailed' },
+            say: (message) => `Failed to prepare dynamic resources: ${message}`,
           },
           { target: 'creatingSandbox' },
-        ],
-        onError: {
-          target: 'actFailed',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedPrepareDynamicResources', event.error, CLAIMS_RETRY_MS) },
-        },
+        ),
       },
       on: { 'pod.update': updated },
     },
@@ -186,17 +177,9 @@ export const syncing = workerSetup.createStateConfig({
             target: 'notYet',
             actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.output, LATER_RETRY_MS) },
           },
-          {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'actFailed',
-            actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.output, ACT_RETRY_MS) },
-          },
-          { target: 'inspecting', actions: ['clearTrouble', 'noteActed'] },
+          ...sandbox.onDone,
         ],
-        onError: {
-          target: 'actFailed',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.error, ACT_RETRY_MS) },
-        },
+        onError: sandbox.onError,
       },
     },
     killing: {
@@ -204,40 +187,18 @@ export const syncing = workerSetup.createStateConfig({
       entry: ['cancelChildren', 'report'],
       initial: 'fencing',
       states: {
-        fencing: {
-          invoke: {
-            src: 'fence',
-            input: ({ context }) => ({ uid: context.uid }),
-            onDone: { target: 'inspecting' },
-            onError: { target: '#podWorker.syncing.inspecting' },
-          },
-        },
+        fencing,
         /** An act that the fence waited for may have started a container: it is to be stopped with its grace like the others. */
-        inspecting: {
-          invoke: {
-            src: 'inspect',
-            input: ({ context }) => ({ uid: context.uid }),
-            onDone: { target: 'stopping', actions: [assign(({ event }) => ({ status: event.output }))] },
-            onError: { target: '#podWorker.syncing.inspecting' },
-          },
-        },
+        inspecting: inspectingFor('stopping'),
         stopping: {
           entry: ['noteReplaced'],
           invoke: {
             src: 'stopPod',
             input: ({ context }) => podStop(context, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
-            onDone: [
-              {
-                guard: ({ event }) => event.output.kind === 'failed',
-                target: '#podWorker.syncing.actFailed',
-                actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedKillPod', event.output, STOP_RETRY_MS) },
-              },
+            ...attempt(
+              { reason: 'FailedKillPod', baseMs: STOP_RETRY_MS, failed: '#podWorker.syncing.actFailed' },
               { target: '#podWorker.syncing.inspecting', actions: ['clearTrouble'] },
-            ],
-            onError: {
-              target: '#podWorker.syncing.actFailed',
-              actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedKillPod', event.error, STOP_RETRY_MS) },
-            },
+            ),
           },
         },
       },
@@ -248,18 +209,10 @@ export const syncing = workerSetup.createStateConfig({
       invoke: {
         src: 'killContainers',
         input: ({ context }) => plannedStop(context),
-        onDone: [
-          {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'actFailed',
-            actions: { type: 'trouble', params: ({ event }) => troubleOf('KillContainerError', event.output, STOP_RETRY_MS) },
-          },
+        ...attempt(
+          { reason: 'KillContainerError', baseMs: STOP_RETRY_MS, failed: 'actFailed' },
           { target: 'inspecting', actions: ['clearTrouble', 'noteStopped'] },
-        ],
-        onError: {
-          target: 'actFailed',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('KillContainerError', event.error, STOP_RETRY_MS) },
-        },
+        ),
       },
     },
     resetting: {
@@ -270,39 +223,17 @@ export const syncing = workerSetup.createStateConfig({
       entry: ['cancelChildren', 'report'],
       initial: 'fencing',
       states: {
-        fencing: {
-          invoke: {
-            src: 'fence',
-            input: ({ context }) => ({ uid: context.uid }),
-            onDone: { target: 'inspecting' },
-            onError: { target: '#podWorker.syncing.inspecting' },
-          },
-        },
+        fencing,
         /** A start that the fence waited for may have made a container: it goes with the others, before the one that asked. */
-        inspecting: {
-          invoke: {
-            src: 'inspect',
-            input: ({ context }) => ({ uid: context.uid }),
-            onDone: { target: 'removing', actions: [assign(({ event }) => ({ status: event.output }))] },
-            onError: { target: '#podWorker.syncing.inspecting' },
-          },
-        },
+        inspecting: inspectingFor('removing'),
         removing: {
           invoke: {
             src: 'resetContainers',
             input: ({ context }) => ({ pod: context.pod, groups: containersToReset(context.pod, requiredStatus(context)) }),
-            onDone: [
-              {
-                guard: ({ event }) => event.output.kind === 'failed',
-                target: '#podWorker.syncing.actFailed',
-                actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.output, STOP_RETRY_MS) },
-              },
+            ...attempt(
+              { reason: 'RemoveContainerError', baseMs: STOP_RETRY_MS, failed: '#podWorker.syncing.actFailed' },
               { target: '#podWorker.syncing.inspecting', actions: ['clearTrouble'] },
-            ],
-            onError: {
-              target: '#podWorker.syncing.actFailed',
-              actions: { type: 'trouble', params: ({ event }) => troubleOf('RemoveContainerError', event.error, STOP_RETRY_MS) },
-            },
+            ),
           },
         },
       },
@@ -343,8 +274,8 @@ export const syncing = workerSetup.createStateConfig({
     },
     actFailed: {
       meta: {
-        reason: ({ trouble }: WorkerContext) => trouble?.reason ?? 'Failed',
-        message: ({ trouble }: WorkerContext) => trouble?.message ?? '',
+        reason: ({ act }: WorkerContext) => act.trouble?.reason ?? 'Failed',
+        message: ({ act }: WorkerContext) => act.trouble?.message ?? '',
       },
       entry: ['report'],
       after: { wait: { target: 'inspecting' } },
@@ -353,8 +284,8 @@ export const syncing = workerSetup.createStateConfig({
     /** Refused by who makes something of the node that is not there yet, and wakes this worker when it is. */
     notYet: {
       meta: {
-        reason: ({ trouble }: WorkerContext) => trouble?.reason ?? 'NotYet',
-        message: ({ trouble }: WorkerContext) => trouble?.message ?? '',
+        reason: ({ act }: WorkerContext) => act.trouble?.reason ?? 'NotYet',
+        message: ({ act }: WorkerContext) => act.trouble?.message ?? '',
       },
       entry: ['uncountAct', 'report'],
       // It may have come while the refusal was on its way here.
@@ -373,7 +304,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     /** The wait is over: do what was decided, on a fresh inspection. */
     acting: {
-      entry: [assign({ calmed: true })],
+      entry: ['letAct'],
       always: { target: 'inspecting' },
     },
     networkAway: {
@@ -396,7 +327,7 @@ export const syncing = workerSetup.createStateConfig({
       on: { 'pod.update': updated },
     },
     runtimeAway: {
-      meta: { reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { reason: 'RuntimeUnavailable', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
       entry: ['report'],
       after: { wait: { target: 'inspecting' } },
       on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },

@@ -1,7 +1,8 @@
 /** Terminating: stop everything within the grace, check that it is stopped. Only a shorter grace interrupts it. */
 import { assign } from 'xstate';
-import { CLAIMS_RETRY_MS, podStop, stopTrouble, troubleOf, type WorkerContext } from './context.ts';
-import { isKnown, nothingCame } from './guards.ts';
+import type { WorkerContext } from './context.ts';
+import { attempt, CLAIMS_RETRY_MS, orFail, podStop, STOP_RETRY_MS, troubleOf } from './regions/act.ts';
+import { isKnown, nothingCame } from './regions/look.ts';
 import { workerSetup } from './setup.ts';
 
 const EXCEEDED = {
@@ -9,6 +10,9 @@ const EXCEEDED = {
   reason: 'ExceededGracePeriod',
   message: 'Container runtime did not kill the pod within specified grace period.',
 } as const;
+
+const KILL = { reason: 'FailedKillPod', baseMs: STOP_RETRY_MS, failed: 'again' } as const;
+const CLAIMS = { reason: 'FailedUnprepareDynamicResources', baseMs: CLAIMS_RETRY_MS, failed: 'claimsHeld' } as const;
 
 export const terminating = workerSetup.createStateConfig({
   meta: { phase: 'terminating' },
@@ -47,7 +51,7 @@ export const terminating = workerSetup.createStateConfig({
         src: 'fence',
         input: ({ context }) => ({ uid: context.uid }),
         onDone: { target: 'inspecting' },
-        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+        ...orFail(KILL),
       },
     },
     inspecting: {
@@ -56,27 +60,19 @@ export const terminating = workerSetup.createStateConfig({
         src: 'inspect',
         input: ({ context }) => ({ uid: context.uid, stopping: true, partial: isKnown(context) }),
         onDone: { target: 'judging', actions: [assign(({ event }) => ({ status: event.output }))] },
-        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+        ...orFail(KILL),
       },
     },
     judging: { always: [{ guard: 'somethingUp', target: 'stopping' }, { target: 'done' }] },
     stopping: {
       meta: {
         reason: 'Terminating',
-        message: ({ graceSeconds }: WorkerContext) => `containers were asked to stop; waiting for them, ${graceSeconds ?? 0} s at most`,
+        message: ({ end }: WorkerContext) => `containers were asked to stop; waiting for them, ${end.graceSeconds ?? 0} s at most`,
       },
       invoke: {
         src: 'stopPod',
-        input: ({ context }) => podStop(context, { graceSeconds: context.graceSeconds, forSandbox: false }),
-        onDone: [
-          {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'again',
-            actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.output) },
-          },
-          { target: 'verifying' },
-        ],
-        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+        input: ({ context }) => podStop(context, { graceSeconds: context.end.graceSeconds, forSandbox: false }),
+        ...attempt(KILL, { target: 'verifying' }),
       },
       after: { killed: { actions: [{ type: 'severVolumes', params: ({ context: { pod } }) => ({ pod }) }] } },
     },
@@ -86,7 +82,7 @@ export const terminating = workerSetup.createStateConfig({
         src: 'inspect',
         input: ({ context }) => ({ uid: context.uid, stopping: true, partial: nothingCame(context) }),
         onDone: { target: 'verified', actions: [assign(({ event }) => ({ status: event.output }))] },
-        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+        ...orFail(KILL),
       },
     },
     verified: {
@@ -94,20 +90,20 @@ export const terminating = workerSetup.createStateConfig({
         {
           guard: 'containersUp',
           target: 'again',
-          actions: { type: 'trouble', params: stopTrouble('a container is still running after it was stopped') },
+          actions: { type: 'trouble', params: troubleOf(KILL.reason, 'a container is still running after it was stopped', KILL.baseMs) },
         },
         { target: 'done' },
       ],
     },
     again: {
-      meta: { reason: 'FailedKillPod', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { reason: 'FailedKillPod', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
       entry: [
         {
           type: 'recordEvent',
           params: ({ context }) => ({
             type: 'Warning' as const,
             reason: 'FailedKillPod',
-            message: `error killing pod: ${context.trouble?.message ?? ''}`,
+            message: `error killing pod: ${context.act.trouble?.message ?? ''}`,
           }),
         },
         'report',
@@ -125,25 +121,11 @@ export const terminating = workerSetup.createStateConfig({
       invoke: {
         src: 'releaseClaims',
         input: ({ context }) => ({ pod: context.pod }),
-        onDone: [
-          {
-            guard: ({ event }) => event.output.kind === 'failed',
-            target: 'claimsHeld',
-            actions: {
-              type: 'trouble',
-              params: ({ event }) => troubleOf('FailedUnprepareDynamicResources', event.output, CLAIMS_RETRY_MS),
-            },
-          },
-          { target: '#podWorker.terminated' },
-        ],
-        onError: {
-          target: 'claimsHeld',
-          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedUnprepareDynamicResources', event.error, CLAIMS_RETRY_MS) },
-        },
+        ...attempt(CLAIMS, { target: '#podWorker.terminated' }),
       },
     },
     claimsHeld: {
-      meta: { reason: 'FailedUnprepareDynamicResources', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      meta: { reason: 'FailedUnprepareDynamicResources', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
       entry: ['report'],
       after: { wait: { target: 'releasingClaims' } },
     },

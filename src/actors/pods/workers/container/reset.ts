@@ -1,7 +1,7 @@
 /** All containers of a pod are taken away, so that they start again in its sandbox. */
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../../../machines/pod/runtime/killOrder.ts';
 import type { ResetGroup } from '../../../../machines/pod/runtime/seen.ts';
-import type { EffectOutcome } from '../../../../machines/pods/workers/context.ts';
+import type { EffectOutcome } from '../../../../machines/pods/workers/container/containerStopMachine.ts';
 import type { CriResult } from '../../../../machines/runtime/cri/messages.ts';
 import type { CriCall } from '../../../runtime/client.ts';
 import { failedWith, removals } from '../outcomes.ts';

@@ -2,8 +2,9 @@
 
 import type { Pod } from '../../../../machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../../../machines/pod/runtime/seen.ts';
+import type { EffectOutcome } from '../../../../machines/pods/workers/container/containerStopMachine.ts';
 import type { ActOutcome } from '../../../../machines/pods/workers/container/startJob.ts';
-import type { EffectOutcome, SandboxInput } from '../../../../machines/pods/workers/context.ts';
+import type { SandboxInput } from '../../../../machines/pods/workers/io.ts';
 import type { SandboxesInput } from '../../../../machines/pods/workers/stopMachine.ts';
 import type { CriResult } from '../../../../machines/runtime/cri/messages.ts';
 import type { Acts } from '../acts.ts';
