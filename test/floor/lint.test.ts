@@ -44,6 +44,13 @@ describe('size of folders', () => {
     expect(await checkFolders()).toEqual({ code: 0, output: 'check-folders: 0 complaints\n' });
   });
 
+  it('and 400 lines of a source', async () => {
+    await put('src/machines/long.ts', '\n'.repeat(400));
+    expect((await checkFolders()).code).toBe(0);
+    await put('src/machines/long.ts', '\n'.repeat(401));
+    expect((await checkFolders()).output).toContain('src/machines/long.ts: 401 lines, at most 400');
+  });
+
   it('is not more', async () => {
     await fill(13);
     const { code, output } = await checkFolders();

@@ -55,6 +55,7 @@ export const reviewMachine = setup({
   initial: 'asking',
   states: {
     asking: {
+      meta: { reason: 'Asking', message: 'asking the API server about a caller' },
       invoke: {
         src: 'ask',
         onDone: { target: 'weighing', actions: { type: 'take', params: ({ event }) => ({ result: event.output }) } },
@@ -62,7 +63,10 @@ export const reviewMachine = setup({
       },
     },
     weighing: { always: [{ guard: 'again', target: 'waiting' }, { target: 'answered' }] },
-    waiting: { after: { retry: { target: 'asking' } } },
+    waiting: {
+      meta: { reason: 'AskingAgain', message: 'the API server did not answer: it is asked again' },
+      after: { retry: { target: 'asking' } },
+    },
     answered: { type: 'final' },
   },
   output: ({ context }) => context.result,
