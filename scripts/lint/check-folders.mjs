@@ -18,8 +18,6 @@ const LONG = {
   'packages/replay/src/record.ts': 461,
   'packages/replay/src/secrets/secrets.ts': 500,
   'src/actors/api/nodeStatus.ts': 408,
-  'src/machines/pods/workers/setup.ts': 403,
-  'src/machines/pods/workers/syncing.ts': 405,
   'src/machines/services/volumes/volumesMachine.ts': 407,
   'src/machines/wire/cri.ts': 434,
 };

@@ -1,10 +1,33 @@
 /**
- * A serving certificate of the node's own, for when none is given: a CA that is forgotten at once and a leaf signed by
- * it, written as X.509 v3 in DER by hand. A library for it would weigh several MiB in a daemon that does this once.
+ * A serving certificate of the node's own, for when none is given: a CA that is forgotten at once and a leaf signed by it. X.509 v3 by
+ * @peculiar/asn1-x509 over node:crypto. Imported only when such a certificate is made.
  */
 import { createHash, generateKeyPair, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIP } from 'node:net';
 import { promisify } from 'node:util';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import {
+  AlgorithmIdentifier,
+  AttributeTypeAndValue,
+  AttributeValue,
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  Certificate,
+  ExtendedKeyUsage,
+  Extension,
+  Extensions,
+  GeneralName,
+  KeyUsage,
+  KeyUsageFlags,
+  Name,
+  RelativeDistinguishedName,
+  SubjectAlternativeName,
+  SubjectKeyIdentifier,
+  SubjectPublicKeyInfo,
+  TBSCertificate,
+  Validity,
+  Version,
+} from '@peculiar/asn1-x509';
 
 const generate = promisify(generateKeyPair);
 const RSA_BITS = 2048;
@@ -67,106 +90,70 @@ export interface CertificateRequest {
 
 /** A certificate signed with an RSA key, as PEM. */
 export function issueCertificate(o: CertificateRequest): string {
-  const algorithm = sequence(oid(OID.sha256WithRSA), der(0x05));
+  const algorithm = new AlgorithmIdentifier({ algorithm: OID.sha256WithRSA, parameters: null });
   const serial = randomBytes(SERIAL_BYTES);
   // Positive and of full length.
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
-  const ids = [
-    extension(OID.subjectKeyIdentifier, false, der(0x04, keyId(o.publicKey))),
-    extension(OID.authorityKeyIdentifier, false, sequence(der(0x80, keyId(o.issuer.keys.publicKey)))),
-  ];
-  const body = sequence(
-    der(0xa0, der(0x02, Buffer.from([2]))),
-    der(0x02, serial),
-    algorithm,
-    name(o.issuer.subject),
-    sequence(time(o.notBeforeMs), time(o.notAfterMs)),
-    name(o.subject),
-    o.publicKey.export({ type: 'spki', format: 'der' }),
-    der(0xa3, sequence(...usage(o.use), ...ids)),
-  );
-  const signature = sign('sha256', body, o.issuer.keys.privateKey);
-  return pem(sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature]))));
+  const body = new TBSCertificate({
+    version: Version.v3,
+    serialNumber: bytes(serial),
+    signature: algorithm,
+    issuer: nameOf(o.issuer.subject),
+    validity: new Validity({ notBefore: new Date(o.notBeforeMs), notAfter: new Date(o.notAfterMs) }),
+    subject: nameOf(o.subject),
+    subjectPublicKeyInfo: AsnConvert.parse(o.publicKey.export({ type: 'spki', format: 'der' }), SubjectPublicKeyInfo),
+    extensions: new Extensions([
+      ...usage(o.use),
+      extension(OID.subjectKeyIdentifier, new SubjectKeyIdentifier(keyId(o.publicKey))),
+      extension(
+        OID.authorityKeyIdentifier,
+        new AuthorityKeyIdentifier({ keyIdentifier: new SubjectKeyIdentifier(keyId(o.issuer.keys.publicKey)) }),
+      ),
+    ]),
+  });
+  const signature = sign('sha256', Buffer.from(AsnConvert.serialize(body)), o.issuer.keys.privateKey);
+  const certificate = new Certificate({ tbsCertificate: body, signatureAlgorithm: algorithm, signatureValue: bytes(signature) });
+  return pem(Buffer.from(AsnConvert.serialize(certificate)));
 }
 
-function usage(use: CertificateRequest['use']): Buffer[] {
-  if (use === 'ca') {
-    // Signing of certificates besides what a leaf may do.
-    return [extension(OID.keyUsage, true, bits(0xa4, 2)), extension(OID.basicConstraints, true, sequence(der(0x01, Buffer.from([0xff]))))];
-  }
-  const leaf = [extension(OID.keyUsage, true, bits(0xa0, 5)), extension(OID.basicConstraints, true, sequence())];
-  if (use === 'client') return [...leaf, extension(OID.extendedKeyUsage, false, sequence(oid(OID.clientAuth)))];
+function usage(use: CertificateRequest['use']): Extension[] {
+  // A CA signs certificates besides what a leaf may do.
+  const flags = KeyUsageFlags.digitalSignature | KeyUsageFlags.keyEncipherment | (use === 'ca' ? KeyUsageFlags.keyCertSign : 0);
+  const both = [
+    extension(OID.keyUsage, new KeyUsage(flags), true),
+    extension(OID.basicConstraints, new BasicConstraints({ cA: use === 'ca' }), true),
+  ];
+  if (use === 'ca') return both;
+  if (use === 'client') return [...both, extension(OID.extendedKeyUsage, new ExtendedKeyUsage([OID.clientAuth]))];
   const { host } = use;
-  const altName = isIP(host) === 0 ? der(0x82, Buffer.from(host, 'ascii')) : der(0x87, addressBytes(host));
+  const name = isIP(host) === 0 ? new GeneralName({ dNSName: host }) : new GeneralName({ iPAddress: host });
   return [
-    ...leaf,
-    extension(OID.extendedKeyUsage, false, sequence(oid(OID.serverAuth))),
-    extension(OID.subjectAltName, false, sequence(altName)),
+    ...both,
+    extension(OID.extendedKeyUsage, new ExtendedKeyUsage([OID.serverAuth])),
+    extension(OID.subjectAltName, new SubjectAlternativeName([name])),
   ];
 }
 
-function keyId(key: KeyObject): Buffer {
-  return createHash('sha256')
-    .update(key.export({ type: 'spki', format: 'der' }))
-    .digest()
-    .subarray(0, 20);
+function extension(extnID: string, value: object, critical = false): Extension {
+  return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
 
-// ---- DER -----------------------------------------------------------------------------------------------------------
-
-function der(tag: number, ...parts: readonly Buffer[]): Buffer {
-  const body = Buffer.concat(parts);
-  if (body.length < 0x80) return Buffer.concat([Buffer.from([tag, body.length]), body]);
-  const length: number[] = [];
-  for (let n = body.length; n > 0; n >>>= 8) length.unshift(n & 0xff);
-  return Buffer.concat([Buffer.from([tag, 0x80 | length.length, ...length]), body]);
-}
-const sequence = (...parts: readonly Buffer[]): Buffer => der(0x30, ...parts);
-
-function oid(dotted: string): Buffer {
-  const [a = 0, b = 0, ...rest] = dotted.split('.').map(Number);
-  const bytes = [a * 40 + b];
-  for (const n of rest) {
-    const group = [n & 0x7f];
-    for (let high = Math.floor(n / 128); high > 0; high = Math.floor(high / 128)) group.unshift((high & 0x7f) | 0x80);
-    bytes.push(...group);
-  }
-  return der(0x06, Buffer.from(bytes));
+function keyId(key: KeyObject): ArrayBuffer {
+  const hash = createHash('sha256').update(key.export({ type: 'spki', format: 'der' }));
+  return bytes(hash.digest().subarray(0, 20));
 }
 
-function name(subject: Subject): Buffer {
-  const part = (id: string, value: string): Buffer => der(0x31, sequence(oid(id), der(0x0c, Buffer.from(value, 'utf8'))));
-  const organizations = (subject.organizations ?? []).map((o) => part(OID.organization, o));
-  return sequence(...organizations, part(OID.commonName, subject.commonName));
+function nameOf({ organizations, commonName }: Subject): Name {
+  const part = (type: string, text: string): RelativeDistinguishedName =>
+    new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String: text }) })]);
+  return new Name([...(organizations ?? []).map((o) => part(OID.organization, o)), part(OID.commonName, commonName)]);
 }
 
-/** UTCTime until 2049, as the profile of X.509 for the Internet wants it. */
-function time(ms: number): Buffer {
-  const digits = new Date(ms).toISOString().replace(/\.\d+|[-:T]/g, '');
-  return digits < '2050' ? der(0x17, Buffer.from(digits.slice(2), 'ascii')) : der(0x18, Buffer.from(digits, 'ascii'));
+function bytes(b: Buffer): ArrayBuffer {
+  return new Uint8Array(b).buffer;
 }
 
-function extension(id: string, critical: boolean, value: Buffer): Buffer {
-  return sequence(oid(id), ...(critical ? [der(0x01, Buffer.from([0xff]))] : []), der(0x04, value));
-}
-
-/** A BIT STRING of one byte, of which the last `unused` bits do not count. */
-function bits(byte: number, unused: number): Buffer {
-  return der(0x03, Buffer.from([unused, byte]));
-}
-
-function addressBytes(ip: string): Buffer {
-  if (isIP(ip) === 4) return Buffer.from(ip.split('.').map(Number));
-  // URL writes an IPv6 address in its shortest form, with hexadecimal groups only.
-  const [head = '', tail] = new URL(`http://[${ip}]`).hostname.slice(1, -1).split('::');
-  const groups = (text: string): string[] => (text === '' ? [] : text.split(':'));
-  const left = groups(head);
-  const right = groups(tail ?? '');
-  const middle: string[] = tail === undefined ? [] : new Array<string>(8 - left.length - right.length).fill('0');
-  return Buffer.from([...left, ...middle, ...right].map((g) => g.padStart(4, '0')).join(''), 'hex');
-}
-
-function pem(bytes: Buffer): string {
-  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
+function pem(der: Buffer): string {
+  const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
   return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`;
 }

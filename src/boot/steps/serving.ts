@@ -7,7 +7,6 @@ import { servingFiles } from '../../actors/edge/options.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { type Problem, StartError } from '../errors.ts';
-import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { need, type Step } from './context.ts';
 
 const DIR_MODE = 0o755;
@@ -48,6 +47,7 @@ export const makeServingCertificate: Step = {
     if (await readable(certFile)) return undefined;
     const host = (flags.hostnameOverride || hostname()).trim().toLowerCase();
     try {
+      const { selfSignedCertificate } = await import('../process/selfSigned.ts');
       const made = await selfSignedCertificate(host, Date.now());
       await mkdir(dirname(certFile), { recursive: true, mode: DIR_MODE });
       // The certificate last: what is there then is whole. Neither is ever seen half written.
