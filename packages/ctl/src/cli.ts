@@ -7,6 +7,7 @@ import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { GIT_VERSION } from '@actorlet/kubelet/machines/version.ts';
 import yargs, { type Argv } from 'yargs';
 import type { Asked, Format, Runner } from './asked.ts';
+import { addActCommands } from './commands/acts/acts.ts';
 import { addPodCommands, addShowCommands } from './commands/show/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';
@@ -90,7 +91,7 @@ function parserOf(runner: Runner) {
     .option('namespace', { alias: 'n', type: 'string', describe: 'only pods of this namespace' })
     .option('all-namespaces', { alias: 'A', type: 'boolean', default: false, describe: 'pods of every namespace, as without -n' })
     .option('selector', { alias: 'l', type: 'string', describe: 'only pods with these labels: app=web,!canary,zone in (a,b)' });
-  const parser = addToolCommands(addPodCommands(addShowCommands(options, runner), runner), runner);
+  const parser = addToolCommands(addPodCommands(addActCommands(addShowCommands(options, runner), runner), runner), runner);
   return parser
     .parserConfiguration({ 'populate--': true })
     .demandCommand(1, 'say what to do')

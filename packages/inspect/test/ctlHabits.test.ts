@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
+import { adminClient } from '@actorlet/admin/src/client.ts';
 import { runCtl } from '@actorlet/ctl/src/cli.ts';
 import { notStarted } from '@actorlet/ctl/src/exec/notStarted.ts';
 import type { CtlIo, Terminal } from '@actorlet/ctl/src/io.ts';
@@ -96,6 +97,55 @@ describe('the words of kubectl', () => {
     expect(names((await ctl('pods')).out)).toContain('db-n1');
   });
 
+  it('restart pod waits until its containers have started again, and says what is left as it is', async () => {
+    const app = { name: 'app', image: 'example.test/app:1' };
+    const spec = { containers: [app, { ...app, name: 'side' }] };
+    h.write('cart.json', JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'cart' }, spec }));
+    await until('it runs', () => h.status('cart')?.status.phase === 'Running');
+    const idsOf = () => h.status('cart')?.status.containerStatuses?.map((c) => c.containerID ?? '') ?? [];
+    const before = idsOf();
+    expect(await ctl('restart', 'pod/cart')).toEqual({ code: 0, out: 'pod "cart-n1" restarted in default namespace\n', err: '' });
+    const after = idsOf();
+    expect(after.map((id) => before.includes(id))).toEqual([false, false]);
+    expect(await ctl('restart', 'pod', 'cart', '-c', 'side', '-n', 'default', '-o', 'name')).toMatchObject({
+      code: 0,
+      out: 'pod/cart-n1\n',
+    });
+    expect(idsOf().map((id) => after.includes(id))).toEqual([true, false]);
+    expect((await ctl('events', 'cart')).out).toContain('Container side will be restarted: a person asked for it over the admin socket');
+    expect((await ctl('why', 'cart')).out).toContain('a person asked for its restart over the admin socket');
+    expect((await ctl('restart', 'pod', 'cart', '--no-wait')).out).toBe('pod "cart-n1" is restarting in default namespace\n');
+    h.remove('cart.json');
+    await until('it is gone', () => h.status('cart') === undefined);
+  });
+
+  it.each([
+    [['pod', 'web', 'nobody'], 1, 'no pod called nobody on this node'],
+    [['pod', 'web', '-c', 'sied'], 1, 'pod default/web-n1 is not restarted: it has no container sied, only app, side'],
+    [['node', 'n1'], 2, 'only pods can be restarted'],
+    [['pod'], 2, 'say which pod, for example: actorctl restart pod web'],
+    [['pod', 'web', '-o', 'json'], 2, 'the only output format is -o name'],
+    [['pod', 'web', '-l', 'app=web'], 2, 'kubectl rollout restart of their controller chooses by labels'],
+    [['pod', 'web', '--timeout', 'soon'], 2, '--timeout is a number of seconds'],
+  ])('restart %j is refused', async (words, code, text) => {
+    expect(await ctl('restart', ...words)).toMatchObject({ code, out: '', err: expect.stringContaining(text) });
+  });
+
+  it.each([
+    '',
+    '{}',
+    '[]',
+    '{"pods":[]}',
+    '{"pods":"web"}',
+    '{"pods":[1]}',
+    '{"pods":["web"],"container":{}}',
+    `{"pods":[${'"x",'.repeat(1_000)}"x"]}`,
+  ])('POST /restart of the admin socket takes no %.40s', async (text) => {
+    const client = adminClient(join(h.dir, 'admin.sock'), AbortSignal.timeout(10_000));
+    expect((await client.send('POST', '/restart', { type: 'application/json', text })).status).toBe(400);
+    expect((await client.get('/restart')).status).toBe(405);
+  });
+
   it('top: figures of pods, of containers, of the node', async () => {
     const node = await ctl('top', 'node');
     expect(node.out).toMatch(/^NODE +CPU\(cores\) +MEMORY\(bytes\)\nn1 /);
@@ -140,6 +190,8 @@ describe('what may follow', () => {
     expect(await follows('exec', 'web-n1', '-c', '')).toEqual(['app', 'side']);
     expect(await follows('get', 'pods', 'd')).toEqual(['db-n1']);
     expect(await follows('delete', 'pod', '--grace-period', '5', 'd')).toEqual(['db-n1']);
+    expect(await follows('restart', 'pod', 'we')).toEqual(['web-n1']);
+    expect(await follows('restart', 'pod', 'web-n1', '-c', 's')).toEqual(['side']);
     expect(await follows('pods', '-n', '')).toEqual(['default']);
     expect(await follows('recorder', 'node/pods/podM')).toEqual(['node/pods/podManager']);
     expect(await follows('inject', 'kill', 'pod', 'd')).toEqual(['db-n1']);

@@ -19,6 +19,7 @@ import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { execOffer } from './admin/execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
 import { recordRoute } from './admin/recordRoute.ts';
+import { restartRoute } from './admin/restartRoute.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers/answers.ts';
 import { liveMoment } from './answers/liveMoment.ts';
 import { ownPages, replyOf, shown } from './answers/ownPages.ts';
@@ -61,6 +62,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     any: {
       '/exec': (req) => execOffer(ctx, req),
       '/debugger': (req) => debuggerRoute(ctx, req),
+      '/restart': (req) => restartRoute(ctx, req),
       '/record': (req) => recordRoute(ports.inputRecorder, req),
     },
     below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
@@ -79,7 +81,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
   });
 }
 
-/** With labels, which go to who may open this socket, and into no recording or page. `?full`: with the whole pod. */
+/** With labels, which go to who may open this socket, and into no recording or page. `?full`: with the whole pod. `?uid=`: one pod. */
 function podsPage(m: Moment, req: HttpRequest): HttpReply {
   const page = withPods(m, (view) => {
     const statuses = m.read(statusesView);
@@ -88,7 +90,9 @@ function podsPage(m: Moment, req: HttpRequest): HttpReply {
       const pod = view.records.get(uid)?.pod;
       return pod === undefined ? undefined : { ...pod, status: statuses?.get(uid)?.status ?? pod.status };
     };
-    const pods = answer.pods.map((line) => ({
+    const uid = req.query.get('uid');
+    const chosen = uid === null ? answer.pods : answer.pods.filter((line) => line.uid === uid);
+    const pods = chosen.map((line) => ({
       ...line,
       labels: view.records.get(line.uid)?.pod.metadata.labels ?? {},
       ...(req.query.has('full') ? { pod: whole(line.uid) } : {}),

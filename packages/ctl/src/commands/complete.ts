@@ -59,7 +59,7 @@ function kindAfter([command = '', ...rest]: readonly string[], last: string): Ki
     if (first === undefined) return command === 'get' ? ['pods', 'events', 'node'] : ['pod', 'node'];
     return more.length === 0 && first !== 'node' ? 'pods' : null;
   }
-  if (command === 'delete') return first === undefined ? ['pod'] : 'pods';
+  if (command === 'delete' || command === 'restart') return first === undefined ? ['pod'] : 'pods';
   if (command === 'top') return first === undefined ? ['pods', 'node'] : null;
   if (command === 'inject') {
     if (first === 'stop') return more.length === 0 ? 'injections' : null;

@@ -72,14 +72,16 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
       // After a restart of the daemon, pods that have ended come here too, and they take no place.
       capacity: 4 * opts.podsMax + PODS_NAMED_MAX,
       lane: (e) => (e.type === 'pod.kill' ? 'control' : 'data'),
-      // Per UID the newest spec wins, hints collapse, a kill is never merged into anything else.
-      key: (e) => (e.type === 'pod.kill' ? undefined : `${e.uid} ${e.type === 'pod.dirty' ? 'dirty' : e.life}`),
+      // Per UID the newest spec wins, hints collapse, a kill and a question are never merged into anything else.
+      key: (e) => (e.type === 'pod.kill' || e.type === 'pod.restart' ? undefined : `${e.uid} ${e.type === 'pod.dirty' ? 'dirty' : e.life}`),
       coalesce: (prev, next) => (prev.type === 'pod.dirty' && next.type === 'pod.dirty' ? joinDirty(prev, next) : joinUpdate(prev, next)),
     },
     route: (e) => e.uid,
     starts: (e) => e.type === 'pod.update' && e.kind === 'create',
     // Late hints and kills for a worker that has ended are ordinary.
-    unknown: () => {},
+    unknown: (e) => {
+      if (e.type === 'pod.restart') e.replyTo({ ok: false, later: false, why: 'nothing of it runs' });
+    },
     child: (uid, first) => workerSpec(uid, first, { ...opts, shared }),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
@@ -166,6 +168,7 @@ function workerInput(
     terminating: (rec !== undefined && !isWanted(rec) && ledger?.sourcesReady === true) || refusal !== null || eviction !== null,
     killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
     graceOverride: eviction?.graceSeconds ?? null,
+    ...(rec?.worker?.asked === undefined ? {} : { asked: rec.worker.asked }),
     causes: first.causes ?? [],
     times,
     nothing: isNew ? io.nothing(first.uid) : null,

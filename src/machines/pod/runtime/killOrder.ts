@@ -139,7 +139,7 @@ function writtenGrace(annotations: Readonly<Record<string, string>>): number | u
 }
 
 /** For each sidecar the names that stop before it. Empty when the pod has no sidecar. */
-function terminationOrder(pod: Pod): ReadonlyMap<string, ReadonlySet<string>> {
+export function terminationOrder(pod: Pod): ReadonlyMap<string, ReadonlySet<string>> {
   const before = new Map<string, ReadonlySet<string>>();
   const earlier = new Set(pod.spec.containers.map((c) => c.name));
   for (const container of [...(pod.spec.initContainers ?? [])].reverse()) {

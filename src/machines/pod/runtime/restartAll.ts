@@ -22,9 +22,11 @@ export function mayRestartAll(pod: Pod): boolean {
   return restarted(pod).some((c) => c.restartPolicyRules?.some((rule) => rule.action === 'RestartAllContainers') === true);
 }
 
-/** It ended so that a rule of its own restarts all containers. */
+/** It ended so that a rule of its own restarts all containers. That a person asked for its end is no such end. */
 function asksForAll(container: Container, instance: RuntimeContainer | undefined): boolean {
-  return instance?.state === 'exited' && matchingRule(container, instance.exitCode)?.action === 'RestartAllContainers';
+  return (
+    instance?.state === 'exited' && instance.asked !== true && matchingRule(container, instance.exitCode)?.action === 'RestartAllContainers'
+  );
 }
 
 /** It began, by what was said before, or begins with what the runtime shows. */

@@ -225,7 +225,9 @@ export function withReplaced(
   kills: readonly { id: string; name: string }[],
   at: { status: PodRuntimeStatus; max: number },
 ): ReplacedInstances {
-  const added = kills.map(({ id, name }) => [id, replaced.get(id) ?? newestExited(at.status, name) ?? null] as const);
+  const added = kills.map(
+    ({ id, name }) => [id, replaced.has(id) ? (replaced.get(id) ?? null) : (newestExited(at.status, name) ?? null)] as const,
+  );
   return new Map([...replaced, ...added].slice(-Math.max(at.max, added.length)));
 }
 

@@ -37,6 +37,8 @@ export interface RuntimeContainer {
   user?: { uid: number; gid: number; supplementalGroups: number[] };
   /** The worker stopped it to start another in its place: that follows however this one ended. */
   replaced?: true;
+  /** A person asked for that. */
+  asked?: true;
 }
 /** Shares, microseconds and bytes; what is absent is not limited, or not said. */
 interface ReportedResources {
@@ -87,7 +89,7 @@ export interface KillContainer {
   name: string;
   /** Event text, e.g. `Container web definition changed, will be restarted`. */
   message: string;
-  reason: 'definitionChanged' | 'LivenessProbe' | 'StartupProbe' | 'Unknown' | 'FailedPostStartHook';
+  reason: 'definitionChanged' | 'LivenessProbe' | 'StartupProbe' | 'Unknown' | 'FailedPostStartHook' | 'restartAsked';
 }
 /** Containers that are taken away together so that all of the pod start again. */
 export interface ResetGroup {

@@ -2,6 +2,7 @@
 
 import type { AllocationAnswer } from '../../allocation/messages.ts';
 import type { Pod } from '../../kube/types.ts';
+import { restartRefusal } from '../../pod/restart/asked.ts';
 import type { ListedPod, PodOpKind, SourceName } from '../../pod/runtime/seen.ts';
 import { address, type Message, viewKey } from '../../supervision/address.ts';
 import type { WorkerSummary } from '../workers/messages.ts';
@@ -182,6 +183,26 @@ export const LIFE_STATES = {
   ended: 'ended: its worker has finished, and its source still has it',
   quarantined: 'quarantined: this node cannot handle it, and leaves its containers as they are',
 } as const satisfies Record<PodLifeState, string>;
+
+/** Why a person cannot have it restarted; null: its worker is asked. `container` '': all of the pod. */
+export function restartRefused({ pod, source, state }: Pick<PodRecord, 'pod' | 'source' | 'state'>, container: string): string | null {
+  switch (state.is) {
+    case 'running':
+      return source === 'runtime' ? 'no source wants it, and the node is stopping it' : restartRefusal(pod, container);
+    case 'waiting':
+      return 'nothing of it runs: another pod of its name is still there';
+    case 'refused':
+      return 'nothing of it runs: this node did not let it in';
+    case 'failing':
+      return 'this node ends it: its containers end, and do not start again';
+    case 'leaving':
+      return 'no source has it any more, and it is being stopped';
+    case 'ended':
+      return 'it has ended, and its containers start no more';
+    case 'quarantined':
+      return `this node leaves it as it is, until its definition changes: ${state.error}`;
+  }
+}
 
 export const podManagerAddr = address<PodManagerEvent>('node/pods/podManager');
 export const podsView = viewKey<PodsView>('pods');

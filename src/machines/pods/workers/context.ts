@@ -4,6 +4,7 @@ import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import type { InForce } from '../../pod/resources/actuation.ts';
+import type { AskedRestarts } from '../../pod/restart/asked.ts';
 import type { ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';
 import type { Cause } from '../../supervision/address.ts';
@@ -66,6 +67,8 @@ export interface WorkerInput {
   killStatus?: KillStatus | null;
   /** And what grace, in seconds. */
   graceOverride?: number | null;
+  /** Restarts that were asked of a worker before this one. Absent: none. */
+  asked?: WorkerSummary['asked'];
   causes: readonly Cause[];
   times: WorkerTimes;
   /** What shows that the runtime holds nothing of it, where that is known and no act can be in flight; null or absent: it is asked. */
@@ -115,6 +118,13 @@ export interface Starts {
   /** Since when this worker remembers starts. */
   sinceWallMs: number;
 }
+/** Restarts that a person asked for. */
+export interface Restarting {
+  /** The instances that they are about, until their successors are there. */
+  asked: AskedRestarts;
+  /** How often each container was asked for: what made it wait then makes it wait no longer. Absent: never. */
+  times: ReadonlyMap<string, number>;
+}
 /** Resources that are changed in place. */
 interface Resizing {
   /** Those that this worker changed, by container id. */
@@ -147,6 +157,7 @@ export interface WorkerContext extends Pick<WorkerInput, 'uid' | 'pod' | 'runtim
   look: Look;
   act: Act;
   starts: Starts;
+  restart: Restarting;
   resize: Resizing;
   end: Ending;
 }
@@ -228,5 +239,6 @@ export function summarize(snapshot: Summarized): WorkerReport {
       ...(next === undefined ? {} : { nextStartAtMs: next }),
     };
   });
-  return { phase, state: dottedState(snapshot.value), ...reasonOf(snapshot), containers, causes: context.causes };
+  const asked = context.restart.asked.size === 0 ? {} : { asked: Object.fromEntries(context.restart.asked) };
+  return { phase, state: dottedState(snapshot.value), ...reasonOf(snapshot), containers, causes: context.causes, ...asked };
 }

@@ -7,6 +7,7 @@ import type { NodeFacts } from '../../nodeFacts.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
+import { type AskedRestarts, markAsked } from '../../pod/restart/asked.ts';
 import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
 import { firstStatus, markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
@@ -30,6 +31,8 @@ export interface DecideInput {
   stoppedUnknown?: ReadonlySet<string>;
   /** Instances that this worker stopped to replace them. Absent: none. */
   replaced?: ReplacedInstances;
+  /** Instances whose restart a person asked for. Absent: none. */
+  asked?: AskedRestarts;
   /** Probe results by container id. */
   probes?: ProbeLedger;
   /** Health of the devices that a container has. Absent: it has none. */
@@ -81,7 +84,7 @@ function withStartTime(old: PodStatus | undefined, status: PodRuntimeStatus, now
 
 export function decide(input: DecideInput): Decision {
   const { pod, facts } = input;
-  const status = markReplaced(input.status, input.replaced ?? new Map());
+  const status = markAsked(markReplaced(input.status, input.replaced ?? new Map()), input.asked ?? new Map());
   const held = input.newLife === true ? { ...status, sandboxes: [] } : status;
   // After a restart of the daemon only the API server remembers when the pod began (trap 56).
   const before = input.old ?? (pod.status.startTime === undefined ? undefined : pod.status);
@@ -131,6 +134,7 @@ export function decide(input: DecideInput): Decision {
     startup: probes.startup,
     hookAhead: input.hookAhead ?? new Set(),
     resizeRestarts: resize.restart,
+    ...(input.asked === undefined ? {} : { asked: input.asked }),
     restartingAll,
   });
   // What an ended sandbox left is taken away once there is another.

@@ -1,8 +1,9 @@
 /** Messages of the pod workers, and what a worker says of its pod. */
 
 import type { Pod } from '../../kube/types.ts';
+import type { AskedOver, RestartAnswer } from '../../pod/restart/asked.ts';
 import type { ListedPod } from '../../pod/runtime/seen.ts';
-import { address, type Cause, joinCauses, type Message } from '../../supervision/address.ts';
+import { address, type Cause, joinCauses, type Message, type ReplyTo } from '../../supervision/address.ts';
 
 /** Two hints about one pod merge into one, which keeps every announced end. */
 export function joinDirty<E extends Hint>(prev: E, next: E): E {
@@ -47,6 +48,8 @@ export interface WorkerSummary {
   sinceMs: number;
   containers: readonly ContainerSummary[];
   causes: readonly Cause[];
+  /** Ids of instances whose restart a person asked for, until their successors are there. The next worker goes on with them. */
+  asked?: Readonly<Record<string, AskedOver>>;
 }
 
 export type WorkerEvent = Message &
@@ -60,6 +63,15 @@ export type WorkerEvent = Message &
         graceOverrideSeconds?: number;
         /** Sets phase, reason and message of the final status (eviction, preemption). */
         status?: { phase: 'Failed'; reason: string; message: string; disruption?: string };
+      }
+    /** A person asks for a restart. `container` '': of all containers that may start again. */
+    | {
+        type: 'pod.restart';
+        uid: string;
+        life: number;
+        container: string;
+        over: AskedOver;
+        replyTo: ReplyTo<RestartAnswer>;
       }
     /** A hint: inspect the runtime again. */
     | {

@@ -6,6 +6,7 @@
 import type { Container } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { ProbeResults } from '../../pod/probes/probes.ts';
+import { type AskedRestarts, askedMessage } from '../../pod/restart/asked.ts';
 import { matchesHash } from '../../pod/runtime/containerHash.ts';
 import { findContainer } from '../../pod/runtime/killOrder.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
@@ -28,6 +29,8 @@ export interface PodActionsInput {
   hookAhead?: ReadonlySet<string>;
   /** Names of running containers that get other resources, which takes a restart. */
   resizeRestarts?: ReadonlySet<string>;
+  /** Instances whose restart a person asked for. */
+  asked?: AskedRestarts;
   /** All containers restart, and some are still to be taken away: nothing starts before that. Default false. */
   restartingAll?: boolean;
 }
@@ -176,7 +179,16 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
     return newest?.state === 'running' || (newest?.state === 'created' && newest.createdAtNs >= sandboxAtNs);
   });
   let passedBefore = initialized;
+  // What this worker stopped to replace it ran in this sandbox: an init container of which nothing is left was collected since.
+  const ranHere = pod.spec.containers.some((c) => {
+    const newest = firstStatus(status, c.name);
+    return newest?.state === 'exited' && newest.replaced === true && newest.createdAtNs >= sandboxAtNs;
+  });
   const starts = new Set<number>();
+  const pass = (i: number): void => {
+    if (i === inits.length - 1) initialized = true;
+    else if (!passedBefore) starts.add(i + 1);
+  };
 
   for (let i = inits.length - 1; i >= 0; i -= 1) {
     const container = inits[i];
@@ -184,10 +196,14 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
     const newest = firstStatus(status, container.name);
     if (newest === undefined) {
       if (passedBefore && isRestartableInit(container)) starts.add(i);
+      if (!ranHere || isRestartableInit(container)) continue;
+      pass(i);
+      passedBefore = true;
       continue;
     }
     if (passedBefore && !isRestartableInit(container)) continue;
-    const step = isRestartableInit(container) ? sidecarStep(container, newest, input) : initStep(container, newest, input);
+    const own = isRestartableInit(container) ? sidecarStep(container, newest, input) : initStep(container, newest, input);
+    const step = own.kill === undefined ? { ...own, ...askedStep(container, newest, input) } : own;
     if (step.failedForGood === true) {
       actions.killPod = true;
       actions.containersToKill = [];
@@ -195,16 +211,19 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
     }
     if (step.kill !== undefined) actions.containersToKill.push({ id: newest.id, name: container.name, ...step.kill });
     if (step.start === true) starts.add(i);
-    if (step.passed === true) {
-      if (i === inits.length - 1) initialized = true;
-      else if (!passedBefore) starts.add(i + 1);
-    }
+    if (step.passed === true) pass(i);
     passedBefore = true;
   }
   if (!passedBefore) starts.add(0);
   actions.initToStart = [...starts].sort((a, b) => a - b).map((i) => inits[i]?.name ?? '');
   actions.containersToKill.reverse();
   return initialized;
+}
+
+/** Of a running init container whose restart a person asked for. */
+function askedStep({ name }: Container, { id, state }: RuntimeContainer, { asked }: PodActionsInput): Pick<InitStep, 'start' | 'kill'> {
+  const over = state === 'running' ? asked?.get(id) : undefined;
+  return over === undefined ? {} : { start: true, kill: { message: askedMessage(name, over), reason: 'restartAsked' } };
 }
 
 function initStep(container: Container, newest: RuntimeContainer, { pod, resizeRestarts }: PodActionsInput): InitStep {
@@ -272,6 +291,17 @@ function reasonToKill(
   return undefined;
 }
 
+/** Why a regular container that is well restarts all the same. */
+function wishToRestart(
+  container: Container,
+  newest: RuntimeContainer,
+  { asked, resizeRestarts }: PodActionsInput,
+): Pick<KillContainer, 'message' | 'reason'> | undefined {
+  const over = asked?.get(newest.id);
+  if (over !== undefined) return { message: askedMessage(container.name, over), reason: 'restartAsked' };
+  return resizeRestarts?.has(container.name) === true ? { message: resizeMessage(container), reason: 'definitionChanged' } : undefined;
+}
+
 function resizeMessage({ name }: Container): string {
   return `Container ${name} resize requires restart`;
 }
@@ -291,14 +321,10 @@ function regularActions(input: PodActionsInput, actions: PodActions): void {
       continue;
     }
     const kill = reasonToKill(container, newest, input);
-    if (kill === undefined && input.resizeRestarts?.has(container.name) === true) {
+    const wish = kill === undefined ? wishToRestart(container, newest, input) : undefined;
+    if (wish !== undefined) {
       actions.containersToStart.push(container.name);
-      actions.containersToKill.push({
-        id: newest.id,
-        name: container.name,
-        message: resizeMessage(container),
-        reason: 'definitionChanged',
-      });
+      actions.containersToKill.push({ id: newest.id, name: container.name, ...wish });
       continue;
     }
     if (kill === undefined) {

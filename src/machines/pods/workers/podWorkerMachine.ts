@@ -5,9 +5,11 @@
  */
 
 import { and, not } from 'xstate';
-import { podName, projecting, some } from '../../xstate/projection.ts';
+import { replacedAsAsked } from '../../pod/restart/asked.ts';
+import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { facts, type WorkerContext } from './context.ts';
-import { ACTS_IN_ROW_MAX, orFail, RUNTIME_RETRY_MS, STOP_RETRY_MS } from './regions/act.ts';
+import { ACTS_IN_ROW_MAX, orFail, REPLACED_MAX, RUNTIME_RETRY_MS, STOP_RETRY_MS } from './regions/act.ts';
+import { ENDING, NOT_SEEN_YET, refusing, restartsBefore } from './regions/restart.ts';
 import { workerSetup } from './setup.ts';
 import { syncing } from './syncing.ts';
 import { terminating } from './terminating.ts';
@@ -22,6 +24,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     failures: some(c.starts.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
     trouble: c.act.trouble === null ? null : { reason: c.act.trouble.reason, message: c.act.trouble.message },
     ...{ dirty: c.look.hint, killAsked: c.end.kill !== null, graceSeconds: c.end.graceSeconds, heldBack: c.starts.heldBack },
+    restartsAsked: names(c.restart.asked.keys()),
     ...{ actsInRow: c.act.pace.inRow, failuresInRow: c.act.failuresInRow, resizeError: c.resize.error },
     causes: some(c.causes, ({ by, what }) => `${by}: ${what}`),
   })),
@@ -34,12 +37,14 @@ export const podWorkerMachine = workerSetup.createMachine({
     act: {
       pace: { inRow: 0, restAt: ACTS_IN_ROW_MAX, lastMonoMs: Number.NEGATIVE_INFINITY },
       ...{ trouble: null, failuresInRow: 0, changedSandboxId: '' },
-      ...{ replaced: new Map(), stoppedUnknown: new Set() },
+      replaced: replacedAsAsked(new Map(), restartsBefore(input.asked).asked, REPLACED_MAX),
+      stoppedUnknown: new Set(),
     },
     starts: {
       ...{ children: new Set(), failures: new Map(), nextStarts: new Map(), hookAhead: new Set() },
       ...{ heldBack: 'no', sinceWallMs: facts().wallMs },
     },
+    restart: restartsBefore(input.asked),
     resize: { inForce: new Map(), child: false, error: null },
     end: {
       kill: input.terminating ? { graceOverride: input.graceOverride ?? null, status: input.killStatus ?? null } : null,
@@ -53,6 +58,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     'preStop.ended': { actions: ['notePreStop'] },
     'resize.set': { actions: ['noteResized'] },
     'resize.trouble': { actions: ['noteResizeTrouble'] },
+    'pod.restart': { actions: [refusing(ENDING)] },
   },
   states: {
     /** A new pod has no earlier worker and nothing in the runtime: nobody is asked. */
@@ -68,7 +74,11 @@ export const podWorkerMachine = workerSetup.createMachine({
         onDone: [{ guard: 'terminating', target: 'terminating' }, { target: 'syncing' }],
         ...orFail({ reason: 'RuntimeUnavailable', baseMs: RUNTIME_RETRY_MS, failed: 'fencingAgain' }),
       },
-      on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] } },
+      on: {
+        'pod.update': { actions: ['takePod'] },
+        'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] },
+        'pod.restart': { actions: [refusing(NOT_SEEN_YET)] },
+      },
     },
     fencingAgain: {
       meta: { phase: 'waiting', reason: 'RuntimeUnavailable', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
@@ -77,6 +87,7 @@ export const podWorkerMachine = workerSetup.createMachine({
         'pod.update': { actions: ['takePod'] },
         'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] },
         'pod.dirty': { target: 'fencing' },
+        'pod.restart': { actions: [refusing(NOT_SEEN_YET)] },
       },
     },
 

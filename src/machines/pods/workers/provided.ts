@@ -43,6 +43,7 @@ export const workerMachineWith = (moment: () => Moment) =>
         publish: ({ context, ...of }, { finished }) => io(of).publish(context, finished),
         report: ({ self, ...of }) => afterStep(self, (snapshot) => io(of).report(summarize(snapshot))),
         severVolumes: (of, { pod }) => io(of).severVolumes(pod),
+        answer: (_, { replyTo, answer }) => replyTo(answer),
         recordEvent: ({ context, ...of }, { type, reason, message }) => io(of).event(context.pod, type, reason, message),
       },
     };

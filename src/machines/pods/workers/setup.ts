@@ -8,6 +8,7 @@ import { endActions, endDelays, endGuards } from './regions/end.ts';
 import { lookActions, lookDelays, lookGuards } from './regions/look.ts';
 import { decideActions, planGuards, statusAtEnd } from './regions/plan.ts';
 import { resizeActions } from './regions/resize.ts';
+import { restartActions } from './regions/restart.ts';
 import { startActions, startGuards } from './regions/starts.ts';
 
 export const workerSetup = declared.extend({
@@ -17,6 +18,7 @@ export const workerSetup = declared.extend({
     ...decideActions,
     ...actActions,
     ...startActions,
+    ...restartActions,
     ...resizeActions,
     trouble: assign(({ context }, trouble: Trouble) => withTrouble(context, trouble)),
     terminalStatus: assign(({ context }, { podIsTerminal }: { podIsTerminal: boolean }) => statusAtEnd(context, podIsTerminal)),

@@ -5,7 +5,7 @@
 
 import { assign, enqueueActions, sendParent, setup } from 'xstate';
 import type { Pod } from '../../kube/types.ts';
-import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../../pod/runtime/killOrder.ts';
+import { containerGraceSeconds, findContainer, type KillStep, killPlan, terminationOrder } from '../../pod/runtime/killOrder.ts';
 import type { KillContainer, PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { messageOf } from '../../text/errors.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
@@ -64,11 +64,16 @@ export function podTasks(o: {
 
 /** Single containers that are to be replaced, or whose definition is gone. */
 export function killTasks(o: { pod: Pod; kills: readonly KillContainer[]; preStopped: ReadonlySet<string> }): StopTask[] {
+  // A restart that a person asked for ends its sidecars last, as the end of the pod does.
+  const asked = o.kills.filter(({ reason }) => reason === 'restartAsked');
+  const order = asked.length > 1 ? terminationOrder(o.pod) : new Map<string, ReadonlySet<string>>();
   return o.kills.map(({ id, name, reason, message }) => {
     const container = findContainer(o.pod, name);
+    const before = reason === 'restartAsked' ? order.get(name) : undefined;
+    const waitForIds = before === undefined ? [] : asked.filter((k) => before.has(k.name)).map((k) => k.id);
     const graceSeconds = containerGraceSeconds({ pod: o.pod, container, reason });
     const preStop = graceSeconds > 0 ? container?.lifecycle?.preStop : undefined;
-    return { step: unlessDone({ id, name, container, graceSeconds, preStop, waitForIds: [] }, o.preStopped), message };
+    return { step: unlessDone({ id, name, container, graceSeconds, preStop, waitForIds }, o.preStopped), message };
   });
 }
 

@@ -20,6 +20,7 @@ import {
   troubleOf,
   VOLUMES_RETRY_MS,
 } from './regions/act.ts';
+import { refusing } from './regions/restart.ts';
 import { workerSetup } from './setup.ts';
 
 /** A new definition ends every wait: nothing of what was waited for may still hold. */
@@ -37,6 +38,9 @@ const itCame = [
   { guard: 'itCame' as const, target: '#podWorker.syncing.inspecting', actions: ['markDirty' as const, 'forgetActs' as const] },
   { actions: ['markDirty' as const] },
 ];
+
+/** A person asked: no wait holds it back. */
+const restart = { target: '#podWorker.syncing.inspecting', actions: ['takeRestart' as const] };
 
 const sandbox = attempt(
   { reason: 'CreatePodSandboxError', baseMs: ACT_RETRY_MS, failed: 'actFailed' },
@@ -75,6 +79,7 @@ export const syncing = workerSetup.createStateConfig({
     ],
     'container.acted': [{ guard: 'actKnown', actions: ['noteActed'] }, { actions: ['markDirty'] }],
     'resize.acted': { actions: ['markDirty'] },
+    'pod.restart': { actions: ['takeRestart'] },
   },
   states: {
     inspecting: {
@@ -242,7 +247,7 @@ export const syncing = workerSetup.createStateConfig({
       meta: { reason: 'EndAnnounced', message: 'the runtime announced the end of a container and still shows it running; looking again' },
       entry: ['countChase'],
       after: { chase: { target: 'inspecting' } },
-      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
+      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated, 'pod.restart': restart },
     },
     settled: {
       meta: { reason: 'Synced', message: 'the runtime holds what the pod asks for, or a container is on its way' },
@@ -270,6 +275,7 @@ export const syncing = workerSetup.createStateConfig({
           },
         ],
         'pod.update': updated,
+        'pod.restart': restart,
       },
     },
     actFailed: {
@@ -279,7 +285,7 @@ export const syncing = workerSetup.createStateConfig({
       },
       entry: ['report'],
       after: { wait: { target: 'inspecting' } },
-      on: { 'pod.dirty': itCame, 'pod.update': updated },
+      on: { 'pod.dirty': itCame, 'pod.update': updated, 'pod.restart': restart },
     },
     /** Refused by who makes something of the node that is not there yet, and wakes this worker when it is. */
     notYet: {
@@ -291,7 +297,7 @@ export const syncing = workerSetup.createStateConfig({
       // It may have come while the refusal was on its way here.
       always: { guard: 'isDirty', target: 'inspecting' },
       after: { wait: { target: 'inspecting' } },
-      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
+      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated, 'pod.restart': restart },
     },
     backingOff: {
       meta: {
@@ -300,7 +306,7 @@ export const syncing = workerSetup.createStateConfig({
       },
       entry: ['report'],
       after: { calm: { target: 'acting' } },
-      on: { 'pod.dirty': itCame, 'pod.update': updated },
+      on: { 'pod.dirty': itCame, 'pod.update': updated, 'pod.restart': restart },
     },
     /** The wait is over: do what was decided, on a fresh inspection. */
     acting: {
@@ -330,7 +336,13 @@ export const syncing = workerSetup.createStateConfig({
       meta: { reason: 'RuntimeUnavailable', message: ({ act }: WorkerContext) => act.trouble?.message ?? '' },
       entry: ['report'],
       after: { wait: { target: 'inspecting' } },
-      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
+      on: {
+        'pod.dirty': { target: 'inspecting', actions: ['markDirty'] },
+        'pod.update': updated,
+        'pod.restart': {
+          actions: [refusing(({ act }) => ({ later: true, why: `the container runtime does not answer: ${act.trouble?.message ?? ''}` }))],
+        },
+      },
     },
   },
 });

@@ -5,7 +5,6 @@ import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { Argv } from 'yargs';
 import type { Command, Common, Runner } from '../../asked.ts';
-import type { DeleteArgs } from '../delete.ts';
 import { events, pods, why } from './show.ts';
 import { top } from './top.ts';
 import { watching } from './watch.ts';
@@ -18,7 +17,7 @@ const KINDS = {
 type Kind = keyof typeof KINDS;
 
 /** `pods`, `pod/web` and the like. @throws CtlError for a kind that a node does not have. */
-function kindOf(what: string): { kind: Kind; name: string } {
+export function kindOf(what: string): { kind: Kind; name: string } {
   const [word = '', ...rest] = what.split('/');
   const name = rest.join('/');
   const found = (Object.keys(KINDS) as Kind[]).find((kind) => (KINDS[kind] as readonly string[]).includes(word.toLowerCase()));
@@ -51,34 +50,6 @@ function describeCommand(what: string, name: string): Command {
   return kind === 'event' ? events({ pod: of, sinceMs: Number.POSITIVE_INFINITY }) : why(of);
 }
 
-const DELETE_TIMEOUT_S = 600;
-
-interface DeleteOptions extends Common {
-  kind: string;
-  names: string[];
-  kubeconfig: string;
-  'grace-period': number | undefined;
-  wait: boolean;
-  timeout: number;
-}
-
-/** @throws CtlError for what this cannot delete, or does not choose by. */
-function deleteArgs(args: DeleteOptions): DeleteArgs {
-  const wrong = (text: string): CtlError => new CtlError(EXIT.usage, `delete: ${text}`);
-  const { kind, name: own } = kindOf(args.kind);
-  const { 'grace-period': graceSeconds } = args;
-  if (kind !== 'pod') throw wrong(`only pods; kubectl deletes a ${kind}.`);
-  const names = own === '' ? args.names : [own, ...args.names];
-  if (args.recording !== undefined) throw wrong('a recording is the past, and its pods cannot be deleted.');
-  if (args.selector !== undefined) throw wrong('pods are named here; kubectl delete pod -l chooses by labels.');
-  if (args.json || (args.output !== undefined && args.output !== 'name')) throw wrong('the only output format is -o name.');
-  if (names.length === 0 || names.includes('')) throw wrong('say which pod, for example: actorctl delete pod web');
-  if (graceSeconds !== undefined && !(Number.isSafeInteger(graceSeconds) && graceSeconds >= 1))
-    throw wrong('--grace-period is a whole number of seconds, at least 1; kubectl delete --force takes a pod away without waiting.');
-  if (!(args.timeout >= 0)) throw wrong('--timeout is a number of seconds.');
-  return { names, kubeconfig: args.kubeconfig, graceSeconds, wait: args.wait, timeoutMs: args.timeout * 1000 };
-}
-
 export function addKubectlCommands<T extends Common>(y: Argv<T>, { run }: Pick<Runner, 'run'>): Argv<T> {
   const name = { type: 'string', default: '', describe: 'name, namespace/name or UID' } as const;
   return y
@@ -105,24 +76,6 @@ export function addKubectlCommands<T extends Common>(y: Argv<T>, { run }: Pick<R
           .positional('name', name)
           .example('$0 describe pod web', 'the same as: actorctl why web'),
       (args) => run(describeCommand(args.kind, args.name))(args),
-    )
-    .command(
-      'delete <kind> [names..]',
-      'deletes pods at the API server, with their grace; of a static pod, names its manifest',
-      (c) =>
-        c
-          .positional('kind', { type: 'string', demandOption: true, describe: 'pod' })
-          .positional('names', { ...name, array: true, default: [] as string[] })
-          .option('kubeconfig', { type: 'string', default: '', describe: "default $KUBECONFIG, else the daemon's own" })
-          .option('grace-period', { type: 'number', describe: "seconds, at least 1; default: the pod's own" })
-          .option('wait', { type: 'boolean', default: true, describe: 'until the API server has it no longer; --no-wait: not' })
-          .option('timeout', { type: 'number', default: DELETE_TIMEOUT_S, describe: 'seconds to wait for all of them' })
-          .example('$0 delete pod web -n shop', 'the same as: actorctl delete pod/web -n shop'),
-      async (args) => {
-        const asked = deleteArgs(args);
-        const { deletePods } = await import('../delete.ts');
-        await run(deletePods(asked))(args);
-      },
     )
     .command(
       'top [kind]',

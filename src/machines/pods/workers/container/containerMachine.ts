@@ -100,7 +100,7 @@ export const containerMachine = containerSetup.createMachine({
       entry: ['report', recordBackOff],
       after: { wait: { target: 'exited', actions: [{ type: 'acted', params: { why: 'back-off is over' } }] } },
       on: {
-        'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
+        'container.start': [{ guard: 'startsAnew', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
         'container.observed': [
           { guard: 'observedRunning', target: 'running', actions: ['observe', 'clearFailure', 'report'] },
           { actions: ['observe'] },

@@ -242,15 +242,21 @@ export const containerSetup = effects.extend({
     /** The last start failed, and its wait is not over. */
     waitAhead: ({ context }) => context.failure !== null && context.waitMs > 0,
     specChanged: ({ context, event }) => event.type === 'container.start' && event.job.specKey !== context.job?.specKey,
+    /** Its back-off is that of another definition, or a person asked for its start. */
+    startsAnew: ({ context, event }) => event.type === 'container.start' && isAnew(event.job, context.job),
     /** What failed in another sandbox, with another definition, or for want of what has changed since, says nothing about this one. */
     freshGround: ({ context, event }) =>
       event.type === 'container.start' &&
-      (event.job.specKey !== context.job?.specKey ||
-        event.job.sandboxId !== context.job.sandboxId ||
+      (isAnew(event.job, context.job) ||
+        event.job.sandboxId !== context.job?.sandboxId ||
         (awaitsSomething(context.failure) && event.job.objectChanges !== context.job.objectChanges) ||
         (event.job.pod !== context.job.pod && JSON.stringify(event.job.pod.spec) !== JSON.stringify(context.job.pod.spec))),
   },
 });
+
+function isAnew(job: StartJob, before: StartJob | null): boolean {
+  return job.specKey !== before?.specKey || job.timesAsked !== before.timesAsked;
+}
 
 export function hookStartFailure(outcome: HookOutcome): StartFailure {
   if (outcome.kind === 'done') return { reason: POST_START_ERROR, message: '' };

@@ -35,6 +35,8 @@ export interface StartJob {
   specKey: string;
   /** See {@link WorkerContext}: what was not there before may be there now. */
   objectChanges?: number;
+  /** How often a restart of it was asked for. Absent: never. */
+  timesAsked?: number;
   causes: readonly { atMs: number; by: string; what: string }[];
 }
 

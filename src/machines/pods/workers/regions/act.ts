@@ -33,7 +33,7 @@ const CALM_AFTER_MS = 60_000;
 /** First wait of the back-off; doubles to ACT_RETRY_MS. */
 const CALM_BASE_MS = 1_000;
 /** Old ones are garbage collected long before this many. */
-const REPLACED_MAX = 32;
+export const REPLACED_MAX = 32;
 
 /** From an error or from a failed outcome; an outcome's own reason wins. */
 export function troubleOf(reason: string, what: unknown, baseMs: number): Trouble {

@@ -1,7 +1,9 @@
 /** What the worker's statechart is made of, without what it decides: its context, events, actors and effects. */
 
 import type { Pod } from '../../../kube/types.ts';
+import type { RestartAnswer } from '../../../pod/restart/asked.ts';
 import type { PodRuntimeStatus } from '../../../pod/runtime/seen.ts';
+import type { ReplyTo } from '../../../supervision/address.ts';
 import { unprovided, unprovidedAction } from '../../../xstate/provide.ts';
 import { containerMachine } from '../container/containerMachine.ts';
 import type { EffectOutcome, PreStopEnded } from '../container/containerStopMachine.ts';
@@ -44,5 +46,6 @@ export const declared = setup({
     report: unprovidedAction(),
     recordEvent: unprovidedAction<{ type: 'Normal' | 'Warning'; reason: string; message: string }>(),
     severVolumes: unprovidedAction<{ pod: Pod }>(),
+    answer: unprovidedAction<{ replyTo: ReplyTo<RestartAnswer>; answer: RestartAnswer }>(),
   },
 });

@@ -1,6 +1,7 @@
 /** What is decided of what was seen: the plan, and the status that is said of the pod. */
 
 import { ofPresent } from '../../../pod/resources/actuation.ts';
+import { stillAsked } from '../../../pod/restart/asked.ts';
 import { probeVerdicts } from '../../../services/probes/state.ts';
 import { generatePodStatus } from '../../status/generate.ts';
 import { terminateStatus } from '../../status/manager.ts';
@@ -21,6 +22,7 @@ export function decisionNow(context: WorkerContext, status: NonNullable<WorkerCo
     nowWallMs: now.wallMs,
     stoppedUnknown: context.act.stoppedUnknown,
     replaced: context.act.replaced,
+    asked: context.restart.asked,
     probes: now.probes,
     deviceHealth: now.deviceHealth,
     hookAhead: context.starts.hookAhead,
@@ -64,8 +66,9 @@ export const decideActions = {
   decide: declared.assign(({ context }) => {
     const { status, resize } = context;
     if (status === null) return {};
-    const decision = decisionNow(context, status, facts());
-    return { decision, apiStatus: decision.apiStatus, resize: { ...resize, inForce: ofPresent(decision.resize.inForce, status) } };
+    const restart = { ...context.restart, asked: stillAsked(context.restart.asked, status) };
+    const decision = decisionNow({ ...context, restart }, status, facts());
+    return { restart, decision, apiStatus: decision.apiStatus, resize: { ...resize, inForce: ofPresent(decision.resize.inForce, status) } };
   }),
 };
 

@@ -67,9 +67,10 @@ function whoStarts({ pod, starts, decision }: WorkerContext): { now: ReadonlySet
 
 /** All that the start of one container needs. */
 function jobOf(context: WorkerContext, seen: { status: PodRuntimeStatus; apiStatus: PodStatus; actions: PodActions }, of: Named): StartJob {
-  const { pod, act, look } = context;
+  const { pod, act, look, restart } = context;
   const { status, apiStatus, actions } = seen;
   const { name, kind, container } = of;
+  const timesAsked = restart.times.get(name);
   return {
     pod,
     container,
@@ -87,6 +88,7 @@ function jobOf(context: WorkerContext, seen: { status: PodRuntimeStatus; apiStat
     ),
     specKey: hashNameAndImage(container),
     ...(look.objectChanges === undefined ? {} : { objectChanges: look.objectChanges }),
+    ...(timesAsked === undefined ? {} : { timesAsked }),
     causes: context.causes,
   };
 }
@@ -105,7 +107,7 @@ export const startActions = {
     return { starts: { ...starts, children: new Set([...children, ...missing.map(([name]) => name)]) } };
   }),
   /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
-  dropRemoved: declared.enqueueActions(({ context: { pod, starts }, enqueue }) => {
+  dropRemoved: declared.enqueueActions(({ context: { pod, starts, restart }, enqueue }) => {
     const wanted = new Set(containersOf(pod).map(([name]) => name));
     const kept = <V>(map: ReadonlyMap<string, V>) => new Map([...map].filter(([name]) => wanted.has(name)));
     const among = (names: ReadonlySet<string>) => new Set([...names].filter((name) => wanted.has(name)));
@@ -116,6 +118,7 @@ export const startActions = {
         ...{ ...starts, children: among(children), hookAhead: among(hookAhead) },
         ...{ failures: kept(failures), nextStarts: kept(nextStarts) },
       },
+      restart: { ...restart, times: kept(restart.times) },
     });
   }),
   dropChildren: declared.enqueueActions(({ context: { starts, resize }, enqueue }) => {

@@ -4,10 +4,10 @@ import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import type { NodeFactsPage } from '@actorlet/kubelet/machines/shown/nodePage.ts';
 import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
-import { type Asked, type Command, printNames } from '../asked.ts';
-import { attach, type NodeArgs } from './node.ts';
-import { apiError, type NodeApi } from './nodeApi.ts';
-import { named, uidOf } from './show/show.ts';
+import { type Asked, type Command, printNames } from '../../asked.ts';
+import { attach, type NodeArgs } from '../node.ts';
+import { apiError, type NodeApi } from '../nodeApi.ts';
+import { named, uidOf } from '../show/show.ts';
 
 export interface DeleteArgs extends NodeArgs {
   /** Never empty. */
