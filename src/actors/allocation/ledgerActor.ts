@@ -1,6 +1,7 @@
 /** What the actors have in common that keep a ledger of what containers have alone: CPUs, memory. */
+import { fromPromise } from 'xstate';
 import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../../machines/allocation/messages.ts';
-import type { LedgerFacts } from '../../machines/allocation/requests.ts';
+import type { GrantReply, LedgerFacts } from '../../machines/allocation/requests.ts';
 import { waitingPodsView } from '../../machines/pods/admission/messages.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
@@ -8,6 +9,7 @@ import type { ReplyTo } from '../../machines/supervision/address.ts';
 import { LazyMoment } from '../../machines/xstate/facts.ts';
 import { Replies } from '../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
+import type { StateFile } from './stateFile.ts';
 
 const READY_TIMEOUT_MS = 15_000;
 
@@ -41,21 +43,42 @@ interface Held<T> {
   ask: number;
   replyTo: ReplyTo<T>;
 }
-/** The actions that hold questions and answer them. */
-export function ledgerReplies() {
+type Opened<L> = { ok: true; ledger: L | null; isNew: boolean } | { ok: false; message: string };
+
+/** What one resource does with its ledger. */
+export interface LedgerIo<L, C> {
+  file: StateFile;
+  open(text: string | null, path: string): Opened<L>;
+  encode(ledger: L): string;
+  publish(ledger: L): void;
+  count(replies: readonly GrantReply<C>[]): void;
+  /** Pods that are over held some of it. */
+  sayReleased(uids: readonly string[]): void;
+}
+
+/** The effects of a ledger's statechart. */
+export function ledgerEffects<L, C>(io: LedgerIo<L, C>) {
   const replies = new Replies<AllocationAnswer>();
   const questions = new Replies<ProviderHints>();
   return {
-    hold: (_: unknown, { ask, replyTo }: Held<AllocationAnswer>) => replies.hold(ask, replyTo),
-    reply: (_: unknown, { ask, answer }: { ask: number; answer: AllocationAnswer }) => replies.reply(ask, answer),
-    holdQuestion: (_: unknown, { ask, replyTo }: Held<ProviderHints>) => questions.hold(ask, replyTo),
-    replyHints: (_: unknown, { ask, hints }: { ask: number; hints: ProviderHints }) => questions.reply(ask, hints),
+    actors: {
+      load: fromPromise(async () => ledgerOf(io.open(await io.file.read(), io.file.path), io.file.path)),
+      save: fromPromise<void, L>(({ input }) => io.file.write(io.encode(input))),
+    },
+    actions: {
+      hold: (_: unknown, { ask, replyTo }: Held<AllocationAnswer>) => replies.hold(ask, replyTo),
+      reply: (_: unknown, { ask, answer }: { ask: number; answer: AllocationAnswer }) => replies.reply(ask, answer),
+      holdQuestion: (_: unknown, { ask, replyTo }: Held<ProviderHints>) => questions.hold(ask, replyTo),
+      replyHints: (_: unknown, { ask, hints }: { ask: number; hints: ProviderHints }) => questions.reply(ask, hints),
+      publish: (_: unknown, { ledger }: { ledger: L }) => io.publish(ledger),
+      sayReleased: (_: unknown, { uids }: { uids: readonly string[] }) => io.sayReleased(uids),
+      count: (_: unknown, { replies: answered }: { replies: readonly GrantReply<C>[] }) => io.count(answered),
+    },
   };
 }
 
-type Opened<L> = { ok: true; ledger: L | null; isNew: boolean } | { ok: false; message: string };
 /** @throws where it must not be gone on with: the actor ends with the reason, and in the end the node. */
-export function ledgerOf<L>(opened: Opened<L>, file: string): { ledger: L; isNew: boolean } {
+function ledgerOf<L>(opened: Opened<L>, file: string): { ledger: L; isNew: boolean } {
   if (!opened.ok) throw new Error(opened.message);
   if (opened.ledger === null) throw new Error(`${file}: it is of a policy that allocates nothing`);
   return { ledger: opened.ledger, isNew: opened.isNew };

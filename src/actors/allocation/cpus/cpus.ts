@@ -22,7 +22,7 @@ import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import { LEDGER_ACTOR, LedgerMoment, ledgerOf, ledgerReplies } from '../ledgerActor.ts';
+import { LEDGER_ACTOR, type LedgerIo, LedgerMoment, ledgerEffects } from '../ledgerActor.ts';
 import { StateFile } from '../stateFile.ts';
 import { cpuMetrics } from './metrics.ts';
 
@@ -56,30 +56,16 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
 }
 
 function logicOf(manager: CpuManager, facts: () => LedgerFacts) {
-  return provided(
-    cpusMachine,
-    {
-      actors: {
-        load: fromPromise(() => manager.load()),
-        save: fromPromise<void, CpuLedger>(({ input }) => manager.save(input)),
-        share: fromPromise<string, CpuLedger | null>(({ input, signal }) => manager.share(input, signal)),
-      },
-      actions: {
-        ...ledgerReplies(),
-        publish: (_, { ledger }) => manager.publish(ledger),
-        sayReleased: (_, { uids }) => manager.sayReleased(uids),
-        count: (_, { replies: answered }) => manager.count(answered),
-      },
-    },
-    facts,
-  );
+  const { actors, actions } = ledgerEffects<CpuLedger, CpuCounts>(manager);
+  const share = fromPromise<string, CpuLedger | null>(({ input, signal }) => manager.share(input, signal));
+  return provided(cpusMachine, { actors: { ...actors, share }, actions }, facts);
 }
 
-class CpuManager {
+class CpuManager implements LedgerIo<CpuLedger, CpuCounts> {
   readonly #ctx: ActorCtx<AllocationEvent>;
   readonly #o: CpusOptions;
   readonly #cri: CriClient;
-  readonly #file: StateFile;
+  readonly file: StateFile;
   /** What a running container was last given, by its id. `sure`: nothing that came before can still change it. */
   readonly #given = new Map<string, { cpus: string; sure: boolean }>();
   /** Until when something else may still change a container's set, in monotonic ms, by its id. */
@@ -95,20 +81,18 @@ class CpuManager {
     this.#ctx = ctx;
     this.#o = o;
     this.#cri = criClient(ctx.registry);
-    this.#file = new StateFile(ctx, { rootDir: o.rootDir, name: CPU_STATE_FILE, bytesMax: CPU_STATE_BYTES_MAX, what: 'CPUs' });
+    this.file = new StateFile(ctx, { rootDir: o.rootDir, name: CPU_STATE_FILE, bytesMax: CPU_STATE_BYTES_MAX, what: 'CPUs' });
     this.#metrics = cpuMetrics(ctx.ports.metrics);
     this.#metrics.begin();
     this.#allocatable = without(allCpus(o.place.topology), o.place.reserved);
   }
 
-  /** @throws where it cannot be read, or must not be gone on with: this actor ends with the reason, and in the end the node. */
-  async load(): Promise<{ ledger: CpuLedger; isNew: boolean }> {
-    const { path } = this.#file;
-    return ledgerOf(openCpuState(await this.#file.read(), { place: this.#o.place, file: path }), path);
+  open(text: string | null, file: string): ReturnType<typeof openCpuState> {
+    return openCpuState(text, { place: this.#o.place, file });
   }
 
-  save(ledger: CpuLedger): Promise<void> {
-    return this.#file.write(encodeCpuState(ledger));
+  encode(ledger: CpuLedger): string {
+    return encodeCpuState(ledger);
   }
 
   count(replies: readonly GrantReply<CpuCounts>[]): void {

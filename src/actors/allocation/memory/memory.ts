@@ -5,17 +5,20 @@
  * Rebuilt from: `<root-dir>/memory_manager_state`.
  */
 
-import { fromPromise } from 'xstate';
 import { encodeMemoryState, MEMORY_STATE_BYTES_MAX, MEMORY_STATE_FILE, openMemoryState } from '../../../machines/allocation/memory/file.ts';
+import type { MemoryCounts } from '../../../machines/allocation/memory/ledger.ts';
 import type { MemoryLedger, MemoryPlace } from '../../../machines/allocation/memory/machine.ts';
 import { memoryMachine } from '../../../machines/allocation/memory/memoryMachine.ts';
 import { memoryView } from '../../../machines/allocation/memory/messages.ts';
 import type { AllocationEvent } from '../../../machines/allocation/messages.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import { LEDGER_ACTOR, LedgerMoment, ledgerOf, ledgerReplies } from '../ledgerActor.ts';
+import { LEDGER_ACTOR, LedgerMoment, ledgerEffects } from '../ledgerActor.ts';
 import { StateFile } from '../stateFile.ts';
 import { memoryMetrics } from './metrics.ts';
+
+/** How often it is looked whose memory is free again: that of init containers is once a later container was created. */
+const TIDY_EVERY_MS = 10_000;
 
 interface MemoryOptions {
   /** The node's root directory. */
@@ -27,26 +30,19 @@ export function memorySpec(opts: MemoryOptions): ActorSpec<AllocationEvent> {
   return {
     ...LEDGER_ACTOR,
     id: 'memory',
-    start: (ctx) => ({ logic: logicOf(ctx, opts), input: { place: opts.place } }),
+    start: (ctx) => ({ logic: logicOf(ctx, opts), input: { place: opts.place, everyMs: TIDY_EVERY_MS } }),
   };
 }
 
 function logicOf(ctx: ActorCtx<AllocationEvent>, { rootDir, place }: MemoryOptions) {
-  const file = new StateFile(ctx, { rootDir, name: MEMORY_STATE_FILE, bytesMax: MEMORY_STATE_BYTES_MAX, what: 'memory' });
   const metrics = memoryMetrics(ctx.ports.metrics);
-  return provided(
-    memoryMachine,
-    {
-      actors: {
-        load: fromPromise(async () => ledgerOf(openMemoryState(await file.read(), { place, file: file.path }), file.path)),
-        save: fromPromise<void, MemoryLedger>(({ input }) => file.write(encodeMemoryState(input))),
-      },
-      actions: {
-        ...ledgerReplies(),
-        publish: (_, { ledger }) => ctx.publish(memoryView, ledger),
-        count: (_, { replies: answered }) => metrics.answered(answered),
-      },
-    },
-    () => new LedgerMoment(ctx),
-  );
+  const effects = ledgerEffects<MemoryLedger, MemoryCounts>({
+    file: new StateFile(ctx, { rootDir, name: MEMORY_STATE_FILE, bytesMax: MEMORY_STATE_BYTES_MAX, what: 'memory' }),
+    open: (text, file) => openMemoryState(text, { place, file }),
+    encode: encodeMemoryState,
+    publish: (ledger) => ctx.publish(memoryView, ledger),
+    count: (replies) => metrics.answered(replies),
+    sayReleased: () => undefined,
+  });
+  return provided(memoryMachine, effects, () => new LedgerMoment(ctx));
 }
